@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent"
+	"github.com/seamark-dev/seamark/internal/agent/cri"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/program/command"
 	"github.com/seamark-dev/seamark/internal/program/config"
@@ -63,7 +64,7 @@ func run(ctx context.Context, program command.Program, line *config.Agent, c *v1
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := agentmetrics.New(registry)
-	runtime, err := agent.Connect(ctx, log, c.CRIEndpoint, metrics.RuntimeCalled)
+	runtime, err := cri.Connect(ctx, log, c.CRIEndpoint, metrics.RuntimeCalled)
 	if err != nil {
 		return fmt.Errorf("criEndpoint %q: %w", c.CRIEndpoint, err)
 	}

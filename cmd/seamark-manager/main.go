@@ -71,7 +71,6 @@ func run(ctx context.Context, program command.Program, line *config.Manager, c *
 	return m.Run(ctx)
 }
 
-// options converts the configuration.
 func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Logger) manager.Options {
 	return manager.Options{
 		Config:                  cfg,

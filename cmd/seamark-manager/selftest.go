@@ -46,9 +46,9 @@ func newSelftestCommand(program command.Program) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return selftest.Serve(cmd.Context()) },
 	}, &cobra.Command{
 		Use:   "ask",
-		Short: "Print the response of the pod's server, as an exec probe",
+		Short: "Print the name of the pod, as an exec probe",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return selftest.Ask(cmd.Context(), cmd.OutOrStdout()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return selftest.Greet(cmd.OutOrStdout()) },
 	})
 	return cmd
 }

@@ -6,13 +6,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/seamark-dev/seamark/internal/manager/uninstall"
 	"github.com/seamark-dev/seamark/internal/program/command"
@@ -21,8 +17,8 @@ import (
 
 const uninstallHelp = `Removes what Seamark has written to the cluster: the marks of all pods, the finalizers
 of all markers, all NodePodProbes and all ProbeReports. It first scales the managers and
-seamark-workloads to zero and acquires the lease of the managers. It keeps the CRDs, the
-markers, and CloneSets and StatefulSets with their pods.
+seamark-workloads to zero and waits until no manager holds their lease. It keeps the CRDs,
+the markers, and CloneSets and StatefulSets with their pods.
 
 The chart runs this command before a release is deleted. If Seamark was installed
 without the chart, run it before you delete the rest. It is safe to run it again.`
@@ -40,24 +36,17 @@ func newUninstallCommand(program command.Program) *cobra.Command {
 		Long:  uninstallHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// The client library logs lease transitions, which the output reports already.
-			klog.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 			cfg, err := program.Connect(kubeconfig)
 			if err != nil {
 				return err
 			}
-			host, err := os.Hostname()
-			if err != nil {
-				return fmt.Errorf("get the host name: %w", err)
-			}
 			ctx, cancel := withTimeout(cmd.Context(), timeout)
 			defer cancel()
-			_, err = uninstall.Run(ctx, uninstall.Options{
+			err = uninstall.Run(ctx, uninstall.Options{
 				Config:    cfg,
 				Namespace: namespace,
 				Name:      program.Name,
 				Workloads: workloadsName,
-				Identity:  fmt.Sprintf("%s_uninstall_%d", host, os.Getpid()),
 				Out:       cmd.OutOrStdout(),
 			})
 			if err != nil {

@@ -58,7 +58,6 @@ func run(ctx context.Context, program command.Program, line *config.Workloads, c
 	return w.Run(ctx)
 }
 
-// options converts the configuration.
 func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.Logger) workloads.Options {
 	return workloads.Options{
 		Config:                  cfg,

@@ -21,7 +21,6 @@ import (
 // version is set at link time.
 var version = "unknown"
 
-// options are the flags.
 type options struct {
 	// name is the name of the replica, and of the pod.
 	name string

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// status is the answer of /status.
 type status struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`

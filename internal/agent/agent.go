@@ -13,23 +13,28 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
+	"net/http"
+	"net/http/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/probers"
 	"github.com/seamark-dev/seamark/internal/probing/slots"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
@@ -66,23 +71,6 @@ type Options struct {
 	Log logr.Logger
 }
 
-// validate returns an error that names the invalid field and the allowed values.
-func (o *Options) validate() error {
-	switch {
-	case o.NodeName == "":
-		return errors.New("node name: required value: must be the name of this Node")
-	case o.Config == nil, o.Runtime == nil, o.Metrics == nil:
-		return errors.New("agent options: required value: Config, Runtime and Metrics")
-	case o.ExecConcurrency < 1:
-		return fmt.Errorf("exec concurrency: %d is invalid: must be at least 1", o.ExecConcurrency)
-	case o.ReportInterval <= 0:
-		return fmt.Errorf("report interval: %s is invalid: must be greater than 0", o.ReportInterval)
-	case o.Listener != nil && o.Gatherer == nil:
-		return errors.New("agent options: required value: Gatherer, because Listener is set")
-	}
-	return nil
-}
-
 // Agent is the node side of Seamark.
 type Agent struct {
 	options  Options
@@ -95,18 +83,14 @@ type Agent struct {
 	worker   *worker.Worker
 	commands *exec.Prober
 	tracker  *cri.Tracker
-	// containers passes the containers of the tracker to the worker.
-	containers *containers
+	running  runningContainers
 
 	// synced reports whether all containers of the node are known.
 	synced atomic.Bool
 }
 
-// New assembles an agent. It returns an error if an option is missing or invalid.
+// New assembles an agent. It returns an error if the configuration of the API client is invalid.
 func New(options Options) (*Agent, error) {
-	if err := options.validate(); err != nil {
-		return nil, err
-	}
 	client, err := newNodeClient(options.Config, options.NodeName)
 	if err != nil {
 		return nil, err
@@ -118,8 +102,7 @@ func New(options Options) (*Agent, error) {
 	a := &Agent{options: options, client: client, sink: sink}
 	log := options.Log.WithName("report")
 	a.status = newStatusKeeper(client, options.MirrorStatus, options.ReportInterval, options.Metrics, log)
-	running := func() map[string]bool { return a.containers.running() }
-	a.reporter = newReporter(options.NodeName, client, a.status, running, options.ReportInterval, options.Metrics, log)
+	a.reporter = newReporter(options.NodeName, client, a.status, a.running.pods, options.ReportInterval, options.Metrics, log)
 	a.watched = newWatched(a.reporter.Relisted)
 	a.commands = exec.New(options.Runtime, options.ExecConcurrency, options.Metrics)
 	network := slots.New(probers.NetworkSlots, options.Metrics.WaitedForNetwork)
@@ -130,9 +113,8 @@ func New(options Options) (*Agent, error) {
 		Phase:   worker.PhaseOf,
 		Now:     time.Now,
 	})
-	a.containers = newContainers(a.worker)
 	a.follower = &follower{
-		watched: a.watched, runner: a.worker, containers: a.containers, report: a.reporter, status: a.status,
+		watched: a.watched, runner: a.worker, report: a.reporter,
 		listed: a.reporter.listed, planned: options.Planned, log: options.Log.WithName("plan"),
 	}
 	wanted := func() bool { return a.follower.probes.Load() > 0 }
@@ -150,10 +132,16 @@ func (a *Agent) callbacks() cri.Callbacks {
 	return cri.Callbacks{
 		OnChange: func(c cri.Instance) {
 			a.logContainer(c)
-			a.containers.changed(c)
+			a.running.set(c.ContainerKey, c.Running)
+			a.worker.ContainerChanged(c.ContainerKey, thresholds.ContainerRun{
+				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason, Pod: c.Pod,
+			})
 		},
-		OnGone:    a.containers.gone,
-		OnUnknown: a.containers.unknown,
+		OnGone: func(key identity.ContainerKey) {
+			a.running.set(key, false)
+			a.worker.ContainerGone(key)
+		},
+		OnUnknown: a.worker.ContainerUnknown,
 		OnSynced: func() {
 			a.synced.Store(true)
 			a.worker.ContainersSynced()
@@ -178,7 +166,6 @@ func (a *Agent) observe(run worker.Run) {
 	a.options.Metrics.Probed(run.Handler, resultOf(run), run.Duration)
 }
 
-// logRun logs a run of a probe.
 func (a *Agent) logRun(run worker.Run) {
 	log := a.options.Log.V(logging.Runs)
 	if run.Err != nil {
@@ -198,7 +185,7 @@ func (a *Agent) logRun(run worker.Run) {
 // resultOf returns the result of a run as a label value.
 func resultOf(run worker.Run) agentmetrics.Result {
 	switch {
-	case run.Err != nil && probe.TimedOut(run.Err), run.Outcome.TimedOut:
+	case run.Err != nil && probing.TimedOut(run.Err), run.Outcome.TimedOut:
 		return agentmetrics.ResultTimeout
 	case run.Err != nil:
 		return agentmetrics.ResultError
@@ -233,12 +220,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts.Go(func() { reflector.RunWithContext(ctx) })
 	parts.Go(func() { a.follower.run(ctx) })
 	parts.Go(func() { a.worker.Run(ctx) })
-	parts.Go(func() { cancelOn(cancel, a.tracker.Run(ctx)) })
+	parts.Go(func() { a.tracker.Run(ctx) })
 	if a.options.Listener != nil {
-		parts.Go(func() { cancelOn(cancel, serve(ctx, a.options.Listener, handler(a.options.Gatherer, a.checks()))) })
+		parts.Go(func() {
+			cancelOn(cancel, health.Serve(ctx, a.options.Listener, handler(a.options.Gatherer, a.checks())))
+		})
 	}
 	if a.options.Profiles != nil {
-		parts.Go(func() { cancelOn(cancel, serve(ctx, a.options.Profiles, profiles())) })
+		parts.Go(func() { cancelOn(cancel, health.Serve(ctx, a.options.Profiles, profiles())) })
 	}
 	parts.Wait()
 	stopReporting()
@@ -264,11 +253,12 @@ func (a *Agent) flush(ctx context.Context, emitter eventEmitter) {
 
 // checks returns the conditions of readiness: the plan is in force, which requires the states
 // that were reported before, the containers are known and the runtime is connected.
-func (a *Agent) checks() []check {
-	return []check{
-		{name: "plan", ready: a.follower.synced.Load},
-		{name: "containers", ready: a.synced.Load},
-		{name: "runtime", ready: a.options.Runtime.Connected},
+func (a *Agent) checks() []health.Check {
+	const reason = "not ready"
+	return []health.Check{
+		health.Until("plan", reason, a.follower.synced.Load),
+		health.Until("containers", reason, a.synced.Load),
+		health.Until("runtime", reason, a.options.Runtime.Connected),
 	}
 }
 
@@ -277,4 +267,53 @@ func cancelOn(cancel context.CancelCauseFunc, err error) {
 	if err != nil {
 		cancel(err)
 	}
+}
+
+// handler serves /healthz, /readyz and /metrics.
+func handler(gatherer prometheus.Gatherer, checks []health.Check) http.Handler {
+	mux := health.Handler(checks...)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// profiles serves /debug/pprof/.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// runningContainers are the containers of the node that run. It is safe for concurrent use.
+type runningContainers struct {
+	mu  sync.Mutex
+	are map[identity.ContainerKey]bool
+}
+
+// set records whether a container runs.
+func (r *runningContainers) set(key identity.ContainerKey, runs bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.are == nil {
+		r.are = map[identity.ContainerKey]bool{}
+	}
+	if runs {
+		r.are[key] = true
+	} else {
+		delete(r.are, key)
+	}
+}
+
+// pods returns the UIDs of the pods with a running container.
+func (r *runningContainers) pods() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pods := make(map[string]bool, len(r.are))
+	for key := range r.are {
+		pods[string(key.PodUID)] = true
+	}
+	return pods
 }

@@ -7,11 +7,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/internal/program/health"
 )
 
 func TestResultOf(t *testing.T) {
@@ -19,9 +29,9 @@ func TestResultOf(t *testing.T) {
 		run  worker.Run
 		want agentmetrics.Result
 	}{
-		"success": {run: worker.Run{Outcome: probe.Outcome{Success: true}}, want: "success"},
+		"success": {run: worker.Run{Outcome: probing.Outcome{Success: true}}, want: "success"},
 		"failure": {run: worker.Run{}, want: "failure"},
-		"timeout": {run: worker.Run{Outcome: probe.Outcome{TimedOut: true}}, want: "timeout"},
+		"timeout": {run: worker.Run{Outcome: probing.Outcome{TimedOut: true}}, want: "timeout"},
 		"error":   {run: worker.Run{Err: errors.New("unexpected EOF")}, want: "error"},
 		"timeout as error": {
 			run: worker.Run{Err: fmt.Errorf("read the body: %w", context.DeadlineExceeded)}, want: "timeout",
@@ -33,5 +43,71 @@ func TestResultOf(t *testing.T) {
 				t.Errorf("resultOf() = %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestRunningPods(t *testing.T) {
+	var running runningContainers
+	set := func(uid types.UID, name string, runs bool) {
+		running.set(identity.ContainerKey{PodUID: uid, Name: name}, runs)
+	}
+	set("one", "main", true)
+	set("one", "ended", false)
+	set("two", "main", true)
+	set("two", "main", false)
+	if diff := cmp.Diff(map[string]bool{"one": true}, running.pods()); diff != "" {
+		t.Errorf("running pods (-want +got):\n%s", diff)
+	}
+}
+
+func TestServer(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	agentmetrics.New(registry).Changed("Failed")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := map[string]bool{"plan": true, "runtime": false}
+	checks := []health.Check{
+		health.Until("plan", "not ready", func() bool { return ready["plan"] }),
+		health.Until("runtime", "not ready", func() bool { return ready["runtime"] }),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- health.Serve(ctx, listener, handler(registry, checks)) }()
+
+	get := func(path string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Close = true
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	expect := func(path string, status int, part string) {
+		t.Helper()
+		if got, body := get(path); got != status || !strings.Contains(body, part) {
+			t.Errorf("GET %s: status %d, body %q, want %d and %q", path, got, body, status, part)
+		}
+	}
+	expect("/healthz", http.StatusOK, "ok")
+	expect("/readyz", http.StatusServiceUnavailable, "plan: ok\nruntime: not ready\n")
+	ready["runtime"] = true
+	expect("/readyz", http.StatusOK, "plan: ok\nruntime: ok\n")
+	expect("/metrics", http.StatusOK, `seamark_agent_transitions_total{state="Failed"} 1`)
+	expect("/pods", http.StatusNotFound, "")
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("serve: %v", err)
 	}
 }

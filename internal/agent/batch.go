@@ -65,8 +65,8 @@ type batch struct {
 	retry time.Time
 }
 
-// again records that a slice is written at t or later.
-func (b *batch) again(t time.Time) {
+// retryAt records that a slice is written at t or later.
+func (b *batch) retryAt(t time.Time) {
 	if b.retry.IsZero() || t.Before(b.retry) {
 		b.retry = t
 	}
@@ -111,7 +111,7 @@ func (r *reporter) decide(now time.Time) (batch, bool) {
 		if rejected == nil || !rejected.notBefore.After(now) {
 			return false
 		}
-		b.again(rejected.notBefore)
+		b.retryAt(rejected.notBefore)
 		return true
 	})
 	return b, true
@@ -145,7 +145,6 @@ func (r *reporter) write(ctx context.Context, b *batch, events eventEmitter) {
 	}
 }
 
-// send sends the request of one write.
 func (r *reporter) send(ctx context.Context, b *batch, w report.Write) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -188,13 +187,13 @@ func (r *reporter) failed(ctx context.Context, b *batch, number int, err error, 
 	case one == nil && !r.writes.notBefore.After(time.Now()):
 		one = &r.writes
 	case one == nil:
-		b.again(r.writes.notBefore)
+		b.retryAt(r.writes.notBefore)
 		return
 	}
 	if one.failed() && ctx.Err() == nil {
 		r.log.Error(err, "Failed to write report, retrying", "slice", report.NameOf(r.node, number))
 	}
-	b.again(one.notBefore)
+	b.retryAt(one.notBefore)
 }
 
 // finish ends a batch and returns the events for errors that are due.
@@ -204,7 +203,7 @@ func (r *reporter) finish(b batch) []report.Event {
 	if !b.retry.IsZero() {
 		r.wakeBy(b.retry)
 	}
-	r.follower.Reported(b.plan, r.ledger, b.retry.IsZero())
+	r.status.Reported(b.plan, r.ledger, b.retry.IsZero())
 	events, next := r.announcer.Due(b.at, r.plan, r.ledger)
 	if !next.IsZero() {
 		r.wakeBy(next)

@@ -75,6 +75,7 @@ func TestCostOfTransitions(t *testing.T) {
 func TestWritesAreParallelAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, manyPods(110))
+		<-h.listed
 		h.fail(faults{delay: time.Second})
 		h.all(110, succeeded)
 		h.putInForce()
@@ -86,7 +87,7 @@ func TestWritesAreParallelAndBounded(t *testing.T) {
 				took[at]++
 			}
 		}
-		if diff := cmp.Diff(map[string]int{"2s": 4, "3s": 4, "4s": 4, "5s": 2}, took); diff != "" {
+		if diff := cmp.Diff(map[string]int{"1s": 4, "2s": 4, "3s": 4, "4s": 2}, took); diff != "" {
 			t.Errorf("writes by time (-want +got):\n%s", diff)
 		}
 	})
@@ -151,35 +152,6 @@ func TestUnservedKindIsRetriedSlowly(t *testing.T) {
 	})
 }
 
-// TestLostResponses loses the response of each first write of a slice.
-func TestLostResponses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, manyPods(16))
-		h.fail(faults{lost: map[string]bool{"node.0": true, "node.1": true}})
-		h.all(16, succeeded)
-		h.putInForce()
-		pass(300 * time.Millisecond)
-		h.turn(3, failed)
-		pass(10 * time.Second)
-		h.fail(faults{lost: map[string]bool{"node.1": true}})
-		h.turn(15, failed)
-		pass(10 * time.Second)
-		h.stop()
-		lines := h.take()
-		if lost, events := count(lines, "lost"), count(lines, "event"); lost != 3 || events > 18 || events < 17 {
-			t.Errorf("%d lost responses and %d events, want 3, and 17 or 18:\n%s", lost, events, strings.Join(lines, "\n"))
-		}
-		want := map[string]v1alpha1.ProbeState{}
-		for i := range 16 {
-			want[fmt.Sprintf("pod-%03d", i)] = succeeded
-		}
-		want["pod-003"], want["pod-015"] = failed, failed
-		if diff := cmp.Diff(want, h.stored()); diff != "" {
-			t.Errorf("stored states (-want +got):\n%s", diff)
-		}
-	})
-}
-
 // stored returns the stored states of probe m#p by pod.
 func (h *harness) stored() map[string]v1alpha1.ProbeState {
 	h.server.Lock()
@@ -196,29 +168,6 @@ func (h *harness) stored() map[string]v1alpha1.ProbeState {
 		}
 	}
 	return states
-}
-
-// TestStalledWriteEnds checks that a write without a response ends, and that the newest states are
-// written afterwards.
-func TestStalledWriteEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, manyPods(16))
-		h.all(16, succeeded)
-		h.putInForce()
-		pass(time.Second)
-		h.take()
-		h.fail(faults{slow: map[string]time.Duration{"node.0": time.Hour}})
-		h.turn(0, failed)
-		h.turn(8, failed)
-		pass(time.Second)
-		h.fail(faults{})
-		h.turn(8, succeeded)
-		pass(20 * time.Second)
-		h.stop()
-		if got := h.stored(); got["pod-000"] != failed || got["pod-008"] != succeeded {
-			t.Errorf("stored states: %v", got)
-		}
-	})
 }
 
 // TestSlicesAreReadFirst checks that nothing is written until the slices of an earlier agent are

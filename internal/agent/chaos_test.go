@@ -115,7 +115,7 @@ func (c *chaos) change() {
 	for range c.rand.IntN(4) {
 		if len(c.planned) > 0 {
 			at := c.rand.IntN(len(c.planned))
-			key := probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: uidOf(c.planned[at]), Name: "main"}, ID: keyOf("p").ID}
+			key := identity.Key{ContainerKey: identity.ContainerKey{PodUID: uidOf(c.planned[at]), Name: "main"}, ID: keyOf("p").ID}
 			delete(c.states, c.planned[at])
 			c.planned = slices.Delete(c.planned, at, at+1)
 			c.ProbeGone(key)
@@ -136,7 +136,7 @@ func (c *chaos) change() {
 		})
 	})
 	for _, pod := range added {
-		c.ProbeChanged(worker.Change{Key: probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: uidOf(pod), Name: "main"}, ID: keyOf("p").ID}})
+		c.ProbeChanged(worker.Change{Key: identity.Key{ContainerKey: identity.ContainerKey{PodUID: uidOf(pod), Name: "main"}, ID: keyOf("p").ID}})
 	}
 	c.putInForce()
 }
@@ -170,7 +170,7 @@ func (c *chaos) restart() {
 
 // recreate deletes the object and creates it again with another owner.
 func (c *chaos) recreate() {
-	c.observe(nil)
+	c.Observe(nil)
 	pass(time.Duration(c.rand.IntN(2000)) * time.Millisecond)
 	c.withServer(func() {
 		c.edit(func(object *v1alpha1.NodePodProbe) {

@@ -33,7 +33,6 @@ const (
 // their writes. It replaces client-go's EventCorrelator, which links the schemas of all APIs of
 // Kubernetes into the agent: several MiB on every node. It is not safe for concurrent use.
 type correlator struct {
-	// series has a *series by seriesKey.
 	series *lru.Cache
 }
 

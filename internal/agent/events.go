@@ -5,18 +5,26 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
@@ -37,7 +45,6 @@ const (
 	maxQueued = 10000
 )
 
-// eventSink writes events.
 type eventSink interface {
 	// Create creates an event.
 	Create(ctx context.Context, event *corev1.Event) error
@@ -53,13 +60,12 @@ type events struct {
 	sink       eventSink
 	metrics    *agentmetrics.Metrics
 	log        logr.Logger
-	// wake has a token while something may be queued.
-	wake chan struct{}
+	queue      chan *corev1.Event
+	// pending is the number of events that are queued or being written.
+	pending atomic.Int64
 
-	mu    sync.Mutex
-	queue []*corev1.Event
-	// busy reports whether an event is being written.
-	busy bool
+	// mu is held while events are queued.
+	mu sync.Mutex
 	// stamp is the time in the name of the newest event. It is unique.
 	stamp time.Time
 }
@@ -67,7 +73,7 @@ type events struct {
 func newEvents(sink eventSink, node string, metrics *agentmetrics.Metrics, log logr.Logger) *events {
 	return &events{
 		node: node, correlator: newCorrelator(),
-		sink: sink, metrics: metrics, log: log, wake: make(chan struct{}, 1),
+		sink: sink, metrics: metrics, log: log, queue: make(chan *corev1.Event, maxQueued),
 	}
 }
 
@@ -75,17 +81,22 @@ func newEvents(sink eventSink, node string, metrics *agentmetrics.Metrics, log l
 func (e *events) Emit(reported []report.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	dropped := 0
 	for _, r := range reported {
+		if len(e.queue) == maxQueued {
+			select {
+			case <-e.queue:
+				e.pending.Add(-1)
+				dropped++
+			default: // It has been written meanwhile.
+			}
+		}
 		e.stamp = later(time.Now(), e.stamp.Add(time.Nanosecond))
-		e.queue = append(e.queue, e.eventOf(r, e.stamp))
+		e.pending.Add(1)
+		e.queue <- e.eventOf(r, e.stamp)
 	}
-	if dropped := len(e.queue) - maxQueued; dropped > 0 {
+	if dropped > 0 {
 		e.log.Error(nil, "Dropped oldest events, the queue is full", "dropped", dropped)
-		e.queue = e.queue[dropped:]
-	}
-	select {
-	case e.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -119,28 +130,14 @@ func referenceTo(r report.Event) corev1.ObjectReference {
 // run writes the queued events one by one until ctx ends.
 func (e *events) run(ctx context.Context) {
 	for {
-		for event := e.next(); event != nil && ctx.Err() == nil; event = e.next() {
-			e.write(ctx, event)
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.wake:
+		case event := <-e.queue:
+			e.write(ctx, event)
+			e.pending.Add(-1)
 		}
 	}
-}
-
-// next removes and returns the first event of the queue, or nil.
-func (e *events) next() *corev1.Event {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.busy = len(e.queue) > 0
-	if !e.busy {
-		return nil
-	}
-	event := e.queue[0]
-	e.queue = e.queue[1:]
-	return event
 }
 
 // write creates an event, or increases the count of an equal one. It retries while the API
@@ -202,8 +199,72 @@ func (e *events) request(ctx context.Context, event *corev1.Event) error {
 func (e *events) Drain(ctx context.Context) {
 	const interval = 10 * time.Millisecond
 	_ = wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return !e.busy && len(e.queue) == 0, nil
+		return e.pending.Load() == 0, nil
 	})
+}
+
+const eventResource = "events"
+
+// eventClient writes events to the API server. The typed client of client-go would register the
+// types of all API groups in the agent.
+type eventClient struct{ rest rest.Interface }
+
+// newEventClient returns a client without a client-side rate limit.
+func newEventClient(config *rest.Config) (*eventClient, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	config = rest.CopyConfig(config)
+	config.QPS, config.Timeout = -1, eventTimeout
+	config.GroupVersion = new(corev1.SchemeGroupVersion)
+	config.APIPath = "/api"
+	config.ContentType = runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("create event client: %w", err)
+	}
+	return &eventClient{rest: client}, nil
+}
+
+// Create implements eventSink.
+func (c *eventClient) Create(ctx context.Context, event *corev1.Event) error {
+	body, err := json.Marshal(event)
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", event.Name, err)
+	}
+	err = c.rest.Post().Namespace(event.Namespace).Resource(eventResource).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("create event %s: %w", event.Name, err)
+	}
+	return nil
+}
+
+// Patch implements eventSink.
+func (c *eventClient) Patch(ctx context.Context, event *corev1.Event, patch []byte) error {
+	err := c.rest.Patch(types.MergePatchType).Namespace(event.Namespace).Resource(eventResource).Name(event.Name).
+		Body(patch).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("patch event %s: %w", event.Name, err)
+	}
+	return nil
+}
+
+// repeated returns the JSON merge patch of an event that occurs again.
+func repeated(event *corev1.Event) ([]byte, error) {
+	patch, err := json.Marshal(map[string]any{
+		"count": event.Count, "lastTimestamp": event.LastTimestamp, "message": event.Message,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode patch of event %s: %w", event.Name, err)
+	}
+	return patch, nil
+}
+
+// nameOf returns the name of an event of a pod: its name, truncated if needed, and a time that
+// makes it unique.
+func nameOf(pod string, at time.Time) string {
+	suffix := "." + strconv.FormatInt(at.UnixNano(), 16)
+	cut := pod[:min(len(pod), validation.DNS1123SubdomainMaxLength-len(suffix))]
+	return strings.TrimRight(cut, "-.") + suffix
 }

@@ -33,13 +33,8 @@ type planRunner interface {
 
 // planReporter reports the states of the plan in force: a reporter.
 type planReporter interface {
-	planObserver
 	// Restore returns the reported states of an object's planned probes.
 	Restore(object *v1alpha1.NodePodProbe) report.States
-}
-
-// planObserver reports on the plan in force: a statusKeeper.
-type planObserver interface {
 	// InForce receives the object whose plan is now in force; nil if there is no object.
 	InForce(object *v1alpha1.NodePodProbe)
 	// Observe receives the object as it is stored on the API server now; nil if there is
@@ -47,21 +42,12 @@ type planObserver interface {
 	Observe(object *v1alpha1.NodePodProbe)
 }
 
-// planContainers passes containers to the runner: containers.
-type planContainers interface {
-	// Follow passes the containers of the plan's static pods to the runner. The caller must
-	// call forget when the runner has the plan.
-	Follow(pods []v1alpha1.PodProbe) (forget func())
-}
-
 // follower puts the plan of the watched object in force.
 type follower struct {
-	watched    *watched
-	runner     planRunner
-	containers planContainers
-	report     planReporter
-	status     planObserver
-	log        logr.Logger
+	watched *watched
+	runner  planRunner
+	report  planReporter
+	log     logr.Logger
 	// planned receives the runs per second of each plan. It may be nil.
 	planned func(runsPerSecond float64)
 
@@ -81,7 +67,7 @@ type follower struct {
 	uid      types.UID
 	plan     report.Plan
 	problems []worker.Problem
-	followed map[probeid.Key]bool
+	followed map[identity.Key]bool
 }
 
 // run follows the object until ctx ends.
@@ -103,7 +89,6 @@ func (f *follower) run(ctx context.Context) {
 		case <-f.watched.changed:
 			known = true
 			f.report.Observe(f.watched.get())
-			f.status.Observe(f.watched.get())
 		}
 		if known && f.listed == nil {
 			f.follow(f.watched.get(), grace)
@@ -142,7 +127,7 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	f.started = true
 	tasks, problems := worker.TasksOf(plan.Pods)
 	tasks = runnable(tasks, restored, f.followed)
-	f.followed = make(map[probeid.Key]bool, len(tasks))
+	f.followed = make(map[identity.Key]bool, len(tasks))
 	for i := range tasks {
 		f.followed[tasks[i].Key] = true
 	}
@@ -152,11 +137,8 @@ func (f *follower) put(object *v1alpha1.NodePodProbe) {
 	if f.planned != nil {
 		f.planned(loadOf(tasks))
 	}
-	forget := f.containers.Follow(plan.Pods)
-	defer forget()
 	f.runner.SetPlan(tasks, func() {
 		f.report.InForce(object)
-		f.status.InForce(object)
 		f.inForce.Store(plan.Generation)
 		f.synced.Store(true)
 	})
@@ -173,7 +155,7 @@ func planOf(object *v1alpha1.NodePodProbe) report.Plan {
 // runnable returns the tasks to run, with the states to start from. It keeps a task without
 // a target if the task has a restored state or was in the previous plan, because its state
 // can still change when its container ends.
-func runnable(tasks []worker.Task, restored report.States, before map[probeid.Key]bool) []worker.Task {
+func runnable(tasks []worker.Task, restored report.States, before map[identity.Key]bool) []worker.Task {
 	kept := tasks[:0]
 	for _, task := range tasks {
 		task.Restored = restored[task.Key]

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,20 +50,22 @@ func (r *recorder) InForce(object *v1alpha1.NodePodProbe) {
 	r.note("in force: %s/%d", object.UID, object.Generation)
 }
 
-func (r *recorder) Follow([]v1alpha1.PodProbe) func() { return func() {} }
-
 func (r *recorder) Observe(*v1alpha1.NodePodProbe) {}
 
 func (r *recorder) Restore(object *v1alpha1.NodePodProbe) report.States {
 	return report.Restore(planOf(object), report.Read(nil, object.Status.PodProbeStatuses))
 }
 
-// ignored ignores what is in force.
-type ignored struct{}
-
-func (ignored) InForce(*v1alpha1.NodePodProbe) {}
-
-func (ignored) Observe(*v1alpha1.NodePodProbe) {}
+// start runs the follower until stop is called.
+func (f *follower) start(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { f.run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
 
 func TestFollower(t *testing.T) {
 	cases := map[string]struct {
@@ -160,6 +163,18 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#p", "0s in force: a/1"},
 		},
+		"object created after the grace period": {
+			play: func(w *watched) {
+				w.set(planned("a", 1, "m#p"))
+				pass(time.Second)
+				w.set(nil)
+				pass(time.Minute)
+				object := planned("b", 1, "m#p")
+				object.Status = statusOf("m#p", failed)
+				w.set(object)
+			},
+			want: []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing", "1m1s run m#pFailed", "1m1s in force: b/1"},
+		},
 		"invalid name": {
 			play: func(w *watched) { w.set(planned("a", 1, "m#p", "unnamed", "m#q")) },
 			want: []string{"0s run m#p m#q", "0s in force: a/1"},
@@ -169,17 +184,11 @@ func TestFollower(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &recorder{start: time.Now()}
-				f := &follower{watched: newWatched(nil), runner: r, containers: r, report: r, status: ignored{}}
-				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					f.run(ctx)
-				}()
+				f := &follower{watched: newWatched(nil), runner: r, report: r}
+				stop := f.start(t)
 				tc.play(f.watched)
 				synctest.Wait()
-				cancel()
-				<-done
+				stop()
 				if diff := cmp.Diff(tc.want, r.log); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
@@ -217,20 +226,20 @@ func statusOf(name string, state v1alpha1.ProbeState) v1alpha1.NodePodProbeStatu
 }
 
 func TestRunnableTasks(t *testing.T) {
-	key := probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: "p"}}
+	key := identity.Key{ContainerKey: identity.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: identity.ID{Marker: "m", Probe: "p"}}
 	cases := map[string]struct {
-		target probe.Target
+		target probing.Target
 		before bool
 		want   bool
 	}{
-		"target":                              {target: probe.Target{Handler: probe.HandlerTCP}, want: true},
+		"target":                              {target: probing.Target{Handler: probing.HandlerTCP}, want: true},
 		"no target":                           {},
 		"no target, but in the previous plan": {before: true, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tasks := []worker.Task{{Key: key, Target: tc.target}}
-			tasks = runnable(tasks, report.States{}, map[probeid.Key]bool{key: tc.before})
+			tasks = runnable(tasks, report.States{}, map[identity.Key]bool{key: tc.before})
 			if got := len(tasks) == 1; got != tc.want {
 				t.Errorf("followed: %t, want %t", got, tc.want)
 			}
@@ -241,7 +250,7 @@ func TestRunnableTasks(t *testing.T) {
 func TestProblemOfSeveralPlansIsLoggedOnce(t *testing.T) {
 	var lines []string
 	r := &recorder{start: time.Now()}
-	f := &follower{runner: r, containers: r, report: r, status: ignored{}, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
+	f := &follower{runner: r, report: r, log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})}
 	for generation := range int64(5) {
 		f.put(planned("a", generation, "unnamed"))
 	}
@@ -253,7 +262,7 @@ func TestProblemOfSeveralPlansIsLoggedOnce(t *testing.T) {
 func TestLoadOfEachPlanIsPassedOn(t *testing.T) {
 	r := &recorder{start: time.Now()}
 	var loads []float64
-	f := &follower{runner: r, containers: r, report: r, status: ignored{}, planned: func(load float64) { loads = append(loads, load) }}
+	f := &follower{runner: r, report: r, planned: func(load float64) { loads = append(loads, load) }}
 	f.put(planned("a", 1, "m#p"))
 	f.put(planned("a", 2, "m#p", "m#q"))
 	f.put(nil)
@@ -268,13 +277,8 @@ func TestPlanWaitsForReportedStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{start: time.Now()}
 		listed := make(chan struct{})
-		f := &follower{watched: newWatched(nil), runner: r, containers: r, report: r, status: ignored{}, listed: listed}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			f.run(ctx)
-		}()
+		f := &follower{watched: newWatched(nil), runner: r, report: r, listed: listed}
+		stop := f.start(t)
 		for generation := range int64(3) {
 			pass(time.Second)
 			f.watched.set(planned("a", generation+1, "m#p"))
@@ -289,39 +293,9 @@ func TestPlanWaitsForReportedStates(t *testing.T) {
 		pass(time.Second)
 		close(listed)
 		pass(time.Minute)
-		cancel()
-		<-done
+		stop()
 		if diff := cmp.Diff([]string{"1m4s run m#pFailed", "1m4s in force: a/4"}, r.log); diff != "" || !f.synced.Load() {
 			t.Errorf("ready: %t, calls (-want +got):\n%s", f.synced.Load(), diff)
-		}
-	})
-}
-
-// TestPlanAfterAbsenceRestoresStates checks that the plan of an object that returns after the grace
-// period starts from the reported states.
-func TestPlanAfterAbsenceRestoresStates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &recorder{start: time.Now()}
-		f := &follower{watched: newWatched(nil), runner: r, containers: r, report: r, status: ignored{}}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			f.run(ctx)
-		}()
-		f.watched.set(planned("a", 1, "m#p"))
-		pass(time.Second)
-		f.watched.set(nil)
-		pass(time.Minute)
-		object := planned("b", 1, "m#p")
-		object.Status = statusOf("m#p", failed)
-		f.watched.set(object)
-		pass(time.Second)
-		cancel()
-		<-done
-		want := []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing", "1m1s run m#pFailed", "1m1s in force: b/1"}
-		if diff := cmp.Diff(want, r.log); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -194,7 +194,6 @@ func (h *harness) DeleteSlice(ctx context.Context, name string) error {
 	return nil
 }
 
-// statesIn returns the states and errors of the pods.
 func statesIn(pods []seamarkv1alpha1.PodReport) string {
 	text := ""
 	for _, pod := range pods {
@@ -268,7 +267,6 @@ func (h *harness) putInForce() {
 	h.withServer(func() { object = h.object })
 	h.Restore(object)
 	h.InForce(object)
-	h.status.InForce(object)
 }
 
 // replan puts the next plan in force.
@@ -278,21 +276,15 @@ func (h *harness) replan(generation int64, pods []v1alpha1.PodProbe) {
 		h.edit(func(o *v1alpha1.NodePodProbe) { o.Generation, o.Spec.PodProbes = generation, pods })
 		object = h.object
 	})
-	h.observe(object)
+	h.Observe(object)
 	h.InForce(object)
-	h.status.InForce(object)
 }
 
 // observeStored passes the stored object to the reporter and the keeper of the status.
 func (h *harness) observeStored() {
 	var object *v1alpha1.NodePodProbe
 	h.withServer(func() { object = h.object })
-	h.observe(object)
-}
-
-func (h *harness) observe(object *v1alpha1.NodePodProbe) {
 	h.Observe(object)
-	h.status.Observe(object)
 }
 
 // transition moves a probe to a state now.
@@ -300,8 +292,8 @@ func (h *harness) transition(probe string, state v1alpha1.ProbeState, message st
 	key := keyOf(probe)
 	h.ProbeChanged(worker.Change{
 		Key:        key,
-		State:      streak.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: time.Now()},
-		Transition: &streak.Transition{To: state, Message: message, At: time.Now()},
+		State:      thresholds.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: time.Now()},
+		Transition: &thresholds.Transition{To: state, Message: message, At: time.Now()},
 	})
 }
 
@@ -311,8 +303,8 @@ func (h *harness) turn(pod int, state v1alpha1.ProbeState) {
 	key.PodUID = types.UID(fmt.Sprintf("uid-%03d", pod))
 	h.ProbeChanged(worker.Change{
 		Key:        key,
-		State:      streak.State{State: state, Message: strconv.Itoa(pod), LastProbe: time.Now(), LastTransition: time.Now()},
-		Transition: &streak.Transition{To: state, At: time.Now()},
+		State:      thresholds.State{State: state, Message: strconv.Itoa(pod), LastProbe: time.Now(), LastTransition: time.Now()},
+		Transition: &thresholds.Transition{To: state, At: time.Now()},
 	})
 }
 
@@ -320,7 +312,7 @@ func (h *harness) turn(pod int, state v1alpha1.ProbeState) {
 func (h *harness) trouble(probe, message string) {
 	change := worker.Change{Key: keyOf(probe)}
 	if message != "" {
-		change.State.Problem = streak.Problem{Reason: v1alpha1.ProbeCannotRun, Message: message, Since: time.Now()}
+		change.State.Problem = thresholds.Problem{Reason: v1alpha1.ProbeCannotRun, Message: message, Since: time.Now()}
 	}
 	h.ProbeChanged(change)
 }
@@ -328,12 +320,12 @@ func (h *harness) trouble(probe, message string) {
 // rerun reports another run of probe p. Its last transition was at since.
 func (h *harness) rerun(state v1alpha1.ProbeState, since time.Time) {
 	h.ProbeChanged(worker.Change{
-		Key: keyOf("p"), State: streak.State{State: state, Message: "ok", LastProbe: time.Now(), LastTransition: since},
+		Key: keyOf("p"), State: thresholds.State{State: state, Message: "ok", LastProbe: time.Now(), LastTransition: since},
 	})
 }
 
-func keyOf(probe string) probeid.Key {
-	return probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: probeid.ID{Marker: "m", Probe: probe}}
+func keyOf(probe string) identity.Key {
+	return identity.Key{ContainerKey: identity.ContainerKey{PodUID: "pod-uid", Name: "main"}, ID: identity.ID{Marker: "m", Probe: probe}}
 }
 
 // pass advances the time.

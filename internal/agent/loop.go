@@ -6,6 +6,8 @@ package agent
 import (
 	"context"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // loop calls do until ctx ends: at the start, and whenever next is due. A token in wake means that
@@ -44,4 +46,35 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// retry limits the attempts at something that fails.
+type retry struct {
+	backoff wait.Backoff
+	// notBefore is when the next attempt may start.
+	notBefore time.Time
+	// failing reports whether the last attempt failed.
+	failing bool
+}
+
+func newRetry() retry { return retry{backoff: newBackoff()} }
+
+// newBackoff returns the back-off of requests that fail. It is at most five seconds, so that
+// states are written soon after an outage.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 32, Cap: 5 * time.Second}
+}
+
+// failed delays the next attempt. It reports whether this is the first failure.
+func (r *retry) failed() (first bool) {
+	first = !r.failing
+	r.failing, r.notBefore = true, time.Now().Add(r.backoff.Step())
+	return first
+}
+
+// succeeded reports whether the attempts before this one had failed.
+func (r *retry) succeeded() (resumed bool) {
+	resumed = r.failing
+	*r = newRetry()
+	return resumed
 }

@@ -39,19 +39,9 @@ type sliceStore interface {
 	DeleteSlice(ctx context.Context, name string) error
 }
 
-// eventEmitter writes events: events.
 type eventEmitter interface {
 	// Emit queues the events of a report that has been written.
 	Emit(reported []report.Event)
-}
-
-// reportFollower follows what has been reported: a statusKeeper.
-type reportFollower interface {
-	// Reported receives the states that are stored in slices. All is false if some that are
-	// due could not be written.
-	Reported(plan report.Plan, ledger report.Ledger, all bool)
-	// Relisted compares the observed status with the last write, although it looks older.
-	Relisted()
 }
 
 // reporter stores the states of the probes and writes them in slices when report.Decide
@@ -59,9 +49,10 @@ type reportFollower interface {
 // While the API server is unavailable it retries, always with the newest states. It writes
 // nothing until it has read the slices of an earlier agent.
 type reporter struct {
-	node     string
-	store    sliceStore
-	follower reportFollower
+	node  string
+	store sliceStore
+	// status follows what has been reported.
+	status *statusKeeper
 	// running returns the UIDs of the pods with a running container.
 	running func() map[string]bool
 	// interval is the minimum time between the starts of two batches.
@@ -108,9 +99,9 @@ type reporter struct {
 	rejected map[int]*retry
 }
 
-func newReporter(node string, store sliceStore, follower reportFollower, running func() map[string]bool, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *reporter {
+func newReporter(node string, store sliceStore, status *statusKeeper, running func() map[string]bool, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *reporter {
 	return &reporter{
-		node: node, store: store, follower: follower, running: running, interval: interval, metrics: metrics, log: log,
+		node: node, store: store, status: status, running: running, interval: interval, metrics: metrics, log: log,
 		wake: make(chan struct{}, 1), listed: make(chan struct{}), states: report.States{}, rejected: map[int]*retry{},
 		listAt: time.Now(), writes: newRetry(), lists: newRetry(),
 	}
@@ -144,7 +135,7 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 }
 
 // ProbeGone receives a probe that no longer runs.
-func (r *reporter) ProbeGone(key probeid.Key) {
+func (r *reporter) ProbeGone(key identity.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, key)
@@ -152,7 +143,7 @@ func (r *reporter) ProbeGone(key probeid.Key) {
 }
 
 // touch records that a state has changed.
-func (r *reporter) touch(key probeid.Key) {
+func (r *reporter) touch(key identity.Key) {
 	if r.changed != nil {
 		r.changed[string(key.PodUID)] = true
 	}
@@ -175,6 +166,7 @@ func (r *reporter) podName(uid types.UID) (types.NamespacedName, bool) {
 func (r *reporter) InForce(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.status.InForce(object)
 	previous := r.plan
 	r.plan, r.changed = planOf(object), nil
 	r.keepPlanned(previous)
@@ -194,7 +186,7 @@ func (r *reporter) keepPlanned(previous report.Plan) {
 	// Without the container, because a probe that moves to another container is not new.
 	type probe struct {
 		uid types.UID
-		id  probeid.ID
+		id  identity.ID
 	}
 	known := map[probe]bool{}
 	for _, key := range keysOf(previous) {
@@ -211,11 +203,11 @@ func (r *reporter) keepPlanned(previous report.Plan) {
 }
 
 // keysOf returns the keys of the planned probes with a valid name.
-func keysOf(plan report.Plan) []probeid.Key {
-	var keys []probeid.Key
+func keysOf(plan report.Plan) []identity.Key {
+	var keys []identity.Key
 	for i := range plan.Pods {
 		for j := range plan.Pods[i].Probes {
-			if key, err := probeid.KeyOf(&plan.Pods[i], &plan.Pods[i].Probes[j]); err == nil {
+			if key, err := identity.KeyOf(&plan.Pods[i], &plan.Pods[i].Probes[j]); err == nil {
 				keys = append(keys, key)
 			}
 		}
@@ -228,6 +220,7 @@ func keysOf(plan report.Plan) []probeid.Key {
 func (r *reporter) Observe(object *v1alpha1.NodePodProbe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.status.Observe(object)
 	returned := r.observed == nil && object != nil
 	r.observed = object
 	if returned {

@@ -46,24 +46,6 @@ func TestReporter(t *testing.T) {
 				"1.1s wrote node.0: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "1.1s event m#q Failed", "1.1s event m#r Failed",
 			},
 		},
-		"transitions within a longer interval": {
-			play: func(h *harness) {
-				h.interval = 5 * time.Second
-				h.putInForce()
-				pass(10 * time.Second)
-				h.transition("p", succeeded, "ok")
-				pass(time.Second)
-				h.transition("q", failed, "no")
-				pass(time.Second)
-				h.transition("r", failed, "no")
-				pass(10 * time.Second)
-			},
-			want: []string{
-				"0s status 1:",
-				"10s wrote node.0: m#p=Succeeded(ok)", "10s event m#p Succeeded",
-				"15s wrote node.0: m#p=Succeeded(ok) m#q=Failed(no) m#r=Failed(no)", "15s event m#q Failed", "15s event m#r Failed",
-			},
-		},
 		"error": {
 			play: func(h *harness) {
 				h.putInForce()
@@ -79,16 +61,6 @@ func TestReporter(t *testing.T) {
 				"1h0m4s event m#p KruiseProbeError",
 				"2h0m4s wrote node.0:",
 			},
-		},
-		"error that ends with the container": {
-			play: func(h *harness) {
-				h.trouble("p", "the container is stopping")
-				h.putInForce()
-				pass(time.Second)
-				h.transition("p", failed, "not running")
-				pass(time.Minute)
-			},
-			want: []string{"0s status 1:", "1s wrote node.0: m#p=Failed(not running)", "1s event m#p Failed"},
 		},
 		"transition during a slow write": {
 			play: func(h *harness) {
@@ -158,7 +130,7 @@ func TestReporter(t *testing.T) {
 				h.putInForce()
 				pass(time.Second)
 				h.withServer(func() { h.object = nil })
-				h.observe(nil)
+				h.Observe(nil)
 				h.transition("q", failed, "no")
 				pass(time.Second)
 				object := nodePlan()
@@ -176,7 +148,7 @@ func TestReporter(t *testing.T) {
 			play: func(h *harness) {
 				h.putInForce()
 				pass(time.Second)
-				h.observe(nil)
+				h.Observe(nil)
 				h.transition("p", failed, "no")
 				pass(time.Second)
 				h.observeStored()
@@ -254,7 +226,7 @@ func TestReporter(t *testing.T) {
 				h.putInForce()
 				h.transition("p", succeeded, "ok")
 				pass(time.Second)
-				h.observe(before)
+				h.Observe(before)
 				pass(time.Minute)
 			},
 			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:"},
@@ -289,28 +261,6 @@ func TestReporter(t *testing.T) {
 				"0s status 1:", "1s wrote node.0: m#p=Succeeded(ok)", "1s event m#p Succeeded",
 				"1s wrote node.0: m#p=Failed(no)", "1s event m#p Failed",
 			},
-		},
-		"no transitions": {
-			play: func(h *harness) {
-				h.transition("p", succeeded, "ok")
-				h.putInForce()
-				for range 60 {
-					pass(time.Second)
-					h.rerun(succeeded, h.start)
-				}
-			},
-			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:"},
-		},
-		"no transitions for a day": {
-			play: func(h *harness) {
-				h.transition("p", succeeded, "ok")
-				h.putInForce()
-				for range 24 * 60 {
-					pass(time.Minute)
-					h.rerun(succeeded, h.start)
-				}
-			},
-			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:"},
 		},
 	}
 	for name, tc := range cases {

@@ -78,7 +78,7 @@ func (r *reporter) compare(stored []seamarkv1alpha1.ProbeReport) {
 	r.adopt(stored)
 	if r.relisted {
 		r.relisted = false
-		r.follower.Relisted()
+		r.status.Relisted()
 	}
 }
 

@@ -41,86 +41,66 @@ func (c *nodeClient) ListSlices(ctx context.Context) ([]seamarkv1alpha1.ProbeRep
 func (c *nodeClient) WriteSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, exists bool) (size int, err error) {
 	version := c.version(slice.Name)
 	if !exists {
-		if size, err = c.createSlice(ctx, slice); !apierrors.IsAlreadyExists(err) {
+		if size, err = c.putSlice(ctx, slice, ""); !apierrors.IsAlreadyExists(err) {
 			return size, err
 		}
 		version = ""
 	}
 	if version != "" {
-		if size, err = c.updateSlice(ctx, slice, version); apierrors.IsConflict(err) {
+		if size, err = c.putSlice(ctx, slice, version); apierrors.IsConflict(err) {
 			size, err = c.patchSlice(ctx, slice)
 		}
 	} else {
 		size, err = c.patchSlice(ctx, slice)
 	}
 	if exists && apierrors.IsNotFound(err) {
-		return c.createSlice(ctx, slice)
+		return c.putSlice(ctx, slice, "")
 	}
 	return size, err
 }
 
-func (c *nodeClient) updateSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, version string) (size int, err error) {
-	body, err := bodyOf(slice, version)
-	if err != nil {
-		return 0, err
+// putSlice updates a slice that has the version, or creates it if the version is empty.
+func (c *nodeClient) putSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, version string) (size int, err error) {
+	request, verb := c.slices.Put().Name(slice.Name), "update"
+	if version == "" {
+		request, verb = c.slices.Post(), "create"
 	}
-	request := c.slices.Put().Name(slice.Name).VersionedParams(&metav1.UpdateOptions{FieldManager: fieldManager}, metav1.ParameterCodec)
-	return len(body), c.sendSlice(ctx, request, "update", slice.Name, body)
-}
-
-func (c *nodeClient) createSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport) (size int, err error) {
-	body, err := bodyOf(slice, "")
-	if err != nil {
-		return 0, err
-	}
-	request := c.slices.Post().VersionedParams(&metav1.CreateOptions{FieldManager: fieldManager}, metav1.ParameterCodec)
-	return len(body), c.sendSlice(ctx, request, "create", slice.Name, body)
-}
-
-// patchSlice replaces everything that the agent owns. It does not change nodeName, which is
-// immutable.
-func (c *nodeClient) patchSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport) (size int, err error) {
-	body, err := json.Marshal([]operation{
-		{Op: "add", Path: "/metadata/ownerReferences", Value: slice.OwnerReferences},
-		{Op: "add", Path: "/pods", Value: slice.Pods},
-	})
-	if err != nil {
-		return 0, fmt.Errorf("encode ProbeReport %s: %w", slice.Name, err)
-	}
-	request := c.slices.Patch(types.JSONPatchType).Name(slice.Name).
-		VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager}, metav1.ParameterCodec)
-	return len(body), c.sendSlice(ctx, request, "patch", slice.Name, body)
-}
-
-// bodyOf returns the encoded slice with the resourceVersion.
-func bodyOf(slice *seamarkv1alpha1.ProbeReport, version string) ([]byte, error) {
-	object := seamarkv1alpha1.ProbeReport{
+	return c.sendSlice(ctx, request, verb, slice.Name, seamarkv1alpha1.ProbeReport{
 		TypeMeta: metav1.TypeMeta{APIVersion: seamarkv1alpha1.GroupVersion().String(), Kind: "ProbeReport"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: slice.Name, ResourceVersion: version, OwnerReferences: slice.OwnerReferences,
 		},
 		NodeName: slice.NodeName, Pods: slice.Pods,
-	}
-	body, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encode ProbeReport %s: %w", slice.Name, err)
-	}
-	return body, nil
+	})
+}
+
+// patchSlice replaces everything that the agent owns. It does not change nodeName, which is
+// immutable.
+func (c *nodeClient) patchSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport) (size int, err error) {
+	return c.sendSlice(ctx, c.slices.Patch(types.JSONPatchType).Name(slice.Name), "patch", slice.Name, []operation{
+		{Op: "add", Path: "/metadata/ownerReferences", Value: slice.OwnerReferences},
+		{Op: "add", Path: "/pods", Value: slice.Pods},
+	})
 }
 
 // sendSlice sends a write of a slice and records the new resourceVersion. After an error, the
 // version is unknown.
-func (c *nodeClient) sendSlice(ctx context.Context, request *rest.Request, verb, name string, body []byte) error {
-	raw, err := request.Resource(slicesResource).SetHeader("Accept", metadataOnly).Body(body).Do(ctx).Raw()
+func (c *nodeClient) sendSlice(ctx context.Context, request *rest.Request, verb, name string, content any) (size int, err error) {
+	body, err := json.Marshal(content)
+	if err != nil {
+		return 0, fmt.Errorf("encode ProbeReport %s: %w", name, err)
+	}
+	raw, err := request.Resource(slicesResource).Param("fieldManager", fieldManager).
+		SetHeader("Accept", metadataOnly).Body(body).Do(ctx).Raw()
 	var written metav1.PartialObjectMetadata
 	if err == nil {
 		err = json.Unmarshal(raw, &written)
 	}
 	c.setVersion(name, &written.ObjectMeta)
 	if err != nil {
-		return fmt.Errorf("%s ProbeReport %s: %w", verb, name, err)
+		return len(body), fmt.Errorf("%s ProbeReport %s: %w", verb, name, err)
 	}
-	return nil
+	return len(body), nil
 }
 
 // DeleteSlice deletes a slice. It succeeds if there is none.

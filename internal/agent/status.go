@@ -81,8 +81,7 @@ type statusKeeper struct {
 	unreported bool
 	// repairAt is when to write the status although nothing has changed, or zero.
 	repairAt time.Time
-	// writing reports whether a write is in progress.
-	writing bool
+	writing  bool
 	// wakeAt is when to decide next. It is zero if no decision is scheduled.
 	wakeAt time.Time
 
@@ -134,7 +133,8 @@ func (k *statusKeeper) Observe(object *v1alpha1.NodePodProbe) {
 	k.compare()
 }
 
-// Reported receives the reported states.
+// Reported receives the states that are stored in slices. All is false if some that are due could
+// not be written.
 func (k *statusKeeper) Reported(plan report.Plan, ledger report.Ledger, all bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -52,19 +52,6 @@ func TestStatus(t *testing.T) {
 		play   func(h *harness)
 		want   []string
 	}{
-		"first plan": {
-			play: func(h *harness) { h.putInForce() },
-			want: []string{"0s status 1:"},
-		},
-		"next plan": {
-			play: func(h *harness) {
-				h.putInForce()
-				pass(5 * time.Second)
-				h.generation(2)
-				pass(time.Minute)
-			},
-			want: []string{"0s status 1:", "6s status 2:"},
-		},
 		"plans in quick succession": {
 			play: func(h *harness) {
 				h.putInForce()
@@ -87,19 +74,6 @@ func TestStatus(t *testing.T) {
 				}
 			},
 			want: []string{"0s status 1:", "15s status 21:", "25s status 41:", "30s status 51:"},
-		},
-		"object recreated": {
-			play: func(h *harness) {
-				h.putInForce()
-				pass(5 * time.Second)
-				h.withServer(func() {
-					h.object = nodePlan()
-					h.object.UID = "npp-2"
-				})
-				h.putInForce()
-				pass(time.Minute)
-			},
-			want: []string{"0s status 1:", "5s status 1:"},
 		},
 		"CRD of OpenKruise": {
 			play: func(h *harness) {
@@ -199,19 +173,6 @@ func TestStatus(t *testing.T) {
 				"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1: m#p=Succeeded(ok)",
 				"24h0m0s wrote node.0: m#p=Failed(no)", "24h0m0s event m#p Failed", "24h0m0s status 1: m#p=Failed(no)",
 			},
-		},
-		"agent of an earlier release that has not ended": {
-			play: func(h *harness) {
-				h.putInForce()
-				pass(5 * time.Second)
-				h.observeStored()
-				h.withServer(func() {
-					h.edit(func(object *v1alpha1.NodePodProbe) { object.Status = statusOf("m#p", failed) })
-				})
-				h.observeStored()
-				pass(5 * time.Second)
-			},
-			want: []string{"0s status 1:", "6s status 1:"},
 		},
 		"API server unavailable": {
 			play: func(h *harness) {

@@ -39,7 +39,7 @@ func TestStandardConditionsNeedVerbose(t *testing.T) {
 	} {
 		for i, verbose := range []bool{false, true} {
 			var out bytes.Buffer
-			printer := brief{output.NewText(&out, nil), &out, verbose}
+			printer := output.NewText(&out, nil, verbose)
 			if err := printer.Print(conditionChange(name)); err != nil {
 				t.Fatal(err)
 			}
@@ -50,31 +50,9 @@ func TestStandardConditionsNeedVerbose(t *testing.T) {
 	}
 }
 
-func TestShutdownNoise(t *testing.T) {
-	for name, test := range map[string]struct {
-		change local.Change
-		want   bool
-	}{
-		"phase":            {local.Change{Kind: local.KindPod}, true},
-		"container":        {local.Change{Kind: local.KindContainer}, true},
-		"condition":        {conditionChange("Ready"), true},
-		"killing":          {eventChange("Normal", "Killing"), true},
-		"unhealthy":        {eventChange("Warning", "Unhealthy"), true},
-		"failed hook":      {eventChange("Warning", "FailedPreStopHook"), false},
-		"output":           {local.Change{Kind: local.KindLog}, false},
-		"label of a probe": {label("a", "b"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := isShutdownNoise(test.change); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
-		})
-	}
-}
-
 func TestMarksConcludeTheText(t *testing.T) {
 	var out bytes.Buffer
-	printer := brief{output.NewText(&out, nil), &out, false}
+	printer := output.NewText(&out, nil, false)
 	err := printer.Conclude([]local.PodView{
 		{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}},
 		{
@@ -95,24 +73,36 @@ func TestMarksConcludeTheText(t *testing.T) {
 	}
 }
 
+// While the pods of a finished run are being stopped, text shows only what matters.
 func TestShutdownIsShown(t *testing.T) {
+	killing := eventChange("Normal", "Killing")
 	for name, test := range map[string]struct {
 		brief  bool
 		reason endReason
+		change local.Change
 		want   int
 	}{
-		"text, finished":    {true, allMet, 0},
-		"text, timed out":   {true, timedOut, 0},
-		"text, interrupted": {true, interrupted, 1},
-		"JSON, finished":    {false, allMet, 1},
+		"text, timed out":   {true, timedOut, killing, 0},
+		"text, interrupted": {true, interrupted, killing, 1},
+		"JSON, finished":    {false, allMet, killing, 1},
+		"phase":             {true, allMet, local.Change{Kind: local.KindPod}, 0},
+		"container":         {true, allMet, local.Change{Kind: local.KindContainer}, 0},
+		"condition":         {true, allMet, conditionChange("Ready"), 0},
+		"killing":           {true, allMet, killing, 0},
+		"unhealthy":         {true, allMet, eventChange("Warning", "Unhealthy"), 0},
+		"failed hook":       {true, allMet, eventChange("Warning", "FailedPreStopHook"), 1},
+		"output":            {true, allMet, local.Change{Kind: local.KindLog}, 1},
+		"label of a probe":  {true, allMet, label("a", "b"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(nil, false)
+			s := newSession(nil, true)
 			s.runner, s.brief = &script{}, test.brief
 			s.keepLast(test.reason)
-			s.observe(eventChange("Normal", "Killing"))
-			if got := len(s.feed.take()); got != test.want {
-				t.Errorf("%d changes, want %d", got, test.want)
+			// Only what is shown is checked.
+			s.settle()
+			s.observe(test.change)
+			if got, _, _ := s.Take(); len(got) != test.want {
+				t.Errorf("%d changes, want %d", len(got), test.want)
 			}
 		})
 	}
@@ -124,7 +114,7 @@ func TestErrorsOfAllFiles(t *testing.T) {
 	if err := errors.Join(os.WriteFile(first, []byte("a: ["), 0o600), os.WriteFile(second, []byte("x: y"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := play(t, &script{}, LocalOptions{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
+	_, _, err := play(t, &script{}, localOptions{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
 	for _, want := range []string{"none.yaml: no such file", "a.yaml: document 1: invalid YAML", "b.yaml: document 1: not a Kubernetes object"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not contain %q", err, want)
@@ -136,7 +126,7 @@ func TestErrorsOfAllFiles(t *testing.T) {
 }
 
 func TestStrictRejectsMarkerProblems(t *testing.T) {
-	_, stderr, err := play(t, &script{warnings: []string{"PodProbeMarker idle: selector matches no pods"}}, LocalOptions{Strict: true, Timeout: time.Second})
+	_, stderr, err := play(t, &script{warnings: []string{"PodProbeMarker idle: selector matches no pods"}}, localOptions{Strict: true, Timeout: time.Second})
 	want := "invalid markers, and --strict is set:\n  PodProbeMarker idle: selector matches no pods"
 	if err == nil || err.Error() != want || exit.Code(err) != exit.Usage || stderr != "" {
 		t.Errorf("got error %v and standard error %q, want %q", err, stderr, want)

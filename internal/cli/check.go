@@ -5,11 +5,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -25,17 +23,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-// CheckOptions are the options of `seamark check`.
-type CheckOptions struct {
+// checkOptions are the flags of `seamark check`, which newCheckCommand describes.
+type checkOptions struct {
 	genericiooptions.IOStreams
-	// Flags select the cluster and the user.
-	Flags *cluster.Flags
-	// SeamarkNamespace is the namespace of Seamark's programs.
+	Flags            *cluster.Flags
 	SeamarkNamespace string
-	// Output is text, json or yaml.
-	Output string
-	// Now is the clock.
-	Now func() time.Time
+	Output           printing.Report
 }
 
 const checkLong = `Check an installation of Seamark from outside, with the permissions of the user:
@@ -56,10 +49,10 @@ const checkExample = `  # Check the installation in the namespace seamark-system
   # Print the failed checks only
   seamark check -o json | jq '.results[] | select(.verdict == "failed")'`
 
-func newCheckCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	o := &CheckOptions{
-		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Now: time.Now,
-		SeamarkNamespace: configv1alpha1.DefaultNamespace, Output: textOutput,
+func newCheckCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &checkOptions{
+		IOStreams: streams, Flags: cluster.NewFlags(streams, version),
+		SeamarkNamespace: configv1alpha1.DefaultNamespace, Output: printing.Text,
 	}
 	command := &cobra.Command{
 		Use:     "check",
@@ -75,32 +68,26 @@ func newCheckCommand(streams genericiooptions.IOStreams, version string) *cobra.
 		},
 	}
 	o.Flags.AddTo(command)
-	flags := command.Flags()
-	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", o.SeamarkNamespace, "namespace of Seamark's programs")
-	flags.StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
-	cluster.CompleteValues(command, "output", reportOutputs())
+	command.Flags().StringVar(&o.SeamarkNamespace, "seamark-namespace", o.SeamarkNamespace, "namespace of Seamark's programs")
+	o.Output.AddTo(command)
 	return command
 }
 
 // Validate checks the flags.
-func (o *CheckOptions) Validate() error {
+func (o *checkOptions) Validate() error {
 	if o.SeamarkNamespace == "" {
 		return errors.New("--seamark-namespace: must not be empty")
 	}
-	return validateReportOutput(o.Output)
+	return o.Output.Validate()
 }
 
 // Run reads the installation and prints the results. The error has the exit code of the verdict.
-func (o *CheckOptions) Run(ctx context.Context) error {
+func (o *checkOptions) Run(ctx context.Context) error {
 	connection, err := o.Flags.Connect()
 	if err != nil {
 		return err
 	}
-	reader, err := gather.New(connection.Config)
-	if err != nil {
-		return exit.Failure(err)
-	}
-	facts, err := reader.Facts(ctx, o.SeamarkNamespace, o.Now())
+	facts, err := inspect.Facts(ctx, connection, o.SeamarkNamespace, time.Now())
 	if err != nil {
 		return exit.NoAccess(err)
 	}
@@ -110,7 +97,8 @@ func (o *CheckOptions) Run(ctx context.Context) error {
 	}
 	results := check.Run(facts)
 	worst, denied := check.Worst(results)
-	if err := printChecks(o.Out, o.Output, results, worst); err != nil {
+	err = o.Output.Print(o.Out, checkReport{Verdict: worst, Results: results}, func(out io.Writer) error { return printChecks(out, results) })
+	if err != nil {
 		return exit.Failure(err)
 	}
 	return verdictError(results, worst, denied)
@@ -145,10 +133,7 @@ type checkReport struct {
 	Results []check.Result `json:"results"`
 }
 
-func printChecks(out io.Writer, format string, results []check.Result, worst check.Verdict) error {
-	if format != textOutput {
-		return printStructured(out, format, checkReport{Verdict: worst, Results: results})
-	}
+func printChecks(out io.Writer, results []check.Result) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range results {
 		evidence := r.Evidence
@@ -160,39 +145,6 @@ func printChecks(out io.Writer, format string, results []check.Result, worst che
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the results: %w", err)
-	}
-	return nil
-}
-
-// textOutput is the default format of reports.
-const textOutput = "text"
-
-// reportOutputs returns the formats of reports.
-func reportOutputs() []string { return []string{textOutput, "json", "yaml"} }
-
-// validateReportOutput checks the format of a report.
-func validateReportOutput(format string) error {
-	if slices.Contains(reportOutputs(), format) {
-		return nil
-	}
-	return fmt.Errorf("--output: %q is invalid: must be text, json or yaml", format)
-}
-
-// printStructured prints a value as JSON or YAML.
-func printStructured(out io.Writer, format string, value any) error {
-	encode := printing.YAML
-	if format == "json" {
-		encode = func(value any) ([]byte, error) {
-			encoded, err := json.MarshalIndent(value, "", "  ")
-			return append(encoded, '\n'), err
-		}
-	}
-	encoded, err := encode(value)
-	if err == nil {
-		_, err = printing.Raw(out).Write(encoded)
-	}
-	if err != nil {
-		return fmt.Errorf("print as %s: %w", format, err)
 	}
 	return nil
 }

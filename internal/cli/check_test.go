@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 )
 
 func TestPrintChecks(t *testing.T) {
@@ -23,40 +24,14 @@ func TestPrintChecks(t *testing.T) {
 		{Check: "api-server", Verdict: check.OK, Evidence: "Kubernetes v1.36.3 is supported"},
 		{Check: "manager", Verdict: check.Failed, Evidence: "0 of 2 pods ready", Fix: "kubectl get pods"},
 	}
-	for format, want := range map[string]string{
-		"text": "ok      api-server  Kubernetes v1.36.3 is supported\n" +
-			"failed  manager     0 of 2 pods ready; fix: kubectl get pods\n",
-		"yaml": "results:\n" +
-			"- check: api-server\n  evidence: Kubernetes v1.36.3 is supported\n  verdict: ok\n" +
-			"- check: manager\n  evidence: 0 of 2 pods ready\n  fix: kubectl get pods\n  verdict: failed\n" +
-			"verdict: failed\n",
-		"json": `{
-  "verdict": "failed",
-  "results": [
-    {
-      "check": "api-server",
-      "verdict": "ok",
-      "evidence": "Kubernetes v1.36.3 is supported"
-    },
-    {
-      "check": "manager",
-      "verdict": "failed",
-      "evidence": "0 of 2 pods ready",
-      "fix": "kubectl get pods"
-    }
-  ]
-}
-`,
-	} {
-		t.Run(format, func(t *testing.T) {
-			var out bytes.Buffer
-			if err := printChecks(&out, format, results, check.Failed); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, out.String()); diff != "" {
-				t.Errorf("output (-want +got):\n%s", diff)
-			}
-		})
+	want := "ok      api-server  Kubernetes v1.36.3 is supported\n" +
+		"failed  manager     0 of 2 pods ready; fix: kubectl get pods\n"
+	var out bytes.Buffer
+	if err := printChecks(&out, results); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
 	}
 }
 
@@ -114,7 +89,7 @@ changes  StatefulSet game/s0, game/s1, game/s2, game/s3, game/s4, game/s5, game/
 Checked 1 PodProbeMarkers, 2 CloneSets and 0 StatefulSets: 3003 findings, of which 1 block a migration.
 `
 	var out bytes.Buffer
-	if err := report.print(&out, textOutput); err != nil {
+	if err := report.print(&out); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
@@ -185,9 +160,9 @@ Checked 1 PodProbeMarkers, 0 CloneSets and 1 StatefulSets: 2 findings, of which 
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			o := &MigrateCheckOptions{
+			o := &migrateCheckOptions{
 				IOStreams: genericiooptions.IOStreams{In: strings.NewReader(test.in), Out: &out, ErrOut: io.Discard},
-				Filenames: []string{"-"}, Output: textOutput,
+				Filenames: []string{"-"}, Output: printing.Text,
 			}
 			if code := exit.Code(o.Run(t.Context())); code != test.wantCode {
 				t.Errorf("exit code %d, want %d", code, test.wantCode)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cli implements the commands of the program seamark. Each command has an options
-// struct with the steps Complete, Validate and Run. Commands read and write only the streams
+// struct that its flags set, with the steps Complete, Validate and Run. Commands read and write only the streams
 // that they are given.
 package cli
 
@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/explain"
 	"github.com/seamark-dev/seamark/internal/cli/get"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/test"
@@ -43,16 +44,15 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 		SuggestionsMinimumDistance: 2,
 	}
-	root.AddCommand(newInitCommand(streams, version), newLintCommand(streams, version))
-	root.AddCommand(newExplainCommand(streams, program, version))
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newVersionCommand(streams, version), newLocalCommand(streams, version), newCheckCommand(streams, version), newMigrateCommand(streams, version),
-		newTopCommand(streams, program, version), newTimelineCommand(streams, version), get.New(streams, displayName(program), version),
-		ui.New(streams, displayName(program), version))
-	root.AddCommand(test.New(streams, displayName(program), version), wait.New(streams, displayName(program), version),
-		tree.New(streams, displayName(program), version))
+	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{
+		newInitCommand, newLintCommand, newVersionCommand, newLocalCommand, newCheckCommand, newMigrateCommand, newTimelineCommand,
+		explain.New, get.New, ui.New, test.New, wait.New, tree.New, newTopCommand,
+	} {
+		root.AddCommand(add(streams, displayName(program), version))
+	}
 	return root
 }
 
@@ -62,10 +62,11 @@ Exit codes of all commands: 0 for success; 1 if the command failed, or found som
 report; 2 for bad input; 3 if the cluster cannot be reached, or a permission is missing
 without which the command has no answer.`
 
-// displayName returns how users call the program: as a plugin of kubectl, or by its own name.
+// displayName returns how users call the program: as a plugin of kubectl, or by its own name. The program
+// may be a display name.
 func displayName(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
-	if name == pluginName {
+	if strings.ReplaceAll(name, " ", "-") == pluginName {
 		return "kubectl seamark"
 	}
 	return "seamark"
@@ -83,7 +84,7 @@ func rejectUnknown(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s\nRun '%s --help' for usage", args[0], cmd.CommandPath(), similar, cmd.CommandPath())
 }
 
-func newVersionCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
+func newVersionCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

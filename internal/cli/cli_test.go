@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -45,6 +44,7 @@ func TestProgramName(t *testing.T) {
 		"/usr/local/bin/seamark":           "seamark",
 		"./bin/kubectl-seamark":            "kubectl seamark",
 		"kubectl-seamark.exe":              "kubectl seamark",
+		"kubectl seamark":                  "kubectl seamark",
 		"/tmp/go-build1/exe/___seamark.pb": "seamark",
 	} {
 		streams, _, out, errOut := genericiooptions.NewTestIOStreams()
@@ -144,32 +144,5 @@ func TestFilesAreArgumentsOrFlags(t *testing.T) {
 				t.Errorf("%q %q: exit code %d, want %d; output %q and errors %q, want %q", test.args, files, code, test.code, stdout, stderr, test.want)
 			}
 		}
-	}
-}
-
-func TestLoadFiles(t *testing.T) {
-	folder := t.TempDir()
-	for _, name := range []string{"b.yaml", "a.yml", "c.json", "README.md", "sub/d.yaml", "other"} {
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink("sub", filepath.Join(folder, "link")); err != nil {
-		t.Fatal(err)
-	}
-	inputs, err := loadFiles(t.Context(), []string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")}, strings.NewReader("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, input := range inputs {
-		got = append(got, strings.TrimPrefix(input.Name, folder+"/"))
-	}
-	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "standard input", "other", "link/d.yaml"}, got); diff != "" {
-		t.Errorf("inputs (-want +got):\n%s", diff)
 	}
 }

@@ -4,14 +4,12 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 )
@@ -90,7 +88,9 @@ spec:
       operator: DoesNotExist
     - key: tier
       operator: In
-      values: [a, b]
+      values:
+      - a
+      - b
   probes:
   - name: open
     containerName: queue
@@ -129,7 +129,10 @@ func TestInitErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":           {nil, "specify the probe by flags, such as --exec 'cat /tmp/job' -l app=worker --label busy: without a terminal, init cannot ask questions"},
+		"nothing": {nil, "exactly one of --exec, --http, --tcp and --grpc is required, not 0\n" +
+			"--selector: must select pods by at least one label, such as app=worker\n" +
+			"--label, --annotation or --condition is required: a probe must set a mark\n" +
+			"the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy\n"},
 		"argument":          {[]string{"x"}, `unknown command "x" for "seamark init"`},
 		"only a label":      {[]string{"--label", "busy"}, "exactly one of --exec, --http, --tcp and --grpc is required, not 0\n--selector: must select pods by at least one label, such as app=worker"},
 		"no mark":           {valid[:4], "--label, --annotation or --condition is required: a probe must set a mark"},
@@ -183,68 +186,5 @@ func TestInitFile(t *testing.T) {
 	_, stderr, code = execute(t, "", append(args, "--force", "--label", "x")...)
 	if content, err := os.ReadFile(file); code != exit.OK || err != nil || !strings.Contains(string(content), "x: \"true\"") {
 		t.Errorf("exit code %d, errors %q, the file contains %q, error %v", code, stderr, content, err)
-	}
-}
-
-func TestInitQuestions(t *testing.T) {
-	for name, test := range map[string]struct {
-		answers []string
-		want    InitOptions
-		prompts string
-		err     string
-	}{
-		"defaults": {
-			answers: []string{"", "cat /tmp/job", "app=worker", "", "", "busy", "", ""},
-			want:    InitOptions{Exec: "cat /tmp/job", Selector: "app=worker", Container: "worker", Name: "worker", Labels: []string{"busy"}},
-			prompts: "How to probe: exec, http, tcp or grpc [exec]: Command, PATH:PORT, port, or PORT/SERVICE: " +
-				"Labels of the pods, such as app=worker: Container [worker]: Name of the marker [worker]: " +
-				"Label to set, as KEY or KEY=SUCCEEDED,FAILED (empty for none): Condition to set, such as example.com/busy (empty for none): " +
-				"Seconds between two runs [10]: ",
-		},
-		"corrections": {
-			answers: []string{"ftp", "tcp", "x y", "80", "a=b,c=d", "", "main", "q", "=", "", "", "open", "0", "5"},
-			want:    InitOptions{TCP: "80", Selector: "a=b,c=d", Container: "main", Name: "q", Condition: "open"},
-			prompts: "How to probe: exec, http, tcp or grpc [exec]:   \"ftp\" is invalid: must be exec, http, tcp or grpc\n" +
-				"How to probe: exec, http, tcp or grpc [exec]: Command, PATH:PORT, port, or PORT/SERVICE:   --tcp: \"x y\" is invalid: must be a port number from 1 to 65535 or the name of a port\n" +
-				"Command, PATH:PORT, port, or PORT/SERVICE: Labels of the pods, such as app=worker: Container:   required\nContainer: Name of the marker: " +
-				"Label to set, as KEY or KEY=SUCCEEDED,FAILED (empty for none):   \"=\" is invalid: must be KEY, KEY=VALUE or KEY=VALUE,VALUE, for the states Succeeded and Failed\n" +
-				"Label to set, as KEY or KEY=SUCCEEDED,FAILED (empty for none): Condition to set, such as example.com/busy (empty for none):   required: a probe must set a label or a condition\n" +
-				"Condition to set, such as example.com/busy (empty for none): Seconds between two runs [10]:   \"0\" is invalid: must be a number of seconds, 1 or more\nSeconds between two runs [10]: ",
-		},
-		"end of the input": {
-			answers: []string{"exec"}, want: InitOptions{},
-			prompts: "How to probe: exec, http, tcp or grpc [exec]: Command, PATH:PORT, port, or PORT/SERVICE: \n",
-			err:     `no answer to "Command, PATH:PORT, port, or PORT/SERVICE"`,
-		},
-		"no valid answer": {
-			answers: []string{"a", "b", "c", "exec"}, want: InitOptions{},
-			prompts: strings.Join([]string{"", `"a" is invalid: must be exec, http, tcp or grpc` + "\n", `"b" is invalid: must be exec, http, tcp or grpc` + "\n"}, "How to probe: exec, http, tcp or grpc [exec]:   ") +
-				`How to probe: exec, http, tcp or grpc [exec]:   "c" is invalid: must be exec, http, tcp or grpc` + "\n",
-			err: `no valid answer to "How to probe: exec, http, tcp or grpc"`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			streams, _, _, _ := genericiooptions.NewTestIOStreams()
-			command := newInitCommand(streams, "v1.2.3")
-			if command == nil {
-				t.Fatal("no command")
-			}
-			o := &InitOptions{Period: 10e9}
-			var prompts bytes.Buffer
-			err := o.ask(strings.NewReader(strings.Join(test.answers, "\n")+"\n"), &prompts)
-			if (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
-				t.Errorf("error %v, want %q", err, test.err)
-			}
-			if diff := cmp.Diff(test.prompts, prompts.String()); diff != "" {
-				t.Errorf("prompts (-want +got):\n%s", diff)
-			}
-			test.want.Period = 10e9
-			if name == "corrections" {
-				test.want.Period = 5e9
-			}
-			if diff := cmp.Diff(test.want, *o, cmp.Comparer(func(a, b genericiooptions.IOStreams) bool { return true })); diff != "" {
-				t.Errorf("options (-want +got):\n%s", diff)
-			}
-		})
 	}
 }

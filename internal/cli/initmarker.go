@@ -7,41 +7,67 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/template"
 )
 
-// marker returns the marker that the options describe. The error names each invalid flag.
-func (o *InitOptions) marker() (draft.Marker, error) {
+// initRequired is added to the errors if no required flag is given.
+const initRequired = "the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy"
+
+// complete completes the marker. The error names each invalid flag.
+func (o *initOptions) complete() error {
 	var errs flagErrors
-	m := draft.Marker{
-		Name: o.Name, Namespace: o.Namespace, Container: o.Container, Probe: o.Probe, Condition: o.Condition,
-		Succeeded: newMarks(), Failed: newMarks(),
-	}
 	handler, err := o.handler()
 	if err != nil {
 		errs = append(errs, err)
 	}
-	selector, err := draft.Selector(o.Selector)
+	o.probe.Probe.ProbeHandler = handler
+	selector, err := template.Selector(o.Selector)
 	errs.note("selector", err)
 	if err == nil {
-		m.Selector = selector
-		m.Name, m.Container = cmp.Or(m.Name, draft.NameOf(selector)), cmp.Or(m.Container, draft.NameOf(selector))
-		for _, flag := range []struct{ name, value string }{{"name", m.Name}, {"container", m.Container}} {
-			if flag.value == "" {
+		o.marker.Spec.Selector = &selector
+		for _, flag := range []struct {
+			name  string
+			value *string
+		}{{"name", &o.marker.Name}, {"container", &o.probe.ContainerName}} {
+			if *flag.value = cmp.Or(*flag.value, template.NameOf(selector)); *flag.value == "" {
 				errs.note(flag.name, errors.New("required: the selector has no label whose value can be used"))
 			}
 		}
 	}
-	o.addMarks(&m, &errs)
-	m.Spec = corev1.Probe{ProbeHandler: handler}
-	o.addTimes(&m.Spec, &errs)
-	return m, errors.Join(errs...)
+	o.addMarks(&errs)
+	for _, flag := range []struct {
+		name         string
+		value, least time.Duration
+		seconds      *int32
+	}{
+		{"initial-delay", o.Delay, 0, &o.probe.Probe.InitialDelaySeconds},
+		{"period", o.Period, time.Second, &o.probe.Probe.PeriodSeconds},
+		{"timeout", o.Limit, time.Second, &o.probe.Probe.TimeoutSeconds},
+	} {
+		*flag.seconds = int32(flag.value / time.Second) //nolint:gosec // a value that does not fit is invalid
+		if flag.value < flag.least || time.Duration(*flag.seconds)*time.Second != flag.value {
+			errs.note(flag.name, fmt.Errorf("%s is invalid: must be whole seconds, at least %s", flag.value, flag.least))
+		}
+	}
+	for _, flag := range []struct {
+		name  string
+		value int32
+	}{{"success-threshold", o.probe.Probe.SuccessThreshold}, {"failure-threshold", o.probe.Probe.FailureThreshold}} {
+		if flag.value < 1 {
+			errs.note(flag.name, fmt.Errorf("%d is invalid: must be 1 or more", flag.value))
+		}
+	}
+	if o.Exec+o.HTTP+o.TCP+o.GRPC+o.Selector == "" {
+		errs = append(errs, errors.New(initRequired))
+	}
+	return errors.Join(errs...)
 }
 
 // flagErrors are the errors of the flags, in their order.
@@ -55,65 +81,41 @@ func (e *flagErrors) note(flag string, err error) {
 }
 
 // addMarks adds the labels and annotations, and the name of the probe that they suggest.
-func (o *InitOptions) addMarks(m *draft.Marker, errs *flagErrors) {
+func (o *initOptions) addMarks(errs *flagErrors) {
+	succeeded, failed := newPolicy(v1alpha1.ProbeSucceeded), newPolicy(v1alpha1.ProbeFailed)
 	for _, label := range o.Labels {
-		errs.note("label", addMark(m, label, func(marks draft.Marks) map[string]string { return marks.Labels }))
+		errs.note("label", addMark(label, succeeded.Labels, failed.Labels))
 	}
 	for _, annotation := range o.Annotations {
-		errs.note("annotation", addMark(m, annotation, func(marks draft.Marks) map[string]string { return marks.Annotations }))
+		errs.note("annotation", addMark(annotation, succeeded.Annotations, failed.Annotations))
 	}
-	if len(o.Labels)+len(o.Annotations) == 0 && o.Condition == "" {
+	for _, policy := range []v1alpha1.ProbeMarkerPolicy{succeeded, failed} {
+		if len(policy.Labels)+len(policy.Annotations) > 0 {
+			o.probe.MarkerPolicy = append(o.probe.MarkerPolicy, policy)
+		}
+	}
+	marks := slices.Concat(o.Labels, []string{o.probe.PodConditionType}, o.Annotations)
+	if strings.Join(marks, "") == "" {
 		*errs = append(*errs, errors.New("--label, --annotation or --condition is required: a probe must set a mark"))
 	}
-	for _, mark := range append(append(append([]string{}, o.Labels...), o.Condition), o.Annotations...) {
+	for _, mark := range marks {
 		key, _, _ := strings.Cut(mark, "=")
-		m.Probe = cmp.Or(m.Probe, draft.ProbeOf(key))
+		o.probe.Name = cmp.Or(o.probe.Name, template.ProbeOf(key))
 	}
 }
 
-// addTimes adds the times and thresholds.
-func (o *InitOptions) addTimes(probe *corev1.Probe, errs *flagErrors) {
-	for _, flag := range []struct {
-		name    string
-		value   time.Duration
-		least   time.Duration
-		seconds *int32
-	}{
-		{"initial-delay", o.InitialDelay, 0, &probe.InitialDelaySeconds},
-		{"period", o.Period, time.Second, &probe.PeriodSeconds},
-		{"timeout", o.Timeout, time.Second, &probe.TimeoutSeconds},
-	} {
-		seconds, err := wholeSeconds(flag.value, flag.least)
-		errs.note(flag.name, err)
-		*flag.seconds = seconds
-	}
-	for _, flag := range []struct {
-		name      string
-		value     int32
-		threshold *int32
-	}{
-		{"success-threshold", o.SuccessThreshold, &probe.SuccessThreshold},
-		{"failure-threshold", o.FailureThreshold, &probe.FailureThreshold},
-	} {
-		if flag.value < 1 {
-			errs.note(flag.name, fmt.Errorf("%d is invalid: must be 1 or more", flag.value))
-		}
-		*flag.threshold = flag.value
-	}
-}
-
-func newMarks() draft.Marks {
-	return draft.Marks{Labels: map[string]string{}, Annotations: map[string]string{}}
+func newPolicy(state v1alpha1.ProbeState) v1alpha1.ProbeMarkerPolicy {
+	return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{}, Annotations: map[string]string{}}
 }
 
 // handler returns the handler of the one flag that is set.
-func (o *InitOptions) handler() (corev1.ProbeHandler, error) {
+func (o *initOptions) handler() (corev1.ProbeHandler, error) {
 	var handler corev1.ProbeHandler
 	var given []string
 	for _, flag := range []struct {
 		name, value string
 		parse       func(string) (corev1.ProbeHandler, error)
-	}{{"--exec", o.Exec, draft.Exec}, {"--http", o.HTTP, draft.HTTP}, {"--tcp", o.TCP, draft.TCP}, {"--grpc", o.GRPC, draft.GRPC}} {
+	}{{"--exec", o.Exec, template.Exec}, {"--http", o.HTTP, template.HTTP}, {"--tcp", o.TCP, template.TCP}, {"--grpc", o.GRPC, template.GRPC}} {
 		if flag.value == "" {
 			continue
 		}
@@ -130,28 +132,20 @@ func (o *InitOptions) handler() (corev1.ProbeHandler, error) {
 	return handler, nil
 }
 
-// addMark adds a label or annotation to the states. of returns those of one state.
-func addMark(m *draft.Marker, text string, of func(draft.Marks) map[string]string) error {
-	key, succeeded, failed, err := draft.Mark(text)
+// addMark adds the key and its values in the two states.
+func addMark(text string, succeeded, failed map[string]string) error {
+	key, value, second, err := template.Mark(text)
 	if err != nil {
 		return err
 	}
-	if _, twice := of(m.Succeeded)[key]; twice {
+	if _, twice := succeeded[key]; twice {
 		return fmt.Errorf("%q occurs twice", key)
 	}
-	of(m.Succeeded)[key] = succeeded
-	if failed != nil {
-		of(m.Failed)[key] = *failed
+	succeeded[key] = value
+	if second != nil {
+		failed[key] = *second
 	}
 	return nil
-}
-
-// wholeSeconds returns a duration in seconds.
-func wholeSeconds(d, least time.Duration) (int32, error) {
-	if d < least || d%time.Second != 0 || d/time.Second > math.MaxInt32 {
-		return 0, fmt.Errorf("%s is invalid: must be whole seconds, at least %s", d, least)
-	}
-	return int32(d / time.Second), nil
 }
 
 // flagOf returns the flag that sets the field of the manifest.

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,27 +16,18 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/lint"
-	"github.com/seamark-dev/seamark/internal/cli/lint/sarif"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
-// LintOptions are the options of `seamark lint`.
-type LintOptions struct {
+// lintOptions are the flags of `seamark lint`, which newLintCommand describes.
+type lintOptions struct {
 	genericiooptions.IOStreams
-	// Version is the version of the program.
-	Version string
-
-	// Filenames are files, folders, or "-" for the standard input.
-	Filenames []string
-	// Output is text, json, yaml or sarif.
-	Output string
-	// FailOn is the severity from which findings make the command fail: warning or error.
-	FailOn string
-	// Show is the severity from which findings are printed: info, warning or error.
-	Show string
-	// Ignore holds the names of rules whose findings do not count and are not printed.
-	Ignore []string
+	Version           string
+	Filenames, Ignore []string
+	Output            printing.Report
+	FailOn, Show      string
 }
 
 const lintLong = `Check manifests without a cluster.
@@ -73,8 +63,8 @@ const lintExample = `  # Check a marker together with the workload that it selec
   # Check what a chart installs
   helm template ./chart | seamark lint -`
 
-func newLintCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	o := &LintOptions{IOStreams: streams, Version: version}
+func newLintCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &lintOptions{IOStreams: streams, Version: version}
 	command := &cobra.Command{
 		Use:     "lint FILE...",
 		Short:   "Check manifests without a cluster",
@@ -93,39 +83,33 @@ func newLintCommand(streams genericiooptions.IOStreams, version string) *cobra.C
 	}
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with manifests, or - for the standard input (repeatable; also as arguments)")
-	flags.StringVarP(&o.Output, "output", "o", "text", "output format: text, json, yaml or sarif")
+	o.Output.AddTo(command, sarifOutput)
 	flags.StringVar(&o.FailOn, "fail-on", "error", "severity from which a finding makes the command fail: warning or error")
 	flags.StringVar(&o.Show, "show", "warning", "severity from which findings are printed: info, warning or error")
 	flags.StringSliceVar(&o.Ignore, "ignore", nil, "rules whose findings are left out, separated by commas")
-	choices := o.choices()
-	choices["ignore"] = lint.RuleNames()
-	for flag, values := range choices {
+	for flag, values := range map[string][]string{"fail-on": failOn(), "show": show(), "ignore": lint.RuleNames()} {
 		// The flags exist.
 		_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return command
 }
 
-// choices returns the allowed values of the flags.
-func (o *LintOptions) choices() map[string][]string {
-	return map[string][]string{
-		"output":  {"text", "json", "yaml", "sarif"},
-		"fail-on": {"warning", "error"},
-		"show":    {"info", "warning", "error"},
-	}
-}
+func failOn() []string { return []string{"warning", "error"} }
+func show() []string   { return []string{"info", "warning", "error"} }
 
 // Validate checks the flags. The error names each invalid flag and the allowed values.
-func (o *LintOptions) Validate() error {
+func (o *lintOptions) Validate() error {
 	var errs []error
 	if len(o.Filenames) == 0 {
 		errs = append(errs, errors.New("FILE is required: specify files, folders, or - for the standard input"))
 	}
-	for _, flag := range []struct{ name, value string }{{"output", o.Output}, {"fail-on", o.FailOn}, {"show", o.Show}} {
-		if allowed := o.choices()[flag.name]; !slices.Contains(allowed, flag.value) {
-			last := len(allowed) - 1
-			errs = append(errs, fmt.Errorf("--%s: %q is invalid: must be %s or %s", flag.name, flag.value,
-				strings.Join(allowed[:last], ", "), allowed[last]))
+	errs = append(errs, o.Output.Validate(sarifOutput))
+	for _, flag := range []struct {
+		name, value string
+		allowed     []string
+	}{{"fail-on", o.FailOn, failOn()}, {"show", o.Show, show()}} {
+		if !slices.Contains(flag.allowed, flag.value) {
+			errs = append(errs, fmt.Errorf("--%s: %q is invalid: must be %s", flag.name, flag.value, printing.OneOf(flag.allowed)))
 		}
 	}
 	for _, name := range o.Ignore {
@@ -137,22 +121,25 @@ func (o *LintOptions) Validate() error {
 }
 
 // Run checks the manifests and prints the findings. exit.Code maps its error to an exit code.
-func (o *LintOptions) Run(ctx context.Context) error {
-	manifests := &lintFiles{in: o.In}
-	for _, name := range o.Filenames {
-		if err := manifests.add(name); err != nil {
-			return err
-		}
+func (o *lintOptions) Run(ctx context.Context) error {
+	manifests, err := (&files.Loader{Stdin: o.In, Deep: true}).Load(ctx, o.Filenames)
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
 	}
-	sets := [][]lint.File{manifests.plain}
-	for _, built := range manifests.built {
-		sets = append(sets, []lint.File{built})
+	// The files are compared with each other. Each kustomization stands for itself.
+	sets := make([][]document.File, 1)
+	for _, file := range manifests {
+		if file.Generated {
+			sets = append(sets, []document.File{file})
+		} else {
+			sets[0] = append(sets[0], file)
+		}
 	}
 	linter, report := &lint.Linter{}, lintReport{Findings: []lint.Finding{}}
 	if len(o.Ignore) > 0 {
 		report.ignored = []lint.Finding{}
 	}
-	report.Summary.Files = len(manifests.plain) + len(manifests.built)
+	report.Summary.Files = len(manifests)
 	for _, set := range sets {
 		result, err := linter.Check(ctx, set)
 		if err != nil {
@@ -176,26 +163,17 @@ func (o *LintOptions) Run(ctx context.Context) error {
 	return nil
 }
 
+// sarifOutput is the format of code hosts.
+const sarifOutput = "sarif"
+
 // print prints the findings in the output format.
-func (o *LintOptions) print(report lintReport) error {
-	switch o.Output {
-	case "json":
-		encoder := json.NewEncoder(printing.Raw(o.Out))
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
-	case "yaml":
-		content, err := printing.YAML(report)
-		if err != nil {
-			return err
+func (o *lintOptions) print(report lintReport) error {
+	return o.Output.Print(o.Out, report, func(out io.Writer) error {
+		if o.Output == sarifOutput {
+			return lint.WriteSARIF(printing.Raw(out), o.Version, report.Findings, report.ignored)
 		}
-		_, err = printing.Raw(o.Out).Write(content)
-		return err
-	case "sarif":
-		return sarif.Log{Findings: report.Findings, Suppressed: report.ignored, Version: o.Version}.Write(printing.Raw(o.Out))
-	default:
-		return printFindings(o.Out, report.Findings)
-	}
+		return printFindings(out, report.Findings)
+	})
 }
 
 // maxFindings is the number of findings that are printed as text.
@@ -262,7 +240,7 @@ type lintSummary struct {
 }
 
 // add adds the findings of a check.
-func (r *lintReport) add(result lint.Result, o *LintOptions) {
+func (r *lintReport) add(result lint.Result, o *lintOptions) {
 	r.Summary.Objects += result.Objects
 	r.Summary.Checked += result.Checked
 	for _, f := range result.Findings {

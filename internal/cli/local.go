@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -29,43 +30,19 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/loopback"
 )
 
-// LocalOptions are the options of `seamark local`. Complete sets the unexported fields.
-type LocalOptions struct {
+// localOptions are the flags of `seamark local`, which newLocalCommand describes, and what Complete
+// makes of them.
+type localOptions struct {
 	genericiooptions.IOStreams
-	// Version is the version of the program.
-	Version string
+	// pods are the options of the run that flags set directly.
+	pods local.Options
 
-	// Filenames are files, folders, URLs, or "-" for the standard input.
-	Filenames []string
-	// Kustomize is a folder with a kustomization, or empty.
-	Kustomize string
-	// AllowRemote permits manifests from URLs, and kustomizations with remote parts.
-	AllowRemote bool
-	// Commands are commands of containers, as CONTAINER=COMMAND.
-	Commands []string
-	// Replicas overrides the replicas of the workloads, except for DaemonSets, Jobs and
-	// CronJobs, unless it is negative.
+	Filenames, Commands, Until         []string
+	Kustomize, Output, UI              string
+	AllowRemote, Strict, Logs, Verbose bool
+	Timeout                            time.Duration
+	// Replicas is negative if the flag is not set.
 	Replicas int32
-	// Output is text or json. If it is empty, it is a table on a terminal, otherwise text.
-	Output string
-	// Until are the expressions that end the run when all of them are met.
-	Until []string
-	// Timeout is the maximum duration of the run. Zero means no limit.
-	Timeout time.Duration
-	// Strict rejects problems of markers, and unsupported kinds and fields that can affect
-	// probes, instead of printing a warning.
-	Strict bool
-	// SharedAddress gives all pods the address 127.0.0.1.
-	SharedAddress bool
-	// CrashLoopInitial and CrashLoopMax are the first and longest delay before a restart.
-	// Zero means the default of the kubelet.
-	CrashLoopInitial, CrashLoopMax time.Duration
-	// UI is the address of the web page, or empty for none.
-	UI string
-	// Logs shows the output of the containers.
-	Logs bool
-	// Verbose shows standard conditions, and how the pods are stopped.
-	Verbose bool
 
 	expressions []until.Expression
 	terminal    bool
@@ -121,8 +98,8 @@ const localExample = `  # Watch the marks of the game servers
   seamark local database.yaml -o json --timeout 30s \
     --until 'pod/database-0 label=role:primary' --until 'pod/database-* condition=Ready:True'`
 
-func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	o := &LocalOptions{IOStreams: streams, Version: version, Replicas: -1}
+func newLocalCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &localOptions{IOStreams: streams, pods: local.Options{Version: version}, Replicas: -1}
 	command := &cobra.Command{
 		Use:     "local (FILE... | -k FOLDER)",
 		Short:   "Run pods as local processes and show their probe results",
@@ -150,9 +127,9 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this is met, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "end the run after this time, with exit code 1 if an --until expression is not met (default never)")
 	flags.BoolVar(&o.Strict, "strict", false, "reject problems of markers, and unsupported kinds and fields that can affect probes, instead of warning")
-	flags.BoolVar(&o.SharedAddress, "shared-address", false, "give all pods the address 127.0.0.1, for systems without other loopback addresses")
-	flags.DurationVar(&o.CrashLoopInitial, "crash-loop-initial", 0, "initial delay before a crashed container is restarted (default 10s)")
-	flags.DurationVar(&o.CrashLoopMax, "crash-loop-max", 0, "maximum delay before a crashed container is restarted (default 5m)")
+	flags.BoolVar(&o.pods.SharedAddress, "shared-address", false, "give all pods the address 127.0.0.1, for systems without other loopback addresses")
+	flags.DurationVar(&o.pods.CrashLoopInitial, "crash-loop-initial", 0, "initial delay before a crashed container is restarted (default 10s)")
+	flags.DurationVar(&o.pods.CrashLoopMax, "crash-loop-max", 0, "maximum delay before a crashed container is restarted (default 5m)")
 	flags.StringVar(&o.UI, "ui", "", "serve a web page of the run on this loopback address, and print its URL")
 	flags.BoolVar(&o.Logs, "logs", false, "show the output of the containers")
 	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "show standard conditions other than Ready, and how the pods are stopped")
@@ -163,7 +140,7 @@ func newLocalCommand(streams genericiooptions.IOStreams, version string) *cobra.
 }
 
 // Complete adds the files of the arguments, parses the expressions and sets the defaults.
-func (o *LocalOptions) Complete(args []string) error {
+func (o *localOptions) Complete(args []string) error {
 	var err error
 	if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
 		return err //nolint:wrapcheck // it names the value
@@ -175,8 +152,7 @@ func (o *LocalOptions) Complete(args []string) error {
 		}
 		o.expressions = append(o.expressions, expression)
 	}
-	// A dumb terminal cannot move its cursor.
-	o.terminal = o.Output == "" && printing.IsTerminal(o.Out) && os.Getenv("TERM") != "dumb"
+	o.terminal = o.Output == "" && printing.HasScreen(o.Out)
 	o.interrupts = make(chan os.Signal, 2)
 	o.system = runtime.GOOS
 	o.newRunner = func(options local.Options) (runner, error) { return local.New(options) }
@@ -184,7 +160,7 @@ func (o *LocalOptions) Complete(args []string) error {
 }
 
 // Validate checks the flags. The error names each invalid flag and the allowed values.
-func (o *LocalOptions) Validate(replicasGiven bool) error {
+func (o *localOptions) Validate(replicasGiven bool) error {
 	var errs []error
 	if o.system == "windows" {
 		// Without process groups, a run could not stop what the containers have started.
@@ -212,35 +188,35 @@ func (o *LocalOptions) Validate(replicasGiven bool) error {
 		value time.Duration
 	}{
 		{"--timeout", o.Timeout},
-		{"--crash-loop-initial", o.CrashLoopInitial},
-		{"--crash-loop-max", o.CrashLoopMax},
+		{"--crash-loop-initial", o.pods.CrashLoopInitial},
+		{"--crash-loop-max", o.pods.CrashLoopMax},
 	} {
 		if flag.value < 0 {
 			errs = append(errs, fmt.Errorf("%s: %s is invalid: must not be negative", flag.name, flag.value))
 		}
 	}
-	if longest := cmp.Or(o.CrashLoopMax, lifecycle.DefaultCrashLoopMax); longest > 0 && o.CrashLoopInitial > longest {
-		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s is invalid: must not exceed --crash-loop-max (%s)", o.CrashLoopInitial, longest))
+	if longest := cmp.Or(o.pods.CrashLoopMax, lifecycle.DefaultCrashLoopMax); longest > 0 && o.pods.CrashLoopInitial > longest {
+		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s is invalid: must not exceed --crash-loop-max (%s)", o.pods.CrashLoopInitial, longest))
 	}
 	return errors.Join(errs...)
 }
 
 // validateSources returns an error for each manifest on another machine, unless they are allowed.
-func (o *LocalOptions) validateSources() []error {
+func (o *localOptions) validateSources() []error {
 	var errs []error
 	for _, name := range o.Filenames {
-		if isURL(name) && !o.AllowRemote {
-			errs = append(errs, fmt.Errorf("--filename: %q is on another machine: %s", name, remoteRefused))
+		if files.IsURL(name) && !o.AllowRemote {
+			errs = append(errs, fmt.Errorf("--filename: %q is on another machine: %s", name, files.RemoteRefused))
 		}
 	}
-	if isRemote(o.Kustomize) && !o.AllowRemote {
-		errs = append(errs, fmt.Errorf("--kustomize: %q is on another machine: %s", o.Kustomize, remoteRefused))
+	if files.IsRemote(o.Kustomize) && !o.AllowRemote {
+		errs = append(errs, fmt.Errorf("--kustomize: %q is on another machine: %s", o.Kustomize, files.RemoteRefused))
 	}
 	return errs
 }
 
 // Run reads the manifests and runs their pods. ExitCode maps its error to an exit code.
-func (o *LocalOptions) Run(ctx context.Context) error {
+func (o *localOptions) Run(ctx context.Context) error {
 	objects, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -250,27 +226,31 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 		return err
 	}
 	s := newSession(o.expressions, o.Logs)
-	s.runner, err = o.newRunner(local.Options{
-		Objects: objects, SharedAddress: o.SharedAddress,
-		CrashLoopInitial: o.CrashLoopInitial, CrashLoopMax: o.CrashLoopMax,
-		Version: o.Version, Observe: s.observe,
-	})
+	options := o.pods
+	options.Objects, options.Observe = objects, s.observe
+	s.runner, err = o.newRunner(options)
 	if err != nil {
 		return err
 	}
 	if problems := s.runner.Warnings(); o.Strict && len(problems) > 0 {
 		return fmt.Errorf("invalid markers, and --strict is set:%s", listed(problems))
 	}
-	s.warnings = append(ignored, firstOf(s.runner.Warnings())...)
-	for _, warning := range s.warnings {
+	for _, warning := range append(ignored, firstOf(s.runner.Warnings())...) {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", warning)
+		for line := range strings.Lines(warning) {
+			s.note("Warning", line)
+		}
 	}
-	s.watch = until.NewWatch(o.expressions, s.runner.Snapshot())
+	var pods []*corev1.Pod
+	for _, view := range s.runner.Snapshot() {
+		pods = append(pods, view.Pod)
+	}
+	s.watch = until.NewWatch(o.expressions, pods)
 	stop, err := o.servePage(ctx, s, objects.Markers)
 	if err != nil {
 		return exit.Failure(err)
 	}
-	end, err := s.run(ctx, o.Timeout, o.interrupts, o.newDisplay(s))
+	end, err := s.run(ctx, o.Timeout, o.interrupts, o.display(ctx, s))
 	if err := errors.Join(err, stop()); err != nil {
 		return exit.Failure(err)
 	}
@@ -278,7 +258,7 @@ func (o *LocalOptions) Run(ctx context.Context) error {
 }
 
 // conclude reports whether the expressions were met. Without expressions, every run succeeds.
-func (o *LocalOptions) conclude(s *session, end runEnd) error {
+func (o *localOptions) conclude(s *session, end runEnd) error {
 	if len(o.expressions) == 0 {
 		return nil
 	}
@@ -301,7 +281,7 @@ func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecon
 // handleUnsupported returns the warning that lists all unsupported fields and kinds, if there
 // are any. With --strict, it returns them as an error, except for those that cannot affect
 // probes.
-func (o *LocalOptions) handleUnsupported(unsupported []manifest.Unsupported) ([]string, error) {
+func (o *localOptions) handleUnsupported(unsupported []manifest.Unsupported) ([]string, error) {
 	var ignored, rejected []string
 	for _, u := range unsupported {
 		if o.Strict && !u.Harmless() {

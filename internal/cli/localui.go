@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -17,28 +18,28 @@ import (
 
 // servePage serves the web page of the session and prints its URL. The caller calls stop after the
 // run.
-func (o *LocalOptions) servePage(ctx context.Context, s *session, markers []v1alpha1.PodProbeMarker) (stop func() error, err error) {
+func (o *localOptions) servePage(ctx context.Context, s *session, markers []v1alpha1.PodProbeMarker) (stop func() error, err error) {
 	if o.UI == "" {
 		return func() error { return nil }, nil
 	}
-	s.page = localsource.New(markers, s.Snapshot, time.Now)
-	handler, err := ui.New(ui.Options{
-		Source: s.page, Guard: ui.Anyone{Access: ui.Access{Full: true}},
-		Session: model.Session{Source: model.SourceLocal, Version: o.Version}, Once: true,
+	s.page = pagesource.New(markers, s.Snapshot, time.Now)
+	handler := web.New(web.Options{
+		Source: s.page, Session: model.Session{Source: model.SourceLocal, Version: o.pods.Version}, Once: true,
+		Guard: func(*http.Request, string, bool) (web.Access, error) { return web.Access{Full: true}, nil },
 	})
-	if err != nil {
-		return nil, fmt.Errorf("serve the web page: %w", err)
-	}
 	server, err := loopback.Listen(ctx, o.UI)
 	if err != nil {
 		return nil, fmt.Errorf("--ui: %w", err)
 	}
-	s.url = func() string { return server.URL(nil) }
-	fmt.Fprintf(o.ErrOut, "Web page: %s\n", s.url())
+	url := server.URL(nil)
+	fmt.Fprintf(o.ErrOut, "Web page: %s\n", url)
+	s.note("Web page", url)
 	server.Opened = func() {
-		// A table shows the next URL itself.
+		next := server.URL(nil)
+		s.note("Web page", next)
+		// It would be drawn over a table.
 		if !o.terminal {
-			fmt.Fprintf(o.ErrOut, "The web page was opened. For another browser, it has the URL %s\n", s.url())
+			fmt.Fprintf(o.ErrOut, "The web page was opened. For another browser, it has the URL %s\n", next)
 		}
 	}
 	// The page shows the pods until they have stopped, also if ctx ends before.

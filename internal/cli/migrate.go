@@ -13,27 +13,24 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-// MigrateCheckOptions are the options of `seamark migrate check`.
-type MigrateCheckOptions struct {
+// migrateCheckOptions are the flags of `seamark migrate check`, which newMigrateCheckCommand describes.
+type migrateCheckOptions struct {
 	genericiooptions.IOStreams
-	// Flags select the cluster, the user and the namespace.
-	Flags *cluster.Flags
-	// Filenames are files, folders, URLs, or "-" for the standard input, which are checked instead of
-	// the cluster.
+	Flags     *cluster.Flags
 	Filenames []string
-	// Back checks a return to OpenKruise.
-	Back bool
-	// Output is text, json or yaml.
-	Output string
+	Back      bool
+	Output    printing.Report
 }
 
 const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
@@ -65,7 +62,7 @@ const migrateCheckExample = `  # Check the whole cluster
   # Check before a return to OpenKruise
   seamark migrate check --back`
 
-func newMigrateCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
+func newMigrateCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "migrate",
 		Short: "Prepare a migration from OpenKruise",
@@ -77,7 +74,7 @@ func newMigrateCommand(streams genericiooptions.IOStreams, version string) *cobr
 }
 
 func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	o := &MigrateCheckOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version), Output: textOutput}
+	o := &migrateCheckOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version), Output: printing.Text}
 	command := &cobra.Command{
 		Use:     "check [FILE...]",
 		Short:   "Show what a migration from OpenKruise would change",
@@ -88,7 +85,7 @@ func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) 
 			if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
 				return err //nolint:wrapcheck // it names the value
 			}
-			if err := validateReportOutput(o.Output); err != nil {
+			if err := o.Output.Validate(); err != nil {
 				return err
 			}
 			return o.Run(cmd.Context())
@@ -98,13 +95,12 @@ func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) 
 	command.Flags().StringArrayVarP(&o.Filenames, "filename", "f", nil,
 		"file, folder or URL with manifests to check instead of the cluster, or - for the standard input (repeatable; also as arguments)")
 	command.Flags().BoolVar(&o.Back, "back", false, "check a return to OpenKruise")
-	command.Flags().StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
-	cluster.CompleteValues(command, "output", reportOutputs())
+	o.Output.AddTo(command)
 	return command
 }
 
 // Run reads the cluster or the files and prints the findings.
-func (o *MigrateCheckOptions) Run(ctx context.Context) error {
+func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	objects, unread, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -121,13 +117,13 @@ func (o *MigrateCheckOptions) Run(ctx context.Context) error {
 		report.Unread = append(report.Unread, each.What)
 		fmt.Fprintf(o.ErrOut, "Warning: %v\n", each.Err)
 	}
-	if err := report.print(o.Out, o.Output); err != nil {
+	if err := o.Output.Print(o.Out, report, report.print); err != nil {
 		return exit.Failure(err)
 	}
 	return report.verdict()
 }
 
-func (o *MigrateCheckOptions) check(ctx context.Context, objects migrate.Cluster) ([]migrate.Finding, error) {
+func (o *migrateCheckOptions) check(ctx context.Context, objects migrate.Cluster) ([]migrate.Finding, error) {
 	if o.Back {
 		return migrate.CheckBack(objects)
 	}
@@ -135,9 +131,9 @@ func (o *MigrateCheckOptions) check(ctx context.Context, objects migrate.Cluster
 }
 
 // read returns the objects, and what could not be read because of missing permissions.
-func (o *MigrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []gather.Unread, error) {
+func (o *migrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []survey.Unread, error) {
 	if len(o.Filenames) > 0 {
-		objects, err := clusterOfFiles(ctx, o.Filenames, o.In)
+		objects, err := o.readFiles(ctx)
 		return objects, nil, err
 	}
 	connection, err := o.Flags.Connect()
@@ -145,9 +141,9 @@ func (o *MigrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []gath
 		return migrate.Cluster{}, nil, err
 	}
 	// The namespace of the context says nothing about what is migrated.
-	read := gather.Read
+	read := survey.Read
 	if o.Back {
-		read = gather.ReadBack
+		read = survey.ReadBack
 	}
 	objects, unread := read(ctx, connection.Client, *o.Flags.Namespace)
 	for _, each := range unread {
@@ -156,6 +152,35 @@ func (o *MigrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []gath
 		}
 	}
 	return objects, unread, nil
+}
+
+// readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
+func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, error) {
+	var c migrate.Cluster
+	manifests, err := (&files.Loader{Stdin: o.In, URLs: true}).Load(ctx, o.Filenames)
+	if err != nil {
+		return c, err //nolint:wrapcheck // it names the file
+	}
+	for _, file := range manifests {
+		objects, err := file.Objects()
+		if err != nil {
+			return c, err //nolint:wrapcheck // it names the file
+		}
+		for _, object := range objects {
+			if object.GroupVersionKind().Group != v1alpha1.GroupName {
+				continue
+			}
+			switch object.GetKind() {
+			case "PodProbeMarker":
+				c.Markers = append(c.Markers, object)
+			case "CloneSet":
+				c.CloneSets = append(c.CloneSets, object)
+			case "StatefulSet":
+				c.StatefulSets = append(c.StatefulSets, object)
+			}
+		}
+	}
+	return c, nil
 }
 
 // migrateReport is the output for programs.
@@ -190,10 +215,7 @@ func (r migrateReport) verdict() error {
 	return nil
 }
 
-func (r migrateReport) print(out io.Writer, format string) error {
-	if format != textOutput {
-		return printStructured(out, format, r)
-	}
+func (r migrateReport) print(out io.Writer) error {
 	for _, same := range grouped(r.Findings) {
 		f := same[0]
 		fmt.Fprintf(out, "%-7s  %s", f.Level, objects(same))
@@ -239,5 +261,5 @@ func objects(same []migrate.Finding) string {
 	for _, f := range same {
 		names = append(names, strings.TrimPrefix(f.Object(), f.Kind+" "))
 	}
-	return same[0].Kind + " " + workload.List(names)
+	return same[0].Kind + " " + planning.List(names)
 }

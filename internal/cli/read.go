@@ -4,25 +4,25 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-
-	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"strings"
 
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
-// read reads all manifests.
-func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
-	inputs, unreadable := loadFiles(ctx, o.Filenames, o.In)
+func (o *localOptions) read(ctx context.Context) (manifest.Objects, error) {
+	found, unreadable := (&files.Loader{Stdin: o.In, URLs: true}).Load(ctx, o.Filenames)
 	if o.Kustomize != "" {
-		content, err := o.build()
-		inputs = append(inputs, manifest.Input{Name: o.Kustomize, Reader: bytes.NewReader(content)})
+		build := files.BuildLocal
+		if o.AllowRemote {
+			build = files.Build
+		}
+		content, err := build(o.Kustomize)
+		found = append(found, document.File{Name: o.Kustomize, Content: content})
 		unreadable = errors.Join(unreadable, err)
 	}
 	commands, err := parseCommands(o.Commands)
@@ -33,53 +33,22 @@ func (o *LocalOptions) read(ctx context.Context) (manifest.Objects, error) {
 	if o.Replicas >= 0 {
 		options.Replicas = &o.Replicas
 	}
-	objects, err := manifest.Read(ctx, inputs, options)
+	objects, err := manifest.Read(ctx, found, options)
 	return objects, errors.Join(unreadable, err)
 }
 
-// build returns the manifests of the kustomization.
-func (o *LocalOptions) build() ([]byte, error) {
-	if o.AllowRemote {
-		return kustomize(o.Kustomize, filesys.MakeFsOnDisk())
+// parseCommands parses the values of --command into commands by container.
+func parseCommands(values []string) (map[string]string, error) {
+	commands := map[string]string{}
+	for _, value := range values {
+		container, command, found := strings.Cut(value, "=")
+		if !found || container == "" || command == "" {
+			return nil, fmt.Errorf("--command: %q is invalid: must be CONTAINER='COMMAND'", value)
+		}
+		if _, twice := commands[container]; twice {
+			return nil, fmt.Errorf("--command: container %q has two commands", container)
+		}
+		commands[container] = command
 	}
-	return kustomizeLocally(o.Kustomize)
-}
-
-// loadFiles returns the contents of the files, of the manifests in the folders, and of in, as
-// far as they are readable. The error joins those of the others.
-//
-// Files are found as kubectl finds them. Their content is decoded by manifest.Read, not by
-// the visitors: these accept duplicate keys and do not report the number of the document
-// that an error is in.
-func loadFiles(ctx context.Context, names []string, in io.Reader) ([]manifest.Input, error) {
-	var inputs []manifest.Input
-	var errs []error
-	for _, name := range names {
-		if name == files.Stdin {
-			inputs = append(inputs, manifest.Input{Name: "standard input", Reader: in})
-			continue
-		}
-		if isURL(name) {
-			content, err := download(ctx, name)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			inputs = append(inputs, manifest.Input{Name: name, Reader: bytes.NewReader(content)})
-			continue
-		}
-		paths, err := files.Expand(name)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("read manifests: %w", err))
-		}
-		for _, path := range paths {
-			content, err := os.ReadFile(path)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("read manifest: %w", err))
-				continue
-			}
-			inputs = append(inputs, manifest.Input{Name: path, Reader: bytes.NewReader(content)})
-		}
-	}
-	return inputs, errors.Join(errs...)
+	return commands, nil
 }

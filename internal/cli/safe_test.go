@@ -56,23 +56,23 @@ func hostileTimeline() chart.Timeline {
 }
 
 // reports are the reports of commands with hostile texts, by their formats.
-func reports() map[string]func(out io.Writer, format string) error {
+func reports() map[string]func(out io.Writer, format printing.Report) error {
 	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
 	results := []check.Result{{Check: "agents", Verdict: check.Failed, Evidence: texttest.Hostile, Fix: texttest.Hostile}}
 	findings := []migrate.Finding{{Level: migrate.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile}}
-	return map[string]func(io.Writer, string) error{
-		"top": func(out io.Writer, format string) error {
-			if format != textOutput {
-				return printStructured(out, format, groups)
-			}
-			return printTop(out, groups, 0)
+	found := migrateReport{Findings: findings}
+	return map[string]func(io.Writer, printing.Report) error{
+		"top": func(out io.Writer, format printing.Report) error {
+			return format.Print(out, groups, func(out io.Writer) error { return printTop(out, groups, 0) })
 		},
-		"timeline": func(out io.Writer, format string) error {
-			o := TimelineOptions{IOStreams: genericiooptions.IOStreams{Out: out}, Output: format}
+		"timeline": func(out io.Writer, format printing.Report) error {
+			o := timelineOptions{IOStreams: genericiooptions.IOStreams{Out: out}, Output: format}
 			return o.print(hostileTimeline())
 		},
-		"check":         func(out io.Writer, format string) error { return printChecks(out, format, results, check.Failed) },
-		"migrate check": func(out io.Writer, format string) error { return migrateReport{Findings: findings}.print(out, format) },
+		"check": func(out io.Writer, format printing.Report) error {
+			return format.Print(out, results, func(out io.Writer) error { return printChecks(out, results) })
+		},
+		"migrate check": func(out io.Writer, format printing.Report) error { return format.Print(out, found, found.print) },
 	}
 }
 
@@ -80,11 +80,11 @@ func TestReportsAreSafe(t *testing.T) {
 	for name, report := range reports() {
 		t.Run(name, func(t *testing.T) {
 			var out, encoded bytes.Buffer
-			if err := report(printing.Safe(&out), textOutput); err != nil {
+			if err := report(printing.Safe(&out), printing.Text); err != nil {
 				t.Fatal(err)
 			}
 			texttest.Check(t, out.String())
-			for format, decode := range map[string]func([]byte, any) error{
+			for format, decode := range map[printing.Report]func([]byte, any) error{
 				"json": json.Unmarshal,
 				"yaml": func(content []byte, into any) error { return yaml.Unmarshal(content, into) },
 			} {
@@ -104,7 +104,7 @@ func TestReportsAreSafe(t *testing.T) {
 func TestLocalIsSafe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{steps: hostileChanges(), warnings: []string{texttest.Hostile}}
-		stdout, stderr, err := play(t, s, LocalOptions{Logs: true, Verbose: true, Timeout: time.Second})
+		stdout, stderr, err := play(t, s, localOptions{Logs: true, Verbose: true, Timeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestLocalIsSafe(t *testing.T) {
 		texttest.Check(t, stderr)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		stdout, _, err := play(t, &script{steps: hostileChanges()[:1]}, LocalOptions{Logs: true, Output: "json", Timeout: time.Second})
+		stdout, _, err := play(t, &script{steps: hostileChanges()[:1]}, localOptions{Logs: true, Output: "json", Timeout: time.Second})
 		var change struct{ Log struct{ Text string } }
 		first, _, _ := strings.Cut(stdout, "\n")
 		if err := json.Unmarshal([]byte(first), &change); err != nil || change.Log.Text != texttest.Hostile {

@@ -10,9 +10,12 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/pagesource"
 )
 
@@ -32,29 +35,25 @@ type runEnd struct {
 	after  time.Duration
 }
 
-// display shows the changes of a run.
-type display interface {
-	// Show returns when the session has ended or the display has failed.
-	Show(s *session) error
-}
-
 // session is one run of pods, with its expressions and its display.
 type session struct {
 	runner runner
-	feed   *feed
 	logs   bool
 	// brief hides the changes that only show how the pods are stopped at the end of the run.
 	brief bool
-	// warnings are the warnings that were printed before the run.
-	warnings []string
-	// page follows the changes for the web page, whose address is what url returns. Without a page,
-	// both are nil.
-	page *localsource.Source
-	url  func() string
+	// page follows the changes for the web page. It is nil without a page.
+	page *pagesource.Source
 	// met is closed when all expressions are met.
 	met chan struct{}
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// changes are those that are not shown yet. The display may be slow. changed is signaled for each
+	// change and each stage.
+	changes []local.Change
+	changed *sync.Cond
+	// notes are those that a table does not show yet.
+	notes []table.Note
+	stage table.Stage
 	watch *until.Watch
 	// quiet is whether the pods of a finished run are being stopped. It stays false after an
 	// interrupt: the user waits for the pods then, and sees how they stop.
@@ -66,23 +65,22 @@ type session struct {
 }
 
 func newSession(expressions []until.Expression, logs bool) *session {
-	return &session{
-		feed: newFeed(), logs: logs, met: make(chan struct{}),
-		watch: until.NewWatch(expressions, nil),
-	}
+	s := &session{logs: logs, met: make(chan struct{}), watch: until.NewWatch(expressions, nil)}
+	s.changed = sync.NewCond(&s.mu)
+	return s
 }
 
-// observe handles a change. It never blocks, because the run waits for it.
+// observe handles a change. It never waits for the display, because the run waits for it.
 func (s *session) observe(change local.Change) {
-	shown := s.logs || change.Kind != local.KindLog
-	if shown && (!s.isQuiet() || !isShutdownNoise(change)) {
-		s.feed.put(change)
-	}
 	if s.page != nil {
 		s.page.Observe(change)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if (s.logs || change.Kind != local.KindLog) && (!s.brief || !s.quiet || !isShutdownNoise(change)) {
+		s.changes = append(s.changes, change)
+		s.changed.Signal()
+	}
 	// Changes after the end of the run, such as the termination of its pods, do not count.
 	if s.settled {
 		return
@@ -94,6 +92,63 @@ func (s *session) observe(change local.Change) {
 	}
 }
 
+// isShutdownNoise reports whether a change only shows that the pods are being stopped after
+// the run.
+func isShutdownNoise(change local.Change) bool {
+	switch change.Kind {
+	case local.KindPod, local.KindContainer, local.KindCondition, local.KindProbe:
+		return true
+	case local.KindEvent:
+		return change.Event.Type == corev1.EventTypeNormal || change.Event.Reason == lifecycle.ReasonUnhealthy
+	default:
+		return false
+	}
+}
+
+// note adds a note for the table.
+func (s *session) note(about, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, table.Note{About: about, Text: text})
+}
+
+// Take returns the changes and the notes since the last call, without waiting, and the stage of the run.
+func (s *session) Take() ([]local.Change, []table.Note, table.Stage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes, notes := s.changes, s.notes
+	s.changes, s.notes = nil, nil
+	return changes, notes, s.stage
+}
+
+// each prints the changes until the session has ended.
+func (s *session) each(show func(local.Change) error) error {
+	for {
+		s.mu.Lock()
+		for len(s.changes) == 0 && s.stage != table.Ended {
+			s.changed.Wait()
+		}
+		s.mu.Unlock()
+		changes, _, _ := s.Take()
+		if len(changes) == 0 {
+			return nil
+		}
+		for _, change := range changes {
+			if err := show(change); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// setStage records the stage of the run.
+func (s *session) setStage(stage table.Stage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stage = stage
+	s.changed.Signal()
+}
+
 // settle ends the evaluation of the expressions. It reports whether all of them were met before.
 func (s *session) settle() bool {
 	s.mu.Lock()
@@ -103,20 +158,11 @@ func (s *session) settle() bool {
 	return met
 }
 
-func (s *session) isQuiet() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.brief && s.quiet
-}
-
 func (s *session) verdicts() []until.Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watch.Verdicts()
 }
-
-// Take returns the changes since the last call and the stage of the run.
-func (s *session) Take() ([]local.Change, table.Stage) { return s.feed.poll() }
 
 // Snapshot returns the current state of the pods, or their state before they were stopped.
 func (s *session) Snapshot() []local.PodView {
@@ -135,23 +181,22 @@ func (s *session) keepLast(reason endReason) {
 	s.mu.Lock()
 	s.last, s.quiet = last, reason != interrupted
 	s.mu.Unlock()
-	s.feed.setStage(table.Stopping)
+	s.setStage(table.Stopping)
 }
 
 // run runs the pods until all expressions are met, a nonzero timeout has passed, ctx ends, or
 // an interrupt arrives. A second interrupt kills the pods. It returns when all pods have
-// ended and all changes are shown.
-func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, d display) (runEnd, error) {
+// ended and show has returned, which shows the changes until the session has ended.
+func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, show func() error) (runEnd, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var showErr error
-	shown := make(chan struct{})
+	shown := make(chan error, 1)
 	go func() {
-		defer close(shown)
-		showErr = d.Show(s)
-		if showErr != nil {
+		err := show()
+		if err != nil {
 			cancel()
 		}
+		shown <- err
 	}()
 
 	finished := make(chan struct{})
@@ -169,28 +214,23 @@ func (s *session) run(ctx context.Context, timeout time.Duration, interrupts <-c
 	err := s.runner.Run(ctx)
 	close(finished)
 	watching.Wait()
-	s.feed.setStage(table.Ended)
-	<-shown
-	return end, errors.Join(err, showErr)
+	s.setStage(table.Ended)
+	return end, errors.Join(err, <-shown)
 }
 
 // await waits until the run must end and returns the reason.
 func (s *session) await(ctx context.Context, timeout time.Duration, interrupts <-chan os.Signal, finished <-chan struct{}) endReason {
 	var expired <-chan time.Time
 	if timeout > 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		expired = timer.C
+		expired = time.After(timeout)
 	}
-	reason := allMet
+	reason := interrupted
 	select {
 	case <-s.met:
 	case <-expired:
 		reason = timedOut
 	case <-interrupts:
-		reason = interrupted
 	case <-ctx.Done():
-		reason = interrupted
 	case <-finished:
 		reason = stopped
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
 const kustomization = "resources: [pod.yaml]\nnamePrefix: my-\n"
@@ -26,11 +27,11 @@ func TestKustomization(t *testing.T) {
 		os.WriteFile(filepath.Join(folder, "pod.yaml"), []byte(onePod), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := (&LocalOptions{Kustomize: folder, Replicas: -1}).read(t.Context())
+	objects, err := (&localOptions{Kustomize: folder, Replicas: -1}).read(t.Context())
 	if err != nil || len(objects.Pods) != 1 || objects.Pods[0].Name != "my-web" {
 		t.Errorf("got %v and error %v, want pod my-web", objects.Pods, err)
 	}
-	if _, err := kustomizeLocally(t.TempDir()); err == nil || !strings.HasPrefix(err.Error(), "build kustomization ") {
+	if _, err := files.BuildLocal(t.TempDir()); err == nil || !strings.HasPrefix(err.Error(), "build kustomization ") {
 		t.Errorf("error without a kustomization: %v", err)
 	}
 }
@@ -78,7 +79,7 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 	if n := requests.Load(); n > 0 {
 		t.Errorf("%d requests, want none", n)
 	}
-	allowed := &LocalOptions{Kustomize: folder(kustomization, "resources: ['"+url+"']\n"), AllowRemote: true, Replicas: -1}
+	allowed := &localOptions{Kustomize: folder(kustomization, "resources: ['"+url+"']\n"), AllowRemote: true, Replicas: -1}
 	objects, err := allowed.read(t.Context())
 	if err != nil || len(objects.Pods) != 1 {
 		t.Errorf("got %v and error %v, want one pod", objects.Pods, err)
@@ -95,11 +96,11 @@ func TestURL(t *testing.T) {
 	}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
-	objects, err := (&LocalOptions{Filenames: []string{server.URL + "/pod.yaml"}, Replicas: -1}).read(t.Context())
+	objects, err := (&localOptions{Filenames: []string{server.URL + "/pod.yaml"}, Replicas: -1}).read(t.Context())
 	if err != nil || len(objects.Pods) != 1 {
 		t.Errorf("got %v and error %v, want one pod", objects.Pods, err)
 	}
-	_, err = (&LocalOptions{Filenames: []string{server.URL + "/none"}, Replicas: -1}).read(t.Context())
+	_, err = (&localOptions{Filenames: []string{server.URL + "/none"}, Replicas: -1}).read(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "/none: server answered 404 Not Found") {
 		t.Errorf("error for a missing file: %v", err)
 	}

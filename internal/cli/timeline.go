@@ -7,13 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
@@ -24,19 +23,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
-// TimelineOptions are the options of `seamark timeline`.
-type TimelineOptions struct {
+// timelineOptions are the argument and the flags of `seamark timeline`, which newTimelineCommand
+// describes.
+type timelineOptions struct {
 	genericiooptions.IOStreams
-	// Flags select the cluster, the user and the namespace.
-	Flags *cluster.Flags
-	// Pod is the name of the pod.
-	Pod string
-	// Since is the length of the timeline, more than zero.
-	Since time.Duration
-	// Output is text, svg, json or yaml.
-	Output string
-	// Now is the clock.
-	Now func() time.Time
+	Flags  *cluster.Flags
+	Pod    string
+	Since  time.Duration
+	Output printing.Report
 }
 
 const timelineLong = `Show the states of a pod's probes over time, as a chart in the terminal or as an SVG.
@@ -55,11 +49,9 @@ const timelineExample = `  # The last hour of the pod game-0
 // svgOutput is the format of pictures.
 const svgOutput = "svg"
 
-func timelineOutputs() []string { return append(reportOutputs(), svgOutput) }
-
-func newTimelineCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	o := &TimelineOptions{
-		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Now: time.Now, Since: time.Hour, Output: textOutput,
+func newTimelineCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &timelineOptions{
+		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Since: time.Hour, Output: printing.Text,
 	}
 	command := &cobra.Command{
 		Use:     "timeline POD",
@@ -82,19 +74,14 @@ func newTimelineCommand(streams genericiooptions.IOStreams, version string) *cob
 	}
 	o.Flags.AddTo(command)
 	o.Flags.CompletePods(command, 1)
-	flags := command.Flags()
-	flags.DurationVar(&o.Since, "since", o.Since, "length of the timeline")
-	flags.StringVarP(&o.Output, "output", "o", o.Output, "output format: text, svg, json or yaml")
-	cluster.CompleteValues(command, "output", timelineOutputs())
+	command.Flags().DurationVar(&o.Since, "since", o.Since, "length of the timeline")
+	o.Output.AddTo(command, svgOutput)
 	return command
 }
 
 // Validate checks the flags.
-func (o *TimelineOptions) Validate() error {
-	var errs []error
-	if !slices.Contains(timelineOutputs(), o.Output) {
-		errs = append(errs, fmt.Errorf("--output: %q is invalid: must be text, svg, json or yaml", o.Output))
-	}
+func (o *timelineOptions) Validate() error {
+	errs := []error{o.Output.Validate(svgOutput)}
 	if o.Since <= 0 {
 		errs = append(errs, fmt.Errorf("--since: %s is invalid: must be more than 0", o.Since))
 	}
@@ -102,7 +89,7 @@ func (o *TimelineOptions) Validate() error {
 }
 
 // Run reads the pod's states and events and prints the timeline.
-func (o *TimelineOptions) Run(ctx context.Context) error {
+func (o *timelineOptions) Run(ctx context.Context) error {
 	connection, err := o.Flags.Connect()
 	if err != nil {
 		return err
@@ -115,55 +102,39 @@ func (o *TimelineOptions) Run(ctx context.Context) error {
 	if err := snapshot.AbsentError(ctx, connection.Client, connection.Namespace); err != nil {
 		return err
 	}
-	snapshot.Now = o.Now()
+	snapshot.Now = time.Now()
 	end := snapshot.Now.UTC().Truncate(time.Second)
-	timeline := chart.Timeline{Namespace: connection.Namespace, Pod: o.Pod, Start: o.start(snapshot.Pods, events, end), End: end}
-	rows := probestate.Of(snapshot.Input).Rows
+	rows := states.Of(snapshot.Input).Rows
 	if len(rows) == 0 {
 		return exit.Failure(fmt.Errorf("pod %s/%s has no probes: no marker selects it", connection.Namespace, o.Pod))
 	}
+	start := history.Start(snapshot.Pods[0], events, o.Since, end)
+	timeline := chart.Timeline{Namespace: connection.Namespace, Pod: o.Pod, Start: start, End: end}
 	for i := range rows {
 		timeline.Lines = append(timeline.Lines, history.NewLine(&rows[i], events, timeline.Start, end))
 	}
 	return exit.Failure(o.print(timeline))
 }
 
-// start returns when the timeline starts. The events may be those of other pods too.
-func (o *TimelineOptions) start(pods []*corev1.Pod, events []history.Event, end time.Time) time.Time {
-	start := end
-	for _, pod := range pods {
-		own := slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Probe.UID != pod.UID })
-		if found := history.Start(pod.CreationTimestamp.UTC(), own, o.Since, end); found.Before(start) {
-			start = found
-		}
-	}
-	return start
-}
-
 // defaultWidth is the width of the output if it is not a terminal.
 const defaultWidth = 100
 
-func (o *TimelineOptions) print(timeline chart.Timeline) error {
-	switch o.Output {
-	case svgOutput:
-		return timeline.SVG(printing.Raw(o.Out)) //nolint:wrapcheck // it says what failed
-	case textOutput:
-		return timeline.Text(printing.Raw(o.Out), o.style()) //nolint:wrapcheck // it says what failed
-	default:
-		return printStructured(o.Out, o.Output, timeline)
-	}
+func (o *timelineOptions) print(timeline chart.Timeline) error {
+	return o.Output.Print(o.Out, timeline, func(out io.Writer) error {
+		if o.Output == svgOutput {
+			return timeline.SVG(printing.Raw(out)) //nolint:wrapcheck // it says what failed
+		}
+		return timeline.Text(printing.Raw(out), o.style()) //nolint:wrapcheck // it says what failed
+	})
 }
 
 // style returns how text is printed: with blocks and colors on a terminal only.
-func (o *TimelineOptions) style() chart.Style {
-	style := chart.Style{Width: defaultWidth}
-	out, isFile := printing.Raw(o.Out).(*os.File)
-	if !isFile || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
-		return style
-	}
-	style.Blocks, style.Colors = true, os.Getenv("NO_COLOR") == ""
-	if width, _, err := term.GetSize(int(out.Fd())); err == nil {
-		style.Width = width
+func (o *timelineOptions) style() chart.Style {
+	style := chart.Style{Width: defaultWidth, Blocks: printing.HasScreen(o.Out), Colors: printing.HasColors(o.Out, os.Getenv)}
+	if out, isFile := printing.Raw(o.Out).(*os.File); isFile && style.Blocks {
+		if width, _, err := term.GetSize(int(out.Fd())); err == nil {
+			style.Width = width
+		}
 	}
 	return style
 }

@@ -8,20 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/program/permission"
@@ -30,30 +30,22 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
-// TopOptions are the options of `seamark top`.
-type TopOptions struct {
+// topOptions are the flags of `seamark top`, which newTopCommand describes.
+type topOptions struct {
 	genericiooptions.IOStreams
-	// Flags select the cluster, the user and the namespace.
-	Flags *cluster.Flags
-	// Node is the node of the pods, or empty.
-	Node string
-	// Selector selects pods by their labels, or is empty.
-	Selector string
-	// Rows is the maximum number of rows, at least 1.
-	Rows int
-	// Window is how far back changes count, more than zero.
-	Window time.Duration
-	// Output is text, json or yaml.
-	Output string
-	// Watch updates the table on the terminal until the user quits.
-	Watch bool
-	// Now is the clock.
-	Now func() time.Time
-	// Program and Version are how the program was called, and its version.
-	Program, Version string
+	Flags    *cluster.Flags
+	Node     string
+	Selector cluster.Selector
+	Rows     int
+	Window   time.Duration
+	Output   printing.Report
+	Watch    bool
+	Now      func() time.Time
 
-	// connectionFlags are those with which a watch runs other commands.
-	connectionFlags []string
+	// Program and Version are how the program was called, and its version. connectionFlags are those with
+	// which a watch runs other commands.
+	Program, Version string
+	connectionFlags  []string
 }
 
 const topLong = `Show the probes that did not run, run slowly, flap or fail, by marker and node, the
@@ -80,9 +72,9 @@ const topExample = `  # The worst 20 in all namespaces
   seamark top --watch`
 
 func newTopCommand(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
-	o := &TopOptions{
+	o := &topOptions{
 		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Now: time.Now,
-		Rows: 20, Window: time.Hour, Output: textOutput, Program: program, Version: version,
+		Rows: 20, Window: time.Hour, Output: printing.Text, Program: program, Version: version,
 	}
 	command := &cobra.Command{
 		Use:     "top",
@@ -102,64 +94,57 @@ func newTopCommand(streams genericiooptions.IOStreams, program, version string) 
 	o.Flags.AddAllNamespaces(command)
 	flags := command.Flags()
 	flags.StringVar(&o.Node, "node", "", "show only pods on this node")
-	flags.StringVarP(&o.Selector, "selector", "l", "", "show only pods with these labels, such as app=server")
+	o.Selector.AddTo(command)
 	flags.IntVarP(&o.Rows, "rows", "N", o.Rows, "maximum number of rows")
 	flags.DurationVar(&o.Window, "window", o.Window, "how far back changes count")
-	flags.StringVarP(&o.Output, "output", "o", o.Output, "output format: text, json or yaml")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "update the table on the terminal; keys explain and test the selected row")
-	o.Flags.CompleteNodes(command, "node")
-	cluster.CompleteValues(command, "output", reportOutputs())
+	o.Flags.CompleteNames(command, "node", permission.Nodes)
+	o.Output.AddTo(command)
 	return command
 }
 
 // Validate checks the flags.
-func (o *TopOptions) Validate() error {
-	errs := []error{validateReportOutput(o.Output)}
+func (o *topOptions) Validate() error {
+	errs := []error{o.Output.Validate()}
 	if o.Rows < 1 {
 		errs = append(errs, fmt.Errorf("--rows: %d is invalid: must be 1 or more", o.Rows))
 	}
 	if o.Window <= 0 {
 		errs = append(errs, fmt.Errorf("--window: %s is invalid: must be more than 0", o.Window))
 	}
-	if o.Watch && o.Output != textOutput {
+	if o.Watch && o.Output != printing.Text {
 		errs = append(errs, fmt.Errorf("--output: %q is invalid: must be text with --watch", o.Output))
 	}
-	if o.Watch && (!printing.IsTerminal(o.Out) || os.Getenv("TERM") == "dumb") {
+	if o.Watch && !printing.HasScreen(o.Out) {
 		errs = append(errs, errors.New(`--watch: the output must be a terminal; "seamark get --watch" prints changes elsewhere`))
 	}
 	return errors.Join(errs...)
 }
 
 // Run reads the states and events and prints the worst groups.
-func (o *TopOptions) Run(ctx context.Context) error {
-	query := cluster.Query{Node: o.Node}
-	if o.Selector != "" {
-		selector, err := labels.Parse(o.Selector)
-		if err != nil {
-			return fmt.Errorf("--selector: %w", err)
-		}
-		query.Selector = selector
+func (o *topOptions) Run(ctx context.Context) error {
+	selector, err := o.Selector.Parse()
+	if err != nil {
+		return err
 	}
 	connection, err := o.Flags.Connect()
 	if err != nil {
 		return err
 	}
-	query.Namespace = connection.Namespace
+	query := cluster.Query{Namespace: connection.Namespace, Node: o.Node, Selector: selector}
 	if o.Watch {
-		return o.watch(ctx, connection, query)
+		return live.Session(ctx, connection, query, o.watch)
 	}
 	snapshot, events, err := readHistory(ctx, connection.Client, query, o.ErrOut)
 	if err != nil {
 		return err
 	}
 	snapshot.Now = o.Now()
-	groups := history.Top(probestate.Of(snapshot.Input).Rows, events, snapshot.Now, o.Window)
+	groups := history.Top(states.Of(snapshot.Input).Rows, events, snapshot.Now, o.Window)
 	more := max(len(groups)-o.Rows, 0)
 	groups = groups[:len(groups)-more]
-	if o.Output != textOutput {
-		return exit.Failure(printStructured(o.Out, o.Output, map[string]any{"groups": append([]history.Group{}, groups...), "omitted": more}))
-	}
-	return exit.Failure(printTop(o.Out, groups, more))
+	report := map[string]any{"groups": append([]history.Group{}, groups...), "omitted": more}
+	return exit.Failure(o.Output.Print(o.Out, report, func(out io.Writer) error { return printTop(out, groups, more) }))
 }
 
 // maxMessage is the maximum length of a message in a row, in bytes.
@@ -196,19 +181,19 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 	if len(query.Names) == 1 {
 		pod = query.Names[0]
 	}
-	eventContext, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type result struct {
-		events []corev1.Event
-		err    error
-	}
-	results := make(chan result, 1)
-	go func() {
-		events, err := gather.Events(eventContext, reader, query.Namespace, pod)
-		results <- result{events, err}
-	}()
-	snapshot, err := cluster.Read(ctx, reader, query)
-	if err != nil {
+	var snapshot *cluster.Snapshot
+	var events []corev1.Event
+	var unread error
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		snapshot, err = cluster.Read(ctx, reader, query)
+		return err
+	})
+	group.Go(func() error {
+		events, unread = eventlog.Events(ctx, reader, query.Namespace, pod)
+		return nil
+	})
+	if err := group.Wait(); err != nil {
 		return nil, nil, err
 	}
 	if err := snapshot.Require(permission.Required()...); err != nil {
@@ -217,8 +202,7 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 	if hint := snapshot.Hint(); hint != "" {
 		fmt.Fprintf(warnings, "Warning: %s\n", hint)
 	}
-	read := <-results
-	return snapshot, history.ParseEvents(read.events), warnOfEvents(warnings, read.err)
+	return snapshot, history.ParseEvents(events), warnOfEvents(warnings, unread)
 }
 
 // warnOfEvents prints a warning if the events could not be listed because of a missing permission. It

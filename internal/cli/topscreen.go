@@ -13,7 +13,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/table"
@@ -26,27 +25,19 @@ import (
 // topInterval is the time between updates of the table.
 const topInterval = 500 * time.Millisecond
 
-// topSource has the rows of a watch: see live.Watch.
-type topSource interface {
-	Changed() <-chan struct{}
-	Update() ([]live.Change, probestate.States)
-	Rows() []probestate.Row
-}
-
-// topScreen shows the worst groups on a terminal, and what commands print about the selected one. It
-// implements tea.Model.
+// topScreen shows the worst groups on a terminal, and what commands print about the selected one.
 type topScreen struct {
+	*table.Screen
 	ctx     context.Context //nolint:containedctx // tea.Model has no other way to end commands
-	o       *TopOptions
-	source  topSource
-	notices <-chan string
+	o       *topOptions
+	source  live.Source
+	notices live.Notices
 	// run returns what a command prints, and logs the output of the container of a row.
 	run  func(ctx context.Context, namespace string, args ...string) string
-	logs func(ctx context.Context, row *probestate.Row) string
+	logs func(ctx context.Context, row *states.Row) string
 
-	width, height int
-	events        []history.Event
-	groups        []history.Group
+	events []history.Event
+	groups []history.Group
 	// more is the number of groups that are left out.
 	more, selected int
 	notice         string
@@ -62,53 +53,19 @@ type topPage struct {
 	top int
 }
 
-// topTick is an update of the table, and topOutput the output of a command that has ended.
-type (
-	topTick   struct{}
-	topOutput struct {
-		page *topPage
-		text string
-	}
-)
-
-func newTopScreen(ctx context.Context, o *TopOptions, source topSource, events []history.Event) *topScreen {
-	s := &topScreen{ctx: ctx, o: o, source: source, events: events, width: 80, height: 24}
+func newTopScreen(ctx context.Context, o *topOptions, source live.Source, events []history.Event) *topScreen {
+	s := &topScreen{ctx: ctx, o: o, source: source, events: events}
+	s.Screen = table.NewScreen(s, topInterval)
 	s.source.Update()
 	s.update()
 	return s
 }
 
-// Init starts the updates.
-func (s *topScreen) Init() tea.Cmd { return nextTopTick() }
-
-func nextTopTick() tea.Cmd {
-	return tea.Tick(topInterval, func(time.Time) tea.Msg { return topTick{} })
-}
-
-// Update handles a key, a new size of the terminal, an update of the table, or the output of a command.
-func (s *topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		if msg.Width > 0 && msg.Height > 0 {
-			s.width, s.height = msg.Width, msg.Height
-		}
-	case tea.KeyPressMsg:
-		return s, s.key(msg.String())
-	case topTick:
-		s.poll()
-		return s, nextTopTick()
-	case topOutput:
-		// The user may have left the page.
-		if msg.page == s.page {
-			s.page.lines = linesOf(msg.text)
-		}
-	}
-	return s, nil
-}
-
-func (s *topScreen) key(name string) tea.Cmd {
+// Key handles a key.
+func (s *topScreen) Key(key tea.KeyPressMsg) tea.Cmd {
+	name := key.String()
 	switch {
-	case name == "q" || name == "ctrl+c":
+	case table.Ends(key):
 		return tea.Quit
 	case s.page != nil && (name == "esc" || name == "backspace" || name == "left"):
 		s.page = nil
@@ -116,18 +73,15 @@ func (s *topScreen) key(name string) tea.Cmd {
 		s.page.top = min(table.Scroll(name, s.page.top, s.room()), max(len(s.page.lines)-s.room(), 0))
 	case len(s.groups) > 0:
 		s.selected = min(table.Scroll(name, s.selected, s.room()), len(s.groups)-1)
-		return s.open(name)
+		if row := s.groups[s.selected].Row; row != nil {
+			return s.open(name, row)
+		}
 	}
 	return nil
 }
 
 // open runs the command of a key for the worst probe of the selected group.
-func (s *topScreen) open(name string) tea.Cmd {
-	row := s.groups[s.selected].Row
-	if row == nil {
-		return nil
-	}
-	id := probeid.ID{Marker: row.Marker, Probe: row.Probe}.String()
+func (s *topScreen) open(name string, row *states.Row) tea.Cmd {
 	var args []string
 	switch name {
 	case "e":
@@ -135,27 +89,31 @@ func (s *topScreen) open(name string) tea.Cmd {
 	case "t":
 		args = []string{"timeline", row.Pod}
 	case "x", "r":
-		args = []string{"test", "--marker=" + id, "pod/" + row.Pod}
+		args = []string{"test", "--marker=" + identity.ID{Marker: row.Marker, Probe: row.Probe}.String(), "pod/" + row.Pod}
 	case "l":
-		page := &topPage{title: "logs of " + row.Pod + " " + row.Container, lines: []string{"..."}}
-		s.page = page
-		return func() tea.Msg { return topOutput{page, s.logs(s.ctx, row)} }
+		return s.openPage("logs of "+row.Pod+" "+row.Container, func() string { return s.logs(s.ctx, row) })
 	default:
 		return nil
 	}
-	page := &topPage{title: strings.Join(args, " "), lines: []string{"..."}}
-	s.page = page
-	return func() tea.Msg { return topOutput{page, s.run(s.ctx, row.Namespace, args...)} }
+	return s.openPage(strings.Join(args, " "), func() string { return s.run(s.ctx, row.Namespace, args...) })
 }
 
-// poll takes the changes and the last notice.
-func (s *topScreen) poll() {
-	for range maxNotices {
-		select {
-		case line := <-s.notices:
-			s.notice = line
-		default:
-		}
+// openPage shows a page with the text, once the command has returned it.
+func (s *topScreen) openPage(title string, command func() string) tea.Cmd {
+	page := &topPage{title: title, lines: []string{"..."}}
+	s.page = page
+	return func() tea.Msg {
+		output := linesOf(command())
+		// The user may have left the page. It is not shown again.
+		return table.Apply(func() { page.lines = output })
+	}
+}
+
+// Poll takes the changes and the next notice.
+func (s *topScreen) Poll(time.Time) tea.Cmd {
+	select {
+	case s.notice = <-s.notices:
+	default:
 	}
 	select {
 	case <-s.source.Changed():
@@ -164,12 +122,13 @@ func (s *topScreen) poll() {
 	default:
 	}
 	s.update()
+	return nil
 }
 
 // update computes the groups. The selection stays on its group.
 func (s *topScreen) update() {
 	now := s.o.Now()
-	s.events = since(s.events, now.Add(-s.o.Window))
+	s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Last.Before(now.Add(-s.o.Window)) })
 	var before history.Group
 	if s.selected < len(s.groups) {
 		before = s.groups[s.selected]
@@ -187,30 +146,14 @@ func (s *topScreen) update() {
 }
 
 // room is the number of lines between the first line and the help.
-func (s *topScreen) room() int { return max(s.height-2, 1) }
+func (s *topScreen) room() int { return max(s.Height-2, 1) }
 
-// View draws the screen.
-func (s *topScreen) View() tea.View {
-	view := tea.NewView(strings.Join(s.lines(), "\n"))
-	view.AltScreen = true
-	return view
-}
-
-// lines returns the lines of the screen. The last one is the help.
-func (s *topScreen) lines() []string {
-	lines := s.tableLines()
+// Body returns the page or the table.
+func (s *topScreen) Body() []string {
 	if s.page != nil {
-		lines = append([]string{text.Line(s.page.title)}, visible(s.page.lines, s.page.top, s.room())...)
+		return append([]string{text.Line(s.page.title)}, visible(s.page.lines, s.page.top, s.room())...)
 	}
-	lines = lines[:min(len(lines), s.height-1)]
-	for len(lines) < s.height-1 {
-		lines = append(lines, "")
-	}
-	lines = append(lines, lipgloss.NewStyle().Faint(true).Render(s.help()))
-	for i := range lines {
-		lines[i] = ansi.Truncate(lines[i], s.width, "…")
-	}
-	return lines
+	return s.tableLines()
 }
 
 // tableLines returns the header and the groups around the selected one.
@@ -226,7 +169,8 @@ func (s *topScreen) tableLines() []string {
 	return append(lines[:1], visible(slices.Clone(lines[1:]), s.selected-s.room()+1, s.room())...)
 }
 
-func (s *topScreen) help() string {
+// Status returns the keys and their meaning, and the last notice.
+func (s *topScreen) Status() string {
 	help := "↑↓ select  e explain  t timeline  l logs  x test  q quit"
 	if s.page != nil {
 		help = fmt.Sprintf("%d lines  ↑↓ scroll  esc back  q quit", len(s.page.lines))
@@ -234,7 +178,7 @@ func (s *topScreen) help() string {
 	if s.notice != "" {
 		help += "  " + text.Line(s.notice)
 	}
-	return help
+	return table.Faint(help)
 }
 
 // visible returns at most room lines from the index top.

@@ -6,15 +6,10 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
@@ -27,85 +22,41 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/live"
-	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
-const (
-	// maxNotices is the number of notices of a watch that wait to be shown. More are dropped.
-	maxNotices = 16
-	// logLines and logBytes limit the logs that are shown.
-	logLines, logBytes = 500, 1 << 20
-)
+// logLines and logBytes limit the logs that are shown.
+const logLines, logBytes = 500, 1 << 20
 
-// watch shows the table on the terminal until the user or --request-timeout ends it.
-func (o *TopOptions) watch(ctx context.Context, connection cluster.Connection, query cluster.Query) error {
-	connection, timeout, err := connection.Unlimited()
-	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	notices := make(chan string, maxNotices)
-	w, err := live.Start(ctx, connection.Client, query, func(line string) {
-		select {
-		case notices <- line:
-		default:
-		}
-	})
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return exit.NoAccess(fmt.Errorf("the cluster has not answered within --request-timeout=%s", timeout))
-	case err != nil && ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return err //nolint:wrapcheck // it says what failed
-	}
-	defer w.Stop()
+// watch shows the table on the terminal.
+func (o *topOptions) watch(ctx context.Context, connection cluster.Connection, w *live.Watch, notices live.Notices) error {
 	if err := w.Snapshot().Require(permission.Required()...); err != nil {
 		return err //nolint:wrapcheck // it says what is missing
 	}
-	events, err := gather.Events(ctx, connection.Client, query.Namespace, "")
+	events, err := eventlog.Events(ctx, connection.Client, connection.Namespace, "")
 	if err := warnOfEvents(o.ErrOut, err); err != nil {
 		return err
 	}
 	s := newTopScreen(ctx, o, w, history.ParseEvents(events))
 	s.notices = notices
 	s.run = o.runCommand
-	s.logs = func(ctx context.Context, row *probestate.Row) string { return logsOf(ctx, connection.Config, row) }
-	return exit.Failure(s.show())
-}
-
-// show shows the table until the context is canceled or the user quits. The last table stays on the
-// terminal.
-func (s *topScreen) show() error {
-	// Without a terminal as input there are no keys. Ctrl-C is a signal then.
-	options := []tea.ProgramOption{tea.WithOutput(printing.Raw(s.o.Out)), tea.WithoutSignalHandler(), tea.WithInput(nil)}
-	if in, isFile := s.o.In.(*os.File); isFile && printing.IsTerminal(in) {
-		options = append(options, tea.WithInput(in))
+	s.logs = func(ctx context.Context, row *states.Row) string { return logsOf(ctx, connection.Config, row) }
+	if err := s.Show(ctx, o.IOStreams, tea.WithInput(nil)); err != nil {
+		return exit.Failure(err)
 	}
-	program := tea.NewProgram(s, options...)
-	defer context.AfterFunc(s.ctx, program.Quit)()
-	if _, err := program.Run(); err != nil {
-		return fmt.Errorf("show table: %w", err)
-	}
-	return printTop(s.o.Out, s.groups, s.more)
+	// The last table stays on the terminal.
+	return exit.Failure(printTop(o.Out, s.groups, s.more))
 }
 
 // runCommand runs a command of the program in the namespace, with the flags that select the cluster
 // and the user, and returns what it prints.
-func (o *TopOptions) runCommand(ctx context.Context, namespace string, args ...string) string {
+func (o *topOptions) runCommand(ctx context.Context, namespace string, args ...string) string {
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	root := New(streams, o.Program, o.Version) //nolint:contextcheck // ExecuteContext passes the context
+	root := New(streams, o.Program, o.Version)
 	root.SetArgs(append(append(args, o.connectionFlags...), "--namespace="+namespace))
 	// It is part of the output.
 	_ = root.ExecuteContext(ctx)
@@ -134,7 +85,7 @@ func connectionFlags(command *cobra.Command) []string {
 }
 
 // logsOf returns the newest lines of the container's output, or why there are none.
-func logsOf(ctx context.Context, config *rest.Config, row *probestate.Row) string {
+func logsOf(ctx context.Context, config *rest.Config, row *states.Row) string {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	c, err := rest.RESTClientFor(config)
@@ -165,15 +116,4 @@ func eventsOf(changes []live.Change) []history.Event {
 		})
 	}
 	return events
-}
-
-// since returns the events whose last occurrence is not before the time.
-func since(events []history.Event, start time.Time) []history.Event {
-	var kept []history.Event
-	for _, e := range events {
-		if !e.Last.Before(start) {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }

@@ -71,19 +71,19 @@ type Change struct {
 // PodEvent is an event about a pod.
 type PodEvent struct {
 	// Type is Normal or Warning.
-	Type string
+	Type string `json:"type"`
 	// Reason is a word in CamelCase, such as Unhealthy.
-	Reason string
+	Reason string `json:"reason"`
 	// Message is the text of the event.
-	Message string
+	Message string `json:"message"`
 }
 
 // LogLine is one line of a container's output.
 type LogLine struct {
 	// Stream is stdout or stderr.
-	Stream string
+	Stream string `json:"stream"`
 	// Text is the line without its newline, cut to 16 KiB.
-	Text string
+	Text string `json:"text"`
 }
 
 // ProbeType distinguishes the kubelet's probes and the probes of markers.
@@ -97,46 +97,49 @@ const (
 	ProbeMarker    ProbeType = "Marker"
 )
 
-// ProbeChange is the current state of one probe of one container, and what changed it.
+// ProbeChange is the current state of one probe of one container, and what changed it. Its JSON is
+// part of the stable format of `seamark local -o json`.
 type ProbeChange struct {
 	// Type is the type of the probe.
-	Type ProbeType
+	Type ProbeType `json:"type"`
 	// Marker and Name identify the probe of a marker. They are empty for the kubelet's
 	// probes.
-	Marker, Name string
+	Marker string `json:"marker,omitempty"`
+	Name   string `json:"name,omitempty"`
 	// Container is the container that is probed.
-	Container string
+	Container string `json:"-"`
 	// Handler is exec, httpGet, tcpSocket or grpc.
-	Handler string
+	Handler string `json:"handler"`
 
 	// Active reports whether the probe runs. The kubelet's probes wait for the container
 	// and its startup probe, and stop when the container is killed.
-	Active bool
+	Active bool `json:"active"`
 	// State is the state of the probe. It is empty before the first result.
-	State v1alpha1.ProbeState
+	State v1alpha1.ProbeState `json:"state,omitempty"`
 	// Message is the message of the state.
-	Message string
+	Message string `json:"message"`
 	// LastTransition is when State last changed. It is zero before the first result.
-	LastTransition time.Time
+	LastTransition time.Time `json:"-"`
 
 	// Transition reports whether this change changed State. It is false in a snapshot.
-	Transition bool
+	Transition bool `json:"transition"`
 	// Ran reports whether a run caused this change. It is false in a snapshot.
-	Ran bool
+	Ran bool `json:"ran"`
 
 	// Success and Output are the result of the newest run. LastProbe is when it ended. It
 	// is zero before the first run.
-	Success   bool
-	Output    string
-	LastProbe time.Time
+	Success   bool      `json:"-"`
+	Output    string    `json:"output,omitempty"`
+	LastProbe time.Time `json:"-"`
 	// Error says why the newest run had no result. Success and Output are then those of
 	// the run before. It is empty otherwise.
-	Error string
+	Error string `json:"error,omitempty"`
 	// Streak is the number of equal results in a row, Threshold the number that changes
 	// the state to them. Both are zero before the first run.
-	Streak, Threshold int
+	Streak    int `json:"streak"`
+	Threshold int `json:"threshold"`
 	// Runs is the number of runs since the container started.
-	Runs int
+	Runs int `json:"runs"`
 }
 
 // PodView is the current state of a pod.

@@ -4,60 +4,46 @@
 package local
 
 import (
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/seamark-dev/seamark/internal/local/podstatus"
+	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // maxMessageBytes is the maximum length of a termination message, as in a cluster.
 const maxMessageBytes = 4096
 
-// changes collects the changes of one turn of the loop. The loop passes them to Observe
-// when it no longer holds the lock.
-type changes struct{ pending []Change }
-
-// take returns the changes in order and forgets them.
-func (c *changes) take() []Change {
-	pending := c.pending
-	c.pending = nil
-	return pending
+// add adds a change of a pod to those of the turn, and returns it with its time and the name of
+// the pod. The loop passes the changes to Observe when it no longer holds the lock.
+func (l *loop) add(now time.Time, p *pod, change Change) Change {
+	change.Time, change.Namespace, change.Pod = now, p.object.Namespace, p.object.Name
+	l.changes = append(l.changes, change)
+	return change
 }
 
-func (c *changes) add(change Change) { c.pending = append(c.pending, change) }
-
-// phase adds the pod's current phase.
-func (c *changes) phase(now time.Time, p *pod) {
-	change := p.change(now, KindPod, "")
-	change.Phase = p.object.Status.Phase
-	c.add(change)
+// addPhase adds the pod's current phase.
+func (l *loop) addPhase(now time.Time, p *pod) {
+	l.add(now, p, Change{Kind: KindPod, Phase: p.object.Status.Phase})
 }
 
-// event adds an event about a container.
-func (c *changes) event(now time.Time, p *pod, container, eventType, reason, message string) {
-	change := p.change(now, KindEvent, container)
-	change.Event = &PodEvent{Type: eventType, Reason: reason, Message: message}
-	c.add(change)
+// addEvent adds an event about a container.
+func (l *loop) addEvent(now time.Time, p *pod, container, eventType, reason, message string) {
+	l.add(now, p, Change{Kind: KindEvent, Container: container, Event: &PodEvent{Type: eventType, Reason: reason, Message: message}})
 }
 
-// log adds a line of output to the changes and to the pod's log.
-func (c *changes) log(now time.Time, p *pod, container string, line LogLine) {
-	change := p.change(now, KindLog, container)
-	change.Log = &line
-	p.logs.add(change)
-	if line.Stream == "stderr" {
-		if message := plainText(line.Text); strings.TrimSpace(message) != "" {
-			p.lastErrors[container] = message
-		}
+// addLine adds a line of output to the changes and to the last lines of the pod.
+func (l *loop) addLine(now time.Time, p *pod, container string, line LogLine) {
+	p.logs = append(p.logs, l.add(now, p, Change{Kind: KindLog, Container: container, Log: &line}))
+	p.logs = p.logs[max(len(p.logs)-maxLogs, 0):]
+	if message := plainText(line.Text); line.Stream == "stderr" && strings.TrimSpace(message) != "" {
+		p.lastErrors[container] = message
 	}
-	c.add(change)
 }
 
 // plainText returns a line without the escape sequences of terminals, limited to the length
@@ -71,68 +57,49 @@ func plainText(line string) string {
 	return text.Truncate(line, maxMessageBytes)
 }
 
-// probe adds a run of a probe, a transition, or both.
-func (c *changes) probe(now time.Time, p *pod, probe *ProbeChange, transition bool) {
-	change := p.change(now, KindProbe, probe.Container)
+// addProbe adds a run of a probe, a transition, or both.
+func (l *loop) addProbe(now time.Time, p *pod, probe *ProbeChange, transition bool) {
 	copied := *probe
 	copied.Transition = transition
 	probe.Ran = false
-	change.Probe = &copied
-	c.add(change)
+	l.add(now, p, Change{Kind: KindProbe, Container: probe.Container, Probe: &copied})
 }
 
-// containers adds the containers whose status has changed.
-func (c *changes) containers(now time.Time, p *pod, before, after []corev1.ContainerStatus) {
+// addContainers adds the containers whose status has changed.
+func (l *loop) addContainers(now time.Time, p *pod, before, after []corev1.ContainerStatus) {
 	for i := range after {
-		if i < len(before) && equality.Semantic.DeepEqual(before[i], after[i]) {
-			continue
+		if i >= len(before) || !equality.Semantic.DeepEqual(before[i], after[i]) {
+			l.add(now, p, Change{Kind: KindContainer, Container: after[i].Name, Status: after[i].DeepCopy()})
 		}
-		change := p.change(now, KindContainer, after[i].Name)
-		change.Status = after[i].DeepCopy()
-		c.add(change)
 	}
 }
 
-// conditions adds the differences between earlier conditions and the pod's current ones.
-func (c *changes) conditions(now time.Time, p *pod, before []corev1.PodCondition) {
+// addConditions adds the differences between earlier conditions and the pod's current ones.
+func (l *loop) addConditions(now time.Time, p *pod, before []corev1.PodCondition) {
 	after := p.object.Status.Conditions
 	for _, condition := range before {
-		if podstatus.Condition(after, condition.Type) == nil {
-			c.condition(now, p, condition, true)
+		if lifecycle.Condition(after, condition.Type) == nil {
+			l.add(now, p, Change{Kind: KindCondition, Condition: &condition, Removed: true})
 		}
 	}
 	for _, condition := range after {
-		was := podstatus.Condition(before, condition.Type)
+		was := lifecycle.Condition(before, condition.Type)
 		if was == nil || was.Status != condition.Status || was.Reason != condition.Reason || was.Message != condition.Message {
-			c.condition(now, p, condition, false)
+			l.add(now, p, Change{Kind: KindCondition, Condition: &condition})
 		}
 	}
 }
 
-func (c *changes) condition(now time.Time, p *pod, condition corev1.PodCondition, removed bool) {
-	change := p.change(now, KindCondition, "")
-	change.Condition, change.Removed = &condition, removed
-	c.add(change)
-}
-
-// keys adds the differences between earlier and current labels or annotations.
-func (c *changes) keys(now time.Time, p *pod, kind ChangeKind, before, after map[string]string) {
-	all := maps.Clone(before)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, after)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+// addKeys adds the differences between earlier and current labels or annotations.
+func (l *loop) addKeys(now time.Time, p *pod, kind ChangeKind, before, after map[string]string) {
+	for _, key := range sets.List(sets.KeySet(before).Union(sets.KeySet(after))) {
 		was, had := before[key]
 		is, has := after[key]
-		if had == has && was == is {
-			continue
+		switch {
+		case !has:
+			l.add(now, p, Change{Kind: kind, Key: key, Value: was, Removed: true})
+		case !had || was != is:
+			l.add(now, p, Change{Kind: kind, Key: key, Value: is})
 		}
-		change := p.change(now, kind, "")
-		change.Key, change.Value, change.Removed = key, is, !has
-		if !has {
-			change.Value = was
-		}
-		c.add(change)
 	}
 }

@@ -70,12 +70,12 @@ func probedPort(h *corev1.ProbeHandler) int32 {
 	if h.HTTPGet != nil && h.HTTPGet.Host != "" || h.TCPSocket != nil && h.TCPSocket.Host != "" {
 		return 0
 	}
-	switch handler, _ := probe.HandlerOf(h); handler {
-	case probe.HandlerHTTP:
+	switch handler, _ := probing.HandlerOf(h); handler {
+	case probing.HandlerHTTP:
 		return h.HTTPGet.Port.IntVal
-	case probe.HandlerTCP:
+	case probing.HandlerTCP:
 		return h.TCPSocket.Port.IntVal
-	case probe.HandlerGRPC:
+	case probing.HandlerGRPC:
 		return h.GRPC.Port
 	default:
 		return 0

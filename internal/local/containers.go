@@ -4,6 +4,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,51 +17,14 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/process"
-	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/manifest/environ"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
-	"github.com/seamark-dev/seamark/internal/program/inbox"
 )
 
 // reasonPortInUse is the reason of the event for a container that failed while another
 // process had a port of its pod. It has no counterpart in a cluster.
 const reasonPortInUse = "PortInUse"
-
-// containers runs the containers of the pods as processes: it takes the actions that the
-// pods' machines return, and tells the machines what happens to the processes.
-type containers struct {
-	pods      *pods
-	listeners *listeners
-	objects   *manifest.Objects
-	keeper    *process.Keeper
-	execs     *execs
-	observer  containerObserver
-	inbox     *inbox.Inbox
-	changes   *changes
-	schedule  *schedule
-
-	base   map[string]string
-	output *output
-	// hooks receives the hooks to run.
-	hooks chan hookRun
-	// killed reports that no process may start any more.
-	killed bool
-}
-
-// containerObserver is told which containers run.
-type containerObserver interface {
-	ContainerChanged(container probeid.ContainerKey, state streak.ContainerRun)
-}
-
-// newContainers completes the containers: the caller sets the parts that they share with the
-// rest of the run, newContainers adds the others.
-func newContainers(parts containers) *containers {
-	parts.base = baseEnvironment()
-	parts.output = newOutput(parts.inbox, parts.changes)
-	parts.hooks = make(chan hookRun)
-	return &parts
-}
 
 // baseEnvironment returns the variables of this program's environment that containers get.
 // They are the ones that programs need on any machine. The others would make a pod depend
@@ -75,18 +39,19 @@ func baseEnvironment() map[string]string {
 	return base
 }
 
-// act takes the actions of a pod's machine, and those that follow from them.
-func (c *containers) act(now time.Time, p *pod, actions []lifecycle.Action) {
+// act takes the actions of a pod's machine on the processes of its containers, and those that
+// follow from them. The machine is told what happens to the processes.
+func (l *loop) act(now time.Time, p *pod, actions []lifecycle.Action) {
 	p.dirty = true
-	c.schedule.planBy(now)
+	l.plan.by(now)
 	for len(actions) > 0 {
 		action := actions[0]
 		actions = actions[1:]
 		switch action.Verb {
 		case lifecycle.Start:
-			actions = append(actions, c.start(now, p, action.Container)...)
+			actions = append(actions, l.startContainer(now, p, action.Container)...)
 		case lifecycle.RunHook:
-			c.hooks <- hookRun{p, action}
+			l.background(func(ctx context.Context) { l.runHook(ctx, p, action) })
 		case lifecycle.Terminate:
 			if running := p.running[action.Container]; running != nil {
 				running.Terminate()
@@ -100,83 +65,79 @@ func (c *containers) act(now time.Time, p *pod, actions []lifecycle.Action) {
 			if action.Warning {
 				eventType = corev1.EventTypeWarning
 			}
-			c.changes.event(now, p, action.Container, eventType, action.Reason, action.Message)
+			l.addEvent(now, p, action.Container, eventType, action.Reason, action.Message)
 		}
 	}
 }
 
-// start starts a container.
-func (c *containers) start(now time.Time, p *pod, name string) []lifecycle.Action {
+func (l *loop) startContainer(now time.Time, p *pod, name string) []lifecycle.Action {
 	machine := p.machine.Container(name)
 	delete(p.lastErrors, name)
 	id := fmt.Sprintf("%s-%s-%d", p.object.UID, name, machine.Starts)
-	running, err := c.startProcess(p, machine.Spec, id)
-	container := probeid.ContainerKey{PodUID: p.object.UID, Name: name}
+	running, err := l.startProcess(p, machine.Spec, id)
+	container := identity.ContainerKey{PodUID: p.object.UID, Name: name}
 	p.containerStarted(machine)
 	if err != nil {
 		actions := p.machine.StartFailed(now, name, id, err)
 		if machine.Exit != nil {
-			c.observer.ContainerChanged(container, streak.ContainerRun{ID: id, Reason: reasonOf(machine.Exit)})
+			l.worker.ContainerChanged(container, thresholds.ContainerRun{ID: id, Reason: reasonOf(machine.Exit)})
 		}
 		// As after any other exit, the status shows it before the machine advances.
-		c.inbox.Post(func(time.Time) { p.dirty = true })
+		l.inbox.Post(func(time.Time) { p.dirty = true })
 		return actions
 	}
 	p.running[name] = running
 	go func() {
 		<-running.Done()
-		c.inbox.Post(func(now time.Time) { c.exited(now, p, name, id, running.Exit()) })
+		l.inbox.Post(func(now time.Time) { l.exited(now, p, name, id, running.Exit()) })
 	}()
-	c.observer.ContainerChanged(container, streak.ContainerRun{ID: id, Running: true, StartedAt: now})
+	l.worker.ContainerChanged(container, thresholds.ContainerRun{ID: id, Running: true, StartedAt: now})
 	return p.machine.ContainerStarted(now, name, id)
 }
 
 // startProcess starts a container's process in its environment, with a folder for
 // temporary files that is empty, like the file system of a new container.
-func (c *containers) startProcess(p *pod, container *corev1.Container, id string) (*process.Process, error) {
-	if c.killed {
+func (l *loop) startProcess(p *pod, container *corev1.Container, id string) (*process.Process, error) {
+	if l.killed {
 		return nil, errors.New("run was killed")
 	}
 	temp := filepath.Join(p.folder, "tmp", container.Name)
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
 		return nil, fmt.Errorf("create folder for temporary files: %w", err)
 	}
-	environment, err := environ.For(container, environ.Sources{
-		Pod: p.object, ConfigMaps: c.objects.ConfigMaps, Secrets: c.objects.Secrets,
-		Base: c.base, Volumes: p.volumes, TempDir: temp,
+	environment := environ.For(container, environ.Sources{
+		Pod: p.object, ConfigMaps: l.options.Objects.ConfigMaps, Secrets: l.options.Objects.Secrets,
+		Base: l.base, Volumes: p.volumes, TempDir: temp,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("resolve environment: %w", err)
-	}
 	spec := process.Spec{
 		Command: environment.Command, Env: environment.List(), Dir: container.WorkingDir, Set: id, Leads: true,
-		Stdout: c.output.writer(p, container.Name, "stdout"), Stderr: c.output.writer(p, container.Name, "stderr"),
+		Stdout: l.writer(p, container.Name, "stdout"), Stderr: l.writer(p, container.Name, "stderr"),
 	}
-	running, err := c.keeper.Start(spec)
+	running, err := l.keeper.Start(spec)
 	if err != nil {
 		return nil, err
 	}
-	c.execs.put(id, spec, running)
+	l.execs.containers.Store(id, execTarget{spec, running})
 	return running, nil
 }
 
 // exited handles the end of a container's processes.
-func (c *containers) exited(now time.Time, p *pod, name, id string, exit process.Exit) {
+func (l *loop) exited(now time.Time, p *pod, name, id string, exit process.Exit) {
 	delete(p.running, name)
-	c.execs.remove(id)
+	l.execs.containers.Delete(id)
 	ended := lifecycle.ContainerExit{ID: id, Code: exit.Code, Signal: exit.Signal, FinishedAt: exit.At}
-	c.observer.ContainerChanged(probeid.ContainerKey{PodUID: p.object.UID, Name: name},
-		streak.ContainerRun{ID: id, Reason: reasonOf(&ended)})
+	l.worker.ContainerChanged(identity.ContainerKey{PodUID: p.object.UID, Name: name},
+		thresholds.ContainerRun{ID: id, Reason: reasonOf(&ended)})
 	if exit.Code != 0 && exit.Signal == 0 {
-		if taken := c.listeners.takenByOthers(p.object); taken != "" {
-			c.changes.event(now, p, name, corev1.EventTypeWarning, reasonPortInUse, taken)
+		if taken := l.listeners.takenByOthers(p.object); taken != "" {
+			l.addEvent(now, p, name, corev1.EventTypeWarning, reasonPortInUse, taken)
 		}
 	}
 	if exit.Code != 0 {
 		// As in a cluster with terminationMessagePolicy FallbackToLogsOnError.
 		ended.Message = p.lastErrors[name]
 	}
-	c.act(now, p, p.machine.ContainerExited(now, name, ended))
+	l.act(now, p, p.machine.ContainerExited(now, name, ended))
 }
 
 // reasonOf says why a container does not run, with the text of the agent.
@@ -189,24 +150,15 @@ func reasonOf(exit *lifecycle.ContainerExit) string {
 }
 
 // probed handles a transition of one of the kubelet's probes of a container.
-func (c *containers) probed(now time.Time, planned plannedProbe, name string, to v1alpha1.ProbeState) {
+func (l *loop) probed(now time.Time, planned plannedProbe, name string, to v1alpha1.ProbeState) {
 	p := planned.pod
 	switch {
 	case planned.kind == ProbeReadiness:
 		p.machine.ReadinessChanged(name, planned.id, to == v1alpha1.ProbeSucceeded)
 		p.dirty = true
 	case planned.kind == ProbeStartup && to == v1alpha1.ProbeSucceeded:
-		c.act(now, p, p.machine.StartupSucceeded(now, name, planned.id))
+		l.act(now, p, p.machine.StartupSucceeded(now, name, planned.id))
 	case to == v1alpha1.ProbeFailed:
-		c.act(now, p, p.machine.ProbeFailed(now, name, planned.id, strings.ToLower(string(planned.kind)), planned.declared))
-	}
-}
-
-// killAll kills every process.
-func (c *containers) killAll() {
-	for _, p := range c.pods.list {
-		for _, running := range p.running {
-			running.Kill()
-		}
+		l.act(now, p, p.machine.ProbeFailed(now, name, planned.id, strings.ToLower(string(planned.kind)), planned.declared))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
 )
@@ -17,9 +18,8 @@ import (
 // working directory. It is safe for concurrent use.
 type execs struct {
 	keeper *process.Keeper
-
-	mu         sync.Mutex
-	containers map[string]execTarget
+	// containers has the execTarget of each running container by its ID.
+	containers sync.Map
 }
 
 // execTarget is a container in which commands run.
@@ -40,30 +40,16 @@ func (c execTarget) ending() bool {
 
 var _ exec.Runner = (*execs)(nil)
 
-func newExecs(keeper *process.Keeper) *execs {
-	return &execs{keeper: keeper, containers: map[string]execTarget{}}
+// running returns a container that runs. It returns false as soon as the main process has ended.
+func (e *execs) running(id string) (execTarget, bool) {
+	stored, _ := e.containers.Load(id)
+	container, found := stored.(execTarget)
+	return container, found && !container.ending()
 }
 
-// put adds a running container.
-func (e *execs) put(id string, spec process.Spec, running *process.Process) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.containers[id] = execTarget{spec, running}
-}
-
-// remove removes a container that has ended.
-func (e *execs) remove(id string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.containers, id)
-}
-
-// runs reports whether a container runs. It is false as soon as its main process has ended.
 func (e *execs) runs(id string) bool {
-	e.mu.Lock()
-	container, found := e.containers[id]
-	e.mu.Unlock()
-	return found && !container.ending()
+	_, runs := e.running(id)
+	return runs
 }
 
 // ExecSync runs a command in a container, and kills its process group at the timeout.
@@ -77,10 +63,8 @@ func (e *execs) ExecSync(ctx context.Context, id string, command []string, timeo
 // a command that ended by itself or with ctx. A command that was killed with its container has no result: run returns an
 // error.
 func (e *execs) run(ctx context.Context, id string, command []string) (stdout, stderr []byte, code int32, err error) {
-	e.mu.Lock()
-	container, found := e.containers[id]
-	e.mu.Unlock()
-	if !found || container.ending() {
+	container, runs := e.running(id)
+	if !runs {
 		return nil, nil, 0, fmt.Errorf("run %s: container %s is not running", command[0], id)
 	}
 	out, errs := &exec.Output{}, &exec.Output{}
@@ -108,4 +92,36 @@ func (e *execs) run(ctx context.Context, id string, command []string) (stdout, s
 		return nil, nil, 0, fmt.Errorf("run %s: container %s ended", command[0], id)
 	}
 	return out.Bytes(), errs.Bytes(), running.Exit().Code, nil
+}
+
+// runHook runs a hook of a pod and posts its result.
+func (l *loop) runHook(ctx context.Context, p *pod, action lifecycle.Action) {
+	if action.Timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, action.Timeout)
+		defer cancel()
+		ctx = limited
+	}
+	err := l.execs.hook(ctx, action)
+	l.inbox.Post(func(now time.Time) {
+		l.act(now, p, p.machine.HookEnded(now, action.Container, action.ID, action.Hook, err))
+	})
+}
+
+// hook runs a hook until it or ctx ends. A command also ends with its container.
+func (e *execs) hook(ctx context.Context, action lifecycle.Action) error {
+	if action.Hook.Sleep != nil {
+		timer := time.NewTimer(time.Duration(action.Hook.Sleep.Seconds) * time.Second)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("sleep: %w", context.Cause(ctx))
+		}
+	}
+	_, _, code, err := e.run(ctx, action.ID, action.Hook.Exec.Command)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("exited with code %d", code)
+	}
+	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
 func TestMain(m *testing.M) {
@@ -60,11 +61,11 @@ func serve(address string) {
 }
 
 func run(ctx context.Context, file string) error {
-	reader, err := os.Open(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	objects, err := manifest.Read(ctx, []manifest.Input{{Name: file, Reader: reader}}, manifest.Options{})
+	objects, err := manifest.Read(ctx, []document.File{{Name: file, Content: content}}, manifest.Options{})
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ type testRun struct {
 // start runs manifests with a short crash-loop delay until the test stops the run or ends.
 func start(t *testing.T, manifests string) *testRun {
 	t.Helper()
-	objects, err := manifest.Read(t.Context(), []manifest.Input{{Name: "test.yaml", Reader: strings.NewReader(manifests)}}, manifest.Options{})
+	objects, err := manifest.Read(t.Context(), []document.File{{Name: "test.yaml", Content: []byte(manifests)}}, manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,6 @@ func marker(name, selector, probes string) string {
 		selector + "}, probes: [" + probes + "]}"
 }
 
-// startPod runs a pod p with markers.
 func startPod(t *testing.T, spec string, markers ...string) *testRun {
 	t.Helper()
 	return start(t, pod("p", spec)+strings.Join(markers, ""))
@@ -251,7 +251,6 @@ func stateOf(status *corev1.ContainerStatus) string {
 	return "empty"
 }
 
-// write writes a file.
 func write(t *testing.T, path, contents string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(contents), 0o600); err != nil {

@@ -5,45 +5,15 @@
 // container is a process group. No process outlives a run, even if the run is killed; package
 // process describes the limits of this.
 //
-// What is emulated, by which package:
+// It takes the place of the kubelet (package lifecycle), of the container runtime (package
+// process), and of the API server, in which nothing else changes during a run. The agent and the
+// manager are not emulated: their packages plan and run the probes, and decide on reports, events and
+// marks. docs/local.md describes which fields of pods a run uses. It runs without the others, which
+// manifest.Objects.Unsupported names. Isolation of processes, controllers, Services and DNS are
+// intentionally not emulated.
 //
-//   - lifecycle: the kubelet's order of init containers, sidecars and app containers,
-//     restart policies of pods and containers, crash-loop back-off, postStart and preStop
-//     hooks (exec and sleep), grace periods and the order of termination;
-//   - podstatus: the kubelet's phase, conditions, readiness gates and container statuses;
-//   - worker, streak, report, plan and mark: the probes of the kubelet and of markers, and
-//     the events and marks of the agent and the manager. These packages are also what the
-//     agent and the manager run;
-//   - environ: env, envFrom, $(VAR) references, and the metadata, spec and status fields of
-//     the downward API;
-//   - this package: emptyDir, configMap, secret and persistentVolumeClaim volumes as folders, the pod IP as a
-//     loopback address, and the kubelet's events Started, Failed, Killing, BackOff,
-//     Unhealthy, FailedPostStartHook and FailedPreStopHook;
-//   - manifest: the pods that a workload creates (Deployment, ReplicaSet, StatefulSet,
-//     DaemonSet, Job, CronJob, and those of apps.kruise.io), named NAME-0, NAME-1 and so on,
-//     or with IDs for a CloneSet, and the validation of the API server.
-//
-// What is not emulated, and will not be:
-//
-//   - isolation: no images, namespaces, cgroups, mounts, users or security contexts. A
-//     process sees the file system, the network and the processes of the machine. Resource
-//     requests and limits, OOM kills and evictions do not exist;
-//   - the control plane: no API server, so programs can't reach one, and no scheduling,
-//     admission or garbage collection. Pods, markers and configuration are fixed for the
-//     run. The API's own defaults and checks apply only to the fields that a run uses;
-//   - controllers: no rolling updates, scaling or replacement of failed and deleted pods,
-//     and no completions, retries or schedules of Jobs;
-//   - networking: no Services, DNS, host ports or network policies;
-//   - volumes of other types, mount paths, projected service account tokens, ephemeral
-//     containers, and httpGet and tcpSocket hooks.
-//
-// A manifest that uses these fields runs without them. manifest.Objects.Unsupported names
-// them.
-//
-// One goroutine, the loop, owns the state. It passes events to the parts that own it: pods,
-// containers (processes, hooks and output), probes, marks, statuses and changes (what
-// Observe is told). The worker, processes and hooks run in other goroutines and post their
-// events to the loop's inbox.
+// One goroutine, the loop, owns the state. The worker, processes and hooks run in other
+// goroutines and post their events to the loop's inbox.
 package local
 
 import (
@@ -51,9 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
 	"github.com/seamark-dev/seamark/internal/local/process"
@@ -96,8 +69,9 @@ type Runner struct {
 	loop *loop
 
 	// mu guards the state of the pods. The loop holds it while it handles events.
-	mu   sync.Mutex
-	pods *pods
+	mu sync.Mutex
+	// pods are in the order of the manifests.
+	pods []*pod
 }
 
 // New validates the options. It does not start or reserve anything.
@@ -113,6 +87,9 @@ func New(options Options) (*Runner, error) {
 			return nil, err
 		}
 	}
+	options.Objects.Markers = slices.SortedFunc(slices.Values(options.Objects.Markers), func(a, b v1alpha1.PodProbeMarker) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	r := &Runner{options: options, inbox: inbox.New(time.Now)}
 	for i := range options.Objects.Markers {
 		marker, err := plan.Compile(&options.Objects.Markers[i])
@@ -122,12 +99,13 @@ func New(options Options) (*Runner, error) {
 		r.markers = append(r.markers, marker)
 	}
 	crashLoop := lifecycle.CrashLoop{Initial: options.CrashLoopInitial, Max: options.CrashLoopMax}
-	r.pods = newPods(options.Objects.Pods, nodeName(), crashLoop)
-	r.warnings = warnings(r.markers, r.pods.list)
+	for _, object := range options.Objects.Pods {
+		r.pods = append(r.pods, newPod(object, nodeName(), crashLoop))
+	}
+	r.warnings = warnings(r.markers, r.pods)
 	return r, nil
 }
 
-// nodeName returns the name of the pods' node.
 func nodeName() string {
 	if name, err := os.Hostname(); err == nil && name != "" {
 		return name
@@ -166,9 +144,9 @@ func (r *Runner) lease() (*address.Lease, error) {
 	if r.options.SharedAddress {
 		return &address.Lease{}, nil
 	}
-	lease, err := address.Take(len(r.pods.list))
+	lease, err := address.Take(len(r.pods))
 	if errors.Is(err, address.ErrOnlyOne) {
-		return nil, fmt.Errorf("lease an address for each pod: %w: use a shared address", err)
+		err = fmt.Errorf("%w: use a shared address", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lease an address for each pod: %w", err)
@@ -187,9 +165,9 @@ func (r *Runner) Kill() {
 func (r *Runner) Snapshot() []PodView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	views := make([]PodView, 0, len(r.pods.list))
-	for _, p := range r.pods.list {
-		views = append(views, p.view(r.markers))
+	views := make([]PodView, 0, len(r.pods))
+	for _, p := range r.pods {
+		views = append(views, p.view(r.options.Objects.Markers))
 	}
 	return views
 }

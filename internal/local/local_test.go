@@ -4,6 +4,9 @@
 package local_test
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -168,5 +171,60 @@ func TestSnapshot(t *testing.T) {
 	}
 	if c := view.Pod.Status.ContainerStatuses[0]; !strings.HasPrefix(c.ContainerID, "local://") || !c.Ready {
 		t.Errorf("container status is %+v, want a ready container with a local ID", c)
+	}
+}
+
+// The report of more pods than a slice has is marked as a whole.
+func TestManyReplicasAreMarked(t *testing.T) {
+	t.Parallel()
+	const replicas = 10
+	r := start(t, fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: many}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: many}}
+  template:
+    metadata: {labels: {app: many}}
+    spec: {containers: [{name: main, command: %s}]}
+`, replicas, sleeps)+marker("m", "matchLabels: {app: many}",
+		`{name: p, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {marked: "yes"}}]}`))
+	for i := range replicas {
+		r.await(fmt.Sprintf("many-%d label marked=yes", i))
+	}
+}
+
+// The label z of marker x makes w match, whose label stops x from matching. Then z is removed, so
+// no marker matches: the pod is not planned, and w is removed although nothing is reported.
+func TestMarksOfPodThatIsNotPlannedAreRemoved(t *testing.T) {
+	t.Parallel()
+	r := startMain(t, sleeps, "",
+		marker("w", `matchLabels: {z: "yes"}`,
+			`{name: p, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {w: "yes"}}]}`),
+		marker("x", "matchExpressions: [{key: w, operator: DoesNotExist}]",
+			`{name: p, containerName: main, probe: {exec: {command: ["true"]}}, markerPolicy: [{state: Succeeded, labels: {z: "yes"}}]}`),
+	)
+	r.await("p label z=yes removed=false", "p label w=yes removed=false", "p label z=yes removed=true", "p label w=yes removed=true")
+}
+
+// TestProbeThatCannotRun has a probe whose program does not exist until the test creates it. The
+// pod gets one Warning event, and no mark before the first result.
+func TestProbeThatCannotRun(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "check")
+	r := startMain(t, sleeps, "", marker("typo", "matchLabels: {app: p}",
+		`{name: late, containerName: main, podConditionType: typo/late, probe: {exec: {command: ["`+program+`"]}, periodSeconds: 1}}`))
+	r.await("p/main event Warning KruiseProbeError typo#late: start " + program + ": no such file or directory")
+	if n := r.count("p condition typo/late="); n != 0 {
+		t.Errorf("%d changes of the condition before the first result, want none", n)
+	}
+	write(t, program+".new", "#!/bin/sh\n")
+	if err := errors.Join(os.Chmod(program+".new", 0o700), os.Rename(program+".new", program)); err != nil {
+		t.Fatal(err)
+	}
+	r.await("p condition typo/late=True")
+	if n := r.count("p/main event Warning KruiseProbeError"); n != 1 {
+		t.Errorf("%d events, want 1", n)
 	}
 }

@@ -7,10 +7,15 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/address"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/marking/report"
@@ -19,52 +24,75 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
-// loop is one run. It passes each event to the part that handles it, and calls the parts
-// in order when they are due. Only its goroutine uses the parts.
+// loop is one run: it handles the events of the inbox, and does what is due. Only its goroutine
+// uses the state of the run.
 type loop struct {
 	*Runner
-	keeper *process.Keeper
-	worker *worker.Worker
-	// commands runs the commands of exec probes.
-	commands *exec.Prober
+	keeper    *process.Keeper
+	worker    *worker.Worker
+	commands  *exec.Prober
+	execs     *execs
+	listeners *listeners
+	// base is the part of the environment that all containers have.
+	base map[string]string
+	// lines has a token for each line of output that waits for the loop.
+	lines chan struct{}
+	// background runs a function in a goroutine until the run has ended.
+	background func(func(ctx context.Context))
 
-	schedule   *schedule
-	changes    *changes
-	containers *containers
-	probes     *probes
-	marks      *marks
-	statuses   *statuses
-	stopping   bool
+	// changes are those of the current turn.
+	changes []Change
+	// plan is when the probes must be planned again, reporting when their states must be reported.
+	plan, reporting due
+	// planned are the probes of the last plan.
+	planned map[identity.Key]plannedProbe
+	// newest is the last plan of the markers, applied the one that the worker runs. Its
+	// generation counts the plans.
+	newest, applied report.Plan
+	// replanned reports whether the plan has changed since the pods were marked.
+	replanned bool
+	// states are those of the markers' probes, slices the reports that an API server would store.
+	states report.States
+	ledger report.Ledger
+	slices map[int]*seamarkv1alpha1.ProbeReport
+	// announcer decides on the events for errors.
+	announcer *report.Announcer
+	// stopping reports whether the pods are being stopped, killed that no process may start any
+	// more.
+	stopping, killed bool
 }
 
 // newLoop gives the pods their addresses and volumes, checks that their ports are free, and
-// assembles the parts.
+// assembles the run.
 func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, error) {
-	l := &loop{Runner: r, keeper: keeper, schedule: &schedule{}, changes: &changes{}}
-	execs := newExecs(keeper)
+	l := &loop{
+		Runner: r, keeper: keeper, execs: &execs{keeper: keeper}, base: baseEnvironment(), lines: make(chan struct{}, maxPendingLines),
+		states: report.States{}, slices: map[int]*seamarkv1alpha1.ProbeReport{}, announcer: report.NewAnnouncer(time.Time{}, report.Ledger{}),
+	}
 	if err := l.admit(lease); err != nil {
 		return nil, err
 	}
-	listeners := newListeners(keeper, r.pods)
-	if err := listeners.check(r.pods.list, r.markers); err != nil {
+	l.listeners = newListeners(keeper, r.pods)
+	if err := l.listeners.check(r.pods, r.markers); err != nil {
 		return nil, err
 	}
-	l.commands = exec.New(execs, configv1alpha1.DefaultExecConcurrency, nil)
+	l.commands = exec.New(l.execs, configv1alpha1.DefaultExecConcurrency, nil)
 	l.worker = worker.New(worker.Options{
-		Prober:  newProbers(l.commands, execs, listeners, r.options.Version),
+		Prober:  newProbers(l.commands, l.execs, l.listeners, r.options.Version),
 		Sink:    sink{l},
-		Observe: func(run worker.Run) { r.inbox.Post(func(now time.Time) { l.probes.ran(now, run) }) },
+		Observe: func(run worker.Run) { r.inbox.Post(func(now time.Time) { l.ran(now, run) }) },
 		// A local run has too few probes to spread them over a period.
 		Now: time.Now,
 	})
-	l.containers = newContainers(containers{
-		pods: r.pods, listeners: listeners, objects: &r.options.Objects, keeper: keeper, execs: execs, observer: l.worker,
-		inbox: r.inbox, changes: l.changes, schedule: l.schedule,
-	})
-	l.probes = &probes{pods: r.pods, markers: r.markers, planner: l.worker, changes: l.changes}
-	l.marks = newMarks(r.pods, r.markers, l.changes, l.schedule)
-	l.statuses = &statuses{pods: r.pods, changes: l.changes, schedule: l.schedule}
 	return l, nil
+}
+
+// pod returns the pod with a UID. It is nil if there is none.
+func (l *loop) pod(uid types.UID) *pod {
+	if i := slices.IndexFunc(l.pods, func(p *pod) bool { return p.object.UID == uid }); i >= 0 {
+		return l.pods[i]
+	}
+	return nil
 }
 
 // admit gives the pods their addresses and volumes.
@@ -72,7 +100,7 @@ func (l *loop) admit(lease *address.Lease) error {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, p := range l.pods.list {
+	for i, p := range l.pods {
 		ip := loopback
 		if i < len(lease.Addresses) {
 			ip = lease.Addresses[i].String()
@@ -98,7 +126,7 @@ func (l *loop) run(ctx context.Context) error {
 		defer l.commands.Close()
 		l.worker.Run(inner)
 	})
-	running.Go(func() { l.containers.serveHooks(inner) })
+	l.background = func(f func(ctx context.Context)) { running.Go(func() { f(inner) }) }
 	l.worker.ContainersSynced()
 	l.inbox.Post(l.begin)
 
@@ -124,8 +152,8 @@ func (l *loop) run(ctx context.Context) error {
 
 // begin reports the initial phase of each pod.
 func (l *loop) begin(now time.Time) {
-	for _, p := range l.pods.list {
-		l.changes.phase(now, p)
+	for _, p := range l.pods {
+		l.addPhase(now, p)
 		p.dirty = true
 	}
 }
@@ -137,12 +165,13 @@ func (l *loop) turn() bool {
 	l.inbox.Deliver()
 	now := time.Now()
 	l.advance(now)
-	l.settle(now)
+	l.update(now)
 	over := l.stopping
-	for _, p := range l.pods.list {
+	for _, p := range l.pods {
 		over = over && p.done()
 	}
-	changes := l.changes.take()
+	changes := l.changes
+	l.changes = nil
 	l.mu.Unlock()
 	for _, change := range changes {
 		l.options.Observe(change)
@@ -153,28 +182,53 @@ func (l *loop) turn() bool {
 // advance advances the machines. Each status is refreshed before, so that it shows every
 // state of the machine.
 func (l *loop) advance(now time.Time) {
-	for _, p := range l.pods.list {
+	for _, p := range l.pods {
 		due, ok := p.machine.Due()
 		if !p.dirty && (!ok || due.After(now)) {
 			continue
 		}
-		l.statuses.refresh(now, p)
-		l.containers.act(now, p, p.machine.Advance(now))
+		l.refresh(now, p)
+		l.act(now, p, p.machine.Advance(now))
 	}
 }
 
-// settle updates what depends on the pods: their statuses, the plan, the report and the
+// update updates what depends on the pods: their statuses, the plan, the report and the
 // marks. Marks change the statuses again, because readiness gates depend on them.
-func (l *loop) settle(now time.Time) {
-	l.statuses.refreshAll(now)
-	if l.schedule.takePlan(now) {
-		l.probes.replan(func(applied report.Plan) {
-			l.inbox.Post(func(now time.Time) { l.marks.planApplied(now, applied) })
-		})
+func (l *loop) update(now time.Time) {
+	l.refreshAll(now)
+	if l.plan.take(now) {
+		l.replan()
 	}
-	if l.schedule.takeReport(now) {
-		l.marks.report(now)
-		l.statuses.refreshAll(now)
+	if l.reporting.take(now) {
+		l.report(now)
+		l.refreshAll(now)
+	}
+}
+
+// refreshAll computes the statuses that may have changed.
+func (l *loop) refreshAll(now time.Time) {
+	for _, p := range l.pods {
+		l.refresh(now, p)
+	}
+}
+
+// refresh computes the status of a pod if it may have changed.
+func (l *loop) refresh(now time.Time, p *pod) {
+	if !p.dirty {
+		return
+	}
+	p.dirty = false
+	before := p.object.Status
+	p.object.Status = p.machine.Status(now)
+	after := &p.object.Status
+	l.addContainers(now, p, before.InitContainerStatuses, after.InitContainerStatuses)
+	l.addContainers(now, p, before.ContainerStatuses, after.ContainerStatuses)
+	l.addConditions(now, p, before.Conditions)
+	if before.Phase != after.Phase {
+		l.addPhase(now, p)
+	}
+	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
+		l.plan.by(now)
 	}
 }
 
@@ -182,15 +236,17 @@ func (l *loop) settle(now time.Time) {
 func (l *loop) untilDue() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next := earlier(l.schedule.plan, l.schedule.report)
-	for _, p := range l.pods.list {
-		due, _ := p.machine.Due()
-		next = earlier(next, due)
+	var next due
+	next.by(l.plan.at)
+	next.by(l.reporting.at)
+	for _, p := range l.pods {
+		at, _ := p.machine.Due()
+		next.by(at)
 	}
-	if next.IsZero() {
+	if next.at.IsZero() {
 		return math.MaxInt64
 	}
-	return max(time.Until(next), 0)
+	return max(time.Until(next.at), 0)
 }
 
 // stop stops all pods, as their deletion does in a cluster.
@@ -199,24 +255,26 @@ func (l *loop) stop(now time.Time) {
 		return
 	}
 	l.stopping = true
-	for _, p := range l.pods.list {
+	for _, p := range l.pods {
 		p.delete(now)
-		l.containers.act(now, p, p.machine.Stop(now))
+		l.act(now, p, p.machine.Stop(now))
 	}
-	l.schedule.planBy(now)
+	l.plan.by(now)
 }
 
-// kill stops all pods without their grace periods.
+// kill stops all pods without their grace periods, and kills every process.
 func (l *loop) kill(now time.Time) {
-	l.containers.killed = true
+	l.killed = true
 	l.stop(now)
-	l.containers.killAll()
+	for _, p := range l.pods {
+		for _, running := range p.running {
+			running.Kill()
+		}
+	}
 }
 
 // sink posts what the worker reports to the loop.
 type sink struct{ *loop }
-
-var _ worker.Sink = sink{}
 
 // ProbeChanged posts the current state of a probe.
 func (s sink) ProbeChanged(change worker.Change) {
@@ -224,23 +282,25 @@ func (s sink) ProbeChanged(change worker.Change) {
 }
 
 // ProbeGone posts that a probe was removed from the plan.
-func (s sink) ProbeGone(key probeid.Key) {
-	s.inbox.Post(func(time.Time) {
-		if s.probes.gone(key) {
-			s.marks.forget(key)
-		}
-	})
+func (s sink) ProbeGone(key identity.Key) {
+	s.inbox.Post(func(time.Time) { s.probeGone(key) })
 }
 
-// probeChanged passes the state of a probe to what depends on it: the marks on a marker's
-// probe, the container on a transition of one of the kubelet's.
-func (l *loop) probeChanged(now time.Time, change worker.Change) {
-	planned, known := l.probes.changed(now, change)
-	switch {
-	case !known:
-	case planned.kind == ProbeMarker:
-		l.marks.set(now, change.Key, change.State)
-	case change.Transition != nil:
-		l.containers.probed(now, planned, change.Key.Name, change.Transition.To)
+// due is when something must be done. A zero time means never.
+type due struct{ at time.Time }
+
+// by makes it due at a time, if it is not due earlier. A zero time has no effect.
+func (d *due) by(at time.Time) {
+	if d.at.IsZero() || !at.IsZero() && at.Before(d.at) {
+		d.at = at
 	}
+}
+
+// take reports whether it is due, and resets the time if it is.
+func (d *due) take(now time.Time) bool {
+	if d.at.IsZero() || d.at.After(now) {
+		return false
+	}
+	d.at = time.Time{}
+	return true
 }

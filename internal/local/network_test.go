@@ -20,9 +20,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 )
 
-type proberFunc func() (probe.Outcome, error)
+type proberFunc func() (probing.Outcome, error)
 
-func (f proberFunc) Probe(context.Context, probe.Target) (probe.Outcome, error) { return f() }
+func (f proberFunc) Probe(context.Context, probing.Target) (probing.Outcome, error) { return f() }
 
 func TestNetworkProbeOfEndedContainerHasNoResult(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -38,14 +38,14 @@ func TestNetworkProbeOfEndedContainerHasNoResult(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			running := true
 			prober := networkProber{
-				Prober: proberFunc(func() (probe.Outcome, error) {
+				Prober: proberFunc(func() (probing.Outcome, error) {
 					running = !test.ends
-					return probe.Outcome{Success: true}, test.err
+					return probing.Outcome{Success: true}, test.err
 				}),
 				runs:    func(id string) bool { return running && id == "c" },
 				foreign: func(types.UID, netip.AddrPort) string { return "" },
 			}
-			outcome, err := prober.Probe(t.Context(), probe.Target{ContainerID: "c"})
+			outcome, err := prober.Probe(t.Context(), probing.Target{ContainerID: "c"})
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -60,20 +60,19 @@ func TestNetworkProbeOfEndedContainerHasNoResult(t *testing.T) {
 func TestNetworkProbeFailsIfAnotherProcessAnswers(t *testing.T) {
 	const uid = "00000000-0000-0000-0000-000000000001"
 	for name, test := range map[string]struct {
-		target  probe.Target
+		target  probing.Target
 		foreign bool
 	}{
-		"HTTP":              {probe.Target{HTTP: &probe.HTTP{URL: &url.URL{Scheme: "http", Host: "127.64.0.2:8080"}}}, true},
-		"HTTP default port": {probe.Target{HTTP: &probe.HTTP{URL: &url.URL{Scheme: "http", Host: "127.64.0.2"}}}, false},
-		"TCP":               {probe.Target{TCP: &probe.TCP{Address: "127.64.0.2:8080"}}, true},
-		"gRPC":              {probe.Target{GRPC: &probe.GRPC{Address: "127.64.0.2:8080"}}, true},
-		"host name":         {probe.Target{TCP: &probe.TCP{Address: "example.com:8080"}}, false},
-		"another port":      {probe.Target{TCP: &probe.TCP{Address: "127.64.0.2:8081"}}, false},
+		"HTTP":         {probing.Target{HTTP: &probing.HTTP{URL: &url.URL{Scheme: "http", Host: "127.64.0.2:8080"}}}, true},
+		"TCP":          {probing.Target{TCP: &probing.TCP{Address: "127.64.0.2:8080"}}, true},
+		"gRPC":         {probing.Target{GRPC: &probing.GRPC{Address: "127.64.0.2:8080"}}, true},
+		"host name":    {probing.Target{TCP: &probing.TCP{Address: "example.com:8080"}}, false},
+		"another port": {probing.Target{TCP: &probing.TCP{Address: "127.64.0.2:8081"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.target.ContainerID = uid + "-main-0"
 			prober := networkProber{
-				Prober: proberFunc(func() (probe.Outcome, error) { return probe.Outcome{Success: true}, nil }),
+				Prober: proberFunc(func() (probing.Outcome, error) { return probing.Outcome{Success: true}, nil }),
 				runs:   func(string) bool { return true },
 				foreign: func(pod types.UID, target netip.AddrPort) string {
 					if pod == uid && target == netip.MustParseAddrPort("127.64.0.2:8080") {

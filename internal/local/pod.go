@@ -4,46 +4,20 @@
 package local
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local/lifecycle"
-	"github.com/seamark-dev/seamark/internal/local/podstatus"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
-// pods are the pods of the run, in the order of the manifests.
-type pods struct {
-	list  []*pod
-	byUID map[types.UID]*pod
-}
-
-func newPods(objects []*corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pods {
-	ps := &pods{byUID: make(map[types.UID]*pod, len(objects))}
-	for _, object := range objects {
-		p := newPod(object, node, crashLoop)
-		ps.list = append(ps.list, p)
-		ps.byUID[p.object.UID] = p
-	}
-	return ps
-}
-
-// of returns the pod and the container of a key. They are nil if they do not exist.
-func (ps *pods) of(container probeid.ContainerKey) (*pod, *lifecycle.ContainerMachine) {
-	p := ps.byUID[container.PodUID]
-	if p == nil {
-		return nil, nil
-	}
-	return p, p.machine.Container(container.Name)
-}
-
-// pod is one pod of the run.
 type pod struct {
 	// object is the pod as the API of a cluster would return it.
 	object  *corev1.Pod
@@ -53,12 +27,12 @@ type pod struct {
 	volumes map[string]string
 	// running has the processes of its containers by the container's name.
 	running map[string]*process.Process
-	// owned are the marks that the pod has.
-	owned mark.Marks
+	owned   mark.Marks
 	// kubelet has the states of the kubelet's probes, marked those of the markers' probes.
 	kubelet map[kubeletProbe]*ProbeChange
-	marked  map[probeid.Key]*ProbeChange
-	logs    logRing
+	marked  map[identity.Key]*ProbeChange
+	// logs are the last lines of its containers.
+	logs []Change
 	// lastErrors has the last line that each running container wrote to stderr.
 	lastErrors map[string]string
 	// dirty reports whether the status may have changed.
@@ -83,7 +57,7 @@ func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod
 		volumes: map[string]string{},
 		running: map[string]*process.Process{},
 		kubelet: map[kubeletProbe]*ProbeChange{},
-		marked:  map[probeid.Key]*ProbeChange{},
+		marked:  map[identity.Key]*ProbeChange{},
 
 		lastErrors: map[string]string{},
 	}
@@ -95,7 +69,7 @@ func newPod(object *corev1.Pod, node string, crashLoop lifecycle.CrashLoop) *pod
 		}
 	}
 	object.Status = corev1.PodStatus{Phase: corev1.PodPending}
-	object.Status = podstatus.Of(time.Time{}, object, p.machine)
+	object.Status = p.machine.Status(time.Time{})
 	object.Status.Conditions = nil
 	return p
 }
@@ -110,7 +84,6 @@ func (p *pod) admit(now time.Time, ip string) {
 	p.dirty = true
 }
 
-// delete marks the pod as deleted.
 func (p *pod) delete(now time.Time) {
 	deleted := metav1.NewTime(now)
 	p.object.DeletionTimestamp = &deleted
@@ -119,11 +92,6 @@ func (p *pod) delete(now time.Time) {
 
 // done reports whether no process of the pod runs or will run again.
 func (p *pod) done() bool { return p.machine.Done() && len(p.running) == 0 }
-
-// change returns a change of the pod without its details.
-func (p *pod) change(now time.Time, kind ChangeKind, container string) Change {
-	return Change{Kind: kind, Time: now, Namespace: p.object.Namespace, Pod: p.object.Name, Container: container}
-}
 
 // containerStarted resets the probes of a container that has started. The worker resets
 // the states of the markers' probes itself.
@@ -137,4 +105,35 @@ func (p *pod) containerStarted(c *lifecycle.ContainerMachine) {
 			state.Runs, state.Streak, state.Threshold = 0, 0, 0
 		}
 	}
+}
+
+// view returns the current state of the pod. The markers are sorted by name.
+func (p *pod) view(markers []v1alpha1.PodProbeMarker) PodView {
+	view := PodView{
+		Pod:               p.object.DeepCopy(),
+		MarkedLabels:      p.owned.Names(mark.KindLabel),
+		MarkedAnnotations: p.owned.Names(mark.KindAnnotation),
+		MarkedConditions:  p.owned.Names(mark.KindCondition),
+		Logs:              slices.Clone(p.logs),
+	}
+	add := func(known *ProbeChange) {
+		if known != nil {
+			view.Probes = append(view.Probes, *known)
+			view.Probes[len(view.Probes)-1].Ran = false
+		}
+	}
+	for _, c := range p.machine.Containers() {
+		for _, declared := range kubeletProbes(c.Spec) {
+			add(p.kubelet[kubeletProbe{c.Spec.Name, declared.kind}])
+		}
+	}
+	for i := range markers {
+		for _, probe := range markers[i].Spec.Probes {
+			add(p.marked[identity.Key{
+				ContainerKey: identity.ContainerKey{PodUID: p.object.UID, Name: probe.ContainerName},
+				ID:           identity.ID{Marker: markers[i].Name, Probe: probe.Name},
+			}])
+		}
+	}
+	return view
 }

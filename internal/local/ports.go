@@ -4,6 +4,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +19,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/local/listener"
 	"github.com/seamark-dev/seamark/internal/local/process"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/internal/probing/probers"
+	"github.com/seamark-dev/seamark/internal/probing/slots"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // listeners finds who listens on the ports of pods. It is safe for concurrent use.
@@ -29,9 +35,9 @@ type listeners struct {
 }
 
 // newListeners returns the listeners for pods that have their addresses.
-func newListeners(keeper *process.Keeper, pods *pods) *listeners {
+func newListeners(keeper *process.Keeper, pods []*pod) *listeners {
 	l := &listeners{keeper: keeper, names: map[types.UID]string{}, addresses: map[types.UID]netip.Addr{}}
-	for _, p := range pods.list {
+	for _, p := range pods {
 		l.names[p.object.UID] = p.object.Name
 		// The zero address, which no probe uses, if it is invalid.
 		l.addresses[p.object.UID], _ = netip.ParseAddr(p.object.Status.PodIP)
@@ -55,9 +61,14 @@ func (l *listeners) foreign(uid types.UID, target netip.AddrPort) string {
 	if err != nil {
 		return ""
 	}
-	pids := l.keeper.PIDs(func(set string) bool { return podOf(set) == uid })
+	var pids []int
+	for pid, set := range l.keeper.Sets() {
+		if podOf(set) == uid {
+			pids = append(pids, pid)
+		}
+	}
 	for _, answering := range listener.Answering(all, target) {
-		if ownedBy(pids, answering) != no {
+		if slices.ContainsFunc(pids, func(pid int) bool { return listener.MayOwn(pid, answering) }) {
 			continue
 		}
 		// Several processes share an address with SO_REUSEPORT: any of them may answer.
@@ -66,29 +77,6 @@ func (l *listeners) foreign(uid types.UID, target netip.AddrPort) string {
 		}
 	}
 	return ""
-}
-
-// answer is an answer to a question about a process.
-type answer int
-
-const (
-	no answer = iota
-	yes
-	unknown
-)
-
-// ownedBy reports whether one of the processes has the listener open.
-func ownedBy(pids []int, l listener.Listener) answer {
-	result := no
-	for _, pid := range pids {
-		switch owns, sure := listener.Owns(pid, l); {
-		case owns:
-			return yes
-		case !sure:
-			result = unknown
-		}
-	}
-	return result
 }
 
 // owner is the process that listens on a port.
@@ -108,19 +96,16 @@ func (o owner) workaround() string {
 	return "stop it, or use another port"
 }
 
-// ownerOf returns the owner of a listener.
 func (l *listeners) ownerOf(found listener.Listener) owner {
 	owners := listener.Owners(found)
 	if len(owners) == 0 {
 		return owner{name: listener.Process{User: found.User}.String(), hidden: found.User == os.Getuid()}
 	}
-	for uid, name := range l.names {
-		pids := l.keeper.PIDs(func(set string) bool { return podOf(set) == uid })
-		if slices.Contains(pids, owners[0].PID) {
-			return owner{name: fmt.Sprintf("pod %s (%s)", name, owners[0]), pod: true}
-		}
+	set, ours := l.keeper.Sets()[owners[0].PID]
+	if name, known := l.names[podOf(set)]; known {
+		return owner{name: fmt.Sprintf("pod %s (%s)", name, owners[0]), pod: true}
 	}
-	return owner{name: owners[0].String(), hidden: l.keeper.Undecided(owners[0].PID)}
+	return owner{name: owners[0].String(), hidden: ours}
 }
 
 // takenByOthers describes the first of the pod's declared ports that another process has
@@ -192,4 +177,58 @@ func takenPorts(pods []*pod, markers []*plan.Marker, all []listener.Listener,
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// newProbers returns the probers of a run. Commands run with commands, in the containers of execs.
+func newProbers(commands *exec.Prober, execs *execs, listeners *listeners, version string) probing.Set {
+	set := probers.New(commands, slots.New(probers.NetworkSlots, nil), version)
+	for handler, prober := range set {
+		if handler != probing.HandlerExec {
+			set[handler] = networkProber{prober, execs.runs, listeners.foreign}
+		}
+	}
+	return set
+}
+
+// networkProber runs a network probe of a container. In a cluster, only the container can
+// answer on its address. Here, any process of the machine can.
+type networkProber struct {
+	probing.Prober
+	runs func(containerID string) bool
+	// foreign says who listens on an address instead of the pod. It is empty if nobody does.
+	foreign func(pod types.UID, target netip.AddrPort) string
+}
+
+// Probe runs the probe. It fails if a process outside the pod answered. It returns an error
+// if the container has ended meanwhile: then another process may have answered.
+func (p networkProber) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
+	outcome, err := p.Prober.Probe(ctx, target)
+	if err != nil {
+		return outcome, err
+	}
+	if address, ok := addressOf(target); ok {
+		if who := p.foreign(podOf(target.ContainerID), address); who != "" {
+			message := fmt.Sprintf("another process answers on port %d: %s", address.Port(), who)
+			outcome = probing.Outcome{Message: text.Truncate(message, probing.MaxMessageBytes)}
+		}
+	}
+	if !p.runs(target.ContainerID) {
+		return probing.Outcome{}, fmt.Errorf("container %s ended", target.ContainerID)
+	}
+	return outcome, nil
+}
+
+// addressOf returns the address that a probe connects to, unless it is a name.
+func addressOf(target probing.Target) (netip.AddrPort, bool) {
+	var address string
+	switch {
+	case target.HTTP != nil:
+		address = target.HTTP.URL.Host
+	case target.TCP != nil:
+		address = target.TCP.Address
+	case target.GRPC != nil:
+		address = target.GRPC.Address
+	}
+	parsed, err := netip.ParseAddrPort(address)
+	return parsed, err == nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/local/process/processtest"
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
 // freePort returns a port that no process listens on. It is below the range from which the
@@ -63,7 +64,7 @@ func TestTakenPortPreventsTheRun(t *testing.T) {
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 	manifests := server(1, port, fmt.Sprintf("$(IP):%d", port))
-	objects, err := manifest.Read(t.Context(), []manifest.Input{{Name: "test.yaml", Reader: strings.NewReader(manifests)}}, manifest.Options{})
+	objects, err := manifest.Read(t.Context(), []document.File{{Name: "test.yaml", Content: []byte(manifests)}}, manifest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +124,9 @@ func TestAnswerOfAnotherProcessIsAFailure(t *testing.T) {
 	}
 }
 
-// The server leaves its session and clears its environment, and its parent ends at once. The
-// test does not run in parallel with others: a run kills such an orphan only if the program
-// has no other run.
+// The server leaves its session and clears its environment, and its parent ends at once.
 func TestServerThatBecameDaemonAnswersForItsPod(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	daemon := fmt.Sprintf("(env -i PATH=$PATH %s=0.0.0.0:%d setsid timeout 60 %s &); exec sleep 1000", listenAddress, port, os.Args[0])
 	r := startMain(t, "[sh, -c, '"+daemon+"']", fmt.Sprintf("    readinessProbe: {tcpSocket: {port: %d}, periodSeconds: 1}\n", port))

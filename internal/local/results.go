@@ -16,39 +16,44 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
-// changed stores the state of a probe and returns what the probe was planned for. It
-// returns false if the probe is no longer planned, or its container has restarted.
-func (ps *probes) changed(now time.Time, change worker.Change) (plannedProbe, bool) {
-	planned, stored := ps.lookup(change.Key)
+// probeChanged stores the state of a probe and passes it to what depends on it: the report on a
+// marker's probe, the container on a transition of one of the kubelet's.
+func (l *loop) probeChanged(now time.Time, change worker.Change) {
+	planned, stored := l.lookup(change.Key)
 	if stored == nil {
-		return plannedProbe{}, false
+		return
 	}
-	state := change.State
+	state, transition := change.State, change.Transition != nil
 	stored.State, stored.Message, stored.LastTransition = state.State, state.Message, state.LastTransition
-	transition := change.Transition != nil
 	if transition || stored.Ran {
-		ps.changes.probe(now, planned.pod, stored, transition)
+		l.addProbe(now, planned.pod, stored, transition)
 	}
-	return planned, true
+	switch {
+	case planned.kind == ProbeMarker:
+		l.states[change.Key] = state
+		l.reporting.by(now)
+	case transition:
+		l.probed(now, planned, change.Key.Name, change.Transition.To)
+	}
 }
 
-// gone removes the state of a probe that the worker no longer runs. It returns false if the
-// probe is planned again.
-func (ps *probes) gone(key probeid.Key) bool {
-	if _, again := ps.planned[key]; again {
-		return false
+// probeGone removes the state of a probe that the worker no longer runs, unless it is planned
+// again.
+func (l *loop) probeGone(key identity.Key) {
+	if _, again := l.planned[key]; again {
+		return
 	}
-	if p, _ := ps.pods.of(key.ContainerKey); p != nil {
+	if p := l.pod(key.PodUID); p != nil {
 		delete(p.marked, key)
 	}
-	return true
+	delete(l.states, key)
 }
 
 // ran stores the result of a run. The worker then reports the state of the probe, and
-// changed adds both as one change. A run without a result does not change the state, so ran
+// probeChanged adds both as one change. A run without a result does not change the state, so ran
 // adds the change itself.
-func (ps *probes) ran(now time.Time, run worker.Run) {
-	planned, stored := ps.lookup(run.Key)
+func (l *loop) ran(now time.Time, run worker.Run) {
+	planned, stored := l.lookup(run.Key)
 	if stored == nil {
 		return
 	}
@@ -57,8 +62,8 @@ func (ps *probes) ran(now time.Time, run worker.Run) {
 	stored.Ran = true
 	if run.Err != nil {
 		stored.Error = reasonFirst(run)
-		ps.changes.probe(now, planned.pod, stored, false)
-		ps.unhealthy(now, run, planned, "errored and resulted in unknown state", stored.Error)
+		l.addProbe(now, planned.pod, stored, false)
+		l.unhealthy(now, run, planned, "errored and resulted in unknown state", stored.Error)
 		return
 	}
 	stored.Error = ""
@@ -68,14 +73,14 @@ func (ps *probes) ran(now time.Time, run worker.Run) {
 		stored.Threshold = planned.policy.SuccessThreshold
 		return
 	}
-	ps.unhealthy(now, run, planned, "failed", run.Outcome.Message)
+	l.unhealthy(now, run, planned, "failed", run.Outcome.Message)
 }
 
 // reasonFirst returns the error of a run. For a command, it starts with its cause: the text
 // before it names the container and the program, which are known.
 func reasonFirst(run worker.Run) string {
 	text := run.Err.Error()
-	if run.Handler != probe.HandlerExec {
+	if run.Handler != probing.HandlerExec {
 		return text
 	}
 	at := strings.LastIndex(text, ": ")
@@ -93,26 +98,26 @@ func reasonFirst(run worker.Run) string {
 }
 
 // unhealthy writes the kubelet's event if a run of one of its probes did not succeed.
-func (ps *probes) unhealthy(now time.Time, run worker.Run, planned plannedProbe, verb, message string) {
+func (l *loop) unhealthy(now time.Time, run worker.Run, planned plannedProbe, verb, message string) {
 	if planned.kind != ProbeMarker {
-		ps.changes.event(now, planned.pod, run.Key.Name, corev1.EventTypeWarning, lifecycle.ReasonUnhealthy,
+		l.addEvent(now, planned.pod, run.Key.Name, corev1.EventTypeWarning, lifecycle.ReasonUnhealthy,
 			fmt.Sprintf("%s probe %s: %s", planned.kind, verb, message))
 	}
 }
 
 // lookup returns a planned probe and its stored state. The state is nil if the probe is not
 // planned, or its container has restarted.
-func (ps *probes) lookup(key probeid.Key) (plannedProbe, *ProbeChange) {
-	planned, known := ps.planned[key]
-	p, c := ps.pods.of(key.ContainerKey)
+func (l *loop) lookup(key identity.Key) (plannedProbe, *ProbeChange) {
+	planned, known := l.planned[key]
+	p := l.pod(key.PodUID)
 	if !known || p == nil {
 		return plannedProbe{}, nil
 	}
 	if planned.kind != ProbeMarker {
-		if c == nil || c.ID != planned.id {
+		if c := p.machine.Container(key.Name); c == nil || c.ID != planned.id {
 			return plannedProbe{}, nil
 		}
-		return planned, p.kubelet[kubeletProbe{c.Spec.Name, planned.kind}]
+		return planned, p.kubelet[kubeletProbe{key.Name, planned.kind}]
 	}
 	stored := p.marked[key]
 	if stored == nil {

@@ -29,22 +29,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -53,23 +49,22 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/marker"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/manager/podmark"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/manager/virtualpod"
 	"github.com/seamark-dev/seamark/internal/manager/webhook"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 )
 
 // Name is the manager's name in leases and events.
 const Name = "seamark-manager"
-
-// shutdown is the time that controllers have to finish their writes on shutdown.
-const shutdown = 5 * time.Second
 
 // Options configure a manager.
 type Options struct {
@@ -112,64 +107,34 @@ type Options struct {
 }
 
 // views returns the settings that views depend on.
-func (o Options) views() view.Options {
-	return view.Options{Defaults: o.Defaults, Serverless: o.Serverless}
+func (o Options) views() cached.Options {
+	return cached.Options{Defaults: o.Defaults, Serverless: o.Serverless}
 }
 
 // Manager runs the controllers.
 type Manager struct {
 	options Options
-	config  *rest.Config
+	program *startup.Program
 	hook    *webhook.Webhook
-	crds    *startup.CRDs
-	health  *startup.Health
-	synced  atomic.Bool
 }
 
 // New returns a manager. It does not connect to the API server, and returns an error if the
 // address of the health checks is not available.
 func New(options Options) (*Manager, error) {
-	cfg := rest.CopyConfig(options.Config)
-	cfg.QPS = -1
-	crds, err := startup.NewCRDs(cfg, options.Logger, resources()...)
-	if err != nil {
-		return nil, err
-	}
-	m := &Manager{options: options, config: cfg, hook: newWebhook(cfg, options), crds: crds}
-	checks := []startup.Check{startup.CachesCheck(&m.synced)}
-	if !options.Disabled {
-		checks = append([]startup.Check{{Name: "crds", Unready: crds.Unready}}, checks...)
-	}
+	m := &Manager{options: options, hook: newWebhook(options)}
+	var checks []health.Check
 	if m.hook.Server != nil {
-		checks = append(checks, startup.Check{Name: "webhook", Unready: m.hook.Server.StartedChecker()})
+		checks = append(checks, health.Check{Name: "webhook", Unready: m.hook.Server.StartedChecker()})
 	}
-	if m.health, err = startup.NewHealth(options.HealthProbeBindAddress, checks...); err != nil {
-		return nil, err
-	}
-	return m, nil
+	var err error
+	m.program, err = startup.New(options.Config, options.Logger, options.HealthProbeBindAddress, resources(options), checks...)
+	return m, err
 }
 
 // Run waits until the API server serves the CRDs and runs the controllers until the context ends.
 // Meanwhile it serves the health checks. It returns an error if an address is not available or
 // the lease is lost. The process must exit when Run returns.
-func (m *Manager) Run(ctx context.Context) error {
-	return m.health.Run(ctx, m.run)
-}
-
-func (m *Manager) run(ctx context.Context) error {
-	// Without controllers, the manager does not need the CRDs.
-	if !m.options.Disabled && !m.crds.Await(ctx) {
-		return nil
-	}
-	mgr, err := m.assemble(ctx)
-	if err != nil {
-		return err
-	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", err)
-	}
-	return nil
-}
+func (m *Manager) Run(ctx context.Context) error { return m.program.Run(ctx, m.assemble) }
 
 // assemble adds the controllers to a manager. It returns an error if an address is not available.
 func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
@@ -178,49 +143,28 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Names repeat if one process runs several managers in turn, as tests do.
-	skipNames, grace := true, shutdown
-	mgr, err := ctrlmanager.New(m.config, ctrlmanager.Options{
-		Scheme: scheme,
-		Logger: options.Logger,
-		// The mapper knows the kinds that the CRDs were waited for.
-		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.crds.Mapper, nil },
-		Cache:                         caches(options.views(), options.uiEnabled()),
-		Client:                        client.Options{Cache: &client.CacheOptions{}},
-		LeaderElection:                options.LeaderElection,
-		LeaderElectionID:              Name,
-		LeaderElectionNamespace:       options.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
-		HealthProbeBindAddress:        "0",
-		PprofBindAddress:              options.PprofBindAddress,
-		GracefulShutdownTimeout:       &grace,
-		Controller:                    config.Controller{SkipNameValidation: &skipNames, Logger: options.Logger},
-		WebhookServer:                 m.hook.Server,
+	mgr, err := m.program.Manager(ctrlmanager.Options{
+		Scheme:                  scheme,
+		Cache:                   caches(options.views(), options.uiEnabled()),
+		LeaderElection:          options.LeaderElection,
+		LeaderElectionID:        Name,
+		LeaderElectionNamespace: options.LeaderElectionNamespace,
+		Metrics:                 metricsserver.Options{BindAddress: options.MetricsBindAddress},
+		PprofBindAddress:        options.PprofBindAddress,
+		WebhookServer:           m.hook.Server,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create the manager: %w", err)
-	}
-	if err := mgr.Add(&startup.Readiness{Cache: mgr.GetCache(), Synced: &m.synced}); err != nil {
-		return nil, fmt.Errorf("add health checks: %w", err)
+		return nil, err
 	}
 	if options.Disabled {
 		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
 		return mgr, nil
 	}
-	if err := startInformers(ctx, mgr.GetCache()); err != nil {
-		return nil, err
-	}
-	compiler, err := newCompiler(ctx, mgr.GetCache())
+	reader, err := newReader(ctx, mgr.GetCache(), options.views())
 	if err != nil {
 		return nil, err
 	}
-	stores, err := newStores(ctx, mgr.GetCache())
-	if err != nil {
-		return nil, err
-	}
-	reader := gather.Reader{Client: mgr.GetCache(), Stores: stores, Compiler: compiler, Options: options.views()}
-	shortages := controller.NewShortages()
+	shortages := &problems.Shortages{}
 	counters, err := addMetrics(ctx, mgr, reader, shortages, options)
 	if err != nil {
 		return nil, err
@@ -230,11 +174,14 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 			return nil, err
 		}
 	}
-	return mgr, addControllers(ctx, m.config, mgr, m.hook, reader, counters, shortages, options)
+	return mgr, m.addControllers(ctx, mgr, reader, counters, shortages)
 }
 
 // resources returns the custom resources that the controllers need.
-func resources() []startup.Resource {
+func resources(options Options) []startup.Resource {
+	if options.Disabled {
+		return nil
+	}
 	kruise, own := v1alpha1.GroupVersion(), seamarkv1alpha1.GroupVersion()
 	return []startup.Resource{
 		{Kind: kruise.WithKind("NodePodProbe"), Name: "nodepodprobes"},
@@ -253,78 +200,109 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// startInformers creates the informers of all kinds, so that the manager is ready only when
-// all of them are synced.
-func startInformers(ctx context.Context, informers cache.Cache) error {
-	for _, each := range []struct {
-		object client.Object
-		index  toolscache.Indexers
-	}{
-		{object: gather.NewNode()},
-		{object: &corev1.Pod{}, index: gather.PodIndexers()},
-		{object: &v1alpha1.PodProbeMarker{}},
-		{object: &v1alpha1.NodePodProbe{}},
-		{object: &seamarkv1alpha1.ProbeReport{}, index: gather.SliceIndexers()},
-	} {
-		informer, err := informers.GetInformer(ctx, each.object, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("create the informer of %T: %w", each.object, err)
-		}
-		if err := informer.AddIndexers(each.index); err != nil {
-			return fmt.Errorf("index %T: %w", each.object, err)
-		}
+func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, counters *metrics.Metrics, shortages *problems.Shortages) error {
+	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(m.program.Config), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("create the metadata client: %w", err)
 	}
-	return nil
+	recorder, err := m.program.Recorder(mgr, Name)
+	if err != nil {
+		return err
+	}
+	informers, size := mgr.GetCache(), m.options.Controllers
+	pods, plans := apply.NewPods(metadataClient), apply.NewPlans(mgr.GetClient(), metadataClient)
+	podInbox, nodeInbox := &controllers.Inbox{}, &controllers.Inbox{}
+	refusals, marks := &problems.Refusals{}, &problems.Marks{}
+	err = errors.Join(
+		nodeprobe.New(nodeprobe.Options{
+			Reader: reader, Live: mgr.GetAPIReader(), Plans: plans, Slices: plans,
+			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
+		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
+		podmark.New(podmark.Options{
+			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Problems: marks,
+			Recorder: recorder, Metrics: counters, Now: time.Now,
+		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
+		marker.New(marker.Options{
+			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient(), metadataClient), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
+			Problems: marks, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
+		}).Add(mgr, informers, int(size.Marker.Concurrency)),
+	)
+	if err != nil || !m.options.Serverless {
+		return err
+	}
+	// The controller runs in the leader, and the webhook in every manager.
+	err = virtualpod.New(virtualpod.Options{Reader: reader, Pods: pods, Inbox: podInbox}).Add(mgr, informers, int(size.Serverless.Concurrency))
+	if err != nil || m.hook.Server == nil {
+		return err
+	}
+	return m.hook.Add(ctx, mgr, reader)
 }
 
-// newCompiler returns a compiler that forgets deleted markers. This does not depend on leader
-// election, because the webhook compiles markers in every manager.
-func newCompiler(ctx context.Context, informers cache.Cache) (*plan.Compiler, error) {
-	markers, err := informers.GetInformer(ctx, &v1alpha1.PodProbeMarker{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("watch markers for the compiler: %w", err)
+// newWebhook returns a webhook without a server if the webhook is disabled.
+func newWebhook(options Options) *webhook.Webhook {
+	if options.Disabled || !options.Serverless || options.Webhook == nil {
+		return &webhook.Webhook{}
 	}
-	compiler := plan.NewCompiler()
-	_, err = markers.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+	unlimited := rest.CopyConfig(options.Config)
+	unlimited.QPS = -1
+	return webhook.New(unlimited, *options.Webhook)
+}
+
+// caches returns the options of the manager's cache, which keeps only the fields that views
+// are built from. Readers share the cached objects without a copy, because no controller
+// changes what it reads.
+// The web page also shows the controllers of pods.
+func caches(options cached.Options, withPage bool) cache.Options {
+	pods := cached.NewPodTrimmer(options)
+	if withPage {
+		pods = pods.WithControllers()
+	}
+	return cache.Options{
+		ReaderFailOnMissingInformer:  true,
+		DefaultUnsafeDisableDeepCopy: new(true),
+		DefaultTransform:             cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {
+				Field:     gather.LivePods(),
+				Transform: cached.Transform(pods.Trim),
+			},
+			gather.NewNode():               {Transform: cached.Transform(cached.TrimNode)},
+			&v1alpha1.PodProbeMarker{}:     {},
+			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(cached.NewPlanTrimmer().Trim)},
+			&seamarkv1alpha1.ProbeReport{}: {Transform: cached.Transform(cached.TrimReport)},
+		},
+	}
+}
+
+// newReader creates the informers of all kinds, and returns a reader of them. Its compiler forgets
+// deleted markers, whether or not the manager leads, because the webhook compiles in every manager.
+func newReader(ctx context.Context, informers cache.Cache, options cached.Options) (gather.Reader, error) {
+	var stores [5]startup.Store
+	for i, each := range []struct {
+		object  client.Object
+		indexes toolscache.Indexers
+	}{
+		{&corev1.Pod{}, gather.PodIndexers()},
+		{&v1alpha1.PodProbeMarker{}, nil},
+		{&seamarkv1alpha1.ProbeReport{}, gather.SliceIndexers()},
+		{gather.NewNode(), nil},
+		{&v1alpha1.NodePodProbe{}, nil},
+	} {
+		var err error
+		if stores[i], err = startup.NewStore(ctx, informers, each.object, each.indexes); err != nil {
+			return gather.Reader{}, err
+		}
+	}
+	markers, compiler := stores[1], plan.NewCompiler()
+	_, err := markers.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
 		if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
 			compiler.Forget(name.AsNamespacedName())
 		}
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("watch markers for the compiler: %w", err)
+		return gather.Reader{}, fmt.Errorf("watch markers for the compiler: %w", err)
 	}
-	return compiler, nil
-}
-
-func addControllers(ctx context.Context, cfg *rest.Config, mgr ctrlmanager.Manager, hook *webhook.Webhook, reader gather.Reader, counters *metrics.Metrics, shortages *controller.Shortages, options Options) error {
-	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("create the metadata client: %w", err)
-	}
-	recorder, err := startup.AddRecorder(cfg, mgr, Name)
-	if err != nil {
-		return err
-	}
-	informers, size := mgr.GetCache(), options.Controllers
-	pods := apply.NewPods(metadataClient)
-	podInbox, nodeInbox, markerInbox := &controller.Inbox{}, &controller.Inbox{}, &controller.Inbox{}
-	refusals, problems := &controller.Refusals{}, controller.NewMarkProblems(markerInbox)
-	err = errors.Join(
-		nodeprobe.New(nodeprobe.Options{
-			Reader: reader, Live: mgr.GetAPIReader(), Plans: apply.NewPlans(mgr.GetClient(), metadataClient), Slices: apply.NewSlices(metadataClient),
-			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
-		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
-		podmark.New(podmark.Options{
-			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Problems: problems,
-			Recorder: recorder, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
-		marker.New(marker.Options{
-			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient()), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
-			Inbox: markerInbox, Problems: problems, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
-		}).Add(mgr, informers, int(size.Marker.Concurrency)),
-	)
-	if err != nil {
-		return err
-	}
-	return addServerless(ctx, mgr, hook, serverless.Options{Reader: reader, Pods: pods, Inbox: podInbox}, options)
+	return gather.Reader{
+		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2]}, Compiler: compiler, Options: options,
+	}, nil
 }

@@ -34,14 +34,14 @@ func TestMemoryOfPods(t *testing.T) {
 		pod  func(workload, replica int) *corev1.Pod
 		most uint64
 	}{
-		"not selected":          {unselectedPod, 1_536},
+		"not selected":          {unselectedPod, 1_600},
 		"marked, 10 containers": {markedPod, 3_072},
 	} {
 		t.Run(name, func(t *testing.T) {
 			indexers := gather.PodIndexers()
 			indexers[toolscache.NamespaceIndex] = toolscache.MetaNamespaceIndexFunc
 			store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, indexers)
-			trim := view.Transform(view.NewPodTrimmer(view.Options{Defaults: plan.KubernetesDefaults()}).Trim)
+			trim := cached.Transform(cached.NewPodTrimmer(cached.Options{Defaults: plan.KubernetesDefaults()}).Trim)
 			before := liveMemory()
 			for i := range pods {
 				trimmed, err := trim(received(t, tc.pod(i/perWorkload, i%perWorkload)))
@@ -68,7 +68,7 @@ func TestMemoryOfPods(t *testing.T) {
 func TestMemoryOfReports(t *testing.T) {
 	const slices, perSlice, perNode, most = 3_000, 8, 4, 768
 	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, gather.SliceIndexers())
-	trim := view.Transform(view.TrimReport)
+	trim := cached.Transform(cached.TrimReport)
 	before := liveMemory()
 	for i := range slices {
 		wire, err := json.Marshal(fullReport(fmt.Sprintf("worker-%d", i/perNode), i%perNode, perSlice))

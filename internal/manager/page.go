@@ -27,14 +27,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/review"
 )
 
-const (
-	// uiHeaderTimeout limits how long a client may take to send the headers of a request, and
-	// uiMaxHeader limits their size.
-	uiHeaderTimeout = 10 * time.Second
-	uiMaxHeader     = 64 << 10
-	// uiStopTimeout limits how long answers may take after the manager has begun to stop.
-	uiStopTimeout = 2 * time.Second
-)
+// uiMaxHeader limits the size of the headers of a request to the web page in bytes.
+const uiMaxHeader = 64 << 10
 
 // uiEnabled reports whether the manager serves the web page.
 func (o Options) uiEnabled() bool { return o.UIBindAddress != "" && o.UIBindAddress != "0" }
@@ -43,8 +37,7 @@ func (o Options) uiEnabled() bool { return o.UIBindAddress != "" && o.UIBindAddr
 // caches of all are in sync.
 type pageServer struct {
 	listener net.Listener
-	handler  *ui.Handler
-	source   *clustersource.Source
+	handler  *web.Handler
 }
 
 // addPage adds the server of the web page to the manager.
@@ -61,17 +54,14 @@ func addPage(ctx context.Context, mgr ctrlmanager.Manager, options Options) erro
 	if err != nil {
 		return err
 	}
-	handler, err := ui.New(ui.Options{
-		Source: source, Guard: guard, Session: model.Session{Source: model.SourceCluster, Version: options.Version},
+	handler := web.New(web.Options{
+		Source: source, Guard: guard.Admit, Session: model.Session{Source: model.SourceCluster, Version: options.Version},
 	})
-	if err != nil {
-		return fmt.Errorf("serve the web page: %w", err)
-	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.UIBindAddress)
 	if err != nil {
 		return fmt.Errorf("listen for the web page: %w", err)
 	}
-	if err := mgr.Add(&pageServer{listener: listener, handler: handler, source: source}); err != nil {
+	if err := mgr.Add(&pageServer{listener: listener, handler: handler}); err != nil {
 		return errors.Join(fmt.Errorf("serve the web page: %w", err), listener.Close())
 	}
 	return nil
@@ -90,7 +80,7 @@ func newGuard(config *rest.Config, transport *http.Client) (*review.Guard, error
 	if err != nil {
 		return nil, fmt.Errorf("create the client of the web page: %w", err)
 	}
-	events := func(token string) ui.EventLister {
+	events := func(token string) web.EventLister {
 		return func(ctx context.Context, pod model.Key) ([]corev1.Event, error) {
 			// The manager may not list events, so that it cannot show any that the user may not list.
 			user := rest.AnonymousClientConfig(config)
@@ -110,27 +100,5 @@ func (p *pageServer) NeedLeaderElection() bool { return false }
 
 // Start serves the page until ctx ends.
 func (p *pageServer) Start(ctx context.Context) error {
-	server := &http.Server{
-		Handler: p.handler, ReadHeaderTimeout: uiHeaderTimeout, MaxHeaderBytes: uiMaxHeader,
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		p.handler.Close()
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), uiStopTimeout)
-		defer cancel()
-		err := server.Shutdown(limited)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close()
-		}
-		stopped <- errors.Join(err, p.source.Close())
-	})
-	err := server.Serve(p.listener)
-	if stop() {
-		return fmt.Errorf("serve the web page: %w", err)
-	}
-	if err := <-stopped; err != nil {
-		return fmt.Errorf("stop the server of the web page: %w", err)
-	}
-	return nil
+	return web.Serve(ctx, p.listener, p.handler, uiMaxHeader, p.handler.Close)
 }

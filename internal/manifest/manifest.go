@@ -8,7 +8,6 @@ package manifest
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -17,14 +16,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
-
-// Input is a file or another stream of documents.
-type Input struct {
-	// Name is the name in errors: the path, or "standard input".
-	Name string
-	// Reader reads the content.
-	Reader io.Reader
-}
 
 // MaxReplicas is the maximum number of pods per workload. It is more than a
 // machine can run, but small enough that a mistyped number does not exhaust its memory.
@@ -54,19 +45,32 @@ type Objects struct {
 	unsupported []Unsupported
 }
 
-// Unsupported is a field or an object that a local run ignores.
-type Unsupported struct {
-	// Input is the name of the input, Document the number of the document in it, from 1.
+// Place is where an object is.
+type Place struct {
+	// Input is the name of the file, Document the number of the document in it, from 1.
 	Input    string
 	Document int
-	// Object is the kind and the name, such as "Deployment game-server".
+	// Object is the kind and the name, such as "Deployment game-server", as far as they are known.
 	Object string
+}
+
+// String returns the file, the document and the object.
+func (p Place) String() string {
+	if p.Object == "" {
+		return fmt.Sprintf("%s: document %d", p.Input, p.Document)
+	}
+	return fmt.Sprintf("%s: document %d: %s", p.Input, p.Document, p.Object)
+}
+
+// Unsupported is a field or an object that a local run ignores.
+type Unsupported struct {
+	Place
 	// Path is the field, such as "spec.template.spec.containers[0].resources". It is empty if
 	// the kind of the object is not supported.
 	Path string
 }
 
-// Location returns the input, the document, the object and the field.
+// Location returns the file, the document, the object and the field.
 func (u Unsupported) Location() string {
 	return fmt.Sprintf("%s: document %d: %s", u.Input, u.Document, u)
 }
@@ -95,23 +99,13 @@ func (o Objects) Unsupported() []Unsupported { return o.unsupported }
 
 // DocumentError is one error in a document.
 type DocumentError struct {
-	// Input is the name of the input.
-	Input string
-	// Document is the number of the document in the input, from 1.
-	Document int
-	// Object is the kind and the name, as far as they are known.
-	Object string
+	Place
 	// Err names the field, its value, and what is allowed.
 	Err error
 }
 
 // Error returns the location and the error in one line.
-func (e *DocumentError) Error() string {
-	if e.Object == "" {
-		return fmt.Sprintf("%s: document %d: %s", e.Input, e.Document, e.Err)
-	}
-	return fmt.Sprintf("%s: document %d: %s: %s", e.Input, e.Document, e.Object, e.Err)
-}
+func (e *DocumentError) Error() string { return fmt.Sprintf("%s: %s", e.Place, e.Err) }
 
 // Unwrap returns the error without its location.
 func (e *DocumentError) Unwrap() error { return e.Err }

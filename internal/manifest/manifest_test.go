@@ -5,24 +5,22 @@ package manifest_test
 
 import (
 	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
 func read(t *testing.T, options manifest.Options, texts ...string) (manifest.Objects, error) {
 	t.Helper()
-	var inputs []manifest.Input
+	var files []document.File
 	for i, text := range texts {
-		inputs = append(inputs, manifest.Input{Name: string(rune('a'+i)) + ".yaml", Reader: strings.NewReader(text)})
+		files = append(files, document.File{Name: string(rune('a'+i)) + ".yaml", Content: []byte(text)})
 	}
-	return manifest.Read(t.Context(), inputs, options)
+	return manifest.Read(t.Context(), files, options)
 }
 
 // pod returns the manifest of a pod with additional fields in its spec and container.
@@ -172,6 +170,7 @@ func TestInvalidManifests(t *testing.T) {
 		"value and valueFrom":            {pod("", "env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), main + "env[0].valueFrom: Forbidden: must not be set together with value"},
 		"fieldRef":                       {pod("", "env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.phase}}}]"), main + `env[0].valueFrom.fieldRef.fieldPath: Invalid value: "status.phase": must be one of`},
 		"missing ConfigMap":              {pod("", "env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: k}}}]"), main + `env[0].valueFrom.configMapKeyRef.name: Invalid value: "none": no ConfigMap with this name in the given files`},
+		"binary key in a variable":       {pod("", "env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: k}}}]") + "\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: m}, binaryData: {k: YQ==}}", main + `env[0].valueFrom.configMapKeyRef.key: Invalid value: "k": the ConfigMap has no such key`},
 		"missing key of Secret":          {pod("", "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]") + "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: s}}", main + `env[0].valueFrom.secretKeyRef.key: Invalid value: "k": the Secret has no such key`},
 		"unknown volume":                 {pod("", "volumeMounts: [{name: v, mountPath: /v}]"), main + `volumeMounts[0].name: Not found: "v"`},
 		"missing ConfigMap of volume":    {pod("volumes: [{name: v, configMap: {name: none}}], ", ""), `spec.volumes[0].configMap.name: Invalid value: "none"`},
@@ -209,35 +208,12 @@ func TestReadReturnsAllErrors(t *testing.T) {
 func TestHarmless(t *testing.T) {
 	for path, want := range map[string]bool{
 		"spec.containers[0].resources": true, "spec.affinity": true, "spec.hostPID": false, "": false,
+		"spec.updateStrategy": true, "spec.scaleStrategy": true, "spec.podManagementPolicy": true,
 		"spec.template.spec.containers[0].livenessProbe.httpGet.host": false,
 	} {
-		if got := (manifest.Unsupported{Object: "Pod web", Path: path}).Harmless(); got != want {
+		if got := (manifest.Unsupported{Path: path}).Harmless(); got != want {
 			t.Errorf("%q is harmless: %t, want %t", path, got, want)
 		}
-	}
-}
-
-func TestErrorsOfAllInputs(t *testing.T) {
-	inputs := []manifest.Input{
-		{Name: "broken.yaml", Reader: brokenReader{}},
-		{Name: "a.yaml", Reader: strings.NewReader(handler("periodSecond: 1"))},
-	}
-	_, err := manifest.Read(t.Context(), inputs, manifest.Options{})
-	for _, want := range []string{"read broken.yaml: unexpected EOF", `periodSecond": did you mean "periodSeconds"?`} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not contain %q", err, want)
-		}
-	}
-}
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
-func TestUnreadableInput(t *testing.T) {
-	_, err := manifest.Read(t.Context(), []manifest.Input{{Name: "x", Reader: brokenReader{}}}, manifest.Options{})
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -272,6 +248,23 @@ func TestUnsupported(t *testing.T) {
 			text: workload("Deployment", "replicas: 3\n  minReadySeconds: 5\n  strategy: {type: Recreate}"),
 			want: []string{"Deployment web: spec.minReadySeconds", "Deployment web: spec.strategy"},
 		},
+		"fields of a CronJob": {
+			text: "{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly}, spec: {schedule: \"0 0 * * *\", suspend: true, jobTemplate: {spec: {" +
+				"completionMode: Indexed, template: " + jobPod("restartPolicy: Never, hostNetwork: true, ") + "}}}}",
+			want: []string{
+				"CronJob nightly: spec.jobTemplate.spec.completionMode", "CronJob nightly: spec.jobTemplate.spec.template.spec.hostNetwork",
+				"CronJob nightly: spec.suspend",
+			},
+		},
+		// Defaults of the CRD are not listed.
+		"how a Kruise workload replaces pods": {
+			text: kruise("v1beta1", "StatefulSet", "podManagementPolicy: Parallel\n  scaleStrategy: {maxUnavailable: 1}\n  "+
+				"updateStrategy: {rollingUpdate: {unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: role}]}}}}"),
+			want: []string{"StatefulSet web: spec.podManagementPolicy", "StatefulSet web: spec.scaleStrategy", "StatefulSet web: spec.updateStrategy"},
+		},
+		"how a workload replaces pods": {
+			text: workload("StatefulSet", "updateStrategy: {type: OnDelete}"), want: []string{"StatefulSet web: spec.updateStrategy"},
+		},
 		"claims": {
 			text: workload("StatefulSet", "serviceName: web\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]"),
 		},
@@ -290,39 +283,6 @@ func TestUnsupported(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unsupported (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestExamples(t *testing.T) {
-	folders, err := filepath.Glob("../../examples/*")
-	if err != nil || len(folders) == 0 {
-		t.Fatalf("no examples: %v", err)
-	}
-	for _, folder := range folders {
-		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(files) == 0 {
-			continue
-		}
-		t.Run(filepath.Base(folder), func(t *testing.T) {
-			var texts []string
-			for _, file := range files {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				texts = append(texts, string(text))
-			}
-			objects, err := read(t, manifest.Options{}, texts...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(objects.Pods) == 0 {
-				t.Error("no pods")
 			}
 		})
 	}

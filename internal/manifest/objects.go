@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -29,14 +31,13 @@ import (
 // defaultGracePeriod is the default of an API server, in seconds.
 const defaultGracePeriod = 30
 
-// nameOf returns the namespaced name of the object.
 func nameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // named defaults the namespace and validates the metadata. It reports whether the object is
 // valid and unique.
-func (r *reader) named(at location, object metav1.Object) bool {
+func (r *reader) named(at Place, object metav1.Object) bool {
 	if object.GetNamespace() == "" {
 		object.SetNamespace(metav1.NamespaceDefault)
 	}
@@ -49,49 +50,24 @@ func (r *reader) named(at location, object metav1.Object) bool {
 }
 
 // unique rejects a second object of the same kind and name.
-func (r *reader) unique(at location, object metav1.Object) bool {
-	key := at.object + " " + object.GetNamespace()
+func (r *reader) unique(at Place, object metav1.Object) bool {
+	key := at.Object + " " + object.GetNamespace()
 	before, taken := r.seen[key]
 	if taken {
 		r.addError(at, fmt.Errorf("metadata.name: Duplicate value: %q: already used by %s in document %d of %s",
-			object.GetName(), before.object, before.document, before.input))
+			object.GetName(), before.Object, before.Document, before.Input))
 		return false
 	}
 	r.seen[key] = at
 	return true
 }
 
-func (r *reader) pod(at location, pod *corev1.Pod) {
+func (r *reader) pod(at Place, pod *corev1.Pod) {
 	if !r.named(at, pod) {
 		return
 	}
-	r.checkFields(at, pod, podFields())
+	r.checkFields(at, pod)
 	r.add(at, pod, field.NewPath("spec"))
-}
-
-func (r *reader) deployment(at location, d *appsv1.Deployment) {
-	if !r.named(at, d) {
-		return
-	}
-	r.checkFields(at, d, deploymentFields())
-	r.workload(at, workload{
-		meta: &d.ObjectMeta, replicas: d.Spec.Replicas, selector: d.Spec.Selector, template: &d.Spec.Template,
-	})
-}
-
-func (r *reader) statefulSet(at location, s *appsv1.StatefulSet) {
-	if !r.named(at, s) {
-		return
-	}
-	first := 0
-	if s.Spec.Ordinals != nil {
-		first = int(s.Spec.Ordinals.Start)
-	}
-	r.checkFields(at, s, statefulSetFields())
-	r.workload(at, workload{
-		meta: &s.ObjectMeta, replicas: s.Spec.Replicas, selector: s.Spec.Selector, template: &s.Spec.Template,
-		ids: ordinals(first), identify: identifyOrdinal, claims: s.Spec.VolumeClaimTemplates,
-	})
 }
 
 // workload is what all workloads have in common.
@@ -100,7 +76,7 @@ type workload struct {
 	replicas *int32
 	selector *metav1.LabelSelector
 	template *corev1.PodTemplateSpec
-	// ids returns what the names of the given number of pods end with. Nil counts from 0.
+	// ids returns what the names of the given number of pods end with.
 	ids func(pods int) []string
 	// identify sets the labels that depend on the end of the pod's name. It may be nil.
 	identify func(pod *corev1.Pod, id string)
@@ -110,26 +86,22 @@ type workload struct {
 	fixed bool
 	// job is whether the pods run to completion, so that they need no selector.
 	job bool
-	// path is the field of the spec. Nil means spec.
+	// path is the field of the spec.
 	path *field.Path
 	// count is the field of the number of pods. Empty means replicas.
 	count string
 }
 
-// specPath returns the field of the spec.
-func (w workload) specPath() *field.Path {
-	if w.path == nil {
-		return field.NewPath("spec")
-	}
-	return w.path
-}
-
 // workload adds the pods of a workload. They are numbered, so that their names are the same
-// in every run.
-func (r *reader) workload(at location, w workload) {
+// in every run. The object has the fields that the manifest sets.
+func (r *reader) workload(at Place, object runtime.Object, w workload) {
+	if !r.named(at, w.meta) {
+		return
+	}
+	r.checkFields(at, object)
 	if errs := checkWorkload(w); len(errs) > 0 {
 		addErrors(r, at, errs)
-		r.check(at, w.pod(w.idsOf(1)[0]), w.specPath().Child("template", "spec"))
+		r.check(at, w.pod(w.ids(1)[0]), w.path.Child("template", "spec"))
 		return
 	}
 	replicas := int32(1)
@@ -139,15 +111,15 @@ func (r *reader) workload(at location, w workload) {
 	case w.replicas != nil:
 		replicas = *w.replicas
 	}
-	path := w.specPath().Child("template", "spec")
+	path := w.path.Child("template", "spec")
 	if replicas == 0 {
-		r.check(at, w.pod(w.idsOf(1)[0]), path)
+		r.check(at, w.pod(w.ids(1)[0]), path)
 		return
 	}
-	for i, id := range w.idsOf(int(replicas)) {
+	for i, id := range w.ids(int(replicas)) {
 		pod := w.pod(id)
 		podAt := at
-		podAt.object = "Pod " + pod.Name
+		podAt.Object = "Pod " + pod.Name
 		if !r.unique(podAt, pod) {
 			continue
 		}
@@ -163,35 +135,20 @@ func (r *reader) workload(at location, w workload) {
 
 // ownedBy returns the reference to a workload, by which its pods are shown together. It has no UID, because the
 // workload itself does not exist in a run.
-func ownedBy(at location, meta *metav1.ObjectMeta) []metav1.OwnerReference {
-	kind, _, _ := strings.Cut(at.object, " ")
+func ownedBy(at Place, meta *metav1.ObjectMeta) []metav1.OwnerReference {
+	kind, _, _ := strings.Cut(at.Object, " ")
 	return []metav1.OwnerReference{{Kind: kind, Name: meta.Name, Controller: new(true)}}
-}
-
-func (w workload) idsOf(pods int) []string {
-	if w.ids == nil {
-		return ordinals(0)(pods)
-	}
-	return w.ids(pods)
 }
 
 // ordinals returns a function that counts from the first ordinal.
 func ordinals(first int) func(pods int) []string {
 	return func(pods int) []string {
-		all := make([]int, pods)
-		for i := range all {
-			all[i] = first + i
+		texts := make([]string, pods)
+		for i := range texts {
+			texts[i] = strconv.Itoa(first + i)
 		}
-		return numbers(all)
+		return texts
 	}
-}
-
-func numbers(ordinals []int) []string {
-	texts := make([]string, len(ordinals))
-	for i, ordinal := range ordinals {
-		texts[i] = strconv.Itoa(ordinal)
-	}
-	return texts
 }
 
 // identifyOrdinal sets the labels of a pod of a StatefulSet.
@@ -221,7 +178,7 @@ func (w workload) pod(id string) *corev1.Pod {
 
 func checkWorkload(w workload) field.ErrorList {
 	var errs field.ErrorList
-	spec := w.specPath()
+	spec := w.path
 	if w.replicas != nil && (*w.replicas < 0 || *w.replicas > MaxReplicas) {
 		errs = append(errs, field.Invalid(spec.Child(cmp.Or(w.count, "replicas")), *w.replicas, fmt.Sprintf("must be between 0 and %d", MaxReplicas)))
 	}
@@ -274,15 +231,14 @@ func checkSelector(selector *metav1.LabelSelector, path *field.Path) field.Error
 	return append(errs, metav1validation.ValidateLabelSelector(selector, options, path)...)
 }
 
-// add adds a pod and its check.
-func (r *reader) add(at location, pod *corev1.Pod, spec *field.Path) {
+func (r *reader) add(at Place, pod *corev1.Pod, spec *field.Path) {
 	r.check(at, pod, spec)
 	r.objects.Pods = append(r.objects.Pods, pod)
 }
 
 // check sets the defaults of the pod and adds its check. The check runs after all documents
 // are read, because the pod may refer to any of them.
-func (r *reader) check(at location, pod *corev1.Pod, spec *field.Path) {
+func (r *reader) check(at Place, pod *corev1.Pod, spec *field.Path) {
 	r.prepare(pod)
 	r.checks = append(r.checks, func() {
 		addErrors(r, at, validatePod(pod, spec, &r.objects))
@@ -306,17 +262,16 @@ func setDefaults(pod *corev1.Pod) {
 }
 
 // marker validates a marker with the schema of its CRD, and then as the manager does.
-func (r *reader) marker(at location, object *unstructured.Unstructured, encoded []byte) {
-	if !r.customResource(at, object, crd.PodProbeMarkers, &v1alpha1.PodProbeMarker{}) {
+func (r *reader) marker(at Place, object *unstructured.Unstructured, encoded []byte) {
+	if !r.customResource(at, object, crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()) {
 		return
 	}
-	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
-	if err != nil {
-		r.addStrictErrors(at, object, err)
+	marker := &v1alpha1.PodProbeMarker{}
+	if errs := decode(encoded, marker); len(errs) > 0 {
+		addErrors(r, at, errs)
 		return
 	}
-	marker, ok := decoded.(*v1alpha1.PodProbeMarker)
-	if !ok || !r.named(at, marker) {
+	if !r.named(at, marker) {
 		return
 	}
 	if _, err := plan.Compile(marker); err != nil {

@@ -78,24 +78,23 @@ func (v *validator) restarting(path *field.Path, probe *corev1.Probe, restarts b
 
 func (v *validator) handler(path *field.Path, h *corev1.ProbeHandler) {
 	const allowed = "must have exactly one of exec, httpGet, tcpSocket and grpc"
-	handlers := probe.HandlersOf(h)
-	switch len(handlers) {
-	case 0:
+	switch handlers := len(probing.HandlersOf(h)); {
+	case handlers == 0:
 		v.add(field.Required(path, allowed))
-		return
-	case 1:
-	default:
+	case handlers > 1:
 		v.add(field.Forbidden(path, allowed))
-		return
-	}
-	switch handlers[0] {
-	case probe.HandlerExec:
+	case h.Exec != nil:
 		v.exec(path.Child("exec"), h.Exec)
-	case probe.HandlerHTTP:
-		v.http(path.Child("httpGet"), h.HTTPGet)
-	case probe.HandlerTCP:
+	case h.HTTPGet != nil:
+		at := path.Child("httpGet")
+		v.port(at.Child("port"), h.HTTPGet.Port)
+		v.oneOf(at.Child("scheme"), string(h.HTTPGet.Scheme), "", "HTTP", "HTTPS")
+		for i, header := range h.HTTPGet.HTTPHeaders {
+			v.each(at.Child("httpHeaders").Index(i).Child("name"), header.Name, validation.IsHTTPHeaderName(header.Name))
+		}
+	case h.TCPSocket != nil:
 		v.port(path.Child("tcpSocket", "port"), h.TCPSocket.Port)
-	case probe.HandlerGRPC:
+	case h.GRPC != nil:
 		v.each(path.Child("grpc", "port"), h.GRPC.Port, validation.IsValidPortNum(int(h.GRPC.Port)))
 	}
 }
@@ -103,14 +102,6 @@ func (v *validator) handler(path *field.Path, h *corev1.ProbeHandler) {
 func (v *validator) exec(path *field.Path, action *corev1.ExecAction) {
 	if len(action.Command) == 0 {
 		v.add(field.Required(path.Child("command"), "must be a program and its arguments"))
-	}
-}
-
-func (v *validator) http(path *field.Path, action *corev1.HTTPGetAction) {
-	v.port(path.Child("port"), action.Port)
-	v.oneOf(path.Child("scheme"), string(action.Scheme), "", "HTTP", "HTTPS")
-	for i, header := range action.HTTPHeaders {
-		v.each(path.Child("httpHeaders").Index(i).Child("name"), header.Name, validation.IsHTTPHeaderName(header.Name))
 	}
 }
 
@@ -135,14 +126,8 @@ func (v *validator) hook(path *field.Path, hook *corev1.LifecycleHandler) {
 	if hook == nil {
 		return
 	}
-	set := 0
-	for _, has := range []bool{hook.Exec != nil, hook.HTTPGet != nil, hook.TCPSocket != nil, hook.Sleep != nil} {
-		if has {
-			set++
-		}
-	}
 	switch grace := *v.pod.Spec.TerminationGracePeriodSeconds; {
-	case set != 1:
+	case count(hook.Exec != nil, hook.HTTPGet != nil, hook.TCPSocket != nil, hook.Sleep != nil) != 1:
 		v.add(field.Invalid(path, "", "must have exactly one of exec, httpGet and sleep"))
 	case hook.Exec != nil:
 		v.exec(path.Child("exec"), hook.Exec)

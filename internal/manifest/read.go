@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -20,24 +19,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	crdschema "github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
-// Read decodes and validates all documents of the inputs. If documents are invalid, the error
+// Read decodes and validates all documents of the files. If documents are invalid, the error
 // joins one DocumentError per error in any of them.
-func Read(ctx context.Context, inputs []Input, options Options) (Objects, error) {
-	r, err := newReader(ctx, options)
-	if err != nil {
-		return Objects{}, err
-	}
-	for _, input := range inputs {
-		if err := r.input(input); err != nil {
+func Read(ctx context.Context, files []document.File, options Options) (Objects, error) {
+	r := newReader(ctx, options)
+	for _, file := range files {
+		if err := r.file(file); err != nil {
 			r.errs = append(r.errs, err)
 		}
 	}
@@ -52,58 +48,37 @@ func Read(ctx context.Context, inputs []Input, options Options) (Objects, error)
 type reader struct {
 	ctx     context.Context
 	options Options
-	scheme  *runtime.Scheme
-	decoder runtime.Decoder
 	objects Objects
-	// schemas are the compiled schemas of custom resources, by kind.
-	schemas map[schema.GroupVersionKind]*crdschema.Schema
+	// schemas are the schemas of custom resources.
+	schemas crdschema.Set
 	errs    []error
 
 	// seen contains the location of each object, by kind and name.
-	seen map[string]location
+	seen map[string]Place
 	// commanded has the containers that got a command of the options.
 	commanded map[string]bool
 	// checks are the checks that need all documents.
 	checks []func()
 }
 
-// location is the location of an object.
-type location struct {
-	input    string
-	document int
-	object   string
-}
-
-func newReader(ctx context.Context, options Options) (*reader, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("register kinds: %w", err)
-		}
-	}
+func newReader(ctx context.Context, options Options) *reader {
 	return &reader{
-		ctx: ctx, options: options, scheme: scheme, schemas: map[schema.GroupVersionKind]*crdschema.Schema{},
-		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
-		seen:    map[string]location{}, commanded: map[string]bool{},
+		ctx: ctx, options: options, schemas: crdschema.Set{}, seen: map[string]Place{}, commanded: map[string]bool{},
 		objects: Objects{
 			ConfigMaps: map[types.NamespacedName]*corev1.ConfigMap{},
 			Secrets:    map[types.NamespacedName]*corev1.Secret{},
 		},
-	}, nil
+	}
 }
 
-// input reads the documents of one input. It returns an error if the input cannot be read.
-func (r *reader) input(input Input) error {
-	content, err := io.ReadAll(input.Reader)
+// file reads the documents of one file.
+func (r *reader) file(file document.File) error {
+	documents, err := document.Split(file.Content)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", input.Name, err)
-	}
-	documents, err := document.Split(content)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", input.Name, err)
+		return fmt.Errorf("read %s: %w", file.Name, err)
 	}
 	for _, d := range documents {
-		at := location{input: input.Name, document: d.Number}
+		at := Place{Input: file.Name, Document: d.Number}
 		if d.Err != nil {
 			r.addError(at, d.Err)
 			continue
@@ -114,13 +89,13 @@ func (r *reader) input(input Input) error {
 }
 
 // document handles one document: an object or a List of objects.
-func (r *reader) document(at location, encoded []byte) {
+func (r *reader) document(at Place, encoded []byte) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(encoded); err != nil {
 		r.addError(at, fmt.Errorf("not a Kubernetes object: %w", err))
 		return
 	}
-	at.object = strings.TrimSpace(object.GetKind() + " " + object.GetName())
+	at.Object = strings.TrimSpace(object.GetKind() + " " + object.GetName())
 	if !object.IsList() {
 		r.object(at, object, encoded)
 		return
@@ -138,8 +113,7 @@ func (r *reader) document(at location, encoded []byte) {
 	}
 }
 
-// object handles one object.
-func (r *reader) object(at location, object *unstructured.Unstructured, encoded []byte) {
+func (r *reader) object(at Place, object *unstructured.Unstructured, encoded []byte) {
 	if err := checkVersion(object); err != nil {
 		r.addError(at, err)
 		return
@@ -148,34 +122,18 @@ func (r *reader) object(at location, object *unstructured.Unstructured, encoded 
 		r.unsupported(at, "")
 		return
 	}
-	if object.GroupVersionKind() == v1alpha1.GroupVersion().WithKind("PodProbeMarker") {
-		r.marker(at, object, encoded)
-		return
-	}
 	if object.GroupVersionKind().Group == kruiseGroup {
 		r.kruise(at, object, encoded)
 		return
 	}
-	decoded, _, err := r.decoder.Decode(encoded, nil, nil)
-	if err != nil {
-		r.addStrictErrors(at, object, err)
+	decoded := kinds()[object.GetKind()].empty()
+	if errs := decode(encoded, decoded); len(errs) > 0 {
+		addErrors(r, at, errs)
 		return
 	}
 	switch o := decoded.(type) {
 	case *corev1.Pod:
 		r.pod(at, o)
-	case *appsv1.Deployment:
-		r.deployment(at, o)
-	case *appsv1.StatefulSet:
-		r.statefulSet(at, o)
-	case *appsv1.ReplicaSet:
-		r.replicaSet(at, o)
-	case *appsv1.DaemonSet:
-		r.daemonSet(at, o)
-	case *batchv1.Job:
-		r.job(at, o)
-	case *batchv1.CronJob:
-		r.cronJob(at, o)
 	case *corev1.ConfigMap:
 		if r.named(at, o) {
 			r.objects.ConfigMaps[nameOf(o)] = o
@@ -184,27 +142,38 @@ func (r *reader) object(at location, object *unstructured.Unstructured, encoded 
 		if r.named(at, o) {
 			r.objects.Secrets[nameOf(o)] = withStringData(o)
 		}
+	case *corev1.PersistentVolumeClaim:
+		// The folder of a claim is created for the pods that use it.
+	default:
+		r.workload(at, o, builtIn(o))
 	}
 }
 
-// kinds returns the supported kinds, each with its groups and versions. The first is the
-// one that errors suggest.
-func kinds() map[string][]schema.GroupVersion {
-	core, apps, batch := []schema.GroupVersion{corev1.SchemeGroupVersion}, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
+// kind is a supported kind.
+type kind struct {
+	// versions are its groups and versions. The first is the one that errors suggest.
+	versions []schema.GroupVersion
+	// empty returns an empty object of the built-in kind.
+	empty func() runtime.Object
+}
+
+func kinds() map[string]kind {
+	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	kruise, kruiseBeta := v1alpha1.GroupVersion(), schema.GroupVersion{Group: kruiseGroup, Version: "v1beta1"}
-	return map[string][]schema.GroupVersion{
-		"Pod":                   core,
-		"ConfigMap":             core,
-		"Secret":                core,
-		"PersistentVolumeClaim": core,
-		"Deployment":            {apps},
-		"ReplicaSet":            {apps},
-		"StatefulSet":           {apps, kruise, kruiseBeta},
-		"DaemonSet":             {apps, kruise, kruiseBeta},
-		"CloneSet":              {kruise, kruiseBeta},
-		"Job":                   {batch},
-		"CronJob":               {batch},
-		"PodProbeMarker":        {kruise},
+	of := func(empty func() runtime.Object, versions ...schema.GroupVersion) kind { return kind{versions, empty} }
+	return map[string]kind{
+		"Pod":                   of(func() runtime.Object { return &corev1.Pod{} }, core),
+		"ConfigMap":             of(func() runtime.Object { return &corev1.ConfigMap{} }, core),
+		"Secret":                of(func() runtime.Object { return &corev1.Secret{} }, core),
+		"PersistentVolumeClaim": of(func() runtime.Object { return &corev1.PersistentVolumeClaim{} }, core),
+		"Deployment":            of(func() runtime.Object { return &appsv1.Deployment{} }, apps),
+		"ReplicaSet":            of(func() runtime.Object { return &appsv1.ReplicaSet{} }, apps),
+		"StatefulSet":           of(func() runtime.Object { return &appsv1.StatefulSet{} }, apps, kruise, kruiseBeta),
+		"DaemonSet":             of(func() runtime.Object { return &appsv1.DaemonSet{} }, apps, kruise, kruiseBeta),
+		"CloneSet":              of(nil, kruise, kruiseBeta),
+		"Job":                   of(func() runtime.Object { return &batchv1.Job{} }, batch),
+		"CronJob":               of(func() runtime.Object { return &batchv1.CronJob{} }, batch),
+		"PodProbeMarker":        of(nil, kruise),
 	}
 }
 
@@ -212,7 +181,7 @@ func kinds() map[string][]schema.GroupVersion {
 // Services.
 func supported(object *unstructured.Unstructured) bool {
 	gvk := object.GroupVersionKind()
-	return slices.Contains(kinds()[gvk.Kind], gvk.GroupVersion())
+	return slices.Contains(kinds()[gvk.Kind].versions, gvk.GroupVersion())
 }
 
 // checkVersion rejects an object without a version, and a supported kind in a version that
@@ -224,41 +193,32 @@ func checkVersion(object *unstructured.Unstructured) error {
 		return field.Required(path, "must be a group and version, such as v1 or apps/v1")
 	}
 	gvk := object.GroupVersionKind()
-	versions, ok := kinds()[gvk.Kind]
+	versions := kinds()[gvk.Kind].versions
 	ofGroup := func(version schema.GroupVersion) bool { return gvk.Group == version.Group }
-	if !ok || supported(object) || strings.Contains(gvk.Group, ".") && !slices.ContainsFunc(versions, ofGroup) {
+	if versions == nil || supported(object) || strings.Contains(gvk.Group, ".") && !slices.ContainsFunc(versions, ofGroup) {
 		return nil
 	}
 	return field.NotSupported(path, object.GetAPIVersion(), []string{versions[0].String()})
 }
 
 // unsupported records an ignored field, or an ignored object if the path is empty.
-func (r *reader) unsupported(at location, path string) {
-	r.objects.unsupported = append(r.objects.unsupported,
-		Unsupported{Input: at.input, Document: at.document, Object: at.object, Path: path})
+func (r *reader) unsupported(at Place, path string) {
+	r.objects.unsupported = append(r.objects.unsupported, Unsupported{Place: at, Path: path})
 }
 
-// addStrictErrors adds the errors of a strict decoder, with suggestions for unknown fields.
-func (r *reader) addStrictErrors(at location, object *unstructured.Unstructured, err error) {
-	typed, unknown := r.scheme.New(object.GroupVersionKind())
-	for _, err := range strictErrors(err) {
-		if unknown == nil {
-			err = crdschema.WithSuggestion(err, reflect.TypeOf(typed))
-		}
-		r.addError(at, err)
-	}
-}
-
-// strictErrors returns the individual errors of a strict decoder.
-func strictErrors(err error) []error {
-	if strict, ok := runtime.AsStrictDecodingError(err); ok {
-		return strict.Errors()
-	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+// decode decodes JSON strictly. It returns an error for each unknown field, with a suggestion, or one
+// for the first value of a wrong type.
+func decode(encoded []byte, into any) []error {
+	errs, err := kjson.UnmarshalStrict(encoded, into)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 		return []error{typeError(wrong)}
+	} else if err != nil {
+		return []error{err}
 	}
-	return []error{err}
+	for i := range errs {
+		errs[i] = crdschema.WithSuggestion(errs[i], reflect.TypeOf(into))
+	}
+	return errs
 }
 
 // typeError returns the error for a value of a wrong type, with what to write instead if that is
@@ -302,11 +262,11 @@ func withStringData(secret *corev1.Secret) *corev1.Secret {
 	return secret
 }
 
-func (r *reader) addError(at location, err error) {
-	r.errs = append(r.errs, &DocumentError{Input: at.input, Document: at.document, Object: at.object, Err: err})
+func (r *reader) addError(at Place, err error) {
+	r.errs = append(r.errs, &DocumentError{Place: at, Err: err})
 }
 
-func addErrors[E error](r *reader, at location, errs []E) {
+func addErrors[E error](r *reader, at Place, errs []E) {
 	for _, err := range errs {
 		r.addError(at, err)
 	}

@@ -33,48 +33,16 @@ func names(all ...string) fieldTree {
 	return out
 }
 
-func podFields() fieldTree {
-	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{"spec": podSpecFields()})
-}
-
-func deploymentFields() fieldTree {
-	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
-		"spec": merge(names("replicas", "selector"), fieldTree{"template": templateFields()}),
-	})
-}
-
-func statefulSetFields() fieldTree {
-	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
-		"spec": merge(names("replicas", "selector", "serviceName", "ordinals", "volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy"), fieldTree{
-			"template": templateFields(),
-			// The converter always writes this field.
-			"updateStrategy": {},
-		}),
-	})
-}
-
-// kruiseFields returns the fields of OpenKruise's workloads.
-func kruiseFields() fieldTree {
-	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
-		"spec": merge(names("replicas", "selector", "serviceName", "ordinals", "reserveOrdinals",
-			"volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy"), fieldTree{"template": templateFields()}),
-	})
-}
-
-func jobSpecFields() fieldTree {
-	return merge(names("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds"),
-		fieldTree{"template": templateFields()})
-}
-
-func cronJobFields() fieldTree {
-	spec := names("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{
-		"spec": merge(spec, fieldTree{"jobTemplate": merge(names("metadata"), fieldTree{"spec": jobSpecFields()})}),
-	})
-}
-
-func templateFields() fieldTree {
-	return merge(names("metadata"), fieldTree{"spec": podSpecFields()})
+// objectFields returns the fields of all kinds together: a kind without one of them refuses it when the
+// object is decoded.
+func objectFields() fieldTree {
+	template := merge(names("metadata"), fieldTree{"spec": podSpecFields()})
+	job := merge(names("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds"), fieldTree{"template": template})
+	return merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{"spec": merge(podSpecFields(), job,
+		names("replicas", "selector", "serviceName", "ordinals", "reserveOrdinals", "volumeClaimTemplates", "persistentVolumeClaimRetentionPolicy"),
+		names("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
+		fieldTree{"jobTemplate": merge(names("metadata"), fieldTree{"spec": job})},
+	)})
 }
 
 func podSpecFields() fieldTree {
@@ -118,14 +86,14 @@ func containerFields() fieldTree {
 	)
 }
 
-// checkFields records the fields of the object that are not in the tree.
-func (r *reader) checkFields(at location, object runtime.Object, supported fieldTree) {
+// checkFields records the fields of the object that a local run ignores.
+func (r *reader) checkFields(at Place, object runtime.Object) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		r.addError(at, fmt.Errorf("convert object to check its fields: %w", err))
 		return
 	}
-	for _, path := range unsupportedPaths("", content, supported) {
+	for _, path := range unsupportedPaths("", content, objectFields()) {
 		r.unsupported(at, path)
 	}
 }

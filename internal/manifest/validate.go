@@ -16,7 +16,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 
-// validator validates one pod.
 type validator struct {
 	pod     *corev1.Pod
 	objects *Objects
@@ -146,17 +145,9 @@ func (v *validator) env(path *field.Path, e *corev1.EnvVar) {
 		v.add(field.Forbidden(from, "must not be set together with value"))
 	}
 	source := e.ValueFrom
-	set := 0
-	for _, has := range []bool{
-		source.FieldRef != nil, source.ConfigMapKeyRef != nil, source.SecretKeyRef != nil,
-		source.ResourceFieldRef != nil, source.FileKeyRef != nil,
-	} {
-		if has {
-			set++
-		}
-	}
 	switch {
-	case set != 1:
+	case count(source.FieldRef != nil, source.ConfigMapKeyRef != nil, source.SecretKeyRef != nil,
+		source.ResourceFieldRef != nil, source.FileKeyRef != nil) != 1:
 		v.add(field.Invalid(from, "", "must have exactly one of fieldRef, configMapKeyRef and secretKeyRef"))
 	case source.FieldRef != nil:
 		if _, err := environ.FieldValue(v.pod, source.FieldRef.FieldPath); err != nil {
@@ -164,11 +155,16 @@ func (v *validator) env(path *field.Path, e *corev1.EnvVar) {
 		}
 	case source.ConfigMapKeyRef != nil:
 		ref := source.ConfigMapKeyRef
-		v.configMap(from.Child("configMapKeyRef"), ref.Name, ref.Key, ref.Optional)
+		v.configMap(from.Child("configMapKeyRef"), ref.Name, ref.Key, ref.Optional, false)
 	case source.SecretKeyRef != nil:
 		ref := source.SecretKeyRef
 		v.secret(from.Child("secretKeyRef"), ref.Name, ref.Key, ref.Optional)
 	}
+}
+
+// count returns how many of the conditions are true.
+func count(conditions ...bool) int {
+	return len(slices.DeleteFunc(conditions, func(is bool) bool { return !is }))
 }
 
 func (v *validator) envFrom(path *field.Path, source *corev1.EnvFromSource) {
@@ -176,40 +172,41 @@ func (v *validator) envFrom(path *field.Path, source *corev1.EnvFromSource) {
 	case (source.ConfigMapRef == nil) == (source.SecretRef == nil):
 		v.add(field.Invalid(path, "", "must have exactly one of configMapRef and secretRef"))
 	case source.ConfigMapRef != nil:
-		v.configMap(path.Child("configMapRef"), source.ConfigMapRef.Name, "", source.ConfigMapRef.Optional)
+		v.configMap(path.Child("configMapRef"), source.ConfigMapRef.Name, "", source.ConfigMapRef.Optional, false)
 	default:
 		v.secret(path.Child("secretRef"), source.SecretRef.Name, "", source.SecretRef.Optional)
 	}
 }
 
-// configMap checks that a ConfigMap exists and, unless the key is empty, has the key.
-func (v *validator) configMap(path *field.Path, name, key string, optional *bool) {
-	if optional != nil && *optional {
-		return
+// configMap checks that a ConfigMap exists and, unless the key is empty, has the key, in its binary data
+// only if this is allowed.
+func (v *validator) configMap(path *field.Path, name, key string, optional *bool, allowBinary bool) {
+	object, found := v.objects.ConfigMaps[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
+	has := false
+	if found {
+		_, text := object.Data[key]
+		_, binary := object.BinaryData[key]
+		has = text || binary && allowBinary
 	}
-	found, ok := v.objects.ConfigMaps[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
-	if !ok {
-		v.add(field.Invalid(path.Child("name"), name, "no ConfigMap with this name in the given files"))
-		return
-	}
-	_, text := found.Data[key]
-	_, binary := found.BinaryData[key]
-	if key != "" && !text && !binary {
-		v.add(field.Invalid(path.Child("key"), key, "the ConfigMap has no such key"))
-	}
+	v.reference(path, "ConfigMap", name, key, optional, found, has)
 }
 
 // secret checks that a Secret exists and, unless the key is empty, has the key.
 func (v *validator) secret(path *field.Path, name, key string, optional *bool) {
-	if optional != nil && *optional {
-		return
+	object, found := v.objects.Secrets[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
+	has := false
+	if found {
+		_, has = object.Data[key]
 	}
-	found, ok := v.objects.Secrets[types.NamespacedName{Namespace: v.pod.Namespace, Name: name}]
-	if !ok {
-		v.add(field.Invalid(path.Child("name"), name, "no Secret with this name in the given files"))
-		return
-	}
-	if _, has := found.Data[key]; key != "" && !has {
-		v.add(field.Invalid(path.Child("key"), key, "the Secret has no such key"))
+	v.reference(path, "Secret", name, key, optional, found, has)
+}
+
+func (v *validator) reference(path *field.Path, kind, name, key string, optional *bool, found, has bool) {
+	switch {
+	case optional != nil && *optional:
+	case !found:
+		v.add(field.Invalid(path.Child("name"), name, "no "+kind+" with this name in the given files"))
+	case key != "" && !has:
+		v.add(field.Invalid(path.Child("key"), key, "the "+kind+" has no such key"))
 	}
 }

@@ -32,9 +32,9 @@ func (v *validator) volumes(path *field.Path) {
 			v.each(at.Child("persistentVolumeClaim", "claimName"), claim, validation.IsDNS1123Subdomain(claim))
 		case volume.ConfigMap != nil:
 			source := at.Child("configMap")
-			v.configMap(source, volume.ConfigMap.Name, "", volume.ConfigMap.Optional)
+			v.configMap(source, volume.ConfigMap.Name, "", volume.ConfigMap.Optional, true)
 			v.items(source.Child("items"), volume.ConfigMap.Items, func(at *field.Path, key string) {
-				v.configMap(at, volume.ConfigMap.Name, key, volume.ConfigMap.Optional)
+				v.configMap(at, volume.ConfigMap.Name, key, volume.ConfigMap.Optional, true)
 			})
 		case volume.Secret != nil:
 			source := at.Child("secret")

@@ -10,64 +10,55 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // legacyJobNameLabel is the label that Jobs set before it got a prefix, and still set.
 const legacyJobNameLabel = "job-name"
 
-func (r *reader) replicaSet(at location, s *appsv1.ReplicaSet) {
-	if !r.named(at, s) {
-		return
+// builtIn returns the workload that a built-in object declares. A DaemonSet has one pod, because the
+// machine is one node, and a CronJob those of one job.
+func builtIn(object runtime.Object) workload {
+	w := workload{path: field.NewPath("spec"), ids: ordinals(0)}
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		w.meta, w.replicas, w.selector, w.template = &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template
+	case *appsv1.ReplicaSet:
+		w.meta, w.replicas, w.selector, w.template = &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template
+	case *appsv1.StatefulSet:
+		w.meta, w.replicas, w.selector, w.template = &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template
+		w.identify, w.claims = identifyOrdinal, o.Spec.VolumeClaimTemplates
+		if o.Spec.Ordinals != nil {
+			w.ids = ordinals(int(o.Spec.Ordinals.Start))
+		}
+	case *appsv1.DaemonSet:
+		w.meta, w.selector, w.template, w.fixed = &o.ObjectMeta, o.Spec.Selector, &o.Spec.Template, true
+	case *batchv1.Job:
+		w.meta = &o.ObjectMeta
+		w.runJob(&o.Spec)
+	case *batchv1.CronJob:
+		w.meta, w.path = &o.ObjectMeta, w.path.Child("jobTemplate", "spec")
+		w.runJob(&o.Spec.JobTemplate.Spec)
 	}
-	r.checkFields(at, s, deploymentFields())
-	r.workload(at, workload{meta: &s.ObjectMeta, replicas: s.Spec.Replicas, selector: s.Spec.Selector, template: &s.Spec.Template})
+	return w
 }
 
-// daemonSet adds one pod, because the machine is one node.
-func (r *reader) daemonSet(at location, d *appsv1.DaemonSet) {
-	if !r.named(at, d) {
-		return
-	}
-	r.checkFields(at, d, statefulSetFields())
-	r.workload(at, workload{meta: &d.ObjectMeta, selector: d.Spec.Selector, template: &d.Spec.Template, fixed: true})
-}
-
-func (r *reader) job(at location, j *batchv1.Job) {
-	if !r.named(at, j) {
-		return
-	}
-	r.checkFields(at, j, merge(names("apiVersion", "kind", "metadata", "status"), fieldTree{"spec": jobSpecFields()}))
-	r.jobPods(at, &j.ObjectMeta, &j.Spec, field.NewPath("spec"))
-}
-
-// cronJob adds the pods of one job.
-func (r *reader) cronJob(at location, c *batchv1.CronJob) {
-	if !r.named(at, c) {
-		return
-	}
-	r.checkFields(at, c, cronJobFields())
-	r.jobPods(at, &c.ObjectMeta, &c.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))
-}
-
-// jobPods adds as many pods of a job as run at the same time.
-func (r *reader) jobPods(at location, meta *metav1.ObjectMeta, spec *batchv1.JobSpec, path *field.Path) {
+// runJob sets as many pods of a job as run at the same time.
+func (w *workload) runJob(spec *batchv1.JobSpec) {
 	pods := int32(1)
 	if spec.Parallelism != nil {
 		pods = *spec.Parallelism
 	}
-	count := "parallelism"
+	w.count = "parallelism"
 	if spec.Completions != nil && *spec.Completions < pods {
-		pods, count = *spec.Completions, "completions"
+		pods, w.count = *spec.Completions, "completions"
 	}
-	template := spec.Template.DeepCopy()
-	if template.Labels == nil {
-		template.Labels = map[string]string{}
+	w.replicas, w.template, w.fixed, w.job = &pods, spec.Template.DeepCopy(), true, true
+	if w.template.Labels == nil {
+		w.template.Labels = map[string]string{}
 	}
-	template.Labels[batchv1.JobNameLabel] = meta.Name
-	template.Labels[legacyJobNameLabel] = meta.Name
-	r.workload(at, workload{meta: meta, replicas: &pods, template: template, fixed: true, job: true, path: path, count: count})
+	w.template.Labels[batchv1.JobNameLabel], w.template.Labels[legacyJobNameLabel] = w.meta.Name, w.meta.Name
 }
 
 // withClaims adds a volume for each claim that a workload creates for a pod. It replaces a

@@ -129,34 +129,6 @@ func TestClaimReplacesVolumeOfTheTemplate(t *testing.T) {
 	}
 }
 
-func TestUnsupportedFieldsOfCronJob(t *testing.T) {
-	text := "{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly}, spec: {schedule: \"0 0 * * *\", suspend: true, jobTemplate: {spec: {" +
-		"completionMode: Indexed, template: " + jobPod("restartPolicy: Never, hostNetwork: true, ") + "}}}}"
-	objects, err := read(t, manifest.Options{}, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, u := range objects.Unsupported() {
-		got = append(got, u.Path)
-	}
-	want := []string{"spec.jobTemplate.spec.completionMode", "spec.jobTemplate.spec.template.spec.hostNetwork", "spec.suspend"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("unsupported (-want +got):\n%s", diff)
-	}
-}
-
-func TestLabelsOfJobPods(t *testing.T) {
-	objects, err := read(t, manifest.Options{}, job("", "restartPolicy: Never, "))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{"batch.kubernetes.io/job-name": "once", "job-name": "once"}
-	if diff := cmp.Diff(want, objects.Pods[0].Labels); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
-}
-
 func TestCommandOfTheOptions(t *testing.T) {
 	text := "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: main, image: x, args: [arg]}]}}"
 	objects, err := read(t, manifest.Options{Commands: map[string]string{"main": "sleep 1; echo $HOME"}}, text)
@@ -169,11 +141,12 @@ func TestCommandOfTheOptions(t *testing.T) {
 	}
 }
 
-func TestLabelsOfKruisePods(t *testing.T) {
+func TestLabelsOfPods(t *testing.T) {
 	for kind, test := range map[string]struct {
 		text string
 		want map[string]string
 	}{
+		"Job":      {job("", "restartPolicy: Never, "), map[string]string{"batch.kubernetes.io/job-name": "once", "job-name": "once"}},
 		"CloneSet": {kruise("v1alpha1", "CloneSet", ""), map[string]string{"app": "web", "apps.kruise.io/cloneset-instance-id": "f2fpn"}},
 		"StatefulSet": {kruise("v1beta1", "StatefulSet", "ordinals: {start: 7}"), map[string]string{
 			"app": "web", "statefulset.kubernetes.io/pod-name": "web-7", "apps.kubernetes.io/pod-index": "7",
@@ -186,26 +159,5 @@ func TestLabelsOfKruisePods(t *testing.T) {
 		if diff := cmp.Diff(test.want, objects.Pods[0].Labels); diff != "" {
 			t.Errorf("labels of a pod of a %s (-want +got):\n%s", kind, diff)
 		}
-	}
-}
-
-// TestReplacementFieldsAreHarmless checks that fields which define how pods are replaced are
-// listed, but do not affect probes, and that defaults of the CRD are not listed.
-func TestReplacementFieldsAreHarmless(t *testing.T) {
-	text := kruise("v1beta1", "StatefulSet", "podManagementPolicy: Parallel\n  scaleStrategy: {maxUnavailable: 1}\n  "+
-		"updateStrategy: {rollingUpdate: {unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: role}]}}}}")
-	objects, err := read(t, manifest.Options{}, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, u := range objects.Unsupported() {
-		got = append(got, u.Path)
-		if !u.Harmless() {
-			t.Errorf("%s is not harmless", u)
-		}
-	}
-	if diff := cmp.Diff([]string{"spec.podManagementPolicy", "spec.scaleStrategy", "spec.updateStrategy"}, got); diff != "" {
-		t.Errorf("unsupported (-want +got):\n%s", diff)
 	}
 }

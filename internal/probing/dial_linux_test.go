@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package probe_test
+package probing_test
 
 import (
 	"io"
@@ -39,7 +39,7 @@ func TestDialerLeavesNoPortInTimeWait(t *testing.T) {
 
 	ports := map[string]bool{}
 	for range rounds {
-		conn, err := probe.Dialer().DialContext(t.Context(), "tcp", listener.Addr().String())
+		conn, err := probing.Dialer().DialContext(t.Context(), "tcp", listener.Addr().String())
 		if err != nil {
 			t.Fatalf("dial: %v", err)
 		}

@@ -3,7 +3,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package probing
 
 import "syscall"
 

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package probe
+package probing
 
 import (
 	"errors"
@@ -100,7 +100,6 @@ func isHTTP2(action *corev1.HTTPGetAction) (bool, error) {
 	}
 }
 
-// isTLS reports whether the mode is TLS.
 func isTLS(action *corev1.GRPCAction) (bool, error) {
 	switch mode := laterField(action, "Mode"); mode {
 	case "", "Plaintext":

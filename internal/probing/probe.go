@@ -1,18 +1,22 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe defines the values that all probes share: the kinds of handlers, the
+// Package probing defines the values that all probes share: the kinds of handlers, the
 // Target, which is parsed once from the plan, and the Outcome of a run. It also contains
 // the code that the probers have in common: how messages are truncated and connections
 // closed. The packages below it run the probes, one package per handler.
-package probe
+package probing
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Prober runs one kind of probe.
@@ -115,4 +119,91 @@ type GRPC struct {
 	Service string
 	// TLS connects with TLS. The certificate is not verified.
 	TLS bool
+}
+
+// maxAttempts is how often a probe is run until it has a result.
+const maxAttempts = 3
+
+// ErrNoWay means that there is no way to the container, for example because a permission is
+// missing. Another attempt does not help.
+var ErrNoWay = errors.New("the container cannot be reached")
+
+// Set is a prober for targets of every kind. It has one prober per handler.
+type Set map[Handler]Prober
+
+var _ Prober = Set(nil)
+
+// Probe runs the prober of the target's handler. If the prober returns an error, Probe
+// retries immediately, three attempts in total, as the kubelet does; a probe without a
+// result can therefore take three times its timeout. It does not retry after ErrNoWay. Probe returns the error of the last
+// attempt, or an error if the handler has no prober.
+func (s Set) Probe(ctx context.Context, target Target) (Outcome, error) {
+	prober, ok := s[target.Handler]
+	if !ok {
+		return Outcome{}, fmt.Errorf("no prober for handler %q", target.Handler)
+	}
+	var outcome Outcome
+	var err error
+	for range maxAttempts {
+		if outcome, err = prober.Probe(ctx, target); err == nil || ctx.Err() != nil || errors.Is(err, ErrNoWay) {
+			break
+		}
+	}
+	return outcome, err
+}
+
+// Handler is the kind of a probe.
+type Handler string
+
+// The handlers of a core/v1 ProbeHandler, by their field names.
+const (
+	HandlerExec Handler = "exec"
+	HandlerHTTP Handler = "httpGet"
+	HandlerTCP  Handler = "tcpSocket"
+	HandlerGRPC Handler = "grpc"
+)
+
+// Handlers returns all handlers, in the order of their fields in core/v1.
+func Handlers() []Handler {
+	return []Handler{HandlerExec, HandlerHTTP, HandlerTCP, HandlerGRPC}
+}
+
+// HandlersOf returns the handlers that h sets, in the order of Handlers.
+func HandlersOf(h *corev1.ProbeHandler) []Handler {
+	isSet := map[Handler]bool{
+		HandlerExec: h.Exec != nil,
+		HandlerHTTP: h.HTTPGet != nil,
+		HandlerTCP:  h.TCPSocket != nil,
+		HandlerGRPC: h.GRPC != nil,
+	}
+	var handlers []Handler
+	for _, handler := range Handlers() {
+		if isSet[handler] {
+			handlers = append(handlers, handler)
+		}
+	}
+	return handlers
+}
+
+// HandlerOf returns the one handler that h sets. It returns an error that lists the
+// allowed handlers if h sets none or more than one.
+func HandlerOf(h *corev1.ProbeHandler) (Handler, error) {
+	switch handlers := HandlersOf(h); len(handlers) {
+	case 1:
+		return handlers[0], nil
+	case 0:
+		return "", fmt.Errorf("probe: must have exactly one of %s, has none", list(Handlers()))
+	default:
+		return "", fmt.Errorf("probe: must have exactly one of %s, has %s", list(Handlers()), list(handlers))
+	}
+}
+
+// list returns the names of two or more handlers as "a, b and c".
+func list(handlers []Handler) string {
+	names := make([]string, 0, len(handlers))
+	for _, handler := range handlers {
+		names = append(names, string(handler))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -1,34 +1,40 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ui
+package web
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // group follows one scope for all of its streams.
 type group struct {
-	hub   *hub
 	scope Scope
-	stop  context.CancelFunc
+	// ctx ends when the group is stopped.
+	ctx  context.Context
+	stop context.CancelFunc
+	// streams is the number of streams, and idle ends the group when it has none. The hub's mutex
+	// guards both.
+	streams int
+	idle    *time.Timer
 	// opened is closed when the source has opened the scope, or has failed with openErr.
 	opened  chan struct{}
 	openErr error
-	// idle ends the group when it has no streams. The hub's mutex guards it.
-	idle *time.Timer
 
-	mu     sync.Mutex
-	queues map[*queue]struct{}
+	mu sync.Mutex
+	// changed is closed after the next change of what follows.
+	changed chan struct{}
 	// err is why the group has ended, or nil.
 	err error
 	// complete is whether the whole state is known.
@@ -37,137 +43,122 @@ type group struct {
 	markers  []model.Marker
 	// sentMarkers is the last event with the markers.
 	sentMarkers []byte
-
-	// ctx ends when the group is stopped.
-	ctx context.Context
+	// log has the keys of the last pods that have changed, and noPod for the markers. first is the
+	// number of changes before them.
+	log   []string
+	first int
 }
 
-// entry is a pod, with the JSON that was sent.
+const (
+	// noPod is in the log in place of the key of a pod if the markers have changed.
+	noPod = ""
+	// minLog is the number of changes that are kept at least. More are kept if there are more pods:
+	// a stream that has missed as many gets the whole state, which is smaller.
+	minLog = 1000
+)
+
+// entry is a pod with its JSON.
 type entry struct {
 	pod  model.Pod
 	data json.RawMessage
 }
 
-func newGroup(h *hub, scope Scope) *group {
-	g := &group{hub: h, scope: scope, opened: make(chan struct{}), queues: map[*queue]struct{}{}, pods: map[string]*entry{}}
-	g.ctx, g.stop = context.WithCancel(h.ctx)
+func newGroup(ctx context.Context, scope Scope) *group {
+	g := &group{scope: scope, opened: make(chan struct{}), changed: make(chan struct{}), pods: map[string]*entry{}}
+	g.ctx, g.stop = context.WithCancel(ctx)
 	return g
 }
 
-// run follows the scope until the group is stopped.
-func (g *group) run() {
-	defer g.stop()
-	g.hub.end(g, g.follow())
-}
-
-func (g *group) follow() error {
-	view, err := g.hub.source.Open(g.ctx, g.scope)
+// follow records the changes of the source until the group is stopped.
+func (g *group) follow(source Source, interval time.Duration) error {
+	changes, err := source.Open(g.ctx, g.scope)
 	g.openErr = err
 	close(g.opened)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	defer view.Close()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	for {
-		change, err := view.Next(g.ctx)
+	for change, err := range changes {
 		if err != nil {
 			return fmt.Errorf("read: %w", err)
 		}
 		if err := g.apply(change); err != nil {
 			return err
 		}
-		// Further changes wait in the view.
-		pause.Reset(g.hub.limits.Interval)
+		// Further changes wait in the source.
+		pause.Reset(interval)
 		select {
 		case <-pause.C:
 		case <-g.ctx.Done():
 			return g.ctx.Err() //nolint:wrapcheck // the hub replaces it
 		}
 	}
+	return nil
 }
 
-// apply records the change, and adds what differs to the queues of the streams.
+// apply records the change, and wakes the streams if anything differs.
 func (g *group) apply(change Change) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	changed, removed, err := g.update(change)
-	if err != nil {
+	if keep := max(minLog, len(g.pods)); len(g.log) > 2*keep {
+		g.first += len(g.log) - keep
+		g.log = slices.Clone(g.log[len(g.log)-keep:])
+	}
+	before := len(g.log)
+	if err := g.update(change); err != nil {
 		return err
 	}
-	markers, err := g.updateMarkers(change.Markers, len(changed)+len(removed) > 0)
-	if err != nil {
-		return err
+	g.updateMarkers(change.Markers, len(g.log) > before)
+	if g.complete && len(g.log) == before {
+		return nil
 	}
-	if !g.complete {
-		g.complete = true
-		for q := range g.queues {
-			q.start(g.state())
+	g.complete = true
+	g.wake()
+	return nil
+}
+
+// wake makes the streams read what has changed. The caller holds mu.
+func (g *group) wake() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// update records the pods, and logs those that differ.
+func (g *group) update(change Change) error {
+	gone := sets.New(change.Removed...)
+	if change.All {
+		gone = sets.KeySet(g.pods)
+	}
+	for i := range change.Pods {
+		pod := &change.Pods[i]
+		gone.Delete(pod.Key)
+		data, err := json.Marshal(pod)
+		if err != nil {
+			return fmt.Errorf("encode pod %s: %w", pod.Key, err)
 		}
-		return nil
+		if before := g.pods[pod.Key]; before == nil || !bytes.Equal(before.data, data) {
+			g.pods[pod.Key] = &entry{pod: *pod, data: data}
+			g.log = append(g.log, pod.Key)
+		}
 	}
-	events, err := podEvents(changed, removed, false)
-	if err != nil {
-		return err
-	}
-	if markers != nil {
-		events = append(events, markers)
-	}
-	if len(events) == 0 {
-		return nil
-	}
-	for q := range g.queues {
-		q.put(events)
+	for key := range gone {
+		if _, found := g.pods[key]; found {
+			delete(g.pods, key)
+			g.log = append(g.log, key)
+		}
 	}
 	return nil
 }
 
-// update records the pods. It returns the JSON of those that differ and the keys of those that are
-// gone, ordered by key.
-func (g *group) update(change Change) (changed []json.RawMessage, removed []string, err error) {
-	gone := change.Removed
-	if change.All {
-		listed := make(map[string]bool, len(change.Pods))
-		for i := range change.Pods {
-			listed[change.Pods[i].Key] = true
-		}
-		for key := range g.pods {
-			if !listed[key] {
-				gone = append(gone, key)
-			}
-		}
-	}
-	for i := range change.Pods {
-		pod := &change.Pods[i]
-		data, err := json.Marshal(pod)
-		if err != nil {
-			return nil, nil, fmt.Errorf("encode pod %s: %w", pod.Key, err)
-		}
-		if before := g.pods[pod.Key]; before != nil && bytes.Equal(before.data, data) {
-			continue
-		}
-		g.pods[pod.Key] = &entry{pod: *pod, data: data}
-		changed = append(changed, data)
-	}
-	for _, key := range gone {
-		if _, found := g.pods[key]; found {
-			delete(g.pods, key)
-			removed = append(removed, key)
-		}
-	}
-	slices.Sort(removed)
-	return changed, removed, nil
-}
-
-// updateMarkers records the markers, if they are not nil, and counts their probes. It returns the
-// event to send, or nil if nothing differs. podsDiffer is whether pods have changed.
-func (g *group) updateMarkers(markers []model.Marker, podsDiffer bool) ([]byte, error) {
+// updateMarkers records the markers, if they are not nil, and counts their probes. podsDiffer is
+// whether pods have changed.
+func (g *group) updateMarkers(markers []model.Marker, podsDiffer bool) {
 	if markers != nil {
 		g.markers = slices.Clone(markers)
 	}
 	if g.complete && markers == nil && !podsDiffer {
-		return nil, nil
+		return
 	}
 	model.Count(g.markers, func(yield func(*model.Pod) bool) {
 		for _, e := range g.pods {
@@ -176,60 +167,38 @@ func (g *group) updateMarkers(markers []model.Marker, podsDiffer bool) ([]byte, 
 			}
 		}
 	})
-	e, err := event(eventMarkers, model.Markers{Markers: append([]model.Marker{}, g.markers...)})
-	if err != nil || bytes.Equal(e, g.sentMarkers) {
-		return nil, err
+	if e := event(eventMarkers, model.Markers{Markers: append([]model.Marker{}, g.markers...)}); !bytes.Equal(e, g.sentMarkers) {
+		g.sentMarkers = e
+		g.log = append(g.log, noPod)
 	}
-	g.sentMarkers = e
-	return e, nil
 }
 
-// state returns the whole state for a new stream. The caller holds mu.
-func (g *group) state() *state {
-	entries := make([]*entry, 0, len(g.pods))
-	for _, e := range g.pods {
-		entries = append(entries, e)
-	}
-	slices.SortFunc(entries, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name))
-	})
-	pods := make([]json.RawMessage, 0, len(entries))
-	for _, e := range entries {
-		pods = append(pods, e.data)
-	}
-	return &state{pods: pods, markers: g.sentMarkers}
-}
-
-// add returns the queue of a new stream. The caller holds the hub's mutex.
-func (g *group) add() *queue {
-	if g.idle != nil {
-		g.idle.Stop()
-	}
+// read returns what has changed after the first changes, which a stream has sent, the number of all
+// changes, and what is closed after the next one. A stream that has sent nothing has sent -1 changes.
+// The error is why the stream ends after this, or nil.
+func (g *group) read(sent int) (b batch, all int, changed <-chan struct{}, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q := newQueue(g.hub.limits.Buffer)
-	g.queues[q] = struct{}{}
-	switch {
-	case g.err != nil:
-		q.end(g.err)
-	case g.complete:
-		q.start(g.state())
+	if !g.complete {
+		return batch{}, -1, g.changed, g.err
 	}
-	return q
-}
-
-// remove returns how many streams are left.
-func (g *group) remove(q *queue) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.queues, q)
-	return len(g.queues)
-}
-
-func (g *group) size() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.queues)
+	var keys []string
+	if b.whole = sent < g.first; b.whole {
+		keys = append(slices.Collect(maps.Keys(g.pods)), noPod)
+	} else {
+		keys = slices.Clone(g.log[sent-g.first:])
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		if e := g.pods[key]; e != nil {
+			b.pods = append(b.pods, e.data)
+		} else if key != noPod {
+			b.removed = append(b.removed, key)
+		} else {
+			b.markers = g.sentMarkers
+		}
+	}
+	return b, g.first + len(g.log), g.changed, g.err
 }
 
 // fail ends all streams.
@@ -237,7 +206,5 @@ func (g *group) fail(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.err = err
-	for q := range g.queues {
-		q.end(err)
-	}
+	g.wake()
 }

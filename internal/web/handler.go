@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ui
+package web
 
 import (
 	"encoding/json"
@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seamark-dev/seamark/internal/web/model"
-	"github.com/seamark-dev/seamark/internal/web/page"
 )
 
 // Options are what a Handler serves.
 type Options struct {
 	// Source has the pods and markers.
 	Source Source
-	// Guard decides what the user of a request may read.
+	// Guard returns what the user of a request may read.
 	Guard Guard
 	// Session has the source, the version and the first namespace of all sessions.
 	Session model.Session
@@ -42,22 +41,18 @@ type Handler struct {
 }
 
 // New returns the handler. The caller closes it.
-func New(options Options) (*Handler, error) {
-	assets, err := readAssets(page.Files())
-	if err != nil {
-		return nil, err
-	}
+func New(options Options) *Handler {
 	limits := options.Limits.withDefaults()
 	h := &Handler{
 		options: options, limits: limits, hub: newHub(options.Source, limits), mux: http.NewServeMux(),
-		requests: make(chan struct{}, limits.Requests),
+		requests: make(chan struct{}, maxRequests),
 	}
-	h.mux.Handle("/", assets)
+	h.mux.HandleFunc("/", servePage)
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) { WriteError(w, errNoPath) })
 	h.mux.HandleFunc("/api/v1/session", h.limited(h.session))
 	h.mux.HandleFunc("/api/v1/timeline", h.limited(h.timeline))
 	h.mux.HandleFunc("/api/v1/stream", h.answer(h.stream))
-	return h, nil
+	return h
 }
 
 // Close ends all streams.
@@ -121,17 +116,18 @@ func (h *Handler) limited(f func(http.ResponseWriter, *http.Request) error) http
 
 // WriteError sends the error as JSON. A Refusal has a status; every other error is an internal one.
 func WriteError(w http.ResponseWriter, err error) {
-	status, refusal := http.StatusInternalServerError, &Refusal{}
-	switch {
-	case errors.As(err, &refusal):
-		status, err = refusal.Status, refusal
-	case errors.Is(err, errClosed):
-		status = http.StatusServiceUnavailable
-	}
+	refusal := refusalOf(err)
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
+	w.WriteHeader(refusal.Status)
 	// The client may be gone.
-	_ = json.NewEncoder(w).Encode(model.Error{Error: err.Error()})
+	_ = json.NewEncoder(w).Encode(model.Error{Error: refusal.Message})
+}
+
+// refusalOf returns the part of an error that is for users.
+func refusalOf(err error) *Refusal {
+	refusal := &Refusal{http.StatusInternalServerError, err.Error()}
+	errors.As(err, &refusal)
+	return refusal
 }
 
 func writeJSON(w http.ResponseWriter, value any) error {
@@ -157,26 +153,21 @@ func namespaceOf(r *http.Request) (string, error) {
 	return namespace, nil
 }
 
-// admit returns the scope that the user of the request may read.
-func (h *Handler) admit(r *http.Request) (Access, Scope, error) {
-	return scopeOf(r, h.options.Guard.Admit)
-}
-
-// scopeOf returns the scope that the user of the request may read, as ask says.
-func scopeOf(r *http.Request, ask func(*http.Request, string) (Access, error)) (Access, Scope, error) {
+// admit returns what the user of the request may read, and the scope. again is as for a Guard.
+func (h *Handler) admit(r *http.Request, again bool) (Access, Scope, error) {
 	namespace, err := namespaceOf(r)
 	if err != nil {
 		return Access{}, Scope{}, err
 	}
-	access, err := ask(r, namespace)
+	access, err := h.options.Guard(r, namespace, again)
 	if err != nil {
-		return Access{}, Scope{}, err //nolint:wrapcheck // the message is for users
+		return Access{}, Scope{}, err
 	}
 	return access, Scope{Namespace: namespace, Full: access.Full}, nil
 }
 
 func (h *Handler) session(w http.ResponseWriter, r *http.Request) error {
-	access, _, err := h.admit(r)
+	access, _, err := h.admit(r, false)
 	if err != nil {
 		return err
 	}
@@ -195,7 +186,7 @@ func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {
 	if problems := validation.IsDNS1123Subdomain(pod); len(problems) > 0 {
 		return &Refusal{http.StatusBadRequest, fmt.Sprintf("pod: %q is invalid: %s", pod, problems[0])}
 	}
-	access, scope, err := h.admit(r)
+	access, scope, err := h.admit(r, false)
 	if err != nil {
 		return err
 	}
@@ -203,8 +194,7 @@ func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {
 		return &Refusal{http.StatusBadRequest, "namespace: the namespace of the pod is required"}
 	}
 	timeline, err := h.options.Source.Timeline(r.Context(), TimelineQuery{
-		Scope: scope, Pod: model.Key{Namespace: scope.Namespace, Name: pod}, Since: since,
-		Events: access.Events, NoEvents: access.NoEvents,
+		Access: access, Pod: model.Key{Namespace: scope.Namespace, Name: pod}, Since: since,
 	})
 	if err != nil {
 		return fmt.Errorf("read the timeline: %w", err)

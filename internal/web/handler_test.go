@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ui_test
+package web_test
 
 import (
 	"encoding/json"
@@ -17,9 +17,9 @@ import (
 )
 
 func TestErrors(t *testing.T) {
-	f := start(t, ui.Limits{})
-	f.source.err = &ui.Refusal{Status: 403, Message: "no permission to list pods"}
-	f.guard.refuse("hidden", &ui.Refusal{Status: 403, Message: "no permission in hidden"})
+	f := start(t, web.Limits{})
+	f.source.err = &web.Refusal{Status: 403, Message: "no permission to list pods"}
+	f.guard.refuse("hidden", &web.Refusal{Status: 403, Message: "no permission in hidden"})
 	long := strings.Repeat("a", 5000)
 	for name, test := range map[string]struct {
 		method, path string
@@ -72,7 +72,7 @@ func checkHeaders(t *testing.T, header http.Header) {
 }
 
 func TestPage(t *testing.T) {
-	f := start(t, ui.Limits{})
+	f := start(t, web.Limits{})
 	for path, contentType := range map[string]string{
 		"/": "text/html; charset=utf-8", "/index.html": "text/html; charset=utf-8", "/assets/main.js": "text/javascript; charset=utf-8",
 		"/assets/base.css": "text/css; charset=utf-8", "/assets/logo.svg": "image/svg+xml",
@@ -96,7 +96,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestSession(t *testing.T) {
-	f := start(t, ui.Limits{})
+	f := start(t, web.Limits{})
 	a := f.get(t, http.MethodGet, "/api/v1/session?namespace=ns")
 	want := `{"user":"jane","source":"cluster","version":"v1","namespaces":["ns"],"namespace":"first","full":true,"readOnly":true}`
 	if diff := cmp.Diff(want, a.body); diff != "" || a.header.Get("Cache-Control") != "no-store" {
@@ -110,13 +110,13 @@ func TestSession(t *testing.T) {
 }
 
 func TestTimeline(t *testing.T) {
-	f := start(t, ui.Limits{})
+	f := start(t, web.Limits{})
 	a := f.get(t, http.MethodGet, "/api/v1/timeline?namespace=ns&pod=web-0&since=15m")
 	if a.status != http.StatusOK || !strings.Contains(a.body, `"note":"n"`) {
 		t.Errorf("status %d, body %s", a.status, a.body)
 	}
 	q := f.source.query
-	if q.Scope != (ui.Scope{Namespace: "ns", Full: true}) || q.Pod.String() != "ns/web-0" || q.Since != 15*time.Minute || q.NoEvents == nil {
+	if !q.Full || q.Pod.String() != "ns/web-0" || q.Since != 15*time.Minute || q.NoEvents == nil {
 		t.Errorf("query %+v", q)
 	}
 }

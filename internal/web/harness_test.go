@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ui_test
+package web_test
 
 import (
 	"context"
@@ -22,40 +22,43 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// source is a Source whose views return what is sent to changes.
+// source is a Source whose scopes have the changes that are sent to changes.
 type source struct {
-	changes chan ui.Change
+	changes chan web.Change
 	err     error
 	opened  atomic.Int32
 	closed  atomic.Int32
-	query   ui.TimelineQuery
+	query   web.TimelineQuery
 }
 
-func newSource() *source { return &source{changes: make(chan ui.Change)} }
+func newSource() *source { return &source{changes: make(chan web.Change)} }
 
-func (s *source) Open(context.Context, ui.Scope) (ui.View, error) {
+func (s *source) Open(ctx context.Context, _ web.Scope) (web.Changes, error) {
 	s.opened.Add(1)
-	return s, s.err
-}
-
-func (s *source) Next(ctx context.Context) (ui.Change, error) {
-	select {
-	case change, ok := <-s.changes:
-		if !ok {
-			return ui.Change{}, errors.New("the source has ended")
+	return func(yield func(web.Change, error) bool) {
+		defer s.closed.Add(1)
+		for {
+			select {
+			case change, ok := <-s.changes:
+				if !ok {
+					yield(web.Change{}, errors.New("the source has ended"))
+					return
+				}
+				if !yield(change, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(web.Change{}, ctx.Err())
+				return
+			}
 		}
-		return change, nil
-	case <-ctx.Done():
-		return ui.Change{}, ctx.Err()
-	}
+	}, s.err
 }
 
-func (s *source) Close() { s.closed.Add(1) }
-
-func (s *source) Timeline(_ context.Context, query ui.TimelineQuery) (model.Timeline, error) {
+func (s *source) Timeline(_ context.Context, query web.TimelineQuery) (model.Timeline, error) {
 	s.query = query
 	if query.Pod.Name != "web-0" {
-		return model.Timeline{}, ui.NotFound(query.Pod)
+		return model.Timeline{}, web.NotFound(query.Pod)
 	}
 	return model.Timeline{Note: "n"}, nil
 }
@@ -65,18 +68,8 @@ type guard struct {
 	mu      sync.Mutex
 	refused map[string]error
 	full    bool
-	// checks are the results of the next checks of streams, before those of Admit.
+	// checks are the results of the next checks of streams, before what refused has.
 	checks []error
-}
-
-func (g *guard) Recheck(r *http.Request, namespace string) (ui.Access, error) {
-	access, err := g.Admit(r, namespace)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.checks) > 0 {
-		err, g.checks = g.checks[0], g.checks[1:]
-	}
-	return access, err
 }
 
 // check sets the results of the next checks.
@@ -93,10 +86,14 @@ func (g *guard) unchecked() int {
 	return len(g.checks)
 }
 
-func (g *guard) Admit(r *http.Request, namespace string) (ui.Access, error) {
+func (g *guard) admit(r *http.Request, namespace string, again bool) (web.Access, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return ui.Access{User: r.Header.Get("User"), Namespaces: []string{"ns"}, Full: g.full, NoEvents: errors.New("no events")}, g.refused[namespace]
+	err := g.refused[namespace]
+	if again && len(g.checks) > 0 {
+		err, g.checks = g.checks[0], g.checks[1:]
+	}
+	return web.Access{User: r.Header.Get("User"), Namespaces: []string{"ns"}, Full: g.full, NoEvents: errors.New("no events")}, err
 }
 
 func (g *guard) refuse(namespace string, err error) {
@@ -114,28 +111,25 @@ func (g *guard) setFull(full bool) {
 type fixture struct {
 	source  *source
 	guard   *guard
-	handler *ui.Handler
+	handler *web.Handler
 	server  *httptest.Server
 }
 
-func start(t *testing.T, limits ui.Limits, changes ...func(*ui.Options)) *fixture {
+func start(t *testing.T, limits web.Limits, changes ...func(*web.Options)) *fixture {
 	t.Helper()
 	limits.Interval = time.Millisecond
 	f := &fixture{source: newSource(), guard: &guard{full: true}}
-	options := ui.Options{
-		Source: f.source, Guard: f.guard, Limits: limits,
+	options := web.Options{
+		Source: f.source, Guard: f.guard.admit, Limits: limits,
 		Session: model.Session{Source: model.SourceCluster, Version: "v1", Namespace: "first", User: "replaced"},
 	}
 	for _, change := range changes {
 		change(&options)
 	}
-	handler, err := ui.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.handler, f.server = handler, httptest.NewServer(handler)
+	f.handler = web.New(options)
+	f.server = httptest.NewServer(f.handler)
 	t.Cleanup(func() {
-		handler.Close()
+		f.handler.Close()
 		f.server.CloseClientConnections()
 		f.server.Close()
 		f.server.Client().CloseIdleConnections()

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ui
+package web
 
 import (
 	"context"
@@ -12,20 +12,18 @@ import (
 )
 
 // errClosed means that the server stops.
-var errClosed = errors.New("the server stops")
+var errClosed = &Refusal{http.StatusServiceUnavailable, "the server stops"}
 
 // hub has the groups of streams.
 type hub struct {
 	source Source
 	limits Limits
 	// ctx ends when the hub is closed.
-	ctx    context.Context
-	cancel context.CancelFunc
-	// running are the goroutines of the groups.
+	ctx     context.Context
+	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	closed bool
 	groups map[Scope]*group
 	users  map[string]int
 	count  int
@@ -40,70 +38,47 @@ func newHub(source Source, limits Limits) *hub {
 // close ends all groups and waits for their goroutines.
 func (h *hub) close() {
 	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
 	h.cancel()
+	h.mu.Unlock()
 	h.running.Wait()
 }
 
-// reserve counts a stream of the user. The caller calls release when the stream ends.
-func (h *hub) reserve(user string) (release func(), err error) {
+// join counts a stream of the user, and returns the group of its scope, which it starts if there is
+// none. The caller calls leave when the stream ends.
+func (h *hub) join(scope Scope, user string) (g *group, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.closed:
-		return nil, errClosed
+	case h.ctx.Err() != nil:
+		return nil, nil, errClosed
 	case h.count >= h.limits.Streams:
-		return nil, &Refusal{http.StatusTooManyRequests, "too many pages are open: close some, or try again later"}
+		return nil, nil, &Refusal{http.StatusTooManyRequests, "too many pages are open: close some, or try again later"}
 	case h.users[user] >= h.limits.UserStreams:
-		return nil, &Refusal{http.StatusTooManyRequests, "you have too many pages open: close some"}
+		return nil, nil, &Refusal{http.StatusTooManyRequests, "you have too many pages open: close some"}
+	}
+	if g = h.groups[scope]; g == nil {
+		g = newGroup(h.ctx, scope)
+		h.groups[scope] = g
+		h.running.Go(func() { h.run(g) })
+	}
+	if g.idle != nil {
+		g.idle.Stop()
 	}
 	h.count++
 	h.users[user]++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.count--
-		if h.users[user]--; h.users[user] == 0 {
-			delete(h.users, user)
-		}
-	}, nil
+	g.streams++
+	return g, func() { h.leave(g, user) }, nil
 }
 
-// join adds a stream to the group of the scope, which it starts if there is none. The caller calls
-// leave of the group.
-func (h *hub) join(ctx context.Context, scope Scope) (*group, *queue, error) {
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return nil, nil, errClosed
-	}
-	g := h.groups[scope]
-	if g == nil {
-		g = newGroup(h, scope)
-		h.groups[scope] = g
-		h.running.Go(g.run)
-	}
-	q := g.add()
-	h.mu.Unlock()
-	select {
-	case <-g.opened:
-		if g.openErr == nil {
-			return g, q, nil
-		}
-		h.leave(g, q)
-		return nil, nil, g.openErr
-	case <-ctx.Done():
-		h.leave(g, q)
-		return nil, nil, context.Cause(ctx)
-	}
-}
-
-// leave removes a stream from its group. A group without streams ends after a while.
-func (h *hub) leave(g *group, q *queue) {
+// leave removes a stream. A group without streams ends after a while.
+func (h *hub) leave(g *group, user string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if g.remove(q) == 0 {
+	h.count--
+	if h.users[user]--; h.users[user] == 0 {
+		delete(h.users, user)
+	}
+	if g.streams--; g.streams == 0 {
 		g.idle = time.AfterFunc(h.limits.Linger, func() { h.retire(g) })
 	}
 }
@@ -112,7 +87,7 @@ func (h *hub) leave(g *group, q *queue) {
 func (h *hub) retire(g *group) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if g.size() == 0 {
+	if g.streams == 0 {
 		h.forget(g)
 		g.stop()
 	}
@@ -125,8 +100,10 @@ func (h *hub) forget(g *group) {
 	}
 }
 
-// end ends the streams of a group that can no longer follow its scope.
-func (h *hub) end(g *group, err error) {
+// run follows the scope of the group until it is stopped or the source fails, and ends its streams.
+func (h *hub) run(g *group) {
+	defer g.stop()
+	err := g.follow(h.source, h.limits.Interval)
 	h.mu.Lock()
 	h.forget(g)
 	h.mu.Unlock()

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ui_test
+package web_test
 
 import (
 	"context"
@@ -38,7 +38,6 @@ func pods(count int) []model.Pod {
 
 var markers = []model.Marker{{Namespace: "ns", Name: "m", Probes: 1}}
 
-// summary is an event as text.
 func summary(t *testing.T, e uistream.Event) string {
 	t.Helper()
 	switch e.Name {
@@ -70,12 +69,12 @@ func (f *fixture) expect(t *testing.T, streams []*uistream.Stream, want ...strin
 }
 
 func TestStreamsOfOneScope(t *testing.T) {
-	f := start(t, ui.Limits{})
+	f := start(t, web.Limits{})
 	streams := []*uistream.Stream{
 		uistream.Open(t, f.server.Client(), f.server.URL, ""), uistream.Open(t, f.server.Client(), f.server.URL, ""),
 	}
 	all := pods(1200)
-	f.source.changes <- ui.Change{All: true, Pods: all, Markers: markers}
+	f.source.changes <- web.Change{All: true, Pods: all, Markers: markers}
 	f.expect(t, streams, "pods reset=true 500 removed=[]", "pods reset=false 500 removed=[]", "pods reset=false 200 removed=[]",
 		"markers pods=1200 failed=0", "ready")
 	if len(streams[0].Pods) != 1200 {
@@ -83,15 +82,15 @@ func TestStreamsOfOneScope(t *testing.T) {
 	}
 
 	all[7] = pod("web-0007", v1alpha1.ProbeFailed)
-	f.source.changes <- ui.Change{Pods: all[:10]}
+	f.source.changes <- web.Change{Pods: all[:10]}
 	f.expect(t, streams, "pods reset=false web-0007 Failed removed=[]", "markers pods=1200 failed=1")
 
 	// Nothing differs, so nothing is sent.
-	f.source.changes <- ui.Change{All: true, Pods: all, Markers: markers, Removed: []string{"ns/unknown"}}
-	f.source.changes <- ui.Change{Removed: []string{"ns/web-0007"}}
+	f.source.changes <- web.Change{All: true, Pods: all, Markers: markers, Removed: []string{"ns/unknown"}}
+	f.source.changes <- web.Change{Removed: []string{"ns/web-0007"}}
 	f.expect(t, streams, "pods reset=false 0 removed=[ns/web-0007]", "markers pods=1199 failed=0")
 
-	f.source.changes <- ui.Change{All: true, Pods: all[:1]}
+	f.source.changes <- web.Change{All: true, Pods: all[:1]}
 	for _, removed := range []int{500, 500, 198} {
 		for _, stream := range streams {
 			e, _ := stream.Next()
@@ -113,9 +112,9 @@ func TestStreamsOfOneScope(t *testing.T) {
 }
 
 func TestEmptyScope(t *testing.T) {
-	f := start(t, ui.Limits{})
+	f := start(t, web.Limits{})
 	stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=empty")
-	f.source.changes <- ui.Change{All: true}
+	f.source.changes <- web.Change{All: true}
 	want := []string{`pods {"reset":true,"pods":[]}`, `markers {"markers":[]}`, "ready {}"}
 	for _, w := range want {
 		if e, _ := stream.Next(); e.Name+" "+string(e.Data) != w {
@@ -134,14 +133,14 @@ func TestScopesOutliveTheirStreams(t *testing.T) {
 		"shorter": {time.Nanosecond, func(opened, _ int32) bool { return opened == 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, ui.Limits{Linger: test.linger})
+			f := start(t, web.Limits{Linger: test.linger})
 			ctx, cancel := context.WithCancel(t.Context())
 			request, _ := http.NewRequestWithContext(ctx, http.MethodGet, f.server.URL+"/api/v1/stream", http.NoBody)
 			response, err := f.server.Client().Do(request)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.source.changes <- ui.Change{All: true, Markers: markers}
+			f.source.changes <- web.Change{All: true, Markers: markers}
 			uistream.New(t, response.Body).Ready()
 			cancel()
 			_ = response.Body.Close()
@@ -155,7 +154,7 @@ func TestScopesOutliveTheirStreams(t *testing.T) {
 			}
 			stream := uistream.Open(t, f.server.Client(), f.server.URL, "")
 			if test.linger < time.Second {
-				f.source.changes <- ui.Change{All: true, Markers: markers}
+				f.source.changes <- web.Change{All: true, Markers: markers}
 			}
 			stream.Ready()
 			if opened, closed := f.source.opened.Load(), f.source.closed.Load(); !test.want(opened, closed) {
@@ -167,25 +166,24 @@ func TestScopesOutliveTheirStreams(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	for name, test := range map[string]struct {
-		limits ui.Limits
+		limits web.Limits
 		act    func(f *fixture)
 		want   string
 	}{
-		"source fails":         {ui.Limits{}, func(f *fixture) { close(f.source.changes) }, "read: the source has ended"},
-		"server stops":         {ui.Limits{}, func(f *fixture) { f.handler.Close() }, "the server stops"},
-		"client is too slow":   {ui.Limits{Buffer: 10}, func(f *fixture) { f.source.changes <- ui.Change{Pods: pods(1)} }, "the connection is too slow for the changes"},
-		"permission is gone":   {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &ui.Refusal{Status: 403, Message: "no permission"}) }, "no permission"},
-		"permission has grown": {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.setFull(false) }, `the permissions of user "" have changed`},
-		"checks fail":          {ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.check(errLost, errLost, errLost) }, "your permissions could not be checked: lost"},
+		"source fails":         {web.Limits{}, func(f *fixture) { close(f.source.changes) }, "read: the source has ended"},
+		"server stops":         {web.Limits{}, func(f *fixture) { f.handler.Close() }, "the server stops"},
+		"permission is gone":   {web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &web.Refusal{Status: 403, Message: "no permission"}) }, "no permission"},
+		"permission has grown": {web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.setFull(false) }, `the permissions of user "" have changed`},
+		"checks fail":          {web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.check(errLost, errLost, errLost) }, "your permissions could not be checked: lost"},
 		"checks are refused": {
-			ui.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &ui.Refusal{Status: 429, Message: "too many requests"}) },
+			web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &web.Refusal{Status: 429, Message: "too many requests"}) },
 			"your permissions could not be checked: too many requests",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, test.limits)
 			stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=ns")
-			f.source.changes <- ui.Change{All: true, Markers: markers}
+			f.source.changes <- web.Change{All: true, Markers: markers}
 			stream.Ready()
 			test.act(f)
 			if got := stream.End(); got != test.want {
@@ -202,9 +200,9 @@ var errLost = errors.New("lost")
 
 // The check of permissions may fail for a moment: only three failures in a row end a stream.
 func TestStreamOutlivesTwoFailedChecks(t *testing.T) {
-	f := start(t, ui.Limits{Recheck: time.Millisecond, Heartbeat: time.Millisecond})
+	f := start(t, web.Limits{Recheck: time.Millisecond, Heartbeat: time.Millisecond})
 	stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=ns")
-	f.source.changes <- ui.Change{All: true, Markers: markers}
+	f.source.changes <- web.Change{All: true, Markers: markers}
 	stream.Ready()
 	f.guard.check(errLost, errLost, nil, errLost, errLost, nil, errLost, nil)
 	await.Until(t, "the checks are over", func(context.Context) (string, error) {
@@ -213,16 +211,16 @@ func TestStreamOutlivesTwoFailedChecks(t *testing.T) {
 		}
 		return "", nil
 	})
-	f.source.changes <- ui.Change{Pods: []model.Pod{pod("a", v1alpha1.ProbeFailed)}}
+	f.source.changes <- web.Change{Pods: []model.Pod{pod("a", v1alpha1.ProbeFailed)}}
 	stream.Until("pod", func(e uistream.Event) bool { return e.Name == "pods" })
 }
 
 // A page connects again after the server has stopped, except to that of a command.
 func TestLastEventOfACommand(t *testing.T) {
 	for _, once := range []bool{false, true} {
-		f := start(t, ui.Limits{}, func(o *ui.Options) { o.Once = once })
+		f := start(t, web.Limits{}, func(o *web.Options) { o.Once = once })
 		stream := uistream.Open(t, f.server.Client(), f.server.URL, "")
-		f.source.changes <- ui.Change{All: true, Markers: markers}
+		f.source.changes <- web.Change{All: true, Markers: markers}
 		stream.Ready()
 		f.handler.Close()
 		e := stream.Until("end", func(e uistream.Event) bool { return e.Name == "end" })
@@ -234,7 +232,7 @@ func TestLastEventOfACommand(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	f := start(t, ui.Limits{Streams: 3, UserStreams: 2})
+	f := start(t, web.Limits{Streams: 3, UserStreams: 2})
 	open := func(user string) (int, string) {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+"/api/v1/stream", http.NoBody)
 		request.Header.Set("User", user)

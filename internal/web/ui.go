@@ -1,18 +1,19 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui serves the web page of Seamark and the HTTP API that the page reads. It does not know
+// Package web serves the web page of Seamark and the HTTP API that the page reads. It does not know
 // where pods come from: a Source has them, and a Guard decides what a user may read. Both differ
 // between the manager, `seamark ui` and `seamark local --ui`. The API only reads.
 //
-// All streams of the same scope share one group: it follows the source, compares each pod with what
-// was sent before, and encodes a change once for all streams.
-package ui
+// All streams of the same scope share one group: it follows the source, compares each pod with its last
+// state, and encodes a pod once for all streams.
+package web
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"time"
 
@@ -32,20 +33,31 @@ type Scope struct {
 
 // Source has the pods and markers that the page shows.
 type Source interface {
-	// Open starts to follow the scope. ctx applies to the call only, not to the view.
-	Open(ctx context.Context, scope Scope) (View, error)
+	// Open starts to follow the scope, until ctx ends. The caller ranges over the changes once, unless
+	// there is an error.
+	Open(ctx context.Context, scope Scope) (Changes, error)
 	// Timeline returns the timeline of one pod.
 	Timeline(ctx context.Context, query TimelineQuery) (model.Timeline, error)
 }
 
-// View follows a scope. One goroutine calls its methods, and Close last.
-type View interface {
-	// Next waits until something may have changed since the call before, and returns it. The first
-	// call returns all pods and markers as soon as they are known. Next returns an error when ctx
-	// ends or the scope can no longer be followed.
-	Next(ctx context.Context) (Change, error)
-	// Close ends the view.
-	Close()
+// Changes waits until something may have changed since the change before, and yields it. The first
+// change has all pods and markers as soon as they are known. An error is the last: ctx has ended, or
+// the scope can no longer be followed.
+type Changes = iter.Seq2[Change, error]
+
+// Follow returns the change for which first is true, and another one after each value of the channel, until
+// ctx ends.
+func Follow(ctx context.Context, woken <-chan struct{}, change func(first bool) Change) Changes {
+	return func(yield func(Change, error) bool) {
+		for first := true; yield(change(first), nil); first = false {
+			select {
+			case <-woken:
+			case <-ctx.Done():
+				yield(Change{}, fmt.Errorf("wait for changes: %w", context.Cause(ctx)))
+				return
+			}
+		}
+	}
 }
 
 // Change is what may have changed. Pods that are equal to those before are not sent to users, so a
@@ -55,7 +67,7 @@ type Change struct {
 	All bool
 	// Pods are new or may have changed.
 	Pods []model.Pod
-	// Removed are the keys of pods that are gone, or have no probes any more.
+	// Removed are the keys of pods that are gone or have no probes any more, unless they are in Pods.
 	Removed []string
 	// Markers are all markers of the scope, without counts, or nil if they have not changed.
 	Markers []model.Marker
@@ -63,17 +75,12 @@ type Change struct {
 
 // TimelineQuery selects a timeline.
 type TimelineQuery struct {
-	// Scope is what the user may read. Its namespace is that of the pod.
-	Scope Scope
+	// Access is what the user may read.
+	Access
 	// Pod is the pod.
 	Pod model.Key
 	// Since is the length of the timeline, more than zero.
 	Since time.Duration
-	// Events lists the events of a pod with the permissions of the user. If it is nil, the source
-	// has them.
-	Events EventLister
-	// NoEvents is why the user may not see events, or nil.
-	NoEvents error
 }
 
 // EventLister lists the events of a pod.
@@ -94,27 +101,12 @@ type Access struct {
 	NoEvents error
 }
 
-// Guard decides what the user of a request may read.
-type Guard interface {
-	// Admit returns what the user may read in the namespace, or in all if it is empty. It returns a
-	// Refusal if the user may not read pods and markers there, or has sent too many requests.
-	Admit(r *http.Request, namespace string) (Access, error)
-	// Recheck is Admit for the request of a stream that runs. The number of streams is limited, so
-	// Recheck is not: it must not fail because of other requests.
-	Recheck(r *http.Request, namespace string) (Access, error)
-}
-
-// Anyone is a Guard that admits all requests.
-type Anyone struct {
-	// Access is what users may read.
-	Access Access
-}
-
-// Admit returns the same for all requests.
-func (a Anyone) Admit(*http.Request, string) (Access, error) { return a.Access, nil }
-
-// Recheck returns what Admit does.
-func (a Anyone) Recheck(*http.Request, string) (Access, error) { return a.Access, nil }
+// Guard returns what the user of a request may read in the namespace, or in all if it is empty. It
+// returns a Refusal if the user may not read pods and markers there, or has sent too many requests.
+//
+// If again is true, the request is that of a stream that runs. The number of streams is limited, so
+// these checks are not: they must not fail because of other requests.
+type Guard func(r *http.Request, namespace string, again bool) (Access, error)
 
 // Refusal is an error with an HTTP status. Its message is shown to users.
 type Refusal struct {
@@ -138,11 +130,6 @@ type Limits struct {
 	Streams int
 	// UserStreams is the maximum number of streams of one user.
 	UserStreams int
-	// Requests is the maximum number of requests that are answered at the same time, besides
-	// streams.
-	Requests int
-	// Buffer is the maximum number of bytes that wait to be sent to one stream.
-	Buffer int
 	// Interval is the minimum time between two changes of a stream.
 	Interval time.Duration
 	// Heartbeat is the maximum time without a byte on a stream.
@@ -152,24 +139,19 @@ type Limits struct {
 	// Linger is how long a scope without streams is followed, so that a page that is loaded again
 	// needs no new start.
 	Linger time.Duration
-	// Write is how long a write to a stream may take.
-	Write time.Duration
-}
-
-// DefaultLimits returns the limits of a Handler.
-func DefaultLimits() Limits {
-	return Limits{
-		Streams: 64, UserStreams: 16, Requests: 32, Buffer: 8 << 20,
-		Interval: 500 * time.Millisecond, Heartbeat: 10 * time.Second, Recheck: 10 * time.Second,
-		Linger: 10 * time.Second, Write: 30 * time.Second,
-	}
 }
 
 func (l Limits) withDefaults() Limits {
-	d := DefaultLimits()
 	return Limits{
-		Streams: cmp.Or(l.Streams, d.Streams), UserStreams: cmp.Or(l.UserStreams, d.UserStreams), Requests: cmp.Or(l.Requests, d.Requests),
-		Buffer: cmp.Or(l.Buffer, d.Buffer), Interval: cmp.Or(l.Interval, d.Interval), Heartbeat: cmp.Or(l.Heartbeat, d.Heartbeat),
-		Recheck: cmp.Or(l.Recheck, d.Recheck), Linger: cmp.Or(l.Linger, d.Linger), Write: cmp.Or(l.Write, d.Write),
+		Streams: cmp.Or(l.Streams, 64), UserStreams: cmp.Or(l.UserStreams, 16), Interval: cmp.Or(l.Interval, 500*time.Millisecond),
+		Heartbeat: cmp.Or(l.Heartbeat, 10*time.Second), Recheck: cmp.Or(l.Recheck, 10*time.Second), Linger: cmp.Or(l.Linger, 10*time.Second),
 	}
 }
+
+const (
+	// maxRequests is the maximum number of requests that are answered at the same time, besides
+	// streams.
+	maxRequests = 32
+	// writeTimeout is how long a write to a stream may take.
+	writeTimeout = 30 * time.Second
+)

@@ -5,7 +5,6 @@ package workloads
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
 // newNode returns an empty node, of which only the metadata is cached.
@@ -35,53 +36,37 @@ func caches(kinds []schema.GroupKind) cache.Options {
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                {Transform: trimmer(trimPod(kinds))},
-			&appsv1.ControllerRevision{}: {Transform: trimmer(trimRevision(kinds))},
-			newNode():                    {Transform: trimmer(trimNode)},
+			&corev1.Pod{}:                {Transform: trim.Func(trim.Pod(kinds))},
+			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
+			newNode():                    {Transform: trim.Func(trim.Node)},
 		},
 	}
 }
 
 // newStores creates the informers that all kinds share, so that the process is ready only when they
 // are synced.
-func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNodes bool) (workload.Stores, error) {
-	var stores workload.Stores
+func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNodes bool) (reconciler.Stores, error) {
+	var stores reconciler.Stores
 	for _, each := range []struct {
 		object  client.Object
-		store   *workload.Store
+		store   *reconciler.Store
 		index   toolscache.Indexers
 		skipped bool
 	}{
-		{object: &corev1.Pod{}, store: &stores.Pods, index: workload.PodIndexers()},
-		{object: &corev1.PersistentVolumeClaim{}, store: &stores.Claims, index: workload.ClaimIndexers()},
-		{object: &appsv1.ControllerRevision{}, store: &stores.Revisions, index: workload.RevisionIndexers()},
+		{object: &corev1.Pod{}, store: &stores.Pods, index: reconciler.PodIndexers()},
+		{object: &corev1.PersistentVolumeClaim{}, store: &stores.Claims, index: reconciler.ClaimIndexers()},
+		{object: &appsv1.ControllerRevision{}, store: &stores.Revisions, index: reconciler.RevisionIndexers()},
 		{object: &v1alpha1.PodProbeMarker{}, store: &stores.Markers, skipped: !withMarkers},
 		{object: newNode(), store: &stores.Nodes, skipped: !withNodes},
 	} {
 		if each.skipped {
 			continue
 		}
-		store, err := newStore(ctx, informers, each.object, each.index)
+		store, err := startup.NewStore(ctx, informers, each.object, each.index)
 		if err != nil {
 			return stores, err
 		}
 		*each.store = store
 	}
 	return stores, nil
-}
-
-// newStore creates an informer with the index.
-func newStore(ctx context.Context, informers cache.Cache, object client.Object, index toolscache.Indexers) (workload.Store, error) {
-	informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("create the informer of %T: %w", object, err)
-	}
-	if err := informer.AddIndexers(index); err != nil {
-		return nil, fmt.Errorf("index %T: %w", object, err)
-	}
-	store, ok := informer.(workload.Store)
-	if !ok {
-		return nil, fmt.Errorf("informer %T of %T has no indexer", informer, object)
-	}
-	return store, nil
 }

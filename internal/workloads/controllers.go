@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/manager/apply"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
-	metrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	"github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
-	"github.com/seamark-dev/seamark/internal/workloads/reconciler/cloneset"
-	"github.com/seamark-dev/seamark/internal/workloads/reconciler/statefulset"
+	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
 const (
@@ -51,19 +52,19 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 			return fmt.Errorf("add the wait for podprobemarkers: %w", err)
 		}
 	}
-	recorder, err := startup.AddRecorder(w.config, mgr, Name)
+	recorder, err := w.program.Recorder(mgr, Name)
 	if err != nil {
 		return err
 	}
-	direct, err := metadata.NewForConfigAndClient(metadata.ConfigFor(w.config), mgr.GetHTTPClient())
+	direct, err := metadata.NewForConfigAndClient(metadata.ConfigFor(w.program.Config), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("create the metadata client: %w", err)
 	}
 	pods := direct.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
 	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind)
-	shared := workload.Options{
+	shared := reconciler.Options{
 		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
-		Executor: apply.NewWorkload(apply.WorkloadOptions{
+		Executor: apply.New(apply.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Parallel: parallel, Budget: budget,
 			Timeout: requestTimeout, Now: time.Now, Wrote: counters.Wrote,
 			DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {
@@ -72,10 +73,10 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		}),
 	}
 	guard := &guard{
-		live: mgr.GetAPIReader(), namespace: w.options.OpenKruiseNamespace, gates: map[string]*workload.Gate{}, metrics: counters, recorder: recorder,
+		live: mgr.GetAPIReader(), namespace: w.options.OpenKruiseNamespace, gates: map[string]*reconciler.Gate{}, metrics: counters, recorder: recorder,
 		log: w.options.Logger, now: time.Now,
 	}
-	census := &census{leads: mgr.Elected()}
+	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
 	if err := w.addKinds(ctx, mgr, shared, guard, census); err != nil {
 		return err
 	}
@@ -87,34 +88,62 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 }
 
 // addKinds adds the enabled controllers, each with a gate and an informer of its sets.
-func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, shared workload.Options, guard *guard, census *census) error {
-	informers, enabled := mgr.GetCache(), w.options.Controllers
-	options := func(kind string, object client.Object, sets *workload.Store) (workload.Options, error) {
-		own := shared
-		own.Gate = workload.NewGate()
-		guard.gates[kind] = own.Gate
-		var err error
-		own.Stores.Sets, err = newStore(ctx, informers, object, nil)
-		*sets = own.Stores.Sets
-		return own, err
+func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options, guard *guard, census *census) error {
+	enabled := w.options.Controllers
+	return errors.Join(
+		addKind(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), shared, guard, census),
+		addKind(ctx, mgr, enabled.StatefulSet, statefulset.Set(), shared, guard, census),
+	)
+}
+
+func addKind[S client.Object, T any](
+	ctx context.Context, mgr ctrlmanager.Manager, enabled configv1alpha1.WorkloadController, kind planning.Kind[S, T],
+	options reconciler.Options, guard *guard, census *census,
+) error {
+	if !*enabled.Enabled {
+		return nil
 	}
-	if *enabled.CloneSet.Enabled {
-		own, err := options(cloneset.Kind().Kind, &v1alpha1.CloneSet{}, &census.cloneSets)
-		if err != nil {
-			return err
-		}
-		if err := cloneset.New(own, w.options.RecreateForClaims).Add(mgr, informers, int(enabled.CloneSet.Concurrency)); err != nil {
-			return err
-		}
+	options.Gate = reconciler.NewGate()
+	guard.gates[kind.Kind.Kind] = options.Gate
+	var err error
+	if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), nil); err != nil {
+		return err
 	}
-	if *enabled.StatefulSet.Enabled {
-		own, err := options(statefulset.Kind().Kind, &v1beta1.StatefulSet{}, &census.statefulSets)
-		if err != nil {
-			return err
-		}
-		if err := statefulset.New(own).Add(mgr, informers, int(enabled.StatefulSet.Concurrency)); err != nil {
-			return err
-		}
+	census.kinds[kind.Kind.Kind] = countAll(kind, options.Stores.Sets)
+	return reconciler.New(kind, options).Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
+}
+
+// census counts the sets in the cache for the metrics.
+type census struct {
+	// leads is closed when this process leads.
+	leads <-chan struct{}
+	// kinds count the sets of the enabled controllers.
+	kinds map[string]func() []planning.Count
+}
+
+// count returns the counts of all sets by kind, nil if this process does not lead.
+func (c *census) count() map[string][]planning.Count {
+	select {
+	case <-c.leads:
+	default:
+		return nil
 	}
-	return nil
+	counts := map[string][]planning.Count{}
+	for kind, count := range c.kinds {
+		counts[kind] = count()
+	}
+	return counts
+}
+
+// countAll returns a function that counts the sets in the store.
+func countAll[S, T any](kind planning.Kind[S, T], store reconciler.Store) func() []planning.Count {
+	return func() []planning.Count {
+		counts := []planning.Count{}
+		for _, object := range store.GetIndexer().List() {
+			if set, ok := object.(S); ok {
+				counts = append(counts, kind.Counts(set))
+			}
+		}
+		return counts
+	}
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	metrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
@@ -26,10 +27,9 @@ const lookPeriod = 5 * time.Second
 // guard closes the gates of the controllers while OpenKruise's manager holds its lease: two programs
 // that act on one set undo each other's work.
 type guard struct {
-	live client.Reader
-	// namespace is that of the lease.
+	live      client.Reader
 	namespace string
-	gates     map[string]*workload.Gate
+	gates     map[string]*reconciler.Gate
 	metrics   *metrics.Metrics
 	recorder  record.EventRecorder
 	log       logr.Logger
@@ -41,55 +41,83 @@ type guard struct {
 
 // Start looks at the lease until the context ends.
 func (g *guard) Start(ctx context.Context) error {
-	ticker := time.NewTicker(lookPeriod)
-	defer ticker.Stop()
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := g.look(ctx); err != nil {
 			// The gates stay as they are: at the start they are closed.
 			g.log.Error(err, "Failed to look at the lease of OpenKruise's manager")
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	}, lookPeriod)
+	return nil
 }
 
 // NeedLeaderElection returns true: only the leader acts.
 func (g *guard) NeedLeaderElection() bool { return true }
 
-// look looks at the lease once.
+// look looks at the lease once, and opens or closes the gates.
 func (g *guard) look(ctx context.Context) error {
 	key, lease := types.NamespacedName{Namespace: g.namespace, Name: foreignName}, &coordinationv1.Lease{}
 	err := g.live.Get(ctx, key, lease)
-	switch {
-	case apierrors.IsNotFound(err):
-		lease = nil
-	case err != nil:
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get lease %s: %w", key, err)
 	}
-	var held bool
+	var held bool // A lease that does not exist has no holder.
 	g.seen, held = g.seen.next(lease, g.now())
-	g.apply(lease, held)
-	return nil
-}
-
-// apply opens or closes the gates.
-func (g *guard) apply(lease *coordinationv1.Lease, held bool) {
 	switch {
 	case held && !g.yielded:
-		g.log.Info("Not running controllers because OpenKruise's manager serves their kinds: migrate as docs/migrate-workloads.md describes",
-			"lease", g.namespace+"/"+foreignName, "holder", *lease.Spec.HolderIdentity)
+		g.log.Info("Not running controllers because OpenKruise's manager serves their kinds: migrate as docs/migrate-from-openkruise.md describes",
+			"lease", key.String(), "holder", *lease.Spec.HolderIdentity)
 		g.recorder.Eventf(lease, corev1.EventTypeWarning, "SeamarkYields",
 			"%s does not run its controllers while %s holds this lease.", Name, *lease.Spec.HolderIdentity)
 	case !held && g.yielded:
 		g.log.Info("Running controllers because OpenKruise's manager no longer renews its lease",
-			"lease", g.namespace+"/"+foreignName)
+			"lease", key.String())
 	}
 	g.yielded = held
 	for kind, gate := range g.gates {
 		gate.Set(!held)
 		g.metrics.Yielding(kind, held)
 	}
+	return nil
+}
+
+// foreignName is the name of the lease of OpenKruise's manager, which is held while a manager runs the
+// controllers of all kinds.
+const foreignName = "kruise-manager"
+
+const (
+	// defaultDuration is the duration of a lease that has none.
+	defaultDuration = 15 * time.Second
+	// clockSkew is how much the clocks of two nodes may differ.
+	clockSkew = time.Minute
+)
+
+// observation is what is known about the lease of another program. The zero value is that of a
+// process that has not seen it yet.
+type observation struct {
+	renewal time.Time
+	// changed is when the renewal was first seen, by the clock of this process.
+	changed time.Time
+}
+
+// next returns the observation after a look at the lease, which is empty if it does not exist, and
+// whether another program holds it. A lease is held as long as it is renewed within its duration.
+// Renewals are compared with each other, because clocks differ; the first one that a process sees
+// counts unless it is long ago.
+func (o observation) next(lease *coordinationv1.Lease, now time.Time) (observation, bool) {
+	if ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil {
+		return observation{}, false
+	}
+	duration := defaultDuration
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
+		duration = time.Duration(*seconds) * time.Second
+	}
+	renewal := lease.Spec.RenewTime.Time
+	if !renewal.Equal(o.renewal) {
+		first := o.renewal.IsZero()
+		o = observation{renewal: renewal, changed: now}
+		if first && now.Sub(renewal) > duration+clockSkew {
+			o.changed = renewal
+		}
+	}
+	return o, now.Sub(o.changed) <= duration
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	metrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
@@ -30,10 +30,10 @@ func TestGuardReadsTheLeaseInItsNamespace(t *testing.T) {
 	}
 	for namespace, open := range map[string]bool{"kruise": false, "kruise-system": true} {
 		t.Run(namespace, func(t *testing.T) {
-			gate := workload.NewGate()
+			gate := reconciler.NewGate()
 			g := &guard{
 				live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease.DeepCopy()).Build(), namespace: namespace,
-				gates:   map[string]*workload.Gate{"CloneSet": gate},
+				gates:   map[string]*reconciler.Gate{"CloneSet": gate},
 				metrics: metrics.New(prometheus.NewRegistry(), "CloneSet"), recorder: record.NewFakeRecorder(1),
 				log: logr.Discard(), now: func() time.Time { return now },
 			}
@@ -42,6 +42,45 @@ func TestGuardReadsTheLeaseInItsNamespace(t *testing.T) {
 			}
 			if gate.Open() != open {
 				t.Errorf("the gate is open: %t, want %t", gate.Open(), open)
+			}
+		})
+	}
+}
+
+func TestForeignLease(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	// look is one look: at a time after the start, at a lease with a renewal at a time after the start.
+	type look struct {
+		at, renewed time.Duration
+		holder      string
+		absent      bool
+		held        bool
+	}
+	cases := map[string][]look{
+		"no lease":                     {{absent: true}},
+		"released lease":               {{}},
+		"renewed":                      {{at: 0, renewed: -time.Second, holder: "a", held: true}, {at: 60 * time.Second, renewed: 59 * time.Second, holder: "a", held: true}},
+		"expires":                      {{at: 0, renewed: -time.Second, holder: "a", held: true}, {at: 16 * time.Second, renewed: -time.Second, holder: "a"}},
+		"left behind long ago":         {{renewed: -time.Hour, holder: "a"}},
+		"clock of the holder is late":  {{renewed: -50 * time.Second, holder: "a", held: true}, {at: 5 * time.Second, renewed: -45 * time.Second, holder: "a", held: true}},
+		"clock of the holder is early": {{renewed: time.Hour, holder: "a", held: true}, {at: 20 * time.Second, renewed: time.Hour, holder: "a"}},
+		"acquired again":               {{renewed: -time.Hour, holder: "a"}, {at: time.Minute, renewed: time.Minute, holder: "b", held: true}},
+		"deleted":                      {{renewed: -time.Second, holder: "a", held: true}, {at: time.Second, absent: true}},
+	}
+	for name, looks := range cases {
+		t.Run(name, func(t *testing.T) {
+			var seen observation
+			for i, l := range looks {
+				lease := &coordinationv1.Lease{}
+				if !l.absent {
+					lease = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+						HolderIdentity: new(l.holder), RenewTime: new(metav1.NewMicroTime(start.Add(l.renewed))), LeaseDurationSeconds: new(int32(15)),
+					}}
+				}
+				var held bool
+				if seen, held = seen.next(lease, start.Add(l.at)); held != l.held {
+					t.Errorf("look %d: held %t, want %t", i, held, l.held)
+				}
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/logging"
@@ -45,19 +46,16 @@ func (*markerWait) NeedLeaderElection() bool { return false }
 
 // Start looks for the CRD until the context ends. It returns ErrMarkersServed when it is there.
 func (w *markerWait) Start(ctx context.Context) error {
-	ticker := time.NewTicker(markerPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		switch served, err := servesMarkers(w.mapper); {
-		case err != nil:
+	served := false
+	_ = wait.PollUntilContextCancel(ctx, markerPeriod, false, func(context.Context) (bool, error) {
+		var err error
+		if served, err = servesMarkers(w.mapper); err != nil {
 			w.log.V(logging.Writes).Info("Failed to look for the CRD of PodProbeMarkers, retrying", "reason", err.Error())
-		case served:
-			return ErrMarkersServed
 		}
+		return served, nil
+	})
+	if served {
+		return ErrMarkersServed
 	}
+	return nil // The context has ended.
 }

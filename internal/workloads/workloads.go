@@ -9,21 +9,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"sync/atomic"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -31,15 +25,12 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
-	"github.com/seamark-dev/seamark/internal/workloads/reconciler/cloneset"
-	"github.com/seamark-dev/seamark/internal/workloads/reconciler/statefulset"
+	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
 // Name is the program's name in leases and events.
 const Name = "seamark-workloads"
-
-// shutdown is the time that controllers have to finish their writes on shutdown.
-const shutdown = 5 * time.Second
 
 // Options configure the program.
 type Options struct {
@@ -76,49 +67,21 @@ type Options struct {
 // Workloads runs the controllers.
 type Workloads struct {
 	options Options
-	config  *rest.Config
-	crds    *startup.CRDs
-	health  *startup.Health
-	synced  atomic.Bool
+	program *startup.Program
 }
 
 // New returns a Workloads. It does not connect to the API server, and returns an error if the
 // address of the health checks is not available.
 func New(options Options) (*Workloads, error) {
-	cfg := rest.CopyConfig(options.Config)
-	cfg.QPS = -1
-	crds, err := startup.NewCRDs(cfg, options.Logger, resources(options.Controllers)...)
-	if err != nil {
-		return nil, err
-	}
-	w := &Workloads{options: options, config: cfg, crds: crds}
-	w.health, err = startup.NewHealth(options.HealthProbeBindAddress,
-		startup.Check{Name: "crds", Unready: crds.Unready}, startup.CachesCheck(&w.synced))
-	if err != nil {
-		return nil, err
-	}
-	return w, nil
+	program, err := startup.New(options.Config, options.Logger, options.HealthProbeBindAddress, resources(options.Controllers))
+	return &Workloads{options: options, program: program}, err
 }
 
 // Run waits until the API server serves the CRDs of the enabled controllers, and runs the
 // controllers until the context ends. Meanwhile it serves the health checks. It returns an error if
 // an address is not available or the lease is lost, and ErrMarkersServed if the CRD of
 // PodProbeMarkers is installed meanwhile. The process must exit when Run returns.
-func (w *Workloads) Run(ctx context.Context) error { return w.health.Run(ctx, w.run) }
-
-func (w *Workloads) run(ctx context.Context) error {
-	if !w.crds.Await(ctx) {
-		return nil
-	}
-	mgr, err := w.assemble(ctx)
-	if err != nil {
-		return err
-	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the controllers: %w", err)
-	}
-	return nil
-}
+func (w *Workloads) Run(ctx context.Context) error { return w.program.Run(ctx, w.assemble) }
 
 // assemble adds the controllers to a manager. It returns an error if an address is not available.
 func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
@@ -127,29 +90,17 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Names repeat if one process runs several programs in turn, as tests do.
-	skipNames, grace := true, shutdown
-	mgr, err := ctrlmanager.New(w.config, ctrlmanager.Options{
-		Scheme:                        scheme,
-		Logger:                        options.Logger,
-		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return w.crds.Mapper, nil },
-		Cache:                         caches(ownKinds()),
-		Client:                        client.Options{Cache: &client.CacheOptions{}},
-		LeaderElection:                options.LeaderElection,
-		LeaderElectionID:              Name,
-		LeaderElectionNamespace:       options.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
-		HealthProbeBindAddress:        "0",
-		PprofBindAddress:              options.PprofBindAddress,
-		GracefulShutdownTimeout:       &grace,
-		Controller:                    config.Controller{SkipNameValidation: &skipNames, Logger: options.Logger},
+	mgr, err := w.program.Manager(ctrlmanager.Options{
+		Scheme:                  scheme,
+		Cache:                   caches(ownKinds()),
+		LeaderElection:          options.LeaderElection,
+		LeaderElectionID:        Name,
+		LeaderElectionNamespace: options.LeaderElectionNamespace,
+		Metrics:                 metricsserver.Options{BindAddress: options.MetricsBindAddress},
+		PprofBindAddress:        options.PprofBindAddress,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create the manager: %w", err)
-	}
-	if err := mgr.Add(&startup.Readiness{Cache: mgr.GetCache(), Synced: &w.synced}); err != nil {
-		return nil, fmt.Errorf("add health checks: %w", err)
+		return nil, err
 	}
 	return mgr, w.addControllers(ctx, mgr)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Timeout is how long a test waits for a condition by default. Only a hang reaches it.
-const Timeout = 30 * time.Second
+const Timeout = time.Minute
 
 // Poll is how often a condition is checked, and for how long.
 type Poll struct{ Interval, Timeout time.Duration }

@@ -69,7 +69,6 @@ func TestManifestsMatchDefaults(t *testing.T) {
 	}
 }
 
-// port returns the port of an endpoint.
 func port(t *testing.T, endpoint configv1alpha1.Endpoint) int64 {
 	t.Helper()
 	_, text, err := net.SplitHostPort(endpoint.BindAddress)

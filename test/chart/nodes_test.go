@@ -17,7 +17,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 )
 
-// agentPod returns the pod template of the DaemonSet in the manifests.
 func agentPod(t *testing.T, manifests []byte, namespace string) corev1.PodTemplateSpec {
 	t.Helper()
 	object := parse(t, manifests)[key{Kind: "DaemonSet", Namespace: namespace, Name: "seamark-agent"}]

@@ -96,18 +96,15 @@ func kindsOf(t *testing.T, object map[string]any) []string {
 	return kinds
 }
 
-// TestWorkloadsValues checks the effect of the values of seamark-workloads.
+// TestWorkloadsValues checks the effect of the values of seamark-workloads. Its Deployment, budget and
+// network policy have the template of those of the manager, whose values TestValues checks.
 func TestWorkloadsValues(t *testing.T) {
 	const (
-		pod       = "spec.template.spec."
-		container = pod + "containers.0."
-		meta      = "spec.template.metadata."
+		container = "spec.template.spec.containers.0."
 		name      = "seamark-workloads"
-		digest    = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	)
 	namespaced := func(kind, name string) key { return key{Kind: kind, Namespace: "ns", Name: name} }
 	program := namespaced("Deployment", name)
-	policy := namespaced("NetworkPolicy", name)
 	admission := key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-workloads-pods"}
 	for name, test := range map[string]struct {
 		set    string
@@ -116,34 +113,9 @@ func TestWorkloadsValues(t *testing.T) {
 		want   any
 	}{
 		"image":                 {"image.registry=r,image.tag=t", program, container + "image", "r/seamark-workloads:t"},
-		"repository":            {"workloads.image.repository=x/y", program, container + "image", "docker.io/seamark/x/y"},
-		"digest":                {"workloads.image.digest=" + digest, program, container + "image", "docker.io/seamark/seamark-workloads@" + digest},
-		"pull policy":           {"image.pullPolicy=Always", program, container + "imagePullPolicy", "Always"},
-		"pull secret":           {"imagePullSecrets[0].name=s", program, pod + "imagePullSecrets.0.name", "s"},
-		"service account":       {"crds.install=true", program, pod + "serviceAccountName", name},
 		"replicas by default":   {"crds.install=true", program, "spec.replicas", int64(2)},
-		"replicas":              {"workloads.replicas=3", program, "spec.replicas", int64(3)},
-		"budget":                {"workloads.replicas=2", namespaced("PodDisruptionBudget", name), "spec.maxUnavailable", int64(1)},
-		"budget of one replica": {"workloads.replicas=1", namespaced("PodDisruptionBudget", name), "spec", nil},
-		"no budget":             {"workloads.podDisruptionBudget.enabled=false", namespaced("PodDisruptionBudget", name), "spec", nil},
-		"flag":                  {"workloads.extraArgs={-v=2}", program, container + "args.0", "-v=2"},
-		"affinity":              {"workloads.affinity.nodeAffinity.a=b", program, pod + "affinity.nodeAffinity.a", "b"},
-		"annotation":            {"workloads.podAnnotations.a=b", program, meta + "annotations.a", "b"},
-		"label":                 {"workloads.podLabels.a=b", program, meta + "labels.a", "b"},
-		"node":                  {"workloads.nodeSelector.a=b", program, pod + "nodeSelector.a", "b"},
-		"toleration":            {"workloads.tolerations[0].key=a", program, pod + "tolerations.0.key", "a"},
-		"priority":              {"workloads.priorityClassName=p", program, pod + "priorityClassName", "p"},
-		"variable":              {"workloads.env[0].name=A,workloads.env[0].value=b", program, container + "env.0.value", "b"},
-		"memory":                {"workloads.resources.limits.memory=1Gi", program, container + "env.0.value", "921MiB"},
-		"config file":           {"workloads.config.logging.verbosity=2", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
 		"concurrency":           {"workloads.config.controllers.cloneSet.concurrency=4", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
-		"gate":                  {"workloads.config.featureGates.RecreatePodWhenChangeVCTInCloneSetGate=true", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
-		"namespace of a lease":  {"workloads.config.openKruise.namespace=kruise", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
-		"config volume":         {"workloads.config.logging.verbosity=2", program, pod + "volumes.0.configMap.name", name},
 		"no CRDs":               {"crds.install=false", key{Kind: "CustomResourceDefinition", Name: "clonesets.apps.kruise.io"}, "metadata.name", nil},
-		"no network policy":     {"networkPolicy.enabled=false", policy, "spec", nil},
-		"metrics clients":       {"networkPolicy.metricsFrom[0].podSelector.a=b", policy, "spec.ingress.1.from.0.podSelector.a", "b"},
-		"egress":                {"networkPolicy.egress[0].ports[0].port=443", policy, "spec.egress.0.ports.0.port", int64(443)},
 		"metrics":               {"monitoring.serviceMonitor.enabled=true", namespaced("ServiceMonitor", name), "spec.endpoints.0.port", "metrics"},
 		"scraped pods":          {"monitoring.serviceMonitor.enabled=true", namespaced("Service", name+"-metrics"), "spec.selector.app\\.kubernetes\\.io/component", "workloads"},
 		"excluded namespaces":   {"workloads.excludedNamespaces={a,b}", admission, "spec.variables.0.expression", `["a","b"]`},

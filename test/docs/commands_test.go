@@ -93,7 +93,6 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// run runs the commands of a document.
 func (w *workspace) run(t *testing.T, d document) {
 	if d.needs == needsInstallation {
 		t.Cleanup(func() { w.reinstall(t) })

@@ -20,7 +20,7 @@ var covered = map[string]string{
 	"fuzz":              "make fuzz-short in make test, for less time and without packages that link client-go's typed clients, whose seeds are run",
 	"bench":             "nothing: it measures, and needs the whole machine",
 	"demo":              "make install, TestExamples in test/e2e, and the tests of hack/demo",
-	"demo-roles":        "make install, make example-images, TestSwitchesOfThePrimary and TestSwitchesWithCrashes in test/e2e/workloads, and the tests of hack/demo",
+	"demo-roles":        "make install, make example-images, TestSwitchesOfThePrimary in test/e2e/workloads, and the tests of hack/demo",
 	"demo-down":         "make cluster-down, which is all it does",
 	"cluster-up":        "make install in make test-e2e",
 	"cluster-down":      "make test-e2e",

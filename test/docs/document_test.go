@@ -185,7 +185,7 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 	switch strings.TrimSpace(key) {
 	case "needs":
 		return p.need(value)
-	case "generated", "end": // Around what a program writes.
+	case "generated", "end", "vale off", "vale on": // Around what a program writes, or what vale does not check.
 		return nil
 	case "timeout":
 		timeout, err := time.ParseDuration(value)

@@ -102,9 +102,9 @@ func targetsOf(t *testing.T, path string, source []byte) []string {
 func originals() []string {
 	return []string{
 		"README.md", "docs/README.md", "docs/first-marker.md", "docs/install.md",
-		"docs/migrate-from-openkruise.md", "docs/migrate-workloads.md", "docs/troubleshooting.md",
+		"docs/migrate-from-openkruise.md", "docs/troubleshooting.md",
 		"docs/cloneset.md", "docs/statefulset.md",
-		"docs/check.md", "docs/cli.md", "docs/history.md", "docs/lint.md", "docs/local.md", "docs/test.md",
+		"docs/cli.md", "docs/ui.md", "docs/local.md", "docs/write-markers.md",
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli"
-	"github.com/seamark-dev/seamark/internal/cli/dryrun"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
@@ -83,57 +82,9 @@ func TestCommandTest(t *testing.T) {
 	}
 }
 
-// TestCommandTestFor runs a probe that fails three times and then succeeds, and applies its thresholds.
-func TestCommandTestFor(t *testing.T) {
-	t.Parallel()
-	s := newSuite(t)
-	labels := map[string]string{"app": "series"}
-	s.Create(newPod("series", idle, labels))
-	s.running("series")
-	marker := newMarker("series", labels)
-	marker.Namespace = s.Namespace
-	probe := newProbe("flips", shell("echo run >> /tmp/runs; test $(wc -l < /tmp/runs) -gt 3"), condition("test.dev/flips"))
-	probe.Probe.PeriodSeconds, probe.Probe.FailureThreshold, probe.Probe.SuccessThreshold = 1, 2, 2
-	marker.Spec.Probes = append(marker.Spec.Probes, probe)
-	before := s.versions()
-	items, code := s.runTest(marker, "--for=15s")
-	if code != exit.OK || len(items) != 1 {
-		t.Fatalf("exit code %d and results %+v, want %d and one", code, items, exit.OK)
-	}
-	var transitions []string
-	for _, each := range items[0].Transitions {
-		transitions = append(transitions, fmt.Sprintf("%s->%s", each.From, each.To))
-	}
-	if diff := cmp.Diff([]string{"->Failed", "Failed->Succeeded"}, transitions); diff != "" {
-		t.Errorf("transitions (-want +got):\n%s", diff)
-	}
-	for i, run := range items[0].Runs {
-		wantResult, wantState := appsv1alpha1.ProbeSucceeded, appsv1alpha1.ProbeSucceeded
-		if i < 3 {
-			wantResult = appsv1alpha1.ProbeFailed
-		}
-		switch {
-		case i == 0:
-			wantState = ""
-		case i < 4:
-			wantState = appsv1alpha1.ProbeFailed
-		}
-		if run.Result != wantResult || run.State != wantState || run.Threshold != 2 {
-			t.Errorf("run %d: %+v, want %s and state %q", i, run, wantResult, wantState)
-		}
-	}
-	if diff := cmp.Diff(before, s.versions()); diff != "" {
-		t.Errorf("objects changed (-before +after):\n%s", diff)
-	}
-}
+// result is what the test reads of a result of `seamark test`.
+type result struct{ Probe, Result, Message string }
 
-// result is what the tests read of a result of `seamark test`.
-type result struct {
-	Probe, Result, Message string
-	trial.Series           `json:",inline"`
-}
-
-// runTest runs `seamark test` on the marker.
 func (s *suite) runTest(marker *appsv1alpha1.PodProbeMarker, args ...string) (items []result, code int) {
 	s.Helper()
 	marker = marker.DeepCopy()

@@ -71,23 +71,6 @@ echo "run $n"; result=$(echo SSFFSFFFSFSS | cut -c$n); [ "${result:-S}" = S ]`
 	}
 }
 
-func TestSucceededPolicyOnly(t *testing.T) {
-	t.Parallel()
-	s := newSuite(t)
-	labels := map[string]string{"app": "one-sided"}
-	s.Create(
-		newPod("one-sided", "touch /tmp/ok; "+idle, labels),
-		newMarker("one-sided", labels, newProbe("healthy", shell(sayAndCheck),
-			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"healthy": "true"}))))
-	s.running("one-sided")
-
-	s.podIs("one-sided", hasLabel("healthy", "true"), hasLabel("app", "one-sided"))
-	s.exec("one-sided", "rm /tmp/ok")
-	s.podIs("one-sided", lacksLabel("healthy"), hasLabel("app", "one-sided"))
-	s.exec("one-sided", "touch /tmp/ok")
-	s.podIs("one-sided", hasLabel("healthy", "true"), hasLabel("app", "one-sided"))
-}
-
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)

@@ -42,6 +42,12 @@ func all(wants ...expectation) expectation {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	cases := map[string][]expectation{
+		"game-server": {
+			all(hasCondition("game.io/idle", corev1.ConditionTrue), hasLabel("gameserver-idle", "true"),
+				hasAnnotation("controller.kubernetes.io/pod-deletion-cost", "-10")),
+			all(hasCondition("game.io/idle", corev1.ConditionFalse), hasLabel("gameserver-idle", "false"),
+				hasAnnotation("controller.kubernetes.io/pod-deletion-cost", "10")),
+		},
 		"first-marker": {hasCondition("example.com/busy", corev1.ConditionFalse)},
 		"primary-secondary": {
 			all(hasLabel("role", "primary"), hasAnnotation("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")),

@@ -57,7 +57,6 @@ func lacksCondition(conditionType string) expectation {
 	}
 }
 
-// hasLabel expects the label with the value.
 func hasLabel(key, value string) expectation {
 	return func(pod *corev1.Pod) error {
 		if got, has := pod.Labels[key]; !has || got != value {
@@ -77,7 +76,6 @@ func lacksLabel(key string) expectation {
 	}
 }
 
-// hasAnnotation expects the annotation with the value.
 func hasAnnotation(key, value string) expectation {
 	return func(pod *corev1.Pod) error {
 		if got, has := pod.Annotations[key]; !has || got != value {
@@ -109,7 +107,6 @@ func (s *suite) podIs(name string, wants ...expectation) {
 	s.Eventually("pod "+name, s.meets(name, wants...))
 }
 
-// edit patches the marker.
 func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
 	s.Helper()
 	marker := &appsv1alpha1.PodProbeMarker{}
@@ -119,7 +116,6 @@ func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
 	cluster.Must(s, s.Client.Patch(s.Context(), marker, ctrl.MergeFrom(base)))
 }
 
-// planned reports whether a NodePodProbe has the probe of the pod.
 func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (bool, error) {
 	list := &appsv1alpha1.NodePodProbeList{}
 	if err := s.Client.List(ctx, list); err != nil {

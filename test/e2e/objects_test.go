@@ -34,7 +34,6 @@ func newPod(name, script string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-// newMarker returns a marker that selects the pods with the labels.
 func newMarker(name string, labels map[string]string, probes ...appsv1alpha1.PodContainerProbe) *appsv1alpha1.PodProbeMarker {
 	return &appsv1alpha1.PodProbeMarker{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -70,7 +69,6 @@ func condition(conditionType string) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) { p.PodConditionType = conditionType }
 }
 
-// labelled sets the labels of a pod in a state of the probe.
 func labelled(state appsv1alpha1.ProbeState, labels map[string]string) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) {
 		p.MarkerPolicy = append(p.MarkerPolicy, appsv1alpha1.ProbeMarkerPolicy{State: state, Labels: labels})
@@ -94,7 +92,6 @@ func timeout(seconds int32) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) { p.Probe.TimeoutSeconds = seconds }
 }
 
-// in sets the probed container.
 func in(container string) func(*appsv1alpha1.PodContainerProbe) {
 	return func(p *appsv1alpha1.PodContainerProbe) { p.ContainerName = container }
 }

@@ -160,25 +160,6 @@ func (s *suite) markerHas(ctx context.Context, name, conditionType string, parts
 	return hasCondition(conditionType, corev1.ConditionFalse, parts...)(pod)
 }
 
-func TestPodWithOnlyTheMatchedLabel(t *testing.T) {
-	t.Parallel()
-	s := newSuite(t)
-	labels := map[string]string{"bare": ""}
-	probe := newProbe("yes", shell("true"), labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"marked": "true"}))
-	probe.MarkerPolicy[0].Annotations = map[string]string{"test.dev/note": "a note"}
-	s.Create(newPod("bare", idle, labels), newMarker("bare", labels, probe))
-	s.podIs("bare", hasLabel("bare", ""), hasLabel("marked", "true"), hasAnnotation("test.dev/note", "a note"))
-
-	cluster.Must(t, s.Client.Delete(t.Context(), newMarkerNamed(s, "bare")))
-	s.podIs("bare", hasLabel("bare", ""), lacksLabel("marked"), lacksAnnotation("test.dev/note"))
-}
-
-func newMarkerNamed(s *suite, name string) ctrl.Object {
-	marker := newMarker(name, nil)
-	marker.Namespace = s.Namespace
-	return marker
-}
-
 // lacksAnnotation expects no annotation with the key.
 func lacksAnnotation(key string) expectation {
 	return func(pod *corev1.Pod) error {
@@ -232,47 +213,4 @@ func (s *suite) endpointReady(service string, want bool) func(context.Context) e
 		}
 		return nil
 	}
-}
-
-// TestManyPodsManyProbes covers several probes with the same message per container: upstream kept
-// one result per container and lost some. Each probe runs once, so a lost result is never replaced.
-func TestManyPodsManyProbes(t *testing.T) {
-	s := newSuite(t)
-	const pods = 40
-	once := every(3600)
-	labels := map[string]string{"app": "many"}
-	for i := range pods {
-		pod := newPod(fmt.Sprintf("many-%d", i), "touch /tmp/ok; "+idle, labels)
-		s.Create(pod)
-	}
-	for i := range pods {
-		s.running(fmt.Sprintf("many-%d", i))
-	}
-	s.Create(newMarker("many", labels,
-		newProbe("one", shell("echo same"), condition("test.dev/one"), once),
-		newProbe("two", shell("echo same; exit 1"), condition("test.dev/two"), once),
-		newProbe("three", shell("echo same"), condition("test.dev/three"), once,
-			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"three": "true"}))))
-	list := &corev1.PodList{}
-	s.Eventually("every pod has all three results", func(ctx context.Context) error {
-		if err := s.Client.List(ctx, list, ctrl.InNamespace(s.Namespace)); err != nil {
-			return err
-		}
-		if len(list.Items) != pods {
-			return fmt.Errorf("%d pods, want %d", len(list.Items), pods)
-		}
-		for i := range list.Items {
-			for _, want := range []expectation{
-				hasCondition("test.dev/one", corev1.ConditionTrue, "same"),
-				hasCondition("test.dev/two", corev1.ConditionFalse, "same"),
-				hasCondition("test.dev/three", corev1.ConditionTrue, "same"),
-				hasLabel("three", "true"),
-			} {
-				if err := want(&list.Items[i]); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
 }

@@ -5,10 +5,7 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -141,29 +138,4 @@ func rejectedWith(err error, text string) error {
 		return fmt.Errorf("error %v, want a rejection that contains %q", err, text) //nolint:errorlint // It may be nil.
 	}
 	return nil
-}
-
-// TestMarkerAuthorIsWarned creates a marker with kubectl as a user without the right to exec. By
-// default, the policy warns.
-func TestMarkerAuthorIsWarned(t *testing.T) {
-	t.Parallel()
-	s := newSuite(t)
-	s.Kubectl("create", "role", "markers", "--verb=create,patch", "--resource=podprobemarkers.apps.kruise.io")
-	s.Kubectl("create", "rolebinding", "markers", "--role=markers", "--user=ann")
-	s.Kubectl("create", "role", "pods", "--verb=patch", "--resource=pods")
-	s.Kubectl("create", "rolebinding", "pods", "--role=pods", "--user=ann")
-	marker := newMarker("warned", map[string]string{"app": "none"}, newProbe("busy", shell("true"), condition("test.dev/busy")))
-	marker.SetGroupVersionKind(appsv1alpha1.GroupVersion().WithKind("PodProbeMarker"))
-	want := fmt.Sprintf(`user "ann" cannot create pods/exec in namespace %q, which is required for probes with exec: busy`, s.Namespace)
-	manifest, err := json.Marshal(marker)
-	cluster.Must(t, err)
-	file := filepath.Join(t.TempDir(), "marker.json")
-	cluster.Must(t, os.WriteFile(file, manifest, 0o600))
-	out := s.Kubectl("create", "--as=ann", "-f", file)
-	if !strings.Contains(out, "Warning: ") || !strings.Contains(out, want) {
-		t.Errorf("kubectl create prints %q, want a warning that contains %q", out, want)
-	}
-	if strings.Contains(out, "cannot patch pods") {
-		t.Errorf("kubectl create prints %q for a user who may patch pods", out)
-	}
 }

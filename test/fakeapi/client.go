@@ -6,6 +6,7 @@
 package fakeapi
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
@@ -35,4 +37,31 @@ func Client(tb testing.TB, objects ...client.Object) *fake.ClientBuilder {
 			}
 			return nil
 		})
+}
+
+// Before calls check before each get and list, with the verb and the object or list to fill. An error of
+// check is the answer.
+func Before(check func(verb string, object any) error) interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if err := check("get", o); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+			if err := check("list", l); err != nil {
+				return err
+			}
+			return c.List(ctx, l, options...)
+		},
+	}
+}
+
+// NodeOf is the index of pods by the field spec.nodeName.
+func NodeOf(object client.Object) []string {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
 }

@@ -40,12 +40,7 @@ func Objects(ctx context.Context, c client.WithWatch, list client.ObjectList, se
 	if err != nil {
 		return nil, fmt.Errorf("read %T: %w", list, err)
 	}
-	return Since(ctx, c, list, list.GetResourceVersion(), see, opts...)
-}
-
-// Since is Objects without the list: it calls see with each change after the resource version.
-func Since(ctx context.Context, c client.WithWatch, list client.ObjectList, resourceVersion string, see func(watch.Event), opts ...client.ListOption) (wait func() error, err error) {
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, resourceVersion, &cache.ListWatch{
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			empty := list.DeepCopyObject().(client.ObjectList)
 			return c.Watch(ctx, empty, append(append([]client.ListOption{}, opts...), &client.ListOptions{Raw: &options})...)

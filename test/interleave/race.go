@@ -35,7 +35,7 @@ type Controller struct {
 	// Store replaces the stores that the controller reads.
 	Store func(client.Client)
 	// Stepped is called after each step. changed is whether a store has a new version.
-	Stepped func(q controller.Queue, changed bool)
+	Stepped func(q controllers.Queue, changed bool)
 }
 
 // Orders returns all orders of four steps in which each handler runs after its store is updated:
@@ -70,7 +70,7 @@ func (r Race) Play(t *testing.T, order string, c Controller) {
 	}
 }
 
-func (r Race) markerEvent(t *testing.T, c Controller, q controller.Queue) {
+func (r Race) markerEvent(t *testing.T, c Controller, q controllers.Queue) {
 	t.Helper()
 	if r.MarkerAfter == nil {
 		c.Markers.Delete(t.Context(), event.TypedDeleteEvent[*v1alpha1.PodProbeMarker]{Object: r.MarkerBefore}, q)

@@ -4,7 +4,6 @@
 package local
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/manifest"
+	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
 // All manifests of the examples are valid.
@@ -21,14 +21,14 @@ func TestManifestsAreValid(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d manifests: %v", len(files), err)
 	}
-	folders := map[string][]manifest.Input{}
+	folders := map[string][]document.File{}
 	for _, file := range files {
 		contents, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		folder := filepath.Dir(file)
-		folders[folder] = append(folders[folder], manifest.Input{Name: file, Reader: bytes.NewReader(contents)})
+		folders[folder] = append(folders[folder], document.File{Name: file, Content: contents})
 	}
 	for folder, inputs := range folders {
 		objects, err := manifest.Read(t.Context(), inputs, manifest.Options{})
@@ -72,13 +72,6 @@ func TestGameServer(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestFirstMarker(t *testing.T) {
-	t.Parallel()
-	r := seamark(t, "-f", examples+"first-marker", "--timeout", "60s",
-		"--until", "pod/worker-* condition=example.com/busy:False", "--until", "pod/worker-* label=!busy")
-	r.wantCode(t, 0)
 }
 
 // The pods become ready only after the condition of their readiness gate is True.

@@ -84,7 +84,6 @@ type record struct {
 	Event             *struct{ Type, Reason, Message string }
 }
 
-// result is the result of a run.
 type result struct {
 	records []record
 	stderr  string
@@ -147,7 +146,6 @@ func (r result) runs(kind, container string) map[int][]record {
 	return out
 }
 
-// count returns the number of runs with the result.
 func count(runs []record, result string) int {
 	n := 0
 	for _, one := range runs {

@@ -20,8 +20,7 @@ type failure struct {
 	// threshold is the number of consecutive failures that restart the container.
 	threshold int
 	// message is part of the message of each failure event.
-	message string
-	// exitCode is the exit code of the container.
+	message  string
 	exitCode int32
 }
 

@@ -18,7 +18,6 @@ const (
 	runbooks  = "https://github.com/seamark-dev/seamark/blob/main/docs/runbooks/"
 )
 
-// rule is an alerting rule.
 type rule struct {
 	Alert, Expr, For    string
 	Labels, Annotations map[string]string

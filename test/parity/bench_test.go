@@ -165,7 +165,6 @@ func podWith(k kind, probe *corev1.Probe) *corev1.Pod {
 	}
 }
 
-// execProbe returns a probe with a command.
 func execProbe(edits ...func(*corev1.Probe)) *corev1.Probe {
 	p := &corev1.Probe{
 		ProbeHandler:   corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"idle"}}},

@@ -43,13 +43,13 @@ func TestFreshContainer(t *testing.T) {
 			})
 		})
 	}
-	evaluator := streak.New(streak.PolicyOf(execProbe()), streak.Phase{})
-	evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true})
+	evaluator := thresholds.New(thresholds.PolicyOf(execProbe()), thresholds.Phase{})
+	evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: "c1", Running: true})
 	if got := evaluator.State().State; got != "" {
 		t.Errorf("Seamark's state is %q before any result, want none", got)
 	}
-	evaluator.Outcome(time.Now(), probe.Outcome{Success: true})
-	evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true})
+	evaluator.Outcome(time.Now(), probing.Outcome{Success: true})
+	evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: "c2", Running: true})
 	if got := evaluator.State().State; got != "Unknown" {
 		t.Errorf("Seamark's state of a new container is %q, want Unknown", got)
 	}
@@ -65,16 +65,16 @@ func TestStreakAcrossRestart(t *testing.T) {
 		b.containerRuns("c1", true)
 		pod := podWith(readiness, spec)
 		b.manager.AddPod(t.Context(), pod)
-		evaluator := streak.New(streak.PolicyOf(spec), streak.Phase{})
-		evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
+		evaluator := thresholds.New(thresholds.PolicyOf(spec), thresholds.Phase{})
+		evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
 		pass(15 * time.Second)
 		for range b.count() {
-			evaluator.Outcome(time.Now(), probe.Outcome{})
+			evaluator.Outcome(time.Now(), probing.Outcome{})
 		}
 		b.containerRuns("c2", true)
-		evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c2", Running: true, StartedAt: time.Now()})
+		evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: "c2", Running: true, StartedAt: time.Now()})
 		pass(10 * time.Second)
-		evaluator.Outcome(time.Now(), probe.Outcome{})
+		evaluator.Outcome(time.Now(), probing.Outcome{})
 		b.manager.RemovePod(pod)
 		if theirs, ours := b.state("c2"), evaluator.State().State; theirs != "Failed" || ours != "" {
 			t.Errorf("after %s the kubelet's state is %q, want Failed, and Seamark's is %q, want none", b.times(), theirs, ours)
@@ -90,9 +90,9 @@ func TestContainerGone(t *testing.T) {
 		b.containerRuns("c1", true)
 		pod := podWith(readiness, execProbe())
 		b.manager.AddPod(t.Context(), pod)
-		evaluator := streak.New(streak.PolicyOf(execProbe()), streak.Phase{})
-		evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
-		evaluator.Outcome(time.Now(), probe.Outcome{Success: true})
+		evaluator := thresholds.New(thresholds.PolicyOf(execProbe()), thresholds.Phase{})
+		evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: "c1", Running: true, StartedAt: time.Now()})
+		evaluator.Outcome(time.Now(), probing.Outcome{Success: true})
 		synctest.Wait()
 		b.set()
 		evaluator.ContainerGone(time.Now())
@@ -227,7 +227,7 @@ func TestCommandAsWritten(t *testing.T) {
 		b.manager.AddPod(t.Context(), pod)
 		synctest.Wait()
 		b.manager.RemovePod(pod)
-		target, err := probe.Parse(spec, "")
+		target, err := probing.Parse(spec, "")
 		if err != nil {
 			t.Fatalf("parse the probe: %v", err)
 		}

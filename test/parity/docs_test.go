@@ -44,7 +44,6 @@ func TestDocumentedTestsExist(t *testing.T) {
 	}
 }
 
-// declares reports whether the tests in a folder declare a function.
 func declares(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))

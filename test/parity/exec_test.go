@@ -112,7 +112,7 @@ func TestExec(t *testing.T) {
 			if err == nil {
 				theirs = kubeletVerdict(t, result, message)
 			}
-			target := probe.Target{Handler: probe.HandlerExec, Timeout: tc.timeout, Exec: &probe.Exec{Command: tc.command}}
+			target := probing.Target{Handler: probing.HandlerExec, Timeout: tc.timeout, Exec: &probing.Exec{Command: tc.command}}
 			ours := seamarkVerdict(exec.New(process{}, 1, nil).Probe(t.Context(), target))
 
 			if theirs.Conclusion != tc.want || ours.Conclusion != tc.want {

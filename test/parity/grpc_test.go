@@ -64,7 +64,6 @@ func fails(code codes.Code, message string) func() (*grpc_health_v1.HealthCheckR
 	return func() (*grpc_health_v1.HealthCheckResponse, error) { return nil, status.Error(code, message) }
 }
 
-// healthServer serves the health service.
 func healthServer(a answers, options ...grpc.ServerOption) func(*testing.T) *peer {
 	return func(t *testing.T) *peer {
 		t.Helper()

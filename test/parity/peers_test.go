@@ -138,7 +138,6 @@ func then(answers ...answer) answer {
 	}
 }
 
-// reset resets the connection.
 func reset(conn net.Conn, _ *peer, _ int) {
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()

@@ -31,7 +31,6 @@ const ample = 20 * time.Second
 // maxAttempts is how often the kubelet's worker runs a probe until it has a result.
 const maxAttempts = 3
 
-// conclusion is the conclusion of a probe.
 type conclusion string
 
 const (
@@ -81,7 +80,7 @@ func kubelet(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 // message is truncated like Seamark's.
 func kubeletVerdict(t *testing.T, result kubeprobe.Result, message string) verdict {
 	t.Helper()
-	message = probe.Message([]byte(message))
+	message = probing.Message([]byte(message))
 	switch result {
 	case kubeprobe.Success, kubeprobe.Warning:
 		return verdict{success, message}
@@ -96,7 +95,7 @@ func kubeletVerdict(t *testing.T, result kubeprobe.Result, message string) verdi
 // seamark runs a network probe as the agent does.
 func seamark(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration) verdict {
 	t.Helper()
-	target, err := probe.Parse(spec, ip)
+	target, err := probing.Parse(spec, ip)
 	if err != nil {
 		return verdict{Conclusion: rejected, Message: err.Error()}
 	}
@@ -109,7 +108,7 @@ func seamark(t *testing.T, spec *corev1.Probe, ip string, timeout time.Duration)
 	return seamarkVerdict(probers.New(nil, slots.New(probers.NetworkSlots, nil), userAgentVersion()).Probe(t.Context(), target))
 }
 
-func seamarkVerdict(outcome probe.Outcome, err error) verdict {
+func seamarkVerdict(outcome probing.Outcome, err error) verdict {
 	switch {
 	case err != nil:
 		return verdict{nothing, err.Error()}
@@ -170,7 +169,6 @@ func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, tim
 	return full
 }
 
-// at returns the probe with the port of a server.
 func at(spec *corev1.Probe, port int32) *corev1.Probe {
 	spec = spec.DeepCopy()
 	switch {
@@ -192,7 +190,6 @@ func normal(text string, server *peer) string {
 	return regexp.MustCompile(`(Get "[^"]*"): .*(deadline exceeded|timeout|request canceled|Client\.Timeout).*`).ReplaceAllString(text, "$1: TIMEOUT")
 }
 
-// spec returns a minimal probe with the handler.
 func spec(handler corev1.ProbeHandler) *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: handler, TimeoutSeconds: 1}
 }

@@ -34,12 +34,12 @@ type agent struct {
 }
 
 // newAgent starts a worker that stops with the test. Without phase, its runs follow the first one.
-func newAgent(t *testing.T, phase func(probeid.Key) float64) *agent {
+func newAgent(t *testing.T, phase func(identity.Key) float64) *agent {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &agent{start: time.Now(), answer: func(int) (time.Duration, error) { return 0, nil }}
 	a.Worker = worker.New(worker.Options{
-		Prober: probe.Set{probe.HandlerExec: a}, Sink: sink{}, Observe: func(worker.Run) {},
+		Prober: probing.Set{probing.HandlerExec: a}, Sink: sink{}, Observe: func(worker.Run) {},
 		Phase: phase, Now: time.Now,
 	})
 	done := make(chan struct{})
@@ -52,9 +52,9 @@ func newAgent(t *testing.T, phase func(probeid.Key) float64) *agent {
 type sink struct{}
 
 func (sink) ProbeChanged(worker.Change) {}
-func (sink) ProbeGone(probeid.Key)      {}
+func (sink) ProbeGone(identity.Key)     {}
 
-func (a *agent) Probe(_ context.Context, target probe.Target) (probe.Outcome, error) {
+func (a *agent) Probe(_ context.Context, target probing.Target) (probing.Outcome, error) {
 	a.mu.Lock()
 	a.runs = append(a.runs, fmt.Sprint(time.Since(a.start), " ", target.ContainerID))
 	n := len(a.runs)
@@ -63,7 +63,7 @@ func (a *agent) Probe(_ context.Context, target probe.Target) (probe.Outcome, er
 	if took > 0 {
 		<-time.After(took)
 	}
-	return probe.Outcome{Success: true}, err
+	return probing.Outcome{Success: true}, err
 }
 
 func (a *agent) times() string {
@@ -72,7 +72,6 @@ func (a *agent) times() string {
 	return strings.Join(a.runs, ", ")
 }
 
-// plan plans the probe.
 func (a *agent) plan(t *testing.T, spec *corev1.Probe) {
 	t.Helper()
 	a.SetPlan([]worker.Task{planned(t, spec)}, func() {})
@@ -81,23 +80,23 @@ func (a *agent) plan(t *testing.T, spec *corev1.Probe) {
 
 func planned(t *testing.T, spec *corev1.Probe) worker.Task {
 	t.Helper()
-	target, err := probe.Parse(spec, "")
+	target, err := probing.Parse(spec, "")
 	if err != nil {
 		t.Fatalf("parse the probe: %v", err)
 	}
 	return worker.Task{
-		Key:    probeid.Key{ContainerKey: podContainer(), ID: probeid.ID{Marker: "m", Probe: "p"}},
-		Policy: streak.PolicyOf(spec), Handler: spec.ProbeHandler, Target: target,
+		Key:    identity.Key{ContainerKey: podContainer(), ID: identity.ID{Marker: "m", Probe: "p"}},
+		Policy: thresholds.PolicyOf(spec), Handler: spec.ProbeHandler, Target: target,
 	}
 }
 
-func podContainer() probeid.ContainerKey {
-	return probeid.ContainerKey{PodUID: podUID, Name: container}
+func podContainer() identity.ContainerKey {
+	return identity.ContainerKey{PodUID: podUID, Name: container}
 }
 
 // containerRuns reports a container that starts now.
 func (a *agent) containerRuns(id string) {
-	a.ContainerChanged(podContainer(), streak.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
+	a.ContainerChanged(podContainer(), thresholds.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
 	a.ContainersSynced()
 	synctest.Wait()
 }
@@ -172,10 +171,10 @@ func TestSpreadAfterStart(t *testing.T) {
 		}
 		agents := make([]*agent, 0, many)
 		for i := range many {
-			seamark := newAgent(t, func(probeid.Key) float64 { return float64(i) / many })
+			seamark := newAgent(t, func(identity.Key) float64 { return float64(i) / many })
 			seamark.containerRuns("c1")
 			task := planned(t, execProbe())
-			task.Restored = streak.State{State: v1alpha1.ProbeSucceeded, LastProbe: time.Now(), LastTransition: time.Now()}
+			task.Restored = thresholds.State{State: v1alpha1.ProbeSucceeded, LastProbe: time.Now(), LastTransition: time.Now()}
 			seamark.SetPlan([]worker.Task{task}, func() {})
 			synctest.Wait()
 			agents = append(agents, seamark)

@@ -70,7 +70,6 @@ func overTLS(config func(*testing.T) *tls.Config, h2 bool, handle http.HandlerFu
 	}
 }
 
-// with returns a TLS configuration with one certificate.
 func with(edit func(*x509.Certificate), more ...func(*tls.Config)) func(*testing.T) *tls.Config {
 	return func(t *testing.T) *tls.Config {
 		t.Helper()

@@ -29,7 +29,7 @@ type pair struct {
 	t         *testing.T
 	kind      kind
 	pod       *corev1.Pod
-	evaluator *streak.Evaluator
+	evaluator *thresholds.Evaluator
 
 	containers int
 	running    bool
@@ -74,7 +74,7 @@ func play(t *testing.T, script []byte) {
 	k := []kind{readiness, liveness, startup}[script[0]%3]
 	p := &pair{bench: newBench(t, k), t: t, kind: k}
 	p.pod = podWith(p.kind, spec)
-	p.evaluator = streak.New(streak.PolicyOf(spec), streak.Phase{})
+	p.evaluator = thresholds.New(thresholds.PolicyOf(spec), thresholds.Phase{})
 	p.restart()
 	p.manager.AddPod(t.Context(), p.pod)
 	synctest.Wait()
@@ -131,7 +131,7 @@ func (p *pair) restart() {
 	p.containers++
 	p.running, p.breaks, p.held, p.kept = true, p.containers > 1, false, ""
 	p.containerRuns(p.id(), p.kind != startup)
-	p.evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Running: true, StartedAt: time.Now()})
+	p.evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: p.id(), Running: true, StartedAt: time.Now()})
 	p.note("container %s starts", p.id())
 }
 
@@ -141,7 +141,7 @@ func (p *pair) stop() {
 	}
 	p.running, p.kept = false, ""
 	p.containerEnds(p.id())
-	p.evaluator.ContainerChanged(time.Now(), streak.ContainerRun{ID: p.id(), Reason: "exited with code 1"})
+	p.evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: p.id(), Reason: "exited with code 1"})
 	p.note("container %s ends", p.id())
 }
 
@@ -160,7 +160,7 @@ func (p *pair) edit(successes, failures int32) {
 	p.manager.AddPod(p.t.Context(), p.pod)
 	synctest.Wait()
 	p.kept = string(p.evaluator.State().State)
-	p.evaluator.Edited(time.Now(), streak.PolicyOf(spec))
+	p.evaluator.Edited(time.Now(), thresholds.PolicyOf(spec))
 	p.evaluator.Begin(time.Now())
 	p.breaks = false
 	p.note("edited: thresholds %d and %d", successes, failures)
@@ -181,7 +181,7 @@ func (p *pair) check(before, after int, outcome error) {
 		p.evaluator.Begin(now)
 		if !errors.Is(outcome, errNoAnswer) {
 			p.last, p.breaks = outcome == nil, false
-			p.evaluator.Outcome(now, probe.Outcome{Success: outcome == nil})
+			p.evaluator.Outcome(now, probing.Outcome{Success: outcome == nil})
 		}
 	}
 	theirs, ours := p.state(p.id()), string(p.evaluator.State().State)

@@ -50,7 +50,7 @@ func TestInstall(t *testing.T) {
 		i.T = t
 		registry := startRegistry(t, i.cluster) + "/seamark"
 		pushed := run(t, filepath.Join(repository, "hack", "release"), "go", "run", ".", "push",
-			"--layouts", filepath.Join(i.dist, "oci"), "--registry", registry, "--plain-http")
+			"--layouts", filepath.Join(i.dist, "oci"), "--registry", registry)
 		t.Log(pushed)
 		i.install("oci://"+registry+"/seamark", registry, "--version", strings.TrimPrefix(releaseVersion, "v"), "--plain-http")
 		i.helm("test", "seamark", "--namespace", "seamark-system", "--timeout", "3m")

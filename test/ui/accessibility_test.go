@@ -138,16 +138,16 @@ func TestContrast(t *testing.T) {
 		}},
 		{"help", func() { p.open(s.url("")); p.press("?"); p.await("document.getElementById('help').open") }},
 		{"notices", func() {
-			s.set(ui.Access{}, nil)
+			s.set(web.Access{}, nil)
 			p.open(s.url(""))
 			equal(p, shown, 41)
-			s.set(ui.Access{}, &refused)
+			s.set(web.Access{}, &refused)
 			s.stop()
 			s.start()
 			value[chromedp.Void](p, connect)
 			equal(p, connection, "refused")
 			p.await("document.getElementById('notice').checkVisibility() && document.getElementById('partial').checkVisibility()")
-			s.set(ui.Access{Full: true}, nil)
+			s.set(web.Access{Full: true}, nil)
 		}},
 	}
 	for _, theme := range []string{"light", "dark"} {

@@ -145,7 +145,6 @@ func (p *tab) forgive() []string {
 	return faults
 }
 
-// message returns the message of an exception.
 func message(details *cdpruntime.ExceptionDetails) string {
 	if details.Exception != nil {
 		return details.Exception.Description
@@ -153,7 +152,6 @@ func message(details *cdpruntime.ExceptionDetails) string {
 	return details.Text
 }
 
-// do performs actions.
 func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience.Timeout)
@@ -210,7 +208,6 @@ func (p *tab) awaitLive() {
 	p.await(`document.getElementById('connection')?.dataset.state === 'live'`)
 }
 
-// value returns the value of an expression.
 func value[T any](p *tab, expression string) T {
 	p.Helper()
 	return get(p, chromedp.Evaluate[T](expression))
@@ -263,7 +260,6 @@ func (p *tab) press(key string, modifiers ...kb.Modifier) {
 	}
 }
 
-// click clicks on the element of a selector.
 func (p *tab) click(selector string) {
 	p.Helper()
 	p.do(chromedp.Click(chromedp.CSS(selector)))

@@ -14,8 +14,7 @@ import (
 // Expressions for what the page shows.
 const (
 	// rows are the rows of the table of markers.
-	rows = `[...document.querySelectorAll('#markers tr')].map((r) => [...r.children].map((c) => c.innerText.trim()).filter(Boolean).join(' '))`
-	// problems are the problems at the top.
+	rows     = `[...document.querySelectorAll('#markers tr')].map((r) => [...r.children].map((c) => c.innerText.trim()).filter(Boolean).join(' '))`
 	problems = `[...document.querySelectorAll('#problems li')].map((p) => p.innerText.replace(/\s+/g, ' ').trim())`
 	// groups are the groups with the numbers of their pods.
 	groups = `[...document.querySelectorAll('.group')].map((g) => [g.querySelector('.group-name').innerText, g.querySelector('.kind').innerText,
@@ -167,7 +166,7 @@ func TestFilter(t *testing.T) {
 	}{
 		{"game-server-1 games", 11}, {"TIMED OUT", 2}, {"role=primary", 1}, {"node-9", 1}, {"CannotRun", 2}, {"deployment checkout 12 orders", 1}, {"xyz", 0},
 	} {
-		value[chromedp.Void](p, `(() => { const f = document.getElementById('filter'); f.value = ''; f.focus(); })()`)
+		value[chromedp.Void](p, `(() => { const f = document.getElementById('filter'); f.value = ''; f.dispatchEvent(new Event('input')); f.focus(); })()`)
 		p.press(filter.text)
 		equal(p, shown, filter.want)
 		equal(p, "document.getElementById('pods-total').innerText", fmt.Sprintf("%d of 41 pods", filter.want))

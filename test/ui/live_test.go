@@ -13,7 +13,6 @@ import (
 
 // Expressions for the connection.
 const (
-	// connection is its state.
 	connection = "document.getElementById('connection').dataset.state"
 	// notice is the notice at the top, or empty.
 	notice = "[document.getElementById('notice')].map((n) => n.hidden ? '' : n.innerText)[0]"
@@ -116,19 +115,19 @@ func TestSourceIsSilent(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	for name, refusal := range map[string]*ui.Refusal{
+	for name, refusal := range map[string]*web.Refusal{
 		"not authenticated": {Status: 401, Message: "the token has expired"},
 		"no permission":     &refused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, sample())
-			s.set(ui.Access{}, refusal)
+			s.set(web.Access{}, refusal)
 			p := newTab(t, s.host)
 			p.do(chromedp.Navigate(s.url("")))
 			equal(p, connection, "refused")
 			equal(p, "document.getElementById('connection-text').innerText", "Access refused")
 			equal(p, notice, "The server refused access: "+refusal.Message+".")
-			s.set(ui.Access{User: "jane"}, nil)
+			s.set(web.Access{User: "jane"}, nil)
 			value[chromedp.Void](p, connect)
 			p.awaitLive()
 			equal(p, shown, 41)
@@ -142,7 +141,7 @@ func TestRefusal(t *testing.T) {
 // TestNamespaces checks that a user who may read one namespace sees it, and that others can be entered.
 func TestNamespaces(t *testing.T) {
 	s := newSite(t, sample())
-	s.set(ui.Access{User: "jane", Namespaces: []string{"shop"}}, nil)
+	s.set(web.Access{User: "jane", Namespaces: []string{"shop"}}, nil)
 	s.stop()
 	s.session.Namespace = "shop"
 	s.start()

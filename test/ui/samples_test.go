@@ -29,34 +29,31 @@ const (
 	none      = v1alpha1.ProbeState("")
 )
 
-// markerOf returns a marker with one probe.
 func markerOf(namespace, name string) model.Marker {
 	return model.Marker{Namespace: namespace, Name: name, Probes: 1}
 }
 
 // probe returns a row of the first probe of a marker, whose state began so long ago.
-func probe(marker, name string, state v1alpha1.ProbeState, age time.Duration, message string) probestate.Row {
-	row := probestate.Row{Marker: marker, Probe: name, Container: "main", State: state, Message: message}
+func probe(marker, name string, state v1alpha1.ProbeState, age time.Duration, message string) states.Row {
+	row := states.Row{Marker: marker, Probe: name, Container: "main", State: state, Message: message}
 	if state != none {
-		row.Source, row.LastTransitionTime = probestate.SourceReport, metav1.NewTime(time.Now().Add(-age).Truncate(time.Second))
+		row.Source, row.LastTransitionTime = states.SourceReport, metav1.NewTime(time.Now().Add(-age).Truncate(time.Second))
 	}
 	return row
 }
 
-// marked adds a mark to a row.
-func marked(row probestate.Row, kind mark.Kind, name, value string) probestate.Row {
-	row.Marks = append(row.Marks, probestate.Mark{Kind: kind, Name: name, Value: value})
+func marked(row states.Row, kind mark.Kind, name, value string) states.Row {
+	row.Marks = append(row.Marks, states.Mark{Kind: kind, Name: name, Value: value})
 	return row
 }
 
 // troubled adds a problem to a row.
-func troubled(row probestate.Row, reason diagnosis.Reason, message string) probestate.Row {
-	row.Problem = &probestate.Problem{Reason: reason, Message: message}
+func troubled(row states.Row, reason diagnosis.Reason, message string) states.Row {
+	row.Problem = &states.Problem{Reason: reason, Message: message}
 	return row
 }
 
-// podOf returns a pod of a workload.
-func podOf(namespace, kind, workload, name, node string, rows ...probestate.Row) model.Pod {
+func podOf(namespace, kind, workload, name, node string, rows ...states.Row) model.Pod {
 	builder := builders.Pod(namespace, name).Node(node).UID("uid-" + namespace + "-" + name)
 	if kind == "Deployment" {
 		kind, workload = "ReplicaSet", workload+"-"+hash
@@ -80,11 +77,10 @@ func podOf(namespace, kind, workload, name, node string, rows ...probestate.Row)
 	return pod
 }
 
-// changeOf returns the event of a change of the first probe of a pod.
 func changeOf(pod model.Pod, state v1alpha1.ProbeState, age time.Duration, message string) history.Event {
 	at := time.Now().Add(-age).Truncate(time.Second)
 	return history.Event{
-		Probe: history.Probe{UID: pod.UID, ID: probeid.ID{Marker: pod.Probes[0].Marker, Probe: pod.Probes[0].Probe}},
+		Probe: history.Probe{UID: pod.UID, ID: identity.ID{Marker: pod.Probes[0].Marker, Probe: pod.Probes[0].Probe}},
 		State: state, Message: message, Count: 1, First: at, Last: at,
 	}
 }

@@ -41,7 +41,7 @@ func TestHostileTexts(t *testing.T) {
 			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, diagnosis.Reason(text), text)))
 			w.record(changeOf(w.pods["shop/web-0"], failed, time.Second, text))
 			s := newSite(t, w)
-			s.set(ui.Access{User: text, Full: true, NoEvents: &ui.Refusal{Message: text}}, nil)
+			s.set(web.Access{User: text, Full: true, NoEvents: &web.Refusal{Message: text}}, nil)
 			p := newTab(t, s.host)
 			p.open(s.url(""))
 			equal(p, shown, 1)

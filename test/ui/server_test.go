@@ -16,27 +16,22 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
-// gate is a Guard whose answer a test changes.
+// gate is a web.Guard whose answer a test changes.
 type gate struct {
 	mu     sync.Mutex
-	access ui.Access
+	access web.Access
 	err    error
 }
 
-// Admit implements ui.Guard.
-func (g *gate) Admit(*http.Request, string) (ui.Access, error) {
+// admit is the web.Guard.
+func (g *gate) admit(*http.Request, string, bool) (web.Access, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.access, g.err
 }
 
-// Recheck implements ui.Guard.
-func (g *gate) Recheck(r *http.Request, namespace string) (ui.Access, error) {
-	return g.Admit(r, namespace)
-}
-
 // set changes the answer.
-func (g *gate) set(access ui.Access, err error) {
+func (g *gate) set(access web.Access, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.access, g.err = access, err
@@ -46,7 +41,7 @@ func (g *gate) set(access ui.Access, err error) {
 type site struct {
 	*testing.T
 	*gate
-	source ui.Source
+	source web.Source
 	// session is what the page shows about the server.
 	session model.Session
 	// once is whether the page ends with the server.
@@ -59,9 +54,9 @@ type site struct {
 }
 
 // newSite serves the source to a user who may read everything.
-func newSite(t *testing.T, source ui.Source) *site {
+func newSite(t *testing.T, source web.Source) *site {
 	t.Helper()
-	s := &site{T: t, source: source, gate: &gate{access: ui.Access{User: "jane", Full: true}}, host: "127.0.0.1:0", stop: func() {},
+	s := &site{T: t, source: source, gate: &gate{access: web.Access{User: "jane", Full: true}}, host: "127.0.0.1:0", stop: func() {},
 		session: model.Session{Source: model.SourceCluster, Version: "v0.1.0"}}
 	t.Cleanup(func() { s.stop() })
 	s.start()
@@ -76,10 +71,7 @@ func (s *site) start() {
 		s.Fatal(err)
 	}
 	s.host = listener.Addr().String()
-	handler, err := ui.New(ui.Options{Source: s.source, Guard: s.gate, Session: s.session, Once: s.once})
-	if err != nil {
-		s.Fatal(err)
-	}
+	handler := web.New(web.Options{Source: s.source, Guard: s.admit, Session: s.session, Once: s.once})
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -103,7 +95,7 @@ func (s *site) start() {
 func (s *site) url(query string) string { return "http://" + s.host + "/" + query }
 
 // show serves the source and opens the page with a query.
-func show(t *testing.T, source ui.Source, query string) (*site, *tab) {
+func show(t *testing.T, source web.Source, query string) (*site, *tab) {
 	t.Helper()
 	s := newSite(t, source)
 	p := newTab(t, s.host)

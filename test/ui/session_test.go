@@ -25,10 +25,8 @@ import (
 // command serves the sample as a command does, with a key in the URL.
 func command(t *testing.T) *loopback.Server {
 	t.Helper()
-	handler, err := ui.New(ui.Options{Source: sample(), Guard: ui.Anyone{Access: ui.Access{Full: true}}, Session: model.Session{Source: model.SourceCluster}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := func(*http.Request, string, bool) (web.Access, error) { return web.Access{Full: true}, nil }
+	handler := web.New(web.Options{Source: sample(), Guard: all, Session: model.Session{Source: model.SourceCluster}})
 	server, err := loopback.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -23,64 +27,55 @@ type world struct {
 	pods    map[string]model.Pod
 	markers []model.Marker
 	events  []history.Event
-	views   map[*worldView]bool
+	// woken receives a value after each change, for each scope that is followed.
+	woken map[chan struct{}]bool
 	// refusal is what Open and Timeline return instead of an answer.
 	refusal error
-	// silent is whether views do not return anything.
+	// silent is whether nothing is known about the pods.
 	silent bool
 }
 
 func newWorld(markers []model.Marker, pods ...model.Pod) *world {
-	w := &world{pods: map[string]model.Pod{}, markers: markers, views: map[*worldView]bool{}}
+	w := &world{pods: map[string]model.Pod{}, markers: markers, woken: map[chan struct{}]bool{}}
 	w.set(pods...)
 	return w
 }
 
+// change changes the world, and wakes those who follow it.
+func (w *world) change(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+	for woken := range w.woken {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // set adds or replaces pods.
-func (w *world) set(pods ...model.Pod) { w.change(pods, nil) }
-
-// remove removes pods.
-func (w *world) remove(keys ...string) { w.change(nil, keys) }
-
-func (w *world) change(pods []model.Pod, removed []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, pod := range pods {
-		w.pods[pod.Key] = pod
-	}
-	for _, key := range removed {
-		delete(w.pods, key)
-	}
-	for view := range w.views {
+func (w *world) set(pods ...model.Pod) {
+	w.change(func() {
 		for _, pod := range pods {
-			view.changed[pod.Key] = true
+			w.pods[pod.Key] = pod
 		}
-		for _, key := range removed {
-			view.changed[key] = true
-		}
-		view.wake()
-	}
+	})
 }
 
-// refuse makes all calls return an error, and ends the open views with it. nil ends this.
-func (w *world) refuse(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refusal = err
-	for view := range w.views {
-		view.wake()
-	}
+func (w *world) remove(keys ...string) {
+	w.change(func() {
+		for _, key := range keys {
+			delete(w.pods, key)
+		}
+	})
 }
 
-// hush makes views silent, or lets them speak again.
-func (w *world) hush(silent bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.silent = silent
-	for view := range w.views {
-		view.wake()
-	}
-}
+// refuse makes all calls return an error, and ends what is open with it. nil ends this.
+func (w *world) refuse(err error) { w.change(func() { w.refusal = err }) }
+
+// hush makes the world silent, or lets it speak again.
+func (w *world) hush(silent bool) { w.change(func() { w.silent = silent }) }
 
 // record adds events, which timelines show.
 func (w *world) record(events ...history.Event) {
@@ -89,21 +84,46 @@ func (w *world) record(events ...history.Event) {
 	w.events = append(w.events, events...)
 }
 
-// Open implements ui.Source.
-func (w *world) Open(_ context.Context, scope ui.Scope) (ui.View, error) {
+// Open implements web.Source.
+func (w *world) Open(ctx context.Context, scope web.Scope) (web.Changes, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refusal != nil {
 		return nil, w.refusal
 	}
-	view := &worldView{world: w, namespace: scope.Namespace, first: true, changed: map[string]bool{}, woken: make(chan struct{}, 1)}
-	w.views[view] = true
-	view.wake()
-	return view, nil
+	woken := make(chan struct{}, 1)
+	w.woken[woken] = true
+	woken <- struct{}{}
+	return func(yield func(web.Change, error) bool) {
+		defer w.change(func() { delete(w.woken, woken) })
+		for {
+			select {
+			case <-woken:
+			case <-ctx.Done():
+				yield(web.Change{}, ctx.Err())
+				return
+			}
+			if change, known, err := w.all(scope.Namespace); (known || err != nil) && !yield(change, err) {
+				return
+			}
+		}
+	}, nil
 }
 
-// Timeline implements ui.Source.
-func (w *world) Timeline(_ context.Context, query ui.TimelineQuery) (model.Timeline, error) {
+// all returns everything in the namespace, if it is known.
+func (w *world) all(namespace string) (change web.Change, known bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	hidden := func(of string) bool { return namespace != "" && namespace != of }
+	change = web.Change{
+		All: true, Pods: slices.DeleteFunc(slices.Collect(maps.Values(w.pods)), func(p model.Pod) bool { return hidden(p.Namespace) }),
+		Markers: slices.DeleteFunc(slices.Clone(w.markers), func(m model.Marker) bool { return hidden(m.Namespace) }),
+	}
+	return change, !w.silent, w.refusal
+}
+
+// Timeline implements web.Source.
+func (w *world) Timeline(_ context.Context, query web.TimelineQuery) (model.Timeline, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refusal != nil {
@@ -111,83 +131,22 @@ func (w *world) Timeline(_ context.Context, query ui.TimelineQuery) (model.Timel
 	}
 	pod, found := w.pods[query.Pod.String()]
 	if !found {
-		return model.Timeline{}, ui.NotFound(query.Pod)
+		return model.Timeline{}, web.NotFound(query.Pod)
 	}
-	return model.TimelineOf(&pod, w.events, query.NoEvents, query.Since, time.Now()), nil
-}
-
-// worldView is a View of a world.
-type worldView struct {
-	world     *world
-	namespace string
-	woken     chan struct{}
-	// first and changed are guarded by the mutex of the world.
-	first   bool
-	changed map[string]bool
-}
-
-func (v *worldView) wake() {
-	select {
-	case v.woken <- struct{}{}:
-	default:
+	var rows []states.Row
+	for _, p := range pod.Probes {
+		rows = append(rows, states.Row{
+			UID: pod.UID, Marker: p.Marker, Probe: p.Probe, Container: p.Container,
+			State: p.State, LastTransitionTime: metav1.NewTime(p.Since), Message: p.Message, Problem: p.Problem,
+		})
 	}
-}
-
-// Next implements ui.View.
-func (v *worldView) Next(ctx context.Context) (ui.Change, error) {
-	for {
-		select {
-		case <-v.woken:
-		case <-ctx.Done():
-			return ui.Change{}, ctx.Err()
-		}
-		if change, ready, err := v.take(); ready || err != nil {
-			return change, err
-		}
-	}
-}
-
-// take returns what has changed, if anything has.
-func (v *worldView) take() (ui.Change, bool, error) {
-	w := v.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.refusal != nil:
-		return ui.Change{}, false, w.refusal
-	case w.silent, !v.first && len(v.changed) == 0:
-		return ui.Change{}, false, nil
-	}
-	change := ui.Change{All: v.first, Markers: slices.DeleteFunc(slices.Clone(w.markers), func(m model.Marker) bool {
-		return v.namespace != "" && m.Namespace != v.namespace
-	})}
-	keys := maps.Keys(v.changed)
-	if v.first {
-		keys = maps.Keys(w.pods)
-	}
-	for key := range keys {
-		pod, exists := w.pods[key]
-		switch {
-		case !exists:
-			change.Removed = append(change.Removed, key)
-		case v.namespace == "" || pod.Namespace == v.namespace:
-			change.Pods = append(change.Pods, pod)
-		}
-	}
-	v.first, v.changed = false, map[string]bool{}
-	return change, true, nil
-}
-
-// Close implements ui.View.
-func (v *worldView) Close() {
-	v.world.mu.Lock()
-	defer v.world.mu.Unlock()
-	delete(v.world.views, v)
+	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID, CreationTimestamp: metav1.NewTime(pod.Created)}}
+	return model.TimelineOf(object, rows, w.events, query.NoEvents, query.Since, time.Now()), nil
 }
 
 // Why a source or a guard fails.
 var (
 	errBroken   = errors.New("the API server does not answer")
 	errNoEvents = errors.New("jane may not list events in namespace shop, so changes before the last one are not known")
-	refused     = ui.Refusal{Status: http.StatusForbidden, Message: "jane may not list pods in all namespaces"}
+	refused     = web.Refusal{Status: http.StatusForbidden, Message: "jane may not list pods in all namespaces"}
 )

@@ -28,6 +28,8 @@ const (
 
 // InPlaceUpdateState is the state of the last in-place update of a pod, in its annotation
 // InPlaceUpdateStateKey. An update that OpenKruise started can be continued from it.
+//
+// +kubebuilder:object:generate=false
 type InPlaceUpdateState struct {
 	// Revision is the hash of the revision that the pod is updated to.
 	Revision string `json:"revision"`
@@ -60,6 +62,8 @@ type InPlaceUpdateState struct {
 }
 
 // InPlaceUpdateContainerStatus is what the status of a container was before the update.
+//
+// +kubebuilder:object:generate=false
 type InPlaceUpdateContainerStatus struct {
 	// ImageID is the image ID of the container status. The update of the container is done when it
 	// differs, or when the new image has the same ID.
@@ -75,15 +79,30 @@ type InPlaceUpdateContainerStatus struct {
 }
 
 // InPlaceUpdatePreCheckBeforeNext is the condition for the next batch of containers.
+//
+// +kubebuilder:object:generate=false
 type InPlaceUpdatePreCheckBeforeNext struct {
 	// ContainersRequiredReady are the names of the containers that must be ready.
 	ContainersRequiredReady []string `json:"containersRequiredReady,omitempty"`
 }
 
 // InPlaceUpdateContainerBatch is a batch of containers that was updated together.
+//
+// +kubebuilder:object:generate=false
 type InPlaceUpdateContainerBatch struct {
 	// Timestamp is the time when the batch was written.
 	Timestamp metav1.Time `json:"timestamp"`
 	// Containers are the names of the containers.
 	Containers []string `json:"containers"`
+}
+
+// InPlaceUpdateStrategy contains the parameters of in-place updates.
+type InPlaceUpdateStrategy struct {
+	// gracePeriodSeconds is the time in seconds between marking a pod not ready and changing its
+	// containers, 0 to 3600.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
 }

@@ -9,6 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // node is not part of it.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:object:generate=false
 type AgentConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 

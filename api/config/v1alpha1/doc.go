@@ -7,6 +7,5 @@
 //
 // A field that is absent, empty or zero takes the default that its documentation states.
 //
-// +kubebuilder:object:generate=true
 // +groupName=config.seamark.dev
 package v1alpha1

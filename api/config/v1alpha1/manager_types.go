@@ -8,6 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ManagerConfiguration configures seamark-manager.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:object:generate=false
 type ManagerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -3,10 +3,7 @@
 
 package v1alpha1
 
-import (
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
+import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // GroupName is the API group of all types in this package.
 const GroupName = "config.seamark.dev"
@@ -14,10 +11,4 @@ const GroupName = "config.seamark.dev"
 // GroupVersion returns the group and version of all types in this package.
 func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
-}
-
-// AddToScheme registers the types of this package in scheme. It never returns an error.
-func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &ManagerConfiguration{}, &AgentConfiguration{}, &WorkloadsConfiguration{})
-	return nil
 }

@@ -8,6 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // WorkloadsConfiguration configures seamark-workloads.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:object:generate=false
 type WorkloadsConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -37,7 +37,7 @@ func (t *Tracker) sync(ctx context.Context) (time.Time, error) {
 	}
 	for key := range t.unknown {
 		if listed, ok := current[key]; !stateless[key] && (!ok || t.known.knows(listed)) {
-			t.settle(key)
+			t.resolve(key)
 		}
 	}
 	t.checkSynced()
@@ -92,13 +92,13 @@ func (t *Tracker) receive(a answer) {
 
 // failed handles a container that the runtime has not described. A container may end between
 // a list and the request, so that only a second failure is logged.
-func (t *Tracker) failed(key probeid.ContainerKey, a answer) {
+func (t *Tracker) failed(key identity.ContainerKey, a answer) {
 	t.failures[a.id]++
 	if t.failures[a.id] == 2 { //nolint:mnd // see above
 		t.log.Info("Container runtime does not describe container, keeping the states of its probes",
 			"podUID", string(key.PodUID), "container", key.Name, "containerID", a.id, "reason", a.err.Error())
 	}
-	if key != (probeid.ContainerKey{}) {
+	if key != (identity.ContainerKey{}) {
 		t.setUnknown(key)
 	}
 }
@@ -138,12 +138,12 @@ func (t *Tracker) deleted(id string) {
 	if known, ok := t.known.remove(id); ok {
 		t.gone(known)
 	} else if owned && t.unknown[key] {
-		t.settle(key)
+		t.resolve(key)
 	}
 }
 
-// settle handles an unknown container without the instance that made it unknown.
-func (t *Tracker) settle(key probeid.ContainerKey) {
+// resolve handles an unknown container without the instance that made it unknown.
+func (t *Tracker) resolve(key identity.ContainerKey) {
 	known, ok := t.known[key]
 	if !ok {
 		t.gone(key)
@@ -168,13 +168,13 @@ func (t *Tracker) put(instance orderedInstance) {
 }
 
 // gone reports that the runtime has no instance of a container anymore.
-func (t *Tracker) gone(key probeid.ContainerKey) {
+func (t *Tracker) gone(key identity.ContainerKey) {
 	t.clearUnknown(key)
 	t.callbacks.OnGone(key)
 }
 
 // setUnknown records that the runtime cannot describe a container.
-func (t *Tracker) setUnknown(key probeid.ContainerKey) {
+func (t *Tracker) setUnknown(key identity.ContainerKey) {
 	if t.unknown[key] {
 		return
 	}
@@ -184,7 +184,7 @@ func (t *Tracker) setUnknown(key probeid.ContainerKey) {
 }
 
 // clearUnknown reverts setUnknown and reports whether the container was unknown.
-func (t *Tracker) clearUnknown(key probeid.ContainerKey) bool {
+func (t *Tracker) clearUnknown(key identity.ContainerKey) bool {
 	if !t.unknown[key] {
 		return false
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/util/version"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -82,7 +83,7 @@ func Dial(ctx context.Context, endpoint string, observe func(method string, took
 		conn: conn, runtime: runtimeapi.NewRuntimeServiceClient(conn),
 		exec: newExecCaller(strings.TrimPrefix(endpoint, scheme)), observe: observe,
 	}
-	if _, err := client.version(ctx, grpc.WaitForReady(true)); err != nil {
+	if _, err := client.Version(ctx, grpc.WaitForReady(true)); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to container runtime at %s: %w", endpoint, err), client.Close())
 	}
 	return client, nil
@@ -109,9 +110,7 @@ func (c *Client) Connected() bool {
 }
 
 // Version returns the runtime's name and version.
-func (c *Client) Version(ctx context.Context) (Runtime, error) { return c.version(ctx) }
-
-func (c *Client) version(ctx context.Context, options ...grpc.CallOption) (Runtime, error) {
+func (c *Client) Version(ctx context.Context, options ...grpc.CallOption) (Runtime, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	response, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{}, options...)
@@ -215,4 +214,31 @@ func (c *Client) events(ctx context.Context) (grpc.ServerStreamingClient[runtime
 		return nil, fmt.Errorf("open stream of container events: %w", err)
 	}
 	return stream, nil
+}
+
+// Runtime identifies a container runtime.
+type Runtime struct {
+	// Name is the name of the program, such as "containerd" or "cri-o".
+	Name string
+	// Version is its version as the runtime reports it, such as "v2.2.0" or "1.7.24~ds1".
+	Version string
+}
+
+// String returns the name and the version.
+func (r Runtime) String() string { return r.Name + " " + r.Version }
+
+// broadcasts reports whether the runtime sends each container event to all subscribers. The
+// stream of containerd 1.7 delivers an event to only one of them, which may be a subscriber
+// that no longer exists, so that each subscriber misses events and takes events from the
+// others. The stream of an unknown runtime or version is not used either.
+func (r Runtime) broadcasts() bool {
+	switch r.Name {
+	case "containerd":
+		parsed, err := version.ParseGeneric(r.Version)
+		return err == nil && parsed.Major() >= 2 //nolint:mnd // the first major version that broadcasts
+	case "cri-o":
+		return true
+	default:
+		return false
+	}
 }

@@ -30,7 +30,7 @@ const maxReasonBytes = 512
 // Instance is the most recent instance of one container of a pod. Each restart of the
 // container is a new instance. An instance that is created but not started does not count.
 type Instance struct {
-	probeid.ContainerKey
+	identity.ContainerKey
 	// Pod is the name of the pod in the runtime.
 	Pod types.NamespacedName
 	// ID is the container ID in the runtime.
@@ -79,9 +79,9 @@ type description interface {
 }
 
 // keyOf returns the container of an instance. It returns false if the kubelet did not create it.
-func keyOf(d description) (probeid.ContainerKey, bool) {
+func keyOf(d description) (identity.ContainerKey, bool) {
 	labels := d.GetLabels()
-	key := probeid.ContainerKey{PodUID: types.UID(labels[labelPodUID]), Name: labels[labelContainer]}
+	key := identity.ContainerKey{PodUID: types.UID(labels[labelPodUID]), Name: labels[labelContainer]}
 	return key, key.PodUID != "" && key.Name != ""
 }
 
@@ -142,7 +142,7 @@ func reasonOf(status *runtimeapi.ContainerStatus) string {
 }
 
 // instances contains the most recent instance of each container on the node.
-type instances map[probeid.ContainerKey]orderedInstance
+type instances map[identity.ContainerKey]orderedInstance
 
 // put records an instance and reports whether it is new or has changed. It ignores instances
 // older than the known one, and the running state of an instance that is known to have ended,
@@ -159,15 +159,14 @@ func (m instances) put(instance orderedInstance) bool {
 	return true
 }
 
-// remove removes the instance with the ID and returns its container.
-func (m instances) remove(id string) (probeid.ContainerKey, bool) {
+func (m instances) remove(id string) (identity.ContainerKey, bool) {
 	for key, known := range m {
 		if known.ID == id {
 			delete(m, key)
 			return key, true
 		}
 	}
-	return probeid.ContainerKey{}, false
+	return identity.ContainerKey{}, false
 }
 
 // knows reports whether a list entry adds nothing to the known instance.
@@ -179,8 +178,8 @@ func (m instances) knows(listed orderedInstance) bool {
 // newestInstances returns the most recent instance of each container in a list, without the
 // details that only a status contains. It also returns the containers with an instance whose
 // state is unknown to the runtime.
-func newestInstances(list []*runtimeapi.Container) (newest instances, unknown map[probeid.ContainerKey]bool) {
-	newest, unknown = instances{}, map[probeid.ContainerKey]bool{}
+func newestInstances(list []*runtimeapi.Container) (newest instances, unknown map[identity.ContainerKey]bool) {
+	newest, unknown = instances{}, map[identity.ContainerKey]bool{}
 	for _, listed := range list {
 		if instance, ok := instanceOf(listed); ok {
 			newest.put(instance)

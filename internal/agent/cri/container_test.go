@@ -20,10 +20,8 @@ var (
 	exited  = runtimeapi.ContainerState_CONTAINER_EXITED
 )
 
-// web returns a container of a pod.
-func web() probeid.ContainerKey { return probeid.ContainerKey{PodUID: "u1", Name: "web"} }
+func web() identity.ContainerKey { return identity.ContainerKey{PodUID: "u1", Name: "web"} }
 
-// statusOf returns a status of web.
 func statusOf(state runtimeapi.ContainerState, edit func(*runtimeapi.ContainerStatus)) *runtimeapi.ContainerStatus {
 	s := &runtimeapi.ContainerStatus{
 		Id: "c1", State: state, CreatedAt: 1, Metadata: &runtimeapi.ContainerMetadata{Name: "web"},
@@ -34,56 +32,39 @@ func statusOf(state runtimeapi.ContainerState, edit func(*runtimeapi.ContainerSt
 }
 
 func TestDetailedInstanceOf(t *testing.T) {
-	at := time.Unix(1700000000, 5)
 	long := strings.Repeat("é", 400)
+	ended := func(code int32, reason, message string) *runtimeapi.ContainerStatus {
+		return statusOf(exited, func(s *runtimeapi.ContainerStatus) { s.ExitCode, s.Reason, s.Message = code, reason, message })
+	}
+	same := func(*runtimeapi.ContainerStatus) {}
 	cases := map[string]struct {
 		status *runtimeapi.ContainerStatus
-		want   *Instance
+		// want is the instance as describe returns it. It is empty if there is none.
+		want string
 	}{
-		"running": {
-			status: statusOf(running, func(s *runtimeapi.ContainerStatus) { s.StartedAt = at.UnixNano() }),
-			want:   &Instance{ContainerKey: web(), ID: "c1", Running: true, StartedAt: at},
-		},
-		"completed": {
-			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) { s.Reason = "Completed" }),
-			want:   &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 0"},
-		},
-		"out of memory": {
-			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) { s.ExitCode, s.Reason = 137, "OOMKilled" }),
-			want:   &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 137 (OOMKilled)"},
-		},
-		"never started": {
-			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) {
-				s.ExitCode, s.Reason, s.Message = 128, "StartError", "no such file\n"
-			}),
-			want: &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 128 (StartError: no such file)"},
-		},
-		"long message": {
-			status: statusOf(exited, func(s *runtimeapi.ContainerStatus) { s.Message = long }),
-			want:   &Instance{ContainerKey: web(), ID: "c1", Reason: "exited with code 0 (" + long[:492]},
-		},
-		"created, not started":       {status: statusOf(runtimeapi.ContainerState_CONTAINER_CREATED, func(*runtimeapi.ContainerStatus) {})},
-		"unknown state":              {status: statusOf(runtimeapi.ContainerState_CONTAINER_UNKNOWN, func(*runtimeapi.ContainerStatus) {})},
+		"running":                    {statusOf(running, func(s *runtimeapi.ContainerStatus) { s.StartedAt = startedAt().UnixNano() }), "u1/web c1 running since 1700000000"},
+		"completed":                  {ended(0, "Completed", ""), "u1/web c1 not running: exited with code 0"},
+		"out of memory":              {ended(137, "OOMKilled", ""), "u1/web c1 not running: exited with code 137 (OOMKilled)"},
+		"never started":              {ended(128, "StartError", "no such file\n"), "u1/web c1 not running: exited with code 128 (StartError: no such file)"},
+		"long message":               {ended(0, "", long), "u1/web c1 not running: exited with code 0 (" + long[:492]},
+		"created, not started":       {status: statusOf(runtimeapi.ContainerState_CONTAINER_CREATED, same)},
+		"unknown state":              {status: statusOf(runtimeapi.ContainerState_CONTAINER_UNKNOWN, same)},
 		"not created by the kubelet": {status: statusOf(running, func(s *runtimeapi.ContainerStatus) { s.Labels = nil })},
-		"no status":                  {status: nil},
+		"no status":                  {},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, ok := detailedInstanceOf(tc.status)
-			if ok != (tc.want != nil) {
-				t.Fatalf("detailedInstanceOf() = %+v, %t", got, ok)
+			got := ""
+			if instance, ok := detailedInstanceOf(tc.status); ok {
+				got = describe(instance.Instance)
 			}
-			if tc.want == nil {
-				return
-			}
-			if diff := cmp.Diff(*tc.want, got.Instance); diff != "" {
-				t.Errorf("detailedInstanceOf() (-want +got):\n%s", diff)
+			if got != tc.want {
+				t.Errorf("detailedInstanceOf() = %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// webInstance returns an instance of web.
 func webInstance(id string, createdAt int64, attempt uint32, running bool) orderedInstance {
 	return orderedInstance{Instance: Instance{ContainerKey: web(), ID: id, Running: running}, createdAt: createdAt, attempt: attempt}
 }

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/go-logr/logr"
 )
 
 // scheme is the URL scheme of CRI endpoints.
 const scheme = "unix://"
 
-// answerTimeout is how long Answers waits for a runtime.
+// answerTimeout is how long answers waits for a runtime.
 const answerTimeout = 2 * time.Second
 
 // wellKnownSockets returns the sockets of the supported runtimes, in order of preference. All
@@ -29,11 +31,26 @@ func wellKnownSockets() []string {
 	}
 }
 
-// Discover returns the endpoint of the container runtime as unix:///path. If the override is
-// not empty, it is that endpoint or absolute path. Otherwise it is the first well-known socket
-// of containerd, CRI-O, k3s and cri-dockerd for which serves returns true; Answers returns
-// that function. The error lists the sockets that were tried.
-func Discover(override string, serves func(path string) bool) (string, error) {
+// Connect connects to the node's container runtime and logs its endpoint. The endpoint is
+// unix:///path or an absolute path. If it is empty, Connect uses the first well-known socket of
+// containerd, CRI-O, k3s and cri-dockerd on which a runtime answers. It passes observe to Dial. The
+// error contains the endpoints that were tried.
+func Connect(ctx context.Context, log logr.Logger, endpoint string, observe func(method string, took time.Duration, err error)) (*Client, error) {
+	endpoint, err := discover(endpoint, func(path string) bool { return answers(ctx, path) })
+	if err != nil {
+		return nil, err
+	}
+	client, err := Dial(ctx, endpoint, observe)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("Connected to container runtime", "endpoint", endpoint)
+	return client, nil
+}
+
+// discover returns the endpoint of the container runtime as unix:///path: the override if it is not
+// empty, or else the first well-known socket for which serves returns true.
+func discover(override string, serves func(path string) bool) (string, error) {
 	if override != "" {
 		return endpointOf(override)
 	}
@@ -54,18 +71,16 @@ func endpointOf(s string) (string, error) {
 	return scheme + path, nil
 }
 
-// Answers returns a function that reports whether a CRI runtime answers on a socket. A socket
-// that exists is not enough: a node often runs a second runtime whose CRI is disabled.
-func Answers(ctx context.Context) func(path string) bool {
-	return func(path string) bool {
-		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-		defer cancel()
-		client, err := Dial(ctx, path, nil)
-		if err != nil {
-			return false
-		}
-		// The runtime has answered, so an error of Close does not matter.
-		_ = client.Close()
-		return true
+// answers reports whether a CRI runtime answers on a socket. A socket that exists is not enough: a
+// node often runs a second runtime whose CRI is disabled.
+func answers(ctx context.Context, path string) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	client, err := Dial(ctx, path, nil)
+	if err != nil {
+		return false
 	}
+	// The runtime has answered, so an error of Close does not matter.
+	_ = client.Close()
+	return true
 }

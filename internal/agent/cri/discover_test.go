@@ -37,9 +37,9 @@ func TestDiscover(t *testing.T) {
 			for _, path := range tc.serving {
 				serving[path] = true
 			}
-			got, err := Discover(tc.override, func(path string) bool { return serving[path] })
+			got, err := discover(tc.override, func(path string) bool { return serving[path] })
 			if got != tc.want || (err != nil) != (tc.wantErr != nil) {
-				t.Fatalf("Discover() = %q, %v, want %q", got, err, tc.want)
+				t.Fatalf("discover() = %q, %v, want %q", got, err, tc.want)
 			}
 			for _, part := range tc.wantErr {
 				if !strings.Contains(err.Error(), part) {
@@ -80,8 +80,8 @@ func TestAnswers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Answers(t.Context())(tc.path); got != tc.want {
-				t.Errorf("Answers(%s) = %t, want %t", tc.path, got, tc.want)
+			if got := answers(t.Context(), tc.path); got != tc.want {
+				t.Errorf("answers(%s) = %t, want %t", tc.path, got, tc.want)
 			}
 		})
 	}

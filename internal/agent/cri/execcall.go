@@ -92,7 +92,6 @@ func (c *execCaller) track(conn net.Conn) (net.Conn, error) {
 	return trackedConn{Conn: conn, caller: c}, nil
 }
 
-// close ends all calls.
 func (c *execCaller) close() {
 	c.mu.Lock()
 	c.closed = true

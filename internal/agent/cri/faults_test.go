@@ -128,7 +128,7 @@ func TestTrackerIsolatesUndescribedContainer(t *testing.T) {
 					t.Errorf("%d containers are undescribed, want 1", got)
 				}
 
-				api := runtime.Create(probeid.ContainerKey{PodUID: "u2", Name: "api"}, 0)
+				api := runtime.Create(identity.ContainerKey{PodUID: "u2", Name: "api"}, 0)
 				runtime.Run(api, startedAt())
 				r.reach("u2/api", "c2 running since 1700000000")
 				runtime.Exit(api, 3, "Error")
@@ -175,7 +175,7 @@ func TestTrackerSettlesUndescribedContainer(t *testing.T) {
 			r.expect("u1/web c4 running since 1700000000")
 
 			runtime.OnCall(statusFault("c5", func(context.Context) error { return status.Error(codes.Internal, "broken") }))
-			c5 := runtime.Create(probeid.ContainerKey{PodUID: "u2", Name: "api"}, 0)
+			c5 := runtime.Create(identity.ContainerKey{PodUID: "u2", Name: "api"}, 0)
 			runtime.Run(c5, startedAt())
 			r.expect("u2/api unknown")
 			runtime.Remove(c5)
@@ -260,7 +260,7 @@ func disturb(runtime *critest.Runtime, random *rand.Rand) map[string]string {
 	})
 	want, ids := map[string]string{}, map[string]string{}
 	for i := range 120 {
-		c := probeid.ContainerKey{PodUID: "u1", Name: fmt.Sprintf("c%d", random.IntN(6))}
+		c := identity.ContainerKey{PodUID: "u1", Name: fmt.Sprintf("c%d", random.IntN(6))}
 		name := "u1/" + c.Name
 		switch id, exists := ids[name]; random.IntN(5) {
 		case 0, 1:

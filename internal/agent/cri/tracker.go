@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/inbox"
 )
 
 // Callbacks are called by a Tracker, one at a time and from one goroutine.
@@ -23,17 +24,16 @@ type Callbacks struct {
 	// OnChange is called when a container is first seen, has restarted, or has ended.
 	OnChange func(Instance)
 	// OnGone is called when the runtime has no instance of a container anymore.
-	OnGone func(probeid.ContainerKey)
+	OnGone func(identity.ContainerKey)
 	// OnUnknown is called when the runtime has an instance of a container that it cannot
 	// describe: whether the container runs, and since when, is unknown until OnChange or OnGone
 	// is called for it.
-	OnUnknown func(probeid.ContainerKey)
+	OnUnknown func(identity.ContainerKey)
 	// OnSynced is called once, after OnChange or OnUnknown was called for all containers of the
 	// first list.
 	OnSynced func()
 }
 
-// timing is the timing of a Tracker.
 type timing struct {
 	// poll is the interval between lists if the tracker does not use an event stream.
 	poll time.Duration
@@ -68,7 +68,7 @@ type Tracker struct {
 	known instances
 	// unknown contains the containers that the runtime cannot describe, and failures how often
 	// it has failed to describe an instance, by ID.
-	unknown  map[probeid.ContainerKey]bool
+	unknown  map[identity.ContainerKey]bool
 	failures map[string]int
 	// undescribed is the size of unknown, for other goroutines.
 	undescribed atomic.Int64
@@ -79,7 +79,7 @@ type Tracker struct {
 	// describer belongs to the current connection.
 	describer *describer
 	// owners contains the containers of pending requests, by ID. A request for an event has none.
-	owners map[string]probeid.ContainerKey
+	owners map[string]identity.ContainerKey
 }
 
 // NewTracker returns a tracker of the containers in the client's runtime. Without an event
@@ -97,7 +97,7 @@ func NewTracker(client *Client, wanted func() bool, callbacks Callbacks, log log
 			retry: 100 * time.Millisecond, retryMax: time.Second,
 			patience: time.Second, redescribe: time.Second, redescribeMax: time.Minute,
 		},
-		known: instances{}, unknown: map[probeid.ContainerKey]bool{}, failures: map[string]int{},
+		known: instances{}, unknown: map[identity.ContainerKey]bool{}, failures: map[string]int{},
 	}
 }
 
@@ -105,9 +105,9 @@ func NewTracker(client *Client, wanted func() bool, callbacks Callbacks, log log
 // for concurrent use.
 func (t *Tracker) Undescribed() int { return int(t.undescribed.Load()) }
 
-// Run tracks the containers until ctx ends, across restarts of the runtime. It always returns
-// nil and may be called only once.
-func (t *Tracker) Run(ctx context.Context) error {
+// Run tracks the containers until ctx ends, across restarts of the runtime. It may be called only
+// once.
+func (t *Tracker) Run(ctx context.Context) {
 	lost := false
 	connected := func() {
 		if lost {
@@ -120,7 +120,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 		start := time.Now()
 		err := t.session(ctx, connected)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of ctx is not an error
+			return
 		}
 		if err != nil && !lost {
 			lost = true
@@ -131,7 +131,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(retry.Step()):
 		}
 	}
@@ -147,7 +147,7 @@ func (t *Tracker) backoff() wait.Backoff {
 // It returns why the connection ended, or nil to start another session.
 func (t *Tracker) session(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancel(ctx)
-	t.describer, t.owners = newDescriber(t.client, t.timing), map[string]probeid.ContainerKey{}
+	t.describer, t.owners = newDescriber(t.client, t.timing), map[string]identity.ContainerKey{}
 	defer t.describer.running.Wait()
 	defer cancel()
 
@@ -170,7 +170,8 @@ func (t *Tracker) session(ctx context.Context, connected func()) error {
 	return t.stream(ctx, connected)
 }
 
-// stream tracks the containers with the runtime's event stream.
+// stream tracks the containers with the runtime's event stream. It skips events from before the
+// last list.
 func (t *Tracker) stream(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup
@@ -183,48 +184,47 @@ func (t *Tracker) stream(ctx context.Context, connected func()) error {
 	if err != nil {
 		return err
 	}
-	events := newEventQueue()
-	reader.Go(func() { events.fill(stream.Recv) })
+	// The inbox never blocks the stream, because containerd waits for its slowest reader before it
+	// starts another container.
+	received := inbox.New(time.Now)
+	var listed time.Time
+	var ended error
+	reader.Go(func() {
+		for failed := false; !failed; {
+			event, err := stream.Recv()
+			failed = err != nil
+			received.Post(func(now time.Time) {
+				if failed {
+					ended = err
+				} else if !precedes(event, listed, now) {
+					t.apply(ctx, event)
+				}
+			})
+		}
+	})
 
-	listed, err := t.sync(ctx)
+	listed, err = t.sync(ctx)
 	if err != nil {
 		return err
 	}
 	connected()
-	ended, err := t.follow(ctx, events, listed)
-	if err != nil {
-		return err
-	}
-	return t.withoutStream(ctx, ended, time.Since(opened))
-}
-
-// follow applies events until the stream ends, and returns the error that ended it. err is an
-// error of another call to the runtime. Events from before the last list are skipped.
-func (t *Tracker) follow(ctx context.Context, events *eventQueue, listed time.Time) (ended, err error) {
 	resync := time.NewTicker(t.timing.resync)
 	defer resync.Stop()
-	for {
+	for ended == nil {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-resync.C:
 			if listed, err = t.sync(ctx); err != nil {
-				return nil, err
+				return err
 			}
 		case a := <-t.describer.answers:
 			t.receive(a)
-		case <-events.ready:
-			batch, ended := events.take()
-			for _, event := range batch {
-				if !precedes(event, listed, time.Now()) {
-					t.apply(ctx, event)
-				}
-			}
-			if ended != nil {
-				return ended, nil
-			}
+		case <-received.Wake():
+			received.Deliver()
 		}
 	}
+	return t.withoutStream(ctx, ended, time.Since(opened))
 }
 
 // precedes reports whether an event that was received now is older than the list. The runtime

@@ -6,6 +6,7 @@ package cri
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,8 +35,8 @@ func track(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit func
 	r := recorder{t: t, calls: make(chan string, 1000)}
 	tracker := NewTracker(dial(t, runtime.Socket(), nil), wanted, Callbacks{
 		OnChange:  func(c Instance) { r.calls <- describe(c) },
-		OnGone:    func(c probeid.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
-		OnUnknown: func(c probeid.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s unknown", c.PodUID, c.Name) },
+		OnGone:    func(c identity.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
+		OnUnknown: func(c identity.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s unknown", c.PodUID, c.Name) },
 		OnSynced:  func() { r.calls <- "synced" },
 	}, testr.New(t))
 	r.tracker = tracker
@@ -47,18 +48,15 @@ func track(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit func
 		edit(&tracker.timing)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- tracker.Run(ctx) }()
+	var running sync.WaitGroup
+	running.Go(func() { tracker.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		running.Wait()
 	})
 	return r
 }
 
-// describe describes an instance.
 func describe(c Instance) string {
 	state := "not running: " + c.Reason
 	if c.Running {
@@ -147,7 +145,7 @@ func TestTrackerReportsLifecycle(t *testing.T) {
 			runtime.Run(c2, startedAt().Add(time.Second))
 			r.expect("u1/web c2 running since 1700000001")
 			runtime.Remove(c1)
-			other := runtime.Create(probeid.ContainerKey{PodUID: "u2", Name: "web"}, 0)
+			other := runtime.Create(identity.ContainerKey{PodUID: "u2", Name: "web"}, 0)
 			runtime.Run(other, startedAt())
 			r.expect("u2/web c3 running since 1700000000")
 			runtime.Exit(c2, 137, "OOMKilled")
@@ -224,7 +222,7 @@ func TestTrackerSurvivesRestartOfRuntime(t *testing.T) {
 			runtime := critest.New(t, events)
 			var ids []string
 			for _, pod := range []string{"u1", "u2", "u3", "u4"} {
-				id := runtime.Create(probeid.ContainerKey{PodUID: web().PodUID, Name: pod}, 0)
+				id := runtime.Create(identity.ContainerKey{PodUID: web().PodUID, Name: pod}, 0)
 				runtime.Run(id, startedAt())
 				ids = append(ids, id)
 			}
@@ -325,7 +323,7 @@ func TestTrackerIgnoresForeignContainersAndUnknownState(t *testing.T) {
 	runtime := critest.New(t, critest.Unimplemented)
 	c1 := runtime.Create(web(), 0)
 	runtime.Run(c1, startedAt())
-	foreign := runtime.Create(probeid.ContainerKey{}, 0)
+	foreign := runtime.Create(identity.ContainerKey{}, 0)
 	runtime.Run(foreign, startedAt())
 	r := track(t, runtime, always, nil)
 	r.expect("u1/web c1 running since 1700000000", "synced")

@@ -1,12 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent holds the agent's metrics. The label values are bounded: node, handlers,
+// Package metrics holds the agent's metrics. The label values are bounded: node, handlers,
 // results, states and runtime methods, never pods or markers.
-package agent
+package metrics
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,8 +36,6 @@ const (
 type Metrics struct {
 	factory promauto.Factory
 
-	// runs has the series of each handler, so that a run does not look them up by their labels.
-	runs            map[probe.Handler]runSeries
 	probes          *prometheus.CounterVec
 	duration        *prometheus.HistogramVec
 	queueWait       prometheus.Histogram
@@ -53,13 +50,6 @@ type Metrics struct {
 	runtimeCalls    *prometheus.CounterVec
 	runtimeDuration *prometheus.HistogramVec
 	events          *prometheus.CounterVec
-}
-
-// runSeries are the series of one handler. The histogram exists from the first run on: it has
-// many series, and most nodes do not use all handlers.
-type runSeries struct {
-	results  map[Result]prometheus.Counter
-	duration func() prometheus.Observer
 }
 
 // New creates the metrics in registry. It panics if registry already has metrics of these
@@ -122,17 +112,13 @@ func New(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// start creates the series of all known label values.
+// start creates the series of all known label values, except the histograms: they have many series,
+// and most nodes do not use all handlers.
 func (m *Metrics) start() {
-	m.runs = map[probe.Handler]runSeries{}
-	for _, handler := range probe.Handlers() {
-		series := runSeries{results: map[Result]prometheus.Counter{}, duration: sync.OnceValue(func() prometheus.Observer {
-			return m.duration.WithLabelValues(string(handler))
-		})}
+	for _, handler := range probing.Handlers() {
 		for _, result := range []Result{ResultSuccess, ResultFailure, ResultTimeout, ResultError} {
-			series.results[result] = m.probes.WithLabelValues(string(handler), string(result))
+			m.probes.WithLabelValues(string(handler), string(result))
 		}
-		m.runs[handler] = series
 	}
 	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
 		m.transitions.WithLabelValues(string(state))
@@ -194,10 +180,9 @@ func (m *Metrics) Watch(node, version string, now Now) {
 }
 
 // Probed counts a probe run.
-func (m *Metrics) Probed(handler probe.Handler, result Result, took time.Duration) {
-	series := m.runs[handler]
-	series.results[result].Inc()
-	series.duration().Observe(took.Seconds())
+func (m *Metrics) Probed(handler probing.Handler, result Result, took time.Duration) {
+	m.probes.WithLabelValues(string(handler), string(result)).Inc()
+	m.duration.WithLabelValues(string(handler)).Observe(took.Seconds())
 }
 
 // Waited records how long an exec probe waited for a free exec slot.

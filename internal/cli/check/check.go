@@ -4,7 +4,7 @@
 // Package check evaluates an installation of Seamark from outside: from what the API server
 // contains. Each result has its evidence and, if something is wrong, the next command to run.
 //
-// The package is pure: package gather reads the facts. A fact that could not be read makes the
+// The package is pure: package inspect reads the facts. A fact that could not be read makes the
 // results that need it unknown, and does not affect the others.
 package check
 
@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
@@ -139,17 +140,56 @@ func Worst(results []Result) (worst Verdict, denied bool) {
 	return order[rank], denied
 }
 
-func ok(check, evidence string, args ...any) Result {
-	return Result{Check: check, Verdict: OK, Evidence: fmt.Sprintf(evidence, args...)}
+func ok(check, evidence string, args ...any) []Result {
+	return []Result{{Check: check, Verdict: OK, Evidence: fmt.Sprintf(evidence, args...)}}
+}
+
+func failed(check, fix, evidence string, args ...any) []Result {
+	return []Result{{Check: check, Verdict: Failed, Evidence: fmt.Sprintf(evidence, args...), Fix: fix}}
+}
+
+func warning(check, fix, evidence string, args ...any) []Result {
+	return []Result{{Check: check, Verdict: Warning, Evidence: fmt.Sprintf(evidence, args...), Fix: fix}}
 }
 
 // unreadable returns the result of a check whose facts could not be read.
-func unreadable(check string, err error) Result {
+func unreadable(check string, err error) []Result {
 	r := Result{Check: check, Verdict: Unknown, Evidence: err.Error()}
 	if IsDenied(err) {
 		r.Denied, r.Fix = true, "run the command with the permissions of a cluster administrator"
 	}
-	return r
+	return []Result{r}
+}
+
+// install is what to do if a program does not exist.
+const install = "install Seamark (docs/install.md), or name its namespace with --seamark-namespace"
+
+// kubectl returns a command in the namespace of Seamark's programs.
+func (f *Facts) kubectl(format string, args ...any) string {
+	return fmt.Sprintf("kubectl -n %s "+format, append([]any{f.Namespace}, args...)...)
+}
+
+// logs returns the command that shows the logs of a program.
+func (f *Facts) logs(component string) string {
+	return f.kubectl("logs -l %s=%s --tail=50", componentLabel, component)
+}
+
+// agentOn returns the command that shows the agent of a node.
+func (f *Facts) agentOn(node string) string {
+	return f.kubectl("get pods -l %s=agent --field-selector spec.nodeName=%s", componentLabel, node)
+}
+
+// named returns the object with the name, or nil.
+func named[T any, P interface {
+	*T
+	metav1.Object
+}](objects []T, name string) P {
+	for i := range objects {
+		if object := P(&objects[i]); object.GetName() == name {
+			return object
+		}
+	}
+	return nil
 }
 
 // IsDenied reports whether the API server refused a request because of missing permissions.

@@ -245,19 +245,19 @@ func TestProblems(t *testing.T) {
 			},
 			"",
 		},
+		"error of a pod that is not planned any more": {
+			func(_ *testing.T, f *check.Facts) {
+				f.Plans.Value[1].Spec.PodProbes = nil
+				f.Reports.Value[1].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeNotEnded}}
+			},
+			"",
+		},
 		"agent of OpenKruise": {
 			func(_ *testing.T, f *check.Facts) {
 				f.Plans.Value[0].Status = v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
 					UID: "1", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#idle"}},
 				}}}
 				f.Reports.Value = f.Reports.Value[1:]
-			},
-			"",
-		},
-		"error of a pod that is not planned any more": {
-			func(_ *testing.T, f *check.Facts) {
-				f.Plans.Value[1].Spec.PodProbes = nil
-				f.Reports.Value[1].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeNotEnded}}
 			},
 			"",
 		},
@@ -285,7 +285,7 @@ func TestProblems(t *testing.T) {
 			"failed openkruise: OpenKruise's manager k1 is running with the gate PodProbeMarkerGate: both write the same plans and marks\n" +
 				"  helm upgrade kruise openkruise/kruise --reuse-values --set featureGates='PodProbeMarkerGate=false' (docs/migrate-from-openkruise.md)\n" +
 				"failed openkruise-workloads: seamark-workloads does nothing while OpenKruise's manager k1 is running\n" +
-				"  kubectl -n kruise-system scale deployment kruise-controller-manager --replicas 0 (docs/migrate-workloads.md)\n",
+				"  kubectl -n kruise-system scale deployment kruise-controller-manager --replicas 0 (docs/migrate-from-openkruise.md#migrate-workloads)\n",
 		},
 		"OpenKruise's webhook rejects markers": {
 			func(_ *testing.T, f *check.Facts) {

@@ -67,7 +67,7 @@ func (f *Facts) Required() ([]Permission, error) {
 		{managerName, rbac.Manager(), true},
 		{managerName, serverless.Roles(), f.Webhook.Value != nil},
 		{agentName, rbac.Agent(), true},
-		{workloadsName, workloads.Roles(), f.deployment(workloadsName) != nil},
+		{workloadsName, workloads.Roles(), f.hasWorkloads()},
 	}
 	var required []Permission
 	for _, account := range accounts {
@@ -116,7 +116,6 @@ func permissionsOf(account string, documents []byte, namespace string) ([]Permis
 	}
 }
 
-// expand returns the permissions of a rule.
 func expand(account string, rule rbacv1.PolicyRule, namespace string) []Permission {
 	objects := rule.ResourceNames
 	if len(objects) == 0 {
@@ -139,7 +138,6 @@ func expand(account string, rule rbacv1.PolicyRule, namespace string) []Permissi
 	return found
 }
 
-// kruiseNamespace is the namespace of OpenKruise.
 const kruiseNamespace = "kruise-system"
 
 // namespaceOf returns the namespace of a permission. A ClusterRole allows to read the one lease of
@@ -155,7 +153,7 @@ func namespaceOf(resource, object, namespace string) string {
 func (f *Facts) permissions() []Result {
 	const name = "permissions"
 	if f.Access.Err != nil {
-		return []Result{unreadable(name, f.Access.Err)}
+		return unreadable(name, f.Access.Err)
 	}
 	var accounts []string
 	missing, total := map[string][]string{}, map[string]int{}
@@ -170,16 +168,12 @@ func (f *Facts) permissions() []Result {
 	var results []Result
 	for _, account := range accounts {
 		check := name + "/" + account
-		lacks := missing[account]
-		if len(lacks) == 0 {
-			results = append(results, ok(check, "the account has the %d permissions that it needs", total[account]))
+		if lacks := missing[account]; len(lacks) > 0 {
+			results = append(results, failed(check, "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/"+folderOf(account),
+				"the account lacks %d of %d permissions: %s", len(lacks), total[account], names(lacks))...)
 			continue
 		}
-		results = append(results, Result{
-			Check: check, Verdict: Failed,
-			Evidence: fmt.Sprintf("the account lacks %d of %d permissions: %s", len(lacks), total[account], names(lacks)),
-			Fix:      "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/" + folderOf(account),
-		})
+		results = append(results, ok(check, "the account has the %d permissions that it needs", total[account])...)
 	}
 	return results
 }

@@ -27,7 +27,7 @@ import (
 func (f *Facts) plans() []Result {
 	const name = "plans"
 	if f.Plans.Err != nil {
-		return []Result{unreadable(name, f.Plans.Err)}
+		return unreadable(name, f.Plans.Err)
 	}
 	ready := f.readyAgents()
 	nodes := f.nodeNames()
@@ -50,24 +50,15 @@ func (f *Facts) plans() []Result {
 	}
 	switch {
 	case len(unattended) > 0:
-		return []Result{{
-			Check: name, Verdict: Failed,
-			Evidence: fmt.Sprintf("%s with probes and without a ready agent: %s", count(len(unattended), "node"), names(unattended)),
-			Fix:      fmt.Sprintf("kubectl -n %s get pods -l %s=agent --field-selector spec.nodeName=%s", f.Namespace, componentLabel, unattended[0]),
-		}}
+		return failed(name, f.agentOn(unattended[0]), "%s with probes and without a ready agent: %s", count(len(unattended), "node"), names(unattended))
 	case len(outdated) > 0:
-		return []Result{{
-			Check: name, Verdict: Failed,
-			Evidence: fmt.Sprintf("the agents of %s run an outdated plan: %s", count(len(outdated), "node"), names(outdated)),
-			Fix:      fmt.Sprintf("kubectl -n %s logs -l %s=agent --tail=50 --prefix | grep %s", f.Namespace, componentLabel, outdated[0]),
-		}}
+		return failed(name, f.logs("agent")+" --prefix | grep "+outdated[0],
+			"the agents of %s run an outdated plan: %s", count(len(outdated), "node"), names(outdated))
 	case len(orphaned) > 0:
-		return []Result{{
-			Check: name, Verdict: Warning, Evidence: fmt.Sprintf("%s of nodes that do not exist: %s", count(len(orphaned), "plan"), names(orphaned)),
-			Fix: "kubectl delete nodepodprobe " + orphaned[0],
-		}}
+		return warning(name, "kubectl delete nodepodprobe "+orphaned[0],
+			"%s of nodes that do not exist: %s", count(len(orphaned), "plan"), names(orphaned))
 	}
-	return []Result{ok(name, "%s for %s in %s", count(probes, "probe"), count(pods, "pod"), count(len(f.Plans.Value), "plan"))}
+	return ok(name, "%s for %s in %s", count(probes, "probe"), count(pods, "pod"), count(len(f.Plans.Value), "plan"))
 }
 
 // isProblem reports whether a finding is a problem now.
@@ -89,7 +80,7 @@ func (f *Facts) nodeNames() sets.Set[string] {
 func (f *Facts) reports() []Result {
 	const name = "reports"
 	if err := firstError(f.Reports.Err, f.Plans.Err); err != nil {
-		return []Result{unreadable(name, err)}
+		return unreadable(name, err)
 	}
 	nodes := f.nodeNames()
 	orphaned, byNode := sets.New[string](), map[string][]*seamarkv1alpha1.ProbeReport{}
@@ -107,15 +98,12 @@ func (f *Facts) reports() []Result {
 	}
 	switch {
 	case orphaned.Len() > 0:
-		return []Result{{
-			Check: name, Verdict: Warning,
-			Evidence: fmt.Sprintf("%s of nodes that do not exist: %s", count(orphaned.Len(), "report"), names(sets.List(orphaned))),
-			Fix:      "kubectl delete probereport " + sets.List(orphaned)[0],
-		}}
+		return warning(name, "kubectl delete probereport "+sets.List(orphaned)[0],
+			"%s of nodes that do not exist: %s", count(orphaned.Len(), "report"), names(sets.List(orphaned)))
 	case len(found.problems) > 0:
-		return []Result{found.withoutResult(name)}
+		return found.withoutResult(name)
 	}
-	return []Result{ok(name, "%s of %s in %s", count(found.states, "state"), count(found.pods, "pod"), count(len(f.Reports.Value), "report"))}
+	return ok(name, "%s of %s in %s", count(found.states, "state"), count(found.pods, "pod"), count(len(f.Reports.Value), "report"))
 }
 
 // results are what is reported for the probes of plans.
@@ -132,13 +120,13 @@ func (r *results) add(node mark.NodeReport, now time.Time) {
 	for i := range node.Plan.Spec.PodProbes {
 		entry := &node.Plan.Spec.PodProbes[i]
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: entry.Namespace, Name: entry.Name, UID: types.UID(entry.UID)}}
-		v := view.Pod{Object: pod, Place: view.PlaceKubelet, Report: node.Of(pod.UID)}
+		v := cached.Pod{Object: pod, NodeKind: cached.KubeletNode, Report: node.Of(pod.UID)}
 		findings := diagnosis.New(diagnosis.Input{Pod: v, Node: node, Now: now})
 		if r.states += len(v.Report.States); len(v.Report.States) > 0 {
 			r.pods++
 		}
 		for j := range entry.Probes {
-			id, err := probeid.Parse(entry.Probes[j].Name)
+			id, err := identity.Parse(entry.Probes[j].Name)
 			if err != nil {
 				continue
 			}
@@ -150,21 +138,57 @@ func (r *results) add(node mark.NodeReport, now time.Time) {
 }
 
 // withoutResult returns the result about the probes that have problems.
-func (r *results) withoutResult(name string) Result {
+func (r *results) withoutResult(check string) []Result {
 	reasons := slices.Sorted(maps.Keys(r.problems))
 	var parts []string
 	for _, reason := range reasons {
 		parts = append(parts, fmt.Sprintf("%s (%s): %s", reason, count(len(r.problems[reason]), "probe"), names(r.problems[reason])))
 	}
 	pod, _, _ := strings.Cut(r.problems[reasons[0]][0], " ")
-	return Result{
-		Check: name, Verdict: Warning, Evidence: "probes have no current result: " + strings.Join(parts, "; "),
-		Fix: describe(pod),
-	}
+	namespace, name, _ := strings.Cut(pod, "/")
+	return warning(check, fmt.Sprintf("kubectl -n %s describe pod %s", namespace, name), "probes have no current result: %s", strings.Join(parts, "; "))
 }
 
-// describe returns the command that shows a pod, given as namespace/name.
-func describe(pod string) string {
-	namespace, name, _ := strings.Cut(pod, "/")
-	return fmt.Sprintf("kubectl -n %s describe pod %s", namespace, name)
+// maxMarkers is the maximum number of markers with problems that have a result of their own.
+const maxMarkers = 10
+
+// markers checks that the manager has processed each marker and reports no problem.
+func (f *Facts) markers() []Result {
+	const name = "markers"
+	if f.Markers.Err != nil {
+		return unreadable(name, f.Markers.Err)
+	}
+	var results []Result
+	var outdated []string
+	more := 0
+	for i := range f.Markers.Value {
+		m := &f.Markers.Value[i]
+		full := m.Namespace + "/" + m.Name
+		if m.Status.ObservedGeneration < m.Generation && f.Now.Sub(cached.Edited(m)) >= diagnosis.Settle {
+			outdated = append(outdated, full)
+			continue
+		}
+		j := slices.IndexFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionFalse })
+		if j < 0 {
+			continue
+		}
+		if len(results) == maxMarkers {
+			more++
+			continue
+		}
+		problem := m.Status.Conditions[j]
+		results = append(results, warning("marker/"+full, fmt.Sprintf("kubectl -n %s describe podprobemarker %s", m.Namespace, m.Name),
+			"%s is False: %s: %s", problem.Type, problem.Reason, strings.Join(strings.Fields(problem.Message), " "))...)
+	}
+	if more > 0 {
+		results = append(results, warning(name, "kubectl get podprobemarkers --all-namespaces", "%s with problems", count(more, "more marker"))...)
+	}
+	if len(outdated) > 0 {
+		results = append(results, failed(name, f.logs("manager"),
+			"the manager has not processed %s: %s", count(len(outdated), "marker"), names(outdated))...)
+	}
+	if len(results) == 0 {
+		return ok(name, "%s without problems", count(len(f.Markers.Value), "marker"))
+	}
+	return results
 }

@@ -4,11 +4,10 @@
 package check
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 const (
@@ -21,7 +20,7 @@ const (
 // policyNames returns the names of the policies that the installation should have.
 func (f *Facts) policyNames() []string {
 	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", authorPolicy}
-	if f.deployment(workloadsName) != nil {
+	if f.hasWorkloads() {
 		all = append(all, podsPolicy)
 	}
 	return all
@@ -30,57 +29,50 @@ func (f *Facts) policyNames() []string {
 // policies checks that the admission policies exist, compile and are enforced.
 func (f *Facts) policies() []Result {
 	if err := firstError(f.Policies.Err, f.Bindings.Err); err != nil {
-		return []Result{unreadable("policies", err)}
+		return unreadable("policies", err)
 	}
 	var results []Result
 	for _, name := range f.policyNames() {
-		results = append(results, f.policy(name))
+		results = append(results, f.policy(name)...)
 	}
 	return results
 }
 
-func (f *Facts) policy(name string) Result {
-	r := Result{Check: "policy/" + name, Verdict: Failed, Fix: "helm upgrade, or kubectl apply --server-side -k config/policies"}
+func (f *Facts) policy(name string) []Result {
+	check, result, fix := "policy/"+name, failed, "helm upgrade, or kubectl apply --server-side -k config/policies"
 	switch name {
 	case podsPolicy:
-		r.Fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
+		fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
 	case authorPolicy:
-		r.Verdict = Warning
-		r.Fix = "if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart"
+		result, fix = warning, "if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart"
 	}
-	i := slices.IndexFunc(f.Policies.Value, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
-	if i < 0 {
-		r.Evidence = "the policy does not exist: " + withoutPolicy(name)
-		return r
+	policy := named(f.Policies.Value, name)
+	if policy == nil {
+		return result(check, fix, "the policy does not exist: %s", withoutPolicy(name))
 	}
-	if checked := f.Policies.Value[i].Status.TypeChecking; checked != nil && len(checked.ExpressionWarnings) > 0 {
+	if checked := policy.Status.TypeChecking; checked != nil && len(checked.ExpressionWarnings) > 0 {
 		w := checked.ExpressionWarnings[0]
-		r.Evidence = fmt.Sprintf("the API server cannot check the type of %s: %s", w.FieldRef, firstLine(w.Warning))
-		r.Verdict, r.Fix = Warning, "upgrade the CRDs and the policies together: helm upgrade"
-		return r
+		line, _, _ := strings.Cut(w.Warning, "\n")
+		return warning(check, "upgrade the CRDs and the policies together: helm upgrade", "the API server cannot check the type of %s: %s", w.FieldRef, line)
 	}
-	var actions []string
+	actions := sets.New[string]()
 	for _, binding := range f.Bindings.Value {
 		if binding.Spec.PolicyName == name {
 			for _, action := range binding.Spec.ValidationActions {
-				actions = append(actions, string(action))
+				actions.Insert(string(action))
 			}
 		}
 	}
-	slices.Sort(actions)
-	actions = slices.Compact(actions)
-	effect := strings.Join(actions, " and ")
+	effect := strings.Join(sets.List(actions), " and ")
 	switch {
-	case slices.Contains(actions, string(admissionregistrationv1.Deny)):
-		return ok(r.Check, "enforced (%s)", effect)
-	case len(actions) == 0:
-		r.Evidence = "the policy has no binding: " + withoutPolicy(name)
+	case actions.Has(string(admissionregistrationv1.Deny)):
+		return ok(check, "enforced (%s)", effect)
+	case actions.Len() == 0:
+		return result(check, fix, "the policy has no binding: %s", withoutPolicy(name))
 	case name == authorPolicy:
-		return ok(r.Check, "reports violations (%s), and does not reject them", effect)
-	default:
-		r.Evidence = fmt.Sprintf("violations are not rejected (%s): %s", effect, withoutPolicy(name))
+		return ok(check, "reports violations (%s), and does not reject them", effect)
 	}
-	return r
+	return result(check, fix, "violations are not rejected (%s): %s", effect, withoutPolicy(name))
 }
 
 // withoutPolicy returns the consequence of a policy that has no effect.
@@ -95,28 +87,20 @@ func withoutPolicy(name string) string {
 	}
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
-}
-
 // webhook checks that the webhook for pods on virtual nodes has certificates.
 func (f *Facts) webhook() []Result {
 	const name = "webhook"
 	if f.Webhook.Err != nil {
-		return []Result{unreadable(name, f.Webhook.Err)}
+		return unreadable(name, f.Webhook.Err)
 	}
 	if f.Webhook.Value == nil {
 		return nil
 	}
 	for _, each := range f.Webhook.Value.Webhooks {
 		if len(each.ClientConfig.CABundle) == 0 {
-			return []Result{{
-				Check: name, Verdict: Failed,
-				Evidence: fmt.Sprintf("webhook %s has no CA bundle, so its calls fail and pods on virtual nodes are annotated late", each.Name),
-				Fix:      fmt.Sprintf("kubectl -n %s logs -l %s=manager --tail=50", f.Namespace, componentLabel),
-			}}
+			return failed(name, f.logs("manager"),
+				"webhook %s has no CA bundle, so its calls fail and pods on virtual nodes are annotated late", each.Name)
 		}
 	}
-	return []Result{ok(name, "the webhook for pods on virtual nodes has a CA bundle")}
+	return ok(name, "the webhook for pods on virtual nodes has a CA bundle")
 }

@@ -5,13 +5,15 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 )
@@ -24,145 +26,93 @@ const (
 	componentLabel = "app.kubernetes.io/component"
 )
 
-// deployment returns the Deployment with the name, or nil.
-func (f *Facts) deployment(name string) *appsv1.Deployment {
-	i := slices.IndexFunc(f.Deployments.Value, func(d appsv1.Deployment) bool { return d.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &f.Deployments.Value[i]
-}
+// hasWorkloads reports whether seamark-workloads is installed.
+func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workloadsName) != nil }
 
 // program checks the Deployment of a leader-elected program and its lease.
 func (f *Facts) program(name string, required bool) []Result {
-	component := strings.TrimPrefix(name, "seamark-")
-	if f.Deployments.Err != nil {
-		if !required {
-			return nil
-		}
-		return []Result{unreadable(component, f.Deployments.Err)}
-	}
-	found := f.deployment(name)
+	component, found := strings.TrimPrefix(name, "seamark-"), named(f.Deployments.Value, name)
 	switch {
 	case found == nil && !required:
 		return nil
+	case f.Deployments.Err != nil:
+		return unreadable(component, f.Deployments.Err)
 	case found == nil:
-		return []Result{{
-			Check: component, Verdict: Failed,
-			Evidence: fmt.Sprintf("namespace %s has no Deployment %s", f.Namespace, name),
-			Fix:      "install Seamark (docs/install.md), or name its namespace with --seamark-namespace",
-		}}
+		return failed(component, install, "namespace %s has no Deployment %s", f.Namespace, name)
 	}
-	return []Result{f.replicas(component, found), f.leader(component, name)}
+	return append(f.replicas(component, found), f.leader(component, name)...)
 }
 
-func (f *Facts) replicas(component string, found *appsv1.Deployment) Result {
-	wanted := int32(1)
-	if found.Spec.Replicas != nil {
-		wanted = *found.Spec.Replicas
-	}
-	r := Result{
-		Check: component, Evidence: fmt.Sprintf("%d of %s ready", found.Status.ReadyReplicas, count(int(wanted), "pod")),
-		Fix: fmt.Sprintf("kubectl -n %s describe pods -l %s=%s", f.Namespace, componentLabel, component),
-	}
+func (f *Facts) replicas(component string, found *appsv1.Deployment) []Result {
+	wanted := ptr.Deref(found.Spec.Replicas, 1)
+	ready := fmt.Sprintf("%d of %s ready", found.Status.ReadyReplicas, count(int(wanted), "pod"))
+	describe := f.kubectl("describe pods -l %s=%s", componentLabel, component)
 	switch {
 	case wanted == 0:
-		r.Verdict, r.Evidence = Failed, "the Deployment is scaled to 0"
-		r.Fix = fmt.Sprintf("kubectl -n %s scale deployment %s --replicas 2", f.Namespace, found.Name)
+		return failed(component, f.kubectl("scale deployment %s --replicas 2", found.Name), "the Deployment is scaled to 0")
 	case found.Status.ReadyReplicas == 0:
-		r.Verdict = Failed
+		return failed(component, describe, "%s", ready)
 	case found.Status.ReadyReplicas < wanted:
-		r.Verdict = Warning
+		return warning(component, describe, "%s", ready)
 	case found.Status.ObservedGeneration < found.Generation || found.Status.UpdatedReplicas < wanted:
-		r.Verdict, r.Evidence = Warning, r.Evidence+", an update is in progress"
-		r.Fix = fmt.Sprintf("kubectl -n %s rollout status deployment %s", f.Namespace, found.Name)
-	default:
-		return ok(component, "%s", r.Evidence)
+		return warning(component, f.kubectl("rollout status deployment %s", found.Name), "%s, an update is in progress", ready)
 	}
-	return r
+	return ok(component, "%s", ready)
 }
 
 // leader checks the lease of a leader-elected program.
-func (f *Facts) leader(component, name string) Result {
+func (f *Facts) leader(component, name string) []Result {
 	check := component + "-leader"
 	if f.Leases.Err != nil {
 		return unreadable(check, f.Leases.Err)
 	}
-	r := Result{
-		Check: check, Verdict: Failed,
-		Fix: fmt.Sprintf("kubectl -n %s logs -l %s=%s --tail=50", f.Namespace, componentLabel, component),
-	}
-	i := slices.IndexFunc(f.Leases.Value, func(l coordinationv1.Lease) bool { return l.Name == name })
-	if i < 0 {
-		r.Evidence = "the lease " + name + " does not exist: no pod has become the leader"
-		return r
-	}
-	holder, renewed, leads := diagnosis.Leader(&f.Leases.Value[i], f.Now)
+	lease := named(f.Leases.Value, name)
+	holder, renewed, leads := diagnosis.Leader(lease, f.Now)
 	switch {
+	case lease == nil:
+		return failed(check, f.logs(component), "the lease %s does not exist: no pod has become the leader", name)
 	case holder == "":
-		r.Evidence = "the lease " + name + " has no holder"
+		return failed(check, f.logs(component), "the lease %s has no holder", name)
 	case !leads:
-		r.Evidence = fmt.Sprintf("%s last renewed the lease %s %s ago", holder, name, f.Now.Sub(renewed).Round(time.Second))
-	default:
-		return ok(check, "%s leads", holder)
+		return failed(check, f.logs(component), "%s last renewed the lease %s %s ago", holder, name, f.Now.Sub(renewed).Round(time.Second))
 	}
-	return r
+	return ok(check, "%s leads", holder)
 }
 
 // versions checks that all programs have the same version.
 func (f *Facts) versions() []Result {
 	const name = "versions"
 	if f.Pods.Err != nil {
-		return []Result{unreadable(name, f.Pods.Err)}
+		return unreadable(name, f.Pods.Err)
 	}
-	byVersion := map[string][]string{}
+	byVersion, versionsOf := map[string]sets.Set[string]{}, map[string]sets.Set[string]{}
 	for i := range f.Pods.Value {
 		pod := &f.Pods.Value[i]
 		component := pod.Labels[componentLabel]
-		if !slices.Contains([]string{"manager", "agent", "workloads"}, component) || pod.DeletionTimestamp != nil {
-			continue
-		}
-		v := imageVersion(pod, component)
-		if !slices.Contains(byVersion[v], component) {
-			byVersion[v] = append(byVersion[v], component)
+		if slices.Contains([]string{"manager", "agent", "workloads"}, component) && pod.DeletionTimestamp == nil {
+			v := imageVersion(pod, component)
+			byVersion[v], versionsOf[component] = byVersion[v].Union(sets.New(component)), versionsOf[component].Union(sets.New(v))
 		}
 	}
 	var found []string
-	for v, components := range byVersion {
-		slices.Sort(components)
-		found = append(found, fmt.Sprintf("%s (%s)", v, strings.Join(components, ", ")))
-	}
-	slices.Sort(found)
-	switch len(found) {
-	case 0:
-		return []Result{{
-			Check: name, Verdict: Failed, Evidence: fmt.Sprintf("namespace %s has no pods of Seamark", f.Namespace),
-			Fix: fmt.Sprintf("kubectl -n %s get deployments,daemonsets,events", f.Namespace),
-		}}
-	case 1:
-		return []Result{ok(name, "all pods run %s", found[0])}
-	}
 	// An image that is pinned by digest has no version: each program has its own digest.
-	if !slices.ContainsFunc(found, func(v string) bool { return !strings.HasPrefix(v, "sha256:") }) && onePerProgram(byVersion) {
-		return []Result{ok(name, "each program runs one image: %s", strings.Join(found, ", "))}
+	pinned := true
+	for _, v := range slices.Sorted(maps.Keys(byVersion)) {
+		found = append(found, fmt.Sprintf("%s (%s)", v, strings.Join(sets.List(byVersion[v]), ", ")))
+		pinned = pinned && strings.HasPrefix(v, "sha256:")
 	}
-	return []Result{{
-		Check: name, Verdict: Warning, Evidence: "pods run different versions: " + strings.Join(found, ", "),
-		Fix: fmt.Sprintf("kubectl -n %s rollout status daemonset %s", f.Namespace, agentName),
-	}}
-}
-
-func onePerProgram(byVersion map[string][]string) bool {
-	seen := map[string]bool{}
-	for _, components := range byVersion {
-		for _, component := range components {
-			if seen[component] {
-				return false
-			}
-			seen[component] = true
-		}
+	for _, versions := range versionsOf {
+		pinned = pinned && versions.Len() == 1
 	}
-	return true
+	switch {
+	case len(found) == 0:
+		return failed(name, f.kubectl("get deployments,daemonsets,events"), "namespace %s has no pods of Seamark", f.Namespace)
+	case len(found) == 1:
+		return ok(name, "all pods run %s", found[0])
+	case pinned:
+		return ok(name, "each program runs one image: %s", strings.Join(found, ", "))
+	}
+	return warning(name, f.kubectl("rollout status daemonset %s", agentName), "pods run different versions: %s", strings.Join(found, ", "))
 }
 
 // imageVersion returns the tag or digest of the image of the program in the pod.

@@ -4,14 +4,14 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
@@ -24,19 +24,16 @@ const oldest = "1.32"
 func (f *Facts) server() []Result {
 	const name = "api-server"
 	if f.Server.Err != nil {
-		return []Result{unreadable(name, f.Server.Err)}
+		return unreadable(name, f.Server.Err)
 	}
 	found, err := version.ParseGeneric(f.Server.Value)
 	switch {
 	case err != nil:
 		return []Result{{Check: name, Verdict: Unknown, Evidence: fmt.Sprintf("version %q: %v", f.Server.Value, err)}}
 	case found.LessThan(version.MustParseGeneric(oldest)):
-		return []Result{{
-			Check: name, Verdict: Failed, Evidence: "Kubernetes " + f.Server.Value + " is not supported",
-			Fix: "upgrade the cluster to Kubernetes " + oldest + " or later",
-		}}
+		return failed(name, "upgrade the cluster to Kubernetes "+oldest+" or later", "Kubernetes %s is not supported", f.Server.Value)
 	}
-	return []Result{ok(name, "Kubernetes %s is supported (%s and later)", f.Server.Value, oldest)}
+	return ok(name, "Kubernetes %s is supported (%s and later)", f.Server.Value, oldest)
 }
 
 // definition is a CustomResourceDefinition of this version.
@@ -63,52 +60,37 @@ func wanted() []definition {
 // definitions checks that the CRDs are served and are those of this version.
 func (f *Facts) definitions() []Result {
 	if f.CRDs.Err != nil {
-		return []Result{unreadable("crds", f.CRDs.Err)}
+		return unreadable("crds", f.CRDs.Err)
 	}
-	workloads := f.deployment(workloadsName) != nil
 	var results []Result
 	for _, want := range wanted() {
-		if want.workload && !workloads {
-			continue
+		if !want.workload || f.hasWorkloads() {
+			results = append(results, want.check(named(f.CRDs.Value, want.name))...)
 		}
-		i := slices.IndexFunc(f.CRDs.Value, func(c apiextensionsv1.CustomResourceDefinition) bool { return c.Name == want.name })
-		var found *apiextensionsv1.CustomResourceDefinition
-		if i >= 0 {
-			found = &f.CRDs.Value[i]
-		}
-		results = append(results, want.check(found))
 	}
 	return results
 }
 
-func (d definition) check(found *apiextensionsv1.CustomResourceDefinition) Result {
-	r := Result{
-		Check: "crd/" + d.name, Verdict: Failed,
-		Fix: "kubectl apply --server-side --force-conflicts -f " + d.path,
-	}
-	if found == nil {
-		r.Evidence = "the CRD does not exist"
-		if d.workload {
-			// The controller of the kind may be disabled.
-			r.Verdict = Warning
-		}
-		return r
+func (d definition) check(found *apiextensionsv1.CustomResourceDefinition) []Result {
+	check, fix := "crd/"+d.name, "kubectl apply --server-side --force-conflicts -f "+d.path
+	switch {
+	case found == nil && d.workload:
+		// The controller of the kind may be disabled.
+		return warning(check, fix, "the CRD does not exist")
+	case found == nil:
+		return failed(check, fix, "the CRD does not exist")
 	}
 	if reason := notServed(found); reason != "" {
-		r.Evidence, r.Fix = reason, "kubectl describe crd "+d.name
-		return r
+		return failed(check, "kubectl describe crd "+d.name, "%s", reason)
 	}
 	path, err := d.difference(found)
 	switch {
 	case err != nil:
-		r.Verdict, r.Evidence = Unknown, err.Error()
+		return []Result{{Check: check, Verdict: Unknown, Evidence: err.Error(), Fix: fix}}
 	case path != "":
-		r.Verdict = Warning
-		r.Evidence = "the schema is that of another version of Seamark or of OpenKruise: it differs in " + path
-	default:
-		return ok(r.Check, "established, with the schema of this version")
+		return warning(check, fix, "the schema is that of another version of Seamark or of OpenKruise: it differs in %s", path)
 	}
-	return r
+	return ok(check, "established, with the schema of this version")
 }
 
 // notServed returns why the API server does not serve the CRD, or nothing.
@@ -144,31 +126,19 @@ func (d definition) difference(found *apiextensionsv1.CustomResourceDefinition) 
 		if j < 0 || !found.Spec.Versions[j].Served {
 			return "spec.versions: version " + wanted.Name + " is not served", nil
 		}
-		a, errA := plain(wanted)
-		b, errB := plain(&found.Spec.Versions[j])
+		a, errA := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+		b, errB := runtime.DefaultUnstructuredConverter.ToUnstructured(&found.Spec.Versions[j])
 		if err := firstError(errA, errB); err != nil {
-			return "", err
+			return "", fmt.Errorf("convert version %s of a CRD: %w", wanted.Name, err)
 		}
-		if path := differ("spec.versions["+wanted.Name+"]", a, b); path != "" {
-			return path, nil
+		// Only these determine what the API server stores and serves.
+		for _, field := range []string{"schema", "selectableFields", "subresources"} {
+			if path := differ("spec.versions["+wanted.Name+"]."+field, a[field], b[field]); path != "" {
+				return strings.NewReplacer(".schema.openAPIV3Schema", "", ".properties", "").Replace(path), nil
+			}
 		}
 	}
 	return "", nil
-}
-
-// plain returns the parts of the version that determine what the API server stores and serves.
-func plain(v *apiextensionsv1.CustomResourceDefinitionVersion) (any, error) {
-	encoded, err := json.Marshal(map[string]any{
-		"schema": v.Schema, "subresources": v.Subresources, "selectableFields": v.SelectableFields,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode version %s of a CRD: %w", v.Name, err)
-	}
-	var decoded any
-	if err := json.Unmarshal(encoded, &decoded); err != nil {
-		return nil, fmt.Errorf("decode version %s of a CRD: %w", v.Name, err)
-	}
-	return decoded, nil
 }
 
 // differ returns the path to the first difference of two JSON values, or nothing. It ignores
@@ -177,30 +147,15 @@ func differ(path string, a, b any) string {
 	mapA, isMapA := a.(map[string]any)
 	mapB, isMapB := b.(map[string]any)
 	if !isMapA || !isMapB {
-		if equality.Semantic.DeepEqual(a, b) {
+		if equality.Semantic.DeepEqual(a, b) || !isMapA && !isMapB && strings.HasSuffix(path, ".description") {
 			return ""
 		}
 		return path
 	}
-	keys := slices.Collect(maps.Keys(mapA))
-	for key := range mapB {
-		if _, both := mapA[key]; !both {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		if key == "description" && !isObject(mapA[key]) && !isObject(mapB[key]) {
-			continue
-		}
+	for _, key := range sets.List(sets.KeySet(mapA).Union(sets.KeySet(mapB))) {
 		if found := differ(path+"."+key, mapA[key], mapB[key]); found != "" {
-			return strings.NewReplacer(".schema.openAPIV3Schema", "", ".properties", "").Replace(found)
+			return found
 		}
 	}
 	return ""
-}
-
-func isObject(value any) bool {
-	_, is := value.(map[string]any)
-	return is
 }

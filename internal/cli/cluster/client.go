@@ -4,14 +4,15 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,22 +25,24 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// NewScheme returns the types that commands read and write.
-func NewScheme() (*runtime.Scheme, error) {
+// newScheme returns the types that commands read and write.
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme),
-		authenticationv1.AddToScheme(scheme),
-		coordinationv1.AddToScheme(scheme),
-		v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme))
-	if err != nil {
-		return nil, fmt.Errorf("register types: %w", err)
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, authorizationv1.AddToScheme, authenticationv1.AddToScheme, coordinationv1.AddToScheme,
+		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme,
+		v1alpha1.AddToScheme, v1beta1.AddToScheme, seamarkv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register types: %w", err)
+		}
 	}
 	return scheme, nil
 }
 
-// NewClient returns a client with the types of NewScheme.
-func NewClient(config *rest.Config) (client.WithWatch, error) {
-	scheme, err := NewScheme()
+// newClient returns a client with the types of newScheme.
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}

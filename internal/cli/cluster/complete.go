@@ -11,8 +11,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
+
+// namespaces are completed only.
+const namespaces permission.Resource = "namespaces"
 
 // completionTimeout limits the time that a shell waits for names.
 const completionTimeout = 3 * time.Second
@@ -32,22 +36,15 @@ func (f *Flags) CompletePods(command *cobra.Command, limit int) {
 		if limit > 0 && len(args) >= limit {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, directive := f.completeNames(cmd, typed, podNames)
+		found, directive := f.completeNames(cmd, typed, permission.Pods)
 		return slices.DeleteFunc(found, func(name string) bool { return slices.Contains(args, name) }), directive
 	}
 }
 
-// CompleteMarkers completes the value of a flag with the names of markers.
-func (f *Flags) CompleteMarkers(command *cobra.Command, flag string) {
+// CompleteNames completes the value of a flag with the names of objects of the resource.
+func (f *Flags) CompleteNames(command *cobra.Command, flag string, resource permission.Resource) {
 	complete(command, flag, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return f.completeNames(cmd, typed, markerNames)
-	})
-}
-
-// CompleteNodes completes the value of a flag with the names of nodes.
-func (f *Flags) CompleteNodes(command *cobra.Command, flag string) {
-	complete(command, flag, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return f.completeNames(cmd, typed, clusterWide(nodeNames))
+		return f.completeNames(cmd, typed, resource)
 	})
 }
 
@@ -65,10 +62,6 @@ func CompleteValues(command *cobra.Command, flag string, values []string) {
 	})
 }
 
-func (f *Flags) completeNamespaces(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return f.completeNames(cmd, typed, clusterWide(namespaceNames))
-}
-
 func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	config, err := f.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
@@ -77,20 +70,16 @@ func (f *Flags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]
 	return withPrefix(slices.Sorted(maps.Keys(config.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-func clusterWide(list func(context.Context, client.Reader) ([]string, error)) func(context.Context, client.Reader, string) ([]string, error) {
-	return func(ctx context.Context, reader client.Reader, _ string) ([]string, error) { return list(ctx, reader) }
-}
-
 // completeNames lists names. A shell shows no errors, so nothing is completed if the cluster does
 // not answer in time, or the user may not list the names.
-func (f *Flags) completeNames(cmd *cobra.Command, typed string, list func(context.Context, client.Reader, string) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (f *Flags) completeNames(cmd *cobra.Command, typed string, resource permission.Resource) ([]cobra.Completion, cobra.ShellCompDirective) {
 	connection, err := f.Connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	found, err := list(ctx, connection.Client, connection.Namespace)
+	found, err := names(ctx, connection.Client, resource, connection.Namespace)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -6,27 +6,17 @@
 // the commands show in one call and records what the user may not read; completion of names; and
 // suggestions for misspelled names.
 //
-// A command that needs a cluster has its own Flags:
-//
-//	flags := cluster.NewFlags(streams, version)
-//	flags.AddTo(command)          // --kubeconfig, --context, --namespace, ...
-//	flags.AddAllNamespaces(command)  // -A, if the command supports it
-//	...
-//	connection, err := flags.Connect()
-//	snapshot, err := cluster.Read(ctx, connection.Client, cluster.Query{Namespace: connection.Namespace})
-//	if err := snapshot.Require(permission.Pods, permission.Markers); err != nil {
-//		return err
-//	}
-//	states := probestate.Of(snapshot.Input)
-//
 // Errors of this package have the right exit code: see package exit.
 package cluster
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -61,7 +51,7 @@ func NewFlags(streams genericiooptions.IOStreams, version string) *Flags {
 // AddTo defines the flags in the command, and completes namespaces and contexts.
 func (f *Flags) AddTo(command *cobra.Command) {
 	f.AddFlags(command.Flags())
-	complete(command, "namespace", f.completeNamespaces)
+	f.CompleteNames(command, "namespace", namespaces)
 	complete(command, "context", f.completeContexts)
 }
 
@@ -93,7 +83,7 @@ func (f *Flags) Connect() (Connection, error) {
 	if f.AllNamespaces {
 		namespace = ""
 	}
-	c, err := NewClient(config)
+	c, err := newClient(config)
 	if err != nil {
 		return Connection{}, err
 	}
@@ -108,6 +98,55 @@ func (c Connection) Unlimited() (Connection, time.Duration, error) {
 	}
 	config := rest.CopyConfig(c.Config)
 	config.Timeout = 0
-	unlimited, err := NewClient(config)
+	unlimited, err := newClient(config)
 	return Connection{Client: unlimited, Config: config, Namespace: c.Namespace}, c.Config.Timeout, err
+}
+
+// Selector is --selector: the labels of pods, as kubectl selects them.
+type Selector struct {
+	// Text is the value of the flag. Empty selects all pods.
+	Text string
+}
+
+// AddTo defines -l in the command.
+func (s *Selector) AddTo(command *cobra.Command) {
+	command.Flags().StringVarP(&s.Text, "selector", "l", "", "only the pods with these labels, for example app=game,zone!=a")
+}
+
+// Parse returns the selector, or nil if it selects all pods.
+func (s *Selector) Parse() (labels.Selector, error) {
+	if s.Text == "" {
+		return nil, nil //nolint:nilnil // a query without a selector selects all
+	}
+	selector, err := labels.Parse(s.Text)
+	if err != nil {
+		return nil, fmt.Errorf("--selector: %q is invalid: %w", s.Text, err)
+	}
+	return selector, nil
+}
+
+// PodNames returns the names of pods among the arguments of a command, which may begin with pod/, each
+// once. The error is about an empty name, or one with -A.
+func (f *Flags) PodNames(args []string) ([]string, error) {
+	var names []string
+	for _, arg := range args {
+		name := strings.TrimPrefix(strings.TrimPrefix(arg, "pods/"), "pod/")
+		switch {
+		case name == "":
+			return args, fmt.Errorf("name of a pod: %q is invalid: must not be empty", arg)
+		case f.AllNamespaces:
+			return args, fmt.Errorf("--all-namespaces: must not be used with the name of a pod: %q", name)
+		case !slices.Contains(names, name):
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Where returns the namespace for a message. It begins with a blank.
+func Where(namespace string) string {
+	if namespace == "" {
+		return " in any namespace"
+	}
+	return " in namespace " + namespace
 }

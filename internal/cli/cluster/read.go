@@ -7,12 +7,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,7 +50,7 @@ type Query struct {
 	// Node is the node of the pods, or empty for all nodes.
 	Node string
 	// Whole reads all fields of the pods, plans and reports. Otherwise, pods, plans and reports
-	// have only what rows and marks are computed from: see view.PodTrimmer. Without it, 10,000
+	// have only what rows and marks are computed from: see cached.PodTrimmer. Without it, 10,000
 	// pods take several times the memory.
 	Whole bool
 	// Controllers keeps the kind and the name of the controller of each pod.
@@ -55,8 +59,8 @@ type Query struct {
 
 // Snapshot is what Read has read.
 type Snapshot struct {
-	// Input has the objects, for package probestate.
-	probestate.Input
+	// Input has the objects, for package states.
+	states.Input
 	// Absent are the names of the query that no pod has.
 	Absent []string
 	// Missing are the resources that could not be read, each once, ordered by name.
@@ -72,7 +76,9 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 	all := query.Namespace == "" && query.Node == "" && query.Selector == nil
 	group, groupContext := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.readPods(groupContext) })
-	group.Go(func() error { return r.listMarkers(groupContext) })
+	group.Go(func() error {
+		return list(groupContext, r, &v1alpha1.PodProbeMarkerList{}, permission.Markers, query.Namespace, r.addMarker)
+	})
 	if all {
 		r.listNodes(groupContext, group)
 	}
@@ -88,32 +94,33 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 	return &r.snapshot, nil
 }
 
-// reading is one call of Read.
 type reading struct {
-	query    Query
-	reader   client.Reader
-	pods     *view.PodTrimmer
-	plans    *view.PlanTrimmer
-	missing  missing
+	query   Query
+	reader  client.Reader
+	pods    *cached.PodTrimmer
+	plans   *cached.PlanTrimmer
+	missing missing
+	// mu protects the snapshot.
+	mu       sync.Mutex
 	snapshot Snapshot
 }
 
 // ViewOptions returns the settings of the manager that states are computed with.
-func ViewOptions() view.Options {
+func ViewOptions() cached.Options {
 	// Which defaults the manager has does not matter for states. Providers probe pods on virtual
 	// nodes only if the manager's serverless mode is on; otherwise no one does.
-	return view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
+	return cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
 }
 
 func newReading(reader client.Reader, query Query) *reading {
 	options := ViewOptions()
-	pods := view.NewPodTrimmer(options)
+	pods := cached.NewPodTrimmer(options)
 	if query.Controllers {
 		pods = pods.WithControllers()
 	}
 	return &reading{
-		query: query, reader: reader, pods: pods, plans: view.NewPlanTrimmer(),
-		snapshot: Snapshot{Input: probestate.Input{
+		query: query, reader: reader, pods: pods, plans: cached.NewPlanTrimmer(),
+		snapshot: Snapshot{Input: states.Input{
 			Options: options,
 			Nodes:   map[string]*metav1.PartialObjectMetadata{},
 			Plans:   map[string]*v1alpha1.NodePodProbe{},
@@ -122,12 +129,12 @@ func newReading(reader client.Reader, query Query) *reading {
 	}
 }
 
-// Each lists the objects in pages and calls take for each page. The caller adds to an error what was
-// listed.
-func Each[L client.ObjectList](ctx context.Context, reader client.Reader, newList func() L, take func(L), which ...client.ListOption) error {
-	next := ""
-	for {
-		page := newList()
+// Pages lists objects in pages of the type of the list, and calls take for each page. The caller adds to
+// an error what was listed.
+func Pages(ctx context.Context, reader client.Reader, list client.ObjectList, take func(client.ObjectList), which ...client.ListOption) error {
+	for next := ""; ; {
+		// Decoding into the list of another page would change the objects of that page.
+		page, _ := list.DeepCopyObject().(client.ObjectList)
 		options := slices.Concat(which, []client.ListOption{client.Limit(pageSize), client.Continue(next)})
 		if err := reader.List(ctx, page, options...); err != nil {
 			return err
@@ -137,6 +144,26 @@ func Each[L client.ObjectList](ctx context.Context, reader client.Reader, newLis
 			return nil
 		}
 	}
+}
+
+// Each lists objects as Pages does, and calls take for each of them.
+func Each[T runtime.Object](ctx context.Context, reader client.Reader, list client.ObjectList, take func(T), which ...client.ListOption) error {
+	return Pages(ctx, reader, list, func(page client.ObjectList) {
+		// It returns the errors of the function only.
+		_ = meta.EachListItem(page, func(item runtime.Object) error {
+			if object, is := item.(T); is {
+				take(object)
+			}
+			return nil
+		})
+	}, which...)
+}
+
+// MetadataList returns an empty list of the metadata of objects of the kind.
+func MetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
 }
 
 // Paged tells client-go that a list is not streamed: see cache.ToListWatcherWithWatchListSemantics.
@@ -149,19 +176,14 @@ func (r *reading) readPods(ctx context.Context) error {
 	if len(r.query.Names) > 0 {
 		return r.getPods(ctx)
 	}
-	which := []client.ListOption{client.InNamespace(r.query.Namespace)}
+	var which []client.ListOption
 	if r.query.Selector != nil {
 		which = append(which, client.MatchingLabelsSelector{Selector: r.query.Selector})
 	}
 	if r.query.Node != "" {
 		which = append(which, client.MatchingFields{gather.NodeNameField: r.query.Node})
 	}
-	err := Each(ctx, r.reader, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {
-		for i := range page.Items {
-			r.addPod(&page.Items[i])
-		}
-	}, which...)
-	return r.missing.note(err, "list", permission.Pods, r.query.Namespace)
+	return list(ctx, r, &corev1.PodList{}, permission.Pods, r.query.Namespace, r.addPod, which...)
 }
 
 // getPods reads the pods of the query by name. It keeps the order of the names.
@@ -195,14 +217,8 @@ func (r *reading) addPod(pod *corev1.Pod) {
 	r.snapshot.Pods = append(r.snapshot.Pods, pod)
 }
 
-func (r *reading) listMarkers(ctx context.Context) error {
-	err := Each(ctx, r.reader, func() *v1alpha1.PodProbeMarkerList { return &v1alpha1.PodProbeMarkerList{} },
-		func(page *v1alpha1.PodProbeMarkerList) {
-			for i := range page.Items {
-				r.snapshot.Markers = append(r.snapshot.Markers, &page.Items[i])
-			}
-		}, client.InNamespace(r.query.Namespace))
-	return r.missing.note(err, "list", permission.Markers, r.query.Namespace)
+func (r *reading) addMarker(marker *v1alpha1.PodProbeMarker) {
+	r.snapshot.Markers = append(r.snapshot.Markers, marker)
 }
 
 // readNodesOfPods reads the plans, reports and metadata of the nodes that the pods run on.
@@ -219,97 +235,56 @@ func (r *reading) readNodesOfPods(ctx context.Context) error {
 		r.listNodes(ctx, group)
 		return group.Wait()
 	}
-	found := make(chan func(), 3*len(nodes))
 	for node := range nodes {
-		group.Go(func() error { return r.getNode(ctx, node, found) })
-		group.Go(func() error { return r.getPlan(ctx, node, found) })
-		group.Go(func() error { return r.listReports(ctx, found, client.MatchingFields{gather.SliceNodeField: node}) })
+		group.Go(func() error { return get(ctx, r, gather.NewNode(), node, permission.Nodes, r.addNode) })
+		group.Go(func() error { return get(ctx, r, &v1alpha1.NodePodProbe{}, node, permission.Plans, r.addPlan) })
+		group.Go(func() error { return r.listReports(ctx, client.MatchingFields{gather.SliceNodeField: node}) })
 	}
-	err := group.Wait()
-	close(found)
-	for add := range found {
-		add()
-	}
-	return err
-}
-
-// getNode, getPlan and listReports send what adds the result to the snapshot, because several of
-// them run at the same time.
-func (r *reading) getNode(ctx context.Context, name string, found chan<- func()) error {
-	node := gather.NewNode()
-	err := r.reader.Get(ctx, types.NamespacedName{Name: name}, node)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err == nil {
-		found <- func() { r.snapshot.Nodes[name] = node }
-	}
-	return r.missing.note(err, "get", permission.Nodes, "")
-}
-
-func (r *reading) getPlan(ctx context.Context, name string, found chan<- func()) error {
-	npp := &v1alpha1.NodePodProbe{}
-	err := r.reader.Get(ctx, types.NamespacedName{Name: name}, npp)
-	if apierrors.IsNotFound(err) && !IsNotInstalled(err) {
-		return nil
-	}
-	if err == nil {
-		found <- func() { r.addPlan(npp) }
-	}
-	return r.missing.note(err, "get", permission.Plans, "")
-}
-
-func (r *reading) listReports(ctx context.Context, found chan<- func(), which ...client.ListOption) error {
-	var reports []*seamarkv1alpha1.ProbeReport
-	err := Each(ctx, r.reader, func() *seamarkv1alpha1.ProbeReportList { return &seamarkv1alpha1.ProbeReportList{} },
-		func(page *seamarkv1alpha1.ProbeReportList) {
-			for i := range page.Items {
-				reports = append(reports, r.trimReport(&page.Items[i]))
-			}
-		}, which...)
-	if err == nil {
-		found <- func() {
-			for _, report := range reports {
-				r.snapshot.Reports[report.NodeName] = append(r.snapshot.Reports[report.NodeName], report)
-			}
-		}
-	}
-	return r.missing.note(err, "list", permission.Reports, "")
+	return group.Wait()
 }
 
 // listNodes starts to list the plans, reports and metadata of all nodes.
 func (r *reading) listNodes(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
-		err := Each(ctx, r.reader, func() *metav1.PartialObjectMetadataList {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-			return list
-		}, func(page *metav1.PartialObjectMetadataList) {
-			for i := range page.Items {
-				node := view.TrimNode(&page.Items[i])
-				r.snapshot.Nodes[node.Name] = node
-			}
-		})
-		return r.missing.note(err, "list", permission.Nodes, "")
+		return list(ctx, r, MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), permission.Nodes, "", r.addNode)
 	})
-	group.Go(func() error {
-		err := Each(ctx, r.reader, func() *v1alpha1.NodePodProbeList { return &v1alpha1.NodePodProbeList{} },
-			func(page *v1alpha1.NodePodProbeList) {
-				for i := range page.Items {
-					r.addPlan(&page.Items[i])
-				}
-			})
-		return r.missing.note(err, "list", permission.Plans, "")
-	})
-	group.Go(func() error {
-		found := make(chan func(), 1)
-		err := r.listReports(ctx, found)
-		close(found)
-		for add := range found {
-			add()
-		}
-		return err
-	})
+	group.Go(func() error { return list(ctx, r, &v1alpha1.NodePodProbeList{}, permission.Plans, "", r.addPlan) })
+	group.Go(func() error { return r.listReports(ctx) })
+}
+
+func (r *reading) listReports(ctx context.Context, which ...client.ListOption) error {
+	return list(ctx, r, &seamarkv1alpha1.ProbeReportList{}, permission.Reports, "", r.addReport, which...)
+}
+
+// get reads the object of a node, and adds it to the snapshot if there is one.
+func get[T client.Object](ctx context.Context, r *reading, object T, node string, resource permission.Resource, add func(T)) error {
+	err := r.reader.Get(ctx, types.NamespacedName{Name: node}, object)
+	if apierrors.IsNotFound(err) && !IsNotInstalled(err) {
+		return nil
+	}
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		add(object)
+		return nil
+	}
+	return r.missing.note(err, "get", resource, "")
+}
+
+// list adds objects to the snapshot. Several lists are read at the same time.
+func list[T runtime.Object](ctx context.Context, r *reading, empty client.ObjectList, resource permission.Resource, namespace string, add func(T),
+	which ...client.ListOption,
+) error {
+	err := Each(ctx, r.reader, empty, func(object T) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		add(object)
+	}, append(which, client.InNamespace(namespace))...)
+	return r.missing.note(err, "list", resource, namespace)
+}
+
+func (r *reading) addNode(node *metav1.PartialObjectMetadata) {
+	r.snapshot.Nodes[node.Name] = cached.TrimNode(node)
 }
 
 func (r *reading) addPlan(npp *v1alpha1.NodePodProbe) {
@@ -319,11 +294,11 @@ func (r *reading) addPlan(npp *v1alpha1.NodePodProbe) {
 	r.snapshot.Plans[npp.Name] = npp
 }
 
-func (r *reading) trimReport(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
-	if r.query.Whole {
-		return report
+func (r *reading) addReport(report *seamarkv1alpha1.ProbeReport) {
+	if !r.query.Whole {
+		report = cached.TrimReport(report)
 	}
-	return view.TrimReport(report)
+	r.snapshot.Reports[report.NodeName] = append(r.snapshot.Reports[report.NodeName], report)
 }
 
 // AbsentError returns an error that names the absent pods and the most similar names, or nil.
@@ -332,6 +307,6 @@ func (s *Snapshot) AbsentError(ctx context.Context, reader client.Reader, namesp
 		return nil
 	}
 	// Without the permission to list, nothing is suggested.
-	names, _ := podNames(ctx, reader, namespace)
+	names, _ := names(ctx, reader, permission.Pods, namespace)
 	return notFound("pod", s.Absent, names, fmt.Sprintf(" in namespace %s", namespace))
 }

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
@@ -59,31 +58,13 @@ func (s *server) client(t *testing.T, objects ...client.Object) client.WithWatch
 	s.requests = map[string]int{}
 	requests := make(chan string, 1)
 	requests <- ""
-	count := func(verb string, resource permission.Resource) error {
-		token := <-requests
-		s.requests[verb+" "+string(resource)]++
-		requests <- token
-		return s.refuse[resource]
-	}
-	return fakeapi.Client(t, objects...).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
-			pod, _ := o.(*corev1.Pod)
-			return []string{pod.Spec.NodeName}
-		}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-				if err := count("get", resourceOf(o)); err != nil {
-					return err
-				}
-				return c.Get(ctx, key, o, options...)
-			},
-			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
-				if err := count("list", resourceOf(l)); err != nil {
-					return err
-				}
-				return c.List(ctx, l, options...)
-			},
-		}).Build()
+	return fakeapi.Client(t, objects...).WithIndex(&corev1.Pod{}, "spec.nodeName", fakeapi.NodeOf).
+		WithInterceptorFuncs(fakeapi.Before(func(verb string, object any) error {
+			token := <-requests
+			s.requests[verb+" "+string(resourceOf(object))]++
+			requests <- token
+			return s.refuse[resourceOf(object)]
+		})).Build()
 }
 
 func forbidden(resource permission.Resource) error {

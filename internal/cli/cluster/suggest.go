@@ -7,14 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
@@ -36,34 +39,45 @@ func notFound(kind string, names, candidates []string, where string) error {
 	return errors.Join(errs...)
 }
 
-// names returns the names of all objects of the kind in the namespace. Only metadata is read.
-func names(ctx context.Context, reader client.Reader, kind metav1.TypeMeta, namespace string) ([]string, error) {
+// names returns the names of all objects of the resource in the namespace. Only metadata is read.
+func names(ctx context.Context, reader client.Reader, resource permission.Resource, namespace string) ([]string, error) {
 	var found []string
-	err := Each(ctx, reader, func() *metav1.PartialObjectMetadataList {
-		return &metav1.PartialObjectMetadataList{TypeMeta: kind}
-	}, func(page *metav1.PartialObjectMetadataList) {
-		for i := range page.Items {
-			found = append(found, page.Items[i].Name)
-		}
+	err := Each(ctx, reader, listOf(resource), func(object *metav1.PartialObjectMetadata) {
+		found = append(found, object.Name)
 	}, client.InNamespace(namespace))
 	if err != nil {
-		return nil, fmt.Errorf("list names of %s: %w", strings.TrimSuffix(kind.Kind, "List"), err)
+		return nil, fmt.Errorf("list names of %s: %w", resource, err)
 	}
 	return found, nil
 }
 
-func podNames(ctx context.Context, reader client.Reader, namespace string) ([]string, error) {
-	return names(ctx, reader, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "PodList"}, namespace)
+// listOf returns an empty list of the metadata of the resource.
+func listOf(resource permission.Resource) *metav1.PartialObjectMetadataList {
+	return MetadataList(map[permission.Resource]schema.GroupVersionKind{
+		namespaces:         corev1.SchemeGroupVersion.WithKind("Namespace"),
+		permission.Pods:    corev1.SchemeGroupVersion.WithKind("Pod"),
+		permission.Nodes:   corev1.SchemeGroupVersion.WithKind("Node"),
+		permission.Markers: v1alpha1.GroupVersion().WithKind("PodProbeMarker"),
+		permission.Plans:   v1alpha1.GroupVersion().WithKind("NodePodProbe"),
+		permission.Reports: seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
+	}[resource])
 }
 
-func markerNames(ctx context.Context, reader client.Reader, namespace string) ([]string, error) {
-	return names(ctx, reader, metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "PodProbeMarkerList"}, namespace)
-}
-
-func nodeNames(ctx context.Context, reader client.Reader) ([]string, error) {
-	return names(ctx, reader, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "NodeList"}, "")
-}
-
-func namespaceNames(ctx context.Context, reader client.Reader) ([]string, error) {
-	return names(ctx, reader, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "NamespaceList"}, "")
+// Try lists one object of each resource in the namespace, or in all if it is empty. The snapshot
+// that it returns has no objects, only what is missing.
+func Try(ctx context.Context, reader client.Reader, namespace string, resources ...permission.Resource) (*Snapshot, error) {
+	var m missing
+	group, groupContext := errgroup.WithContext(ctx)
+	for _, resource := range resources {
+		group.Go(func() error {
+			err := reader.List(groupContext, listOf(resource), client.InNamespace(namespace), client.Limit(1))
+			return m.note(err, "list", resource, namespace)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	s := &Snapshot{}
+	s.SetMissing(m.found)
+	return s, nil
 }

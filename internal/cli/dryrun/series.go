@@ -1,10 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package dryrun
 
 import (
+	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing"
@@ -68,7 +72,7 @@ type Transition struct {
 }
 
 // SetOutcome sets the result of the run. The count is how many equal outcomes there were in a row.
-func (r *Run) SetOutcome(outcome probe.Outcome, count int, policy streak.Policy) {
+func (r *Run) SetOutcome(outcome probing.Outcome, count int, policy thresholds.Policy) {
 	r.Result, r.Threshold = v1alpha1.ProbeFailed, policy.FailureThreshold
 	if outcome.Success {
 		r.Result, r.Threshold = v1alpha1.ProbeSucceeded, policy.SuccessThreshold
@@ -78,7 +82,7 @@ func (r *Run) SetOutcome(outcome probe.Outcome, count int, policy streak.Policy)
 
 // Add adds a run, and the transition to which it led, or nil. A run without a result does not end
 // the streak.
-func (s *Series) Add(run Run, transition *streak.Transition) {
+func (s *Series) Add(run Run, transition *thresholds.Transition) {
 	s.RunCount++
 	run.Time, run.Changed = run.Time.Truncate(time.Millisecond), transition != nil
 	if run.Result != "" {
@@ -102,4 +106,40 @@ func newest[T any](items []T) []T {
 		return append(items[:0], items[drop:]...)
 	}
 	return items
+}
+
+// RunOf returns the run of the container that the pod reports. It returns false if the container has
+// never run.
+func RunOf(pod *corev1.Pod, container string) (thresholds.ContainerRun, bool) {
+	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if status.Name != container {
+			continue
+		}
+		switch state := status.State; {
+		case state.Running != nil:
+			return thresholds.ContainerRun{ID: status.ContainerID, Running: true, StartedAt: state.Running.StartedAt.Time}, true
+		case state.Terminated != nil:
+			return ended(status.ContainerID, state.Terminated), true
+		case status.LastTerminationState.Terminated != nil:
+			return ended(status.ContainerID, status.LastTerminationState.Terminated), true
+		}
+	}
+	return thresholds.ContainerRun{}, false
+}
+
+func ended(id string, state *corev1.ContainerStateTerminated) thresholds.ContainerRun {
+	run := thresholds.ContainerRun{ID: id, StartedAt: state.StartedAt.Time, Reason: fmt.Sprintf("exited with code %d", state.ExitCode)}
+	if state.Reason != "" && state.Reason != "Completed" && state.Reason != "Error" {
+		run.Reason += " (" + state.Reason + ")"
+	}
+	return run
+}
+
+// Once returns the state of a probe whose outcome takes effect at once, whatever its thresholds
+// are. The outcome of a container that has ended does not count.
+func Once(now time.Time, run thresholds.ContainerRun, outcome probing.Outcome) thresholds.State {
+	evaluator := thresholds.New(thresholds.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1}, thresholds.Phase{})
+	evaluator.ContainerChanged(now, run)
+	evaluator.Outcome(now, outcome)
+	return evaluator.State()
 }

@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trial computes what a state of a marker's probe would do to a pod: the marks, how they
+// Package dryrun computes what a state of a marker's probe would do to a pod: the marks, how they
 // differ from what the pod has now, and the event. It is pure, and uses the code of the manager and
 // the agent, so that a trial of a marker shows what the marker does.
-package trial
+package dryrun
 
 import (
 	"fmt"
@@ -33,7 +33,6 @@ type Pod struct {
 	// Problems are the probes of the marker that cannot run in the pod.
 	Problems []plan.Problem
 
-	// planned are the probes of all markers.
 	planned []plan.PlannedProbe
 	claims  mark.Claims
 	owned   mark.Marks
@@ -127,15 +126,15 @@ type Event struct {
 // Effect is what a state of a probe would do.
 type Effect struct {
 	// Marks are the marks of the probe, ordered by kind and name.
-	Marks []probestate.Mark
+	Marks []states.Mark `json:"marks,omitempty"`
 	// Changes are the differences to what the pod has, ordered by kind and name. The message and the
 	// times of a condition do not count.
-	Changes []Change
+	Changes []Change `json:"changes,omitempty"`
 	// Lost are the marks that the probe declares but that belong to another probe.
-	Lost []Lost
+	Lost []Lost `json:"lost,omitempty"`
 	// Event is written if the state differs from the one before. It is nil for a state that has no
 	// event.
-	Event *Event
+	Event *Event `json:"event,omitempty"`
 }
 
 // Lost is a mark that a probe declares but that belongs to another probe of the pod.
@@ -149,7 +148,7 @@ type Lost struct {
 
 // Effect returns what the state of a probe of the marker would do. Without a state, there are no
 // marks and no changes.
-func (p Pod) Effect(planned plan.PlannedProbe, state streak.State) Effect {
+func (p Pod) Effect(planned plan.PlannedProbe, state thresholds.State) Effect {
 	var effect Effect
 	own := make(map[mark.Key]bool)
 	for _, key := range mark.Declared(planned.Source) {
@@ -165,7 +164,7 @@ func (p Pod) Effect(planned plan.PlannedProbe, state streak.State) Effect {
 	result := mark.PodReport{Reported: true, States: mark.States{planned.ID: wire(planned, state)}}
 	desired := mark.Desired(p.planned, result, p.owned)
 	for _, key := range desired.Keys() {
-		effect.Marks = append(effect.Marks, probestate.Mark{Kind: key.Kind, Name: key.Name, Value: text(key, desired[key])})
+		effect.Marks = append(effect.Marks, states.Mark{Kind: key.Kind, Name: key.Name, Value: desired[key].String()})
 	}
 	effect.Changes = p.changes(own, desired, mark.Leftover(p.Object, p.planned, result, p.owned, desired))
 	effect.Event = eventOf(planned, state)
@@ -176,7 +175,7 @@ func (p Pod) Effect(planned plan.PlannedProbe, state streak.State) Effect {
 func (p Pod) changes(own map[mark.Key]bool, desired mark.Marks, leftover []mark.Key) []Change {
 	var changes []Change
 	for _, key := range desired.Keys() {
-		then, now := text(key, desired[key]), p.current(key)
+		then, now := desired[key].String(), p.current(key)
 		if now == nil || *now != then {
 			changes = append(changes, Change{Kind: key.Kind, Name: key.Name, Now: now, New: &then})
 		}
@@ -194,45 +193,21 @@ func (p Pod) changes(own map[mark.Key]bool, desired mark.Marks, leftover []mark.
 
 // current returns the value that the pod has, or nil.
 func (p Pod) current(key mark.Key) *string {
-	switch key.Kind {
-	case mark.KindLabel:
-		return valueOf(p.Object.Labels, key.Name)
-	case mark.KindAnnotation:
-		return valueOf(p.Object.Annotations, key.Name)
-	case mark.KindCondition:
-		for _, c := range p.Object.Status.Conditions {
-			if string(c.Type) == key.Name {
-				status := string(c.Status)
-				return &status
-			}
-		}
+	value, found := key.In(p.Object)
+	if !found {
+		return nil
 	}
-	return nil
+	return &value
 }
 
-func valueOf(values map[string]string, name string) *string {
-	if value, found := values[name]; found {
-		return &value
-	}
-	return nil
-}
-
-func text(key mark.Key, value mark.Value) string {
-	if key.Kind == mark.KindCondition {
-		return string(value.Condition.Status)
-	}
-	return value.Text
-}
-
-// wire returns the state as an agent reports it.
-func wire(planned plan.PlannedProbe, state streak.State) v1alpha1.ContainerProbeState {
+func wire(planned plan.PlannedProbe, state thresholds.State) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{
 		Name: planned.Plan.Name, Plan: planned.Plan.Plan, State: state.State, Message: state.Message,
 		LastProbeTime: metav1.NewTime(state.LastProbe.Truncate(time.Second)), LastTransitionTime: metav1.NewTime(state.LastTransition.Truncate(time.Second)),
 	}
 }
 
-func eventOf(planned plan.PlannedProbe, state streak.State) *Event {
+func eventOf(planned plan.PlannedProbe, state thresholds.State) *Event {
 	if state.State != v1alpha1.ProbeSucceeded && state.State != v1alpha1.ProbeFailed {
 		return nil
 	}

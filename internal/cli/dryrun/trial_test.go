@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package trial_test
+package dryrun_test
 
 import (
 	"strings"
@@ -50,7 +50,7 @@ func TestSelects(t *testing.T) {
 			if test.marker == nil {
 				test.marker = builders.Marker("games", "game").Build()
 			}
-			_, err := trial.New(test.pod, compile(t, test.marker), nil)
+			_, err := dryrun.New(test.pod, compile(t, test.marker), nil)
 			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("New() returned the error %v, want %q", err, test.want)
 			}
@@ -97,11 +97,11 @@ func TestEffect(t *testing.T) {
 			for _, other := range test.others {
 				others = append(others, compile(t, other))
 			}
-			tried, err := trial.New(test.pod, compile(t, builders.Marker("games", "game").Probe(idle).Build()), others)
+			tried, err := dryrun.New(test.pod, compile(t, builders.Marker("games", "game").Probe(idle).Build()), others)
 			if err != nil {
 				t.Fatal(err)
 			}
-			effect := tried.Effect(tried.Probes[0], streak.State{State: test.state, Message: "message"})
+			effect := tried.Effect(tried.Probes[0], thresholds.State{State: test.state, Message: "message"})
 			var marks, changes, lost []string
 			for _, m := range effect.Marks {
 				marks = append(marks, m.String())
@@ -134,23 +134,23 @@ func TestOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod     *corev1.Pod
 		started bool
-		want    streak.State
+		want    thresholds.State
 	}{
-		"running":    {pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), started: true, want: streak.State{State: v1alpha1.ProbeSucceeded, Message: "ok"}},
-		"ended":      {pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Terminated: killed}}), started: true, want: streak.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"}},
-		"crash loop": {pod: with(corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: killed}}), started: true, want: streak.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"}},
+		"running":    {pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), started: true, want: thresholds.State{State: v1alpha1.ProbeSucceeded, Message: "ok"}},
+		"ended":      {pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"}},
+		"crash loop": {pod: with(corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"}},
 		"waiting":    {pod: with(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
 		"no status":  {pod: builders.Pod("games", "game-0").Build()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run, started := trial.RunOf(test.pod, "main")
+			run, started := dryrun.RunOf(test.pod, "main")
 			if started != test.started {
 				t.Fatalf("started: %t, want %t", started, test.started)
 			}
 			if !started {
 				return
 			}
-			got := trial.Once(now, run, probe.Outcome{Success: true, Message: "ok"})
+			got := dryrun.Once(now, run, probing.Outcome{Success: true, Message: "ok"})
 			if got.State != test.want.State || got.Message != test.want.Message {
 				t.Errorf("Once() = %s %q, want %s %q", got.State, got.Message, test.want.State, test.want.Message)
 			}

@@ -2,23 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package explain implements `seamark explain`, which says why a pod is or is not marked. It reads
-// what the package explain in internal explains, and prints the result.
+// what package explanation explains, and prints the result.
 package explain
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
+	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	explanation "github.com/seamark-dev/seamark/internal/cli/explanation"
+	"github.com/seamark-dev/seamark/internal/cli/explanation"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 const long = `Explain step by step why a pod is or is not marked: whether the pod can be probed, which
@@ -51,15 +57,6 @@ const example = `  # Explain the marks of a pod
   # Print the problems
   %[1]s explain worker-0 -o json | jq '.steps[] | select(.verdict == "problem")'`
 
-// The formats of --output.
-const (
-	formatText = "text"
-	formatJSON = "json"
-	formatYAML = "yaml"
-)
-
-func formats() []string { return []string{formatText, formatJSON, formatYAML} }
-
 // Options are the options of `seamark explain`.
 type Options struct {
 	genericiooptions.IOStreams
@@ -71,8 +68,8 @@ type Options struct {
 	Marker string
 	// SeamarkNamespace is the namespace of Seamark's programs.
 	SeamarkNamespace string
-	// Output is the format: text, json or yaml.
-	Output string
+	// Output is the format.
+	Output printing.Report
 
 	connect func() (cluster.Connection, error)
 	now     func() time.Time
@@ -92,7 +89,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 		Example: fmt.Sprintf(example, program),
 		Args:    onePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Complete(args)
+			o.Pod = strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
 			if err := o.Validate(); err != nil {
 				return err
 			}
@@ -102,11 +99,10 @@ func newCommand(o *Options, program string) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVarP(&o.Marker, "marker", "m", "", "explain only the marks of this marker")
 	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", configv1alpha1.DefaultNamespace, "namespace of Seamark's programs")
-	flags.StringVarP(&o.Output, "output", "o", formatText, "output format: "+strings.Join(formats(), ", "))
+	o.Output.AddTo(command)
 	o.Cluster.AddTo(command)
 	o.Cluster.CompletePods(command, 1)
-	o.Cluster.CompleteMarkers(command, "marker")
-	cluster.CompleteValues(command, "output", formats())
+	o.Cluster.CompleteNames(command, "marker", permission.Markers)
 	return command
 }
 
@@ -122,11 +118,6 @@ func onePod(_ *cobra.Command, args []string) error {
 	}
 }
 
-// Complete sets the name of the pod.
-func (o *Options) Complete(args []string) {
-	o.Pod = strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
-}
-
 // Validate returns an error for bad input.
 func (o *Options) Validate() error {
 	var errs []error
@@ -136,12 +127,7 @@ func (o *Options) Validate() error {
 	if o.SeamarkNamespace == "" {
 		errs = append(errs, fmt.Errorf("--seamark-namespace: %q is invalid: must not be empty", o.SeamarkNamespace))
 	}
-	switch o.Output {
-	case formatText, formatJSON, formatYAML:
-	default:
-		errs = append(errs, fmt.Errorf("--output: %q is invalid: must be %s", o.Output, strings.Join(formats(), ", ")))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Output.Validate())...)
 }
 
 // Run explains the pod. The error of a pod that is not marked does not repeat why.
@@ -162,4 +148,48 @@ func (o *Options) Run(ctx context.Context) error {
 		return exit.Failure(fmt.Errorf("pod %s is not marked as it should be", o.Pod))
 	}
 	return nil
+}
+
+// print prints the explanation in the requested format.
+func (o *Options) print(x explanation.Explanation) error {
+	return o.Output.Print(o.Out, x, func(out io.Writer) error {
+		// The text is safe already.
+		if _, err := io.WriteString(printing.Raw(out), render(x, printing.HasColors(out, os.Getenv))); err != nil {
+			return fmt.Errorf("print explanation: %w", err)
+		}
+		return nil
+	})
+}
+
+// render returns the explanation as text: one line per step, its evidence below it, and the
+// conclusion with the next command at the end.
+func render(x explanation.Explanation, colors bool) string {
+	var out strings.Builder
+	for _, step := range x.Steps {
+		verdict := fmt.Sprintf("%-8s", step.Verdict)
+		if colors {
+			verdict = style(step.Verdict).Render(verdict)
+		}
+		fmt.Fprintf(&out, "%s %s: %s\n", verdict, text.Line(step.Title), text.Line(step.Text))
+		for _, line := range step.Evidence {
+			fmt.Fprintf(&out, "           %s\n", text.Line(line))
+		}
+	}
+	conclusion := text.Line(x.Conclusion)
+	if colors {
+		conclusion = lipgloss.NewStyle().Bold(true).Render(conclusion)
+	}
+	fmt.Fprintf(&out, "\n%s\n", conclusion)
+	if x.Next != "" {
+		fmt.Fprintf(&out, "Next: %s\n", text.Line(x.Next))
+	}
+	return out.String()
+}
+
+// style returns the color of a verdict. The words differ too.
+func style(verdict explanation.Verdict) lipgloss.Style {
+	color := map[explanation.Verdict]string{
+		explanation.OK: "2", explanation.Problem: "1", explanation.Waiting: "3", explanation.Unknown: "5", explanation.Info: "6",
+	}[verdict]
+	return lipgloss.NewStyle().Foreground(lipgloss.Color(color))
 }

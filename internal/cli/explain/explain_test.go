@@ -5,7 +5,6 @@ package explain
 
 import (
 	"bytes"
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,13 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	explanation "github.com/seamark-dev/seamark/internal/cli/explanation"
+	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -49,7 +47,7 @@ func objects(t *testing.T) []client.Object {
 	marked := builders.Pod("games", "game-0").Label("app", "game").
 		Condition(corev1.PodCondition{
 			Type: "game.io/idle", Status: "True", Message: "no players", LastProbeTime: ago(3 * time.Minute), LastTransitionTime: ago(3 * time.Minute),
-		}).Build()
+		}).ManagedFields(v1alpha1.FieldManager, "status", owned).Build()
 	other := builders.Pod("games", "game-1").Label("app", "gane").Build()
 	marker := builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()
 	marker.Finalizers, marker.Status.ObservedGeneration = []string{v1alpha1.PodProbeMarkerFinalizer}, 1
@@ -87,40 +85,18 @@ type result struct {
 // returns true for.
 func explainPod(t *testing.T, refuse func(verb string, object any) bool, args ...string) result {
 	t.Helper()
-	allow := func(verb string, object any) error {
-		if refuse != nil && refuse(verb, object) {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", nil)
-		}
-		return nil
-	}
-	fake := fakeapi.Client(t, objects(t)...).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
-			pod, _ := o.(*corev1.Pod)
-			return []string{pod.Spec.NodeName}
-		}).
+	fake := fakeapi.Client(t, objects(t)...).WithReturnManagedFields().
+		WithIndex(&corev1.Pod{}, "spec.nodeName", fakeapi.NodeOf).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string {
 			event, _ := o.(*corev1.Event)
 			return []string{event.InvolvedObject.Name}
 		}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-				if err := allow("get", o); err != nil {
-					return err
-				}
-				err := c.Get(ctx, key, o, options...)
-				if pod, isPod := o.(*corev1.Pod); isPod && key.Name == "game-0" {
-					// The fake client does not return them.
-					pod.ManagedFields = builders.Pod("", "").ManagedFields(v1alpha1.FieldManager, "status", owned).Build().ManagedFields
-				}
-				return err
-			},
-			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
-				if err := allow("list", l); err != nil {
-					return err
-				}
-				return c.List(ctx, l, options...)
-			},
-		}).Build()
+		WithInterceptorFuncs(fakeapi.Before(func(verb string, object any) error {
+			if refuse != nil && refuse(verb, object) {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", nil)
+			}
+			return nil
+		})).Build()
 	var out, errOut bytes.Buffer
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}
 	command := newCommand(&Options{
@@ -180,7 +156,7 @@ func TestErrors(t *testing.T) {
 		"no pod":             {nil, nil, exit.Usage, "the name of a pod is required"},
 		"two pods":           {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be the name of one pod`},
 		"empty name":         {[]string{"pod/"}, nil, exit.Usage, `name of the pod: "" is invalid: must not be empty`},
-		"output":             {[]string{"a", "-o", "wide"}, nil, exit.Usage, `--output: "wide" is invalid: must be text, json, yaml`},
+		"output":             {[]string{"a", "-o", "wide"}, nil, exit.Usage, `--output: "wide" is invalid: must be text, json or yaml`},
 		"namespace":          {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},
 		"pod does not exist": {[]string{"game-9"}, nil, exit.Failed, `pod "game-9" not found in namespace games; did you mean "game-0"?`},
 		"pods forbidden":     {[]string{"game-0"}, pods, exit.Access, "no permission to get pods in namespace games"},

@@ -1,13 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain answers why a pod is or is not marked, step by step with the evidence: the pod,
+// Package explanation answers why a pod is or is not marked, step by step with the evidence: the pod,
 // the markers, its probes, the plan of its node, the agent, what was reported, and the marks.
 //
 // It is pure and decides nothing itself: the steps show what the packages compute from which the
 // manager and the agents are built (plan, serverless, view, mark, streak), with the same inputs. An
 // input that could not be read makes a step Unknown, and the others are explained without it.
-package explain
+package explanation
 
 import (
 	"time"
@@ -18,38 +18,11 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
-// Source is an input that is read from the API server.
-type Source string
-
-// The sources.
-const (
-	// SourceMarkers are the PodProbeMarkers of the pod's namespace.
-	SourceMarkers Source = "markers"
-	// SourceNode is the metadata of the pod's node.
-	SourceNode Source = "node"
-	// SourcePlan is the NodePodProbe of the pod's node.
-	SourcePlan Source = "plan"
-	// SourceReports are the ProbeReports of the pod's node.
-	SourceReports Source = "reports"
-	// SourceAgent is the agent's pod on the pod's node.
-	SourceAgent Source = "agent"
-	// SourceManager is the lease of the managers.
-	SourceManager Source = "manager"
-	// SourceEvents are the events of the pod.
-	SourceEvents Source = "events"
-)
-
-// Unread is why a source could not be read.
-type Unread struct {
-	// Reason describes the missing permission or the error.
-	Reason string
-	// NotServed is whether the API server does not have the kind, because a CRD is missing.
-	NotServed bool
-	// Check is a command that shows what is missing. It may be empty.
-	Check string
-}
+// Leases is the resource of the lease of the managers.
+const Leases permission.Resource = "leases.coordination.k8s.io"
 
 // Input is everything that the marks of a pod depend on, as far as it could be read.
 type Input struct {
@@ -74,8 +47,9 @@ type Input struct {
 	Lease *coordinationv1.Lease
 	// Events are those of the pod, in any order.
 	Events []corev1.Event
-	// Unread are the sources that could not be read. Their fields are empty.
-	Unread map[Source]Unread
+	// Unread are the resources that could not be read, of which the pods are those of the agents. Their
+	// fields are empty.
+	Unread map[permission.Resource]permission.Missing
 	// SystemNamespace is the namespace of the managers and agents.
 	SystemNamespace string
 	// Marker limits the steps to one marker. Empty means all.

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 // explainer collects the steps.
@@ -26,10 +27,10 @@ type explainer struct {
 	invalid  map[string]error
 
 	// options are the settings of the manager, as far as the objects show them.
-	options view.Options
+	options cached.Options
 	// view is what the manager computes. guessed is whether its states are taken from the
 	// conditions of the pod, because the reports could not be read.
-	view    view.Pod
+	view    cached.Pod
 	guessed bool
 	// findings are why probes have no state. waiting is why none of them runs, or nil.
 	findings *diagnosis.Pod
@@ -40,10 +41,8 @@ type explainer struct {
 	planned map[string]bool
 }
 
-// add adds a step.
 func (e *explainer) add(step Step) { e.steps = append(e.steps, step) }
 
-// problem adds a Problem.
 func (e *explainer) problem(title, text, next string, evidence ...string) {
 	e.add(Step{Title: title, Verdict: Problem, Text: text, Next: next, Evidence: evidence})
 }
@@ -52,22 +51,29 @@ func (e *explainer) problem(title, text, next string, evidence ...string) {
 func (e *explainer) late(changed time.Time, title, text, next string, evidence ...string) {
 	step := Step{Title: title, Verdict: Problem, Text: text, Next: next, Evidence: evidence}
 	if e.in.Now.Sub(changed) < diagnosis.Settle {
-		step.Verdict, step.Next = Waiting, e.again()
+		step.Verdict, step.Next = Waiting, e.repeat()
 	}
 	e.add(step)
 }
 
-// unread adds an Unknown if the source could not be read.
-func (e *explainer) unread(source Source, title, what string) bool {
-	u, found := e.in.Unread[source]
-	if !found {
+// unread adds an Unknown if the resource could not be read.
+func (e *explainer) unread(resource permission.Resource, title, what string) bool {
+	missing, found := e.in.Unread[resource]
+	switch {
+	case !found:
 		return false
-	}
-	if u.NotServed {
-		e.problem(title, what+" cannot be read, because Seamark is not installed in the cluster", u.Check, u.Reason)
+	case missing.Verb == "":
+		e.problem(title, what+" cannot be read, because Seamark is not installed in the cluster", fmt.Sprintf("kubectl get crd %s", resource), missing.String())
 		return true
 	}
-	e.add(Step{Title: title, Verdict: Unknown, Text: what + " cannot be read: " + u.Reason, Next: u.Check})
+	command := "kubectl"
+	if missing.Namespace != "" {
+		command += " -n " + missing.Namespace
+	}
+	e.add(Step{
+		Title: title, Verdict: Unknown, Text: what + " cannot be read: " + missing.String(),
+		Next: fmt.Sprintf("%s auth can-i %s %s", command, missing.Verb, missing.Resource),
+	})
 	return true
 }
 
@@ -97,8 +103,8 @@ func (e *explainer) system(format string, args ...any) string {
 	return "kubectl -n " + e.in.SystemNamespace + " " + fmt.Sprintf(format, args...)
 }
 
-// again returns the command that explains the pod later.
-func (e *explainer) again() string {
+// repeat returns the command that explains the pod later.
+func (e *explainer) repeat() string {
 	command := fmt.Sprintf("seamark explain %s -n %s", e.in.Name, e.in.Namespace)
 	if e.in.Marker != "" {
 		command += " -m " + e.in.Marker

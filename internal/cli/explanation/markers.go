@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
@@ -24,7 +25,7 @@ const maxOthers = 5
 
 // markers adds a step for each marker. It returns false if none applies to the pod.
 func (e *explainer) markers() bool {
-	if e.unread(SourceMarkers, "Markers", "the markers of namespace "+e.in.Namespace) {
+	if e.unread(permission.Markers, "Markers", "the markers of namespace "+e.in.Namespace) {
 		return false
 	}
 	if e.in.Marker != "" && !slices.ContainsFunc(e.in.Markers, func(m *v1alpha1.PodProbeMarker) bool { return m.Name == e.in.Marker }) {
@@ -52,17 +53,8 @@ func (e *explainer) markers() bool {
 		e.compiled = append(e.compiled, compiled)
 	}
 	e.others(others, matched)
-	return matched > 0 || e.hasMarks()
-}
-
-// hasMarks reports whether the pod has marks without a marker, which the next steps explain.
-func (e *explainer) hasMarks() bool {
-	for _, entry := range e.in.Pod.ManagedFields {
-		if entry.Manager == v1alpha1.FieldManager {
-			return true
-		}
-	}
-	return false
+	// The next steps explain marks without a marker.
+	return matched > 0 || slices.ContainsFunc(e.in.Pod.ManagedFields, ofSeamark)
 }
 
 func sorted(markers []*v1alpha1.PodProbeMarker) []*v1alpha1.PodProbeMarker {
@@ -110,13 +102,13 @@ func (e *explainer) marker(m *v1alpha1.PodProbeMarker, compiled *plan.Marker) {
 		}
 		e.problem(title, what, describe, evidence...)
 	case !slices.Contains(m.Finalizers, v1alpha1.PodProbeMarkerFinalizer):
-		e.late(view.Edited(m), title, "it matches, but the manager has not processed it", e.managerLogs(),
+		e.late(cached.Edited(m), title, "it matches, but the manager has not processed it", e.managerLogs(),
 			append(evidence, "it does not have the finalizer "+v1alpha1.PodProbeMarkerFinalizer)...)
 	case m.Status.ObservedGeneration < m.Generation:
-		e.late(view.Edited(m), title, "it matches, but the manager has not processed its last change", e.managerLogs(),
+		e.late(cached.Edited(m), title, "it matches, but the manager has not processed its last change", e.managerLogs(),
 			append(evidence, fmt.Sprintf("its generation is %d, and its status is that of generation %d", m.Generation, m.Status.ObservedGeneration))...)
 	default:
-		e.add(Step{Title: title, Verdict: OK, Text: "it matches: " + requirements(compiled.Requirements()), Evidence: evidence})
+		e.add(Step{Title: title, Verdict: OK, Text: "it matches: " + labels.NewSelector().Add(compiled.Requirements()...).String(), Evidence: evidence})
 	}
 }
 
@@ -126,14 +118,6 @@ func (e *explainer) followed() bool {
 		compiled, err := plan.Compile(m)
 		return err == nil && compiled.Selects(e.in.Pod)
 	})
-}
-
-func requirements(all []labels.Requirement) string {
-	texts := make([]string, 0, len(all))
-	for _, r := range all {
-		texts = append(texts, r.String())
-	}
-	return strings.Join(texts, ",")
 }
 
 // other is a marker that does not match.

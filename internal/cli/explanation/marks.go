@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
 	"fmt"
@@ -89,7 +89,7 @@ func policies(source *v1alpha1.PodContainerProbe) string {
 }
 
 // mismatch adds the step about marks that the pod has and should not have, or the other way round.
-func (e *explainer) mismatch(title string, id probeid.ID, since time.Time, keys []mark.Key) {
+func (e *explainer) mismatch(title string, id identity.ID, since time.Time, keys []mark.Key) {
 	var evidence []string
 	owners := mark.Owners(e.in.Pod.ManagedFields)
 	for _, key := range keys {
@@ -101,14 +101,16 @@ func (e *explainer) mismatch(title string, id probeid.ID, since time.Time, keys 
 		evidence = append(evidence, line+e.otherOwners(owners[key]))
 	}
 	if key := keys[0]; e.actual(key) == absent {
-		evidence = append(evidence, e.lastWriter()...)
+		if manager, at := e.lastWrite(true); manager != "" {
+			evidence = append(evidence, fmt.Sprintf("the last other client that changed the pod is %s, %s ago", manager, e.age(at)))
+		}
 	}
 	text := "the pod does not have the marks of the state: " + keyNames(keys)
 	if c := e.notApplied(id.Marker); c != nil {
 		e.problem(title, text+": "+strings.ToLower(c.Message[:1])+c.Message[1:], e.kubectl("describe podprobemarker %s", id.Marker), evidence...)
 		return
 	}
-	if at := e.lastWrite(); at.After(since) {
+	if _, at := e.lastWrite(false); at.After(since) {
 		since = at
 	}
 	e.late(since, title, text+": the manager has not written them", e.managerLogs(), evidence...)
@@ -177,39 +179,19 @@ const absent = "missing"
 
 // actual returns the pod's value of a key.
 func (e *explainer) actual(key mark.Key) string {
-	switch key.Kind {
-	case mark.KindLabel:
-		if value, found := e.in.Pod.Labels[key.Name]; found {
-			return value
-		}
-	case mark.KindAnnotation:
-		if value, found := e.in.Pod.Annotations[key.Name]; found {
-			return value
-		}
-	case mark.KindCondition:
-		for _, c := range e.in.Pod.Status.Conditions {
-			if string(c.Type) == key.Name {
-				return string(c.Status)
-			}
-		}
+	if value, found := key.In(e.in.Pod); found {
+		return value
 	}
 	return absent
 }
 
-// valueOf returns the value of a key among the marks.
 func valueOf(marks mark.Marks, key mark.Key) string {
-	value, found := marks[key]
-	switch {
-	case !found:
-		return absent
-	case key.Kind == mark.KindCondition:
-		return string(value.Condition.Status)
-	default:
-		return value.Text
+	if value, found := marks[key]; found {
+		return value.String()
 	}
+	return absent
 }
 
-// lines returns the marks of the keys that are among the marks.
 func (e *explainer) lines(marks mark.Marks, keys []mark.Key) []string {
 	var lines []string
 	for _, key := range keys {
@@ -247,29 +229,17 @@ func (e *explainer) otherOwners(owners []mark.Owner) string {
 	return " (set by " + strings.Join(names, " and ") + ")"
 }
 
-// lastWriter returns a line about the last client that changed the pod's own fields.
-func (e *explainer) lastWriter() []string {
-	manager, at := "", time.Time{}
+func ofSeamark(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == v1alpha1.FieldManager }
+
+// lastWrite returns which client except the kubelet last changed the pod, and when. Seamark counts only
+// if it is not one of the others.
+func (e *explainer) lastWrite(others bool) (manager string, at time.Time) {
 	for _, entry := range e.in.Pod.ManagedFields {
-		if entry.Manager != v1alpha1.FieldManager && entry.Manager != "kubelet" && entry.Time != nil && entry.Time.After(at) {
+		if entry.Manager != "kubelet" && (!others || !ofSeamark(entry)) && entry.Time != nil && entry.Time.After(at) {
 			manager, at = entry.Manager, entry.Time.Time
 		}
 	}
-	if manager == "" {
-		return nil
-	}
-	return []string{fmt.Sprintf("the last other client that changed the pod is %s, %s ago", manager, e.age(at))}
-}
-
-// lastWrite returns when another client than the kubelet last changed the pod.
-func (e *explainer) lastWrite() time.Time {
-	var at time.Time
-	for _, entry := range e.in.Pod.ManagedFields {
-		if entry.Manager != "kubelet" && entry.Time != nil && entry.Time.After(at) {
-			at = entry.Time.Time
-		}
-	}
-	return at
+	return manager, at
 }
 
 // outcome returns the conclusion if there is no problem, and whether the pod is marked as it should

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
 	"fmt"
@@ -13,13 +13,14 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // manager adds the step about the leading manager.
 func (e *explainer) manager() {
 	const title = "Manager"
-	if e.unread(SourceManager, title, "the lease of the managers") {
+	if e.unread(Leases, title, "the lease of the managers") {
 		return
 	}
 	pods := e.system("get pods -l app.kubernetes.io/component=manager")
@@ -80,7 +81,7 @@ func defaultsIn(entry *v1alpha1.PodProbe, probes []plan.PlannedProbe) plan.Defau
 // plan adds the step about the plan of the node.
 func (e *explainer) plan() {
 	title := "Plan of node " + e.in.Pod.Spec.NodeName
-	if e.unread(SourcePlan, title, "the plan of the node") {
+	if e.unread(permission.Plans, title, "the plan of the node") {
 		return
 	}
 	e.planned = make(map[string]bool)
@@ -146,7 +147,7 @@ func (e *explainer) allReported() bool {
 // the cause of that problem.
 func (e *explainer) agent() {
 	title := "Agent of node " + e.in.Pod.Spec.NodeName
-	if e.unread(SourceAgent, title, "the pod of the agent") {
+	if e.unread(permission.Pods, title, "the pod of the agent") {
 		return
 	}
 	before := len(e.steps)
@@ -155,7 +156,7 @@ func (e *explainer) agent() {
 	case agent == nil:
 		e.problem(title, "the node has no agent: check the nodeSelector and the tolerations of the DaemonSet",
 			e.system("describe daemonset -l app.kubernetes.io/component=agent"))
-	case !workload.Ready(agent):
+	case !planning.Ready(agent):
 		next := e.agentLogs()
 		if !plan.HasRun(agent) {
 			next = e.system("describe pod %s", agent.Name)
@@ -167,7 +168,7 @@ func (e *explainer) agent() {
 	}
 	// If the manager has written the plan, the agent is the cause.
 	if last := before - 1; last >= 0 && len(e.planned) > 0 && e.steps[last].Verdict == Problem && e.steps[last].Next == e.agentLogs() {
-		e.steps[last].Verdict, e.steps[last].Next = Waiting, e.again()
+		e.steps[last].Verdict, e.steps[last].Next = Waiting, e.repeat()
 	}
 }
 

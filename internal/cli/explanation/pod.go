@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 // pod adds the step about the pod itself. It returns false if there is none.
@@ -75,22 +76,22 @@ func (e *explainer) kept() {
 
 // look computes what the manager computes: the plan of the pod and its marks.
 func (e *explainer) look() {
-	place := view.PlaceOn(e.in.Node)
-	e.options = view.Options{
+	kind := cached.NodeKindOf(e.in.Node)
+	e.options = cached.Options{
 		Defaults:   plan.KubernetesDefaults(),
-		Serverless: place == view.PlaceVirtual && serverless.Of(e.in.Pod) != serverless.Annotations{},
+		Serverless: kind == cached.VirtualNode && serverless.Of(e.in.Pod) != serverless.Annotations{},
 	}
 	// The manager's own defaults are known from its plan only.
 	if entry := diagnosis.Entry(e.in.Plan, e.in.Pod); entry != nil && !e.options.Serverless {
 		e.options.Defaults = defaultsIn(entry, plan.Pod(e.in.Pod, e.compiled, e.options.Defaults).Probes)
 	}
 	report := mark.NodeReport{Plan: e.in.Plan, Slices: e.in.Slices}
-	e.view = view.New(e.in.Pod, e.compiled, place, report, e.options)
+	e.view = cached.New(e.in.Pod, e.compiled, kind, report, e.options)
 	if e.waiting != nil {
 		e.view.Plan = plan.Selected(e.in.Pod, e.compiled, e.options.Defaults)
 	}
-	_, noPlan := e.in.Unread[SourcePlan]
-	_, noReports := e.in.Unread[SourceReports]
+	_, noPlan := e.in.Unread[permission.Plans]
+	_, noReports := e.in.Unread[permission.Reports]
 	if e.guessed = noReports && !e.options.Serverless && !mark.InStatus(e.in.Plan); e.guessed {
 		e.view.Report = mark.Provided(e.in.Pod, e.view.Plan.Probes)
 		e.view.Report.Provider = false
@@ -189,7 +190,7 @@ func (e *explainer) about(p plan.Problem) []string {
 func (e *explainer) node() bool {
 	name := e.in.Pod.Spec.NodeName
 	title := "Node " + name
-	if e.unread(SourceNode, title, "the node") {
+	if e.unread(permission.Nodes, title, "the node") {
 		return true
 	}
 	switch {

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
 	"cmp"
@@ -16,12 +16,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 // report adds a step for each planned probe about what is reported.
 func (e *explainer) report() {
 	if e.guessed {
-		e.unread(SourceReports, "Report", "the states that the agent reported")
+		e.unread(permission.Reports, "Report", "the states that the agent reported")
 	}
 	for _, p := range e.view.Plan.Probes {
 		if !e.shown(p.ID.Marker) || e.planned != nil && !e.planned[p.Plan.Name] {
@@ -61,7 +62,7 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 	case v1alpha1.ProbeUnknown:
 		step.Verdict = Waiting
 		step.Evidence = append(step.Evidence, "the container is new and has no result yet")
-		step.Next = e.again()
+		step.Next = e.repeat()
 	case v1alpha1.ProbeFailed:
 		step.Verdict, step.Next = Info, e.try(p)
 		if diagnosis.TimedOut(state.Message) {
@@ -115,7 +116,7 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 	case diagnosis.StateNotVisible:
 		step.Verdict, step.Next, step.Evidence = Unknown, "", e.lastEvents(p)
 	case diagnosis.NoResult:
-		policy := streak.PolicyOf(&p.Plan.Probe.Probe)
+		policy := thresholds.PolicyOf(&p.Plan.Probe.Probe)
 		step.Evidence = []string{fmt.Sprintf("the first state takes %d successes or %d failures in a row, one run every %s, %s after the start",
 			policy.SuccessThreshold, policy.FailureThreshold, policy.Period, policy.InitialDelay)}
 		if !f.Waiting {
@@ -123,7 +124,7 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 		}
 	}
 	if !f.Until.IsZero() {
-		step.Next = e.again()
+		step.Next = e.repeat()
 	}
 	e.add(step)
 }

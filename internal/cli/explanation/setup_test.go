@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package explain_test
+package explanation_test
 
 import (
-	"testing"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,6 +15,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -43,6 +44,18 @@ func busy() *builders.ProbeBuilder {
 const ownsMarks = `{"f:metadata":{"f:labels":{"f:busy":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"example.com/busy\"}":` +
 	`{".":{},"f:type":{},"f:status":{},"f:message":{},"f:lastProbeTime":{},"f:lastTransitionTime":{}}}}}`
 
+// ownsCondition are the fields of the condition only.
+func ownsCondition() *metav1.FieldsV1 {
+	return metav1.NewFieldsV1(strings.Replace(ownsMarks, `"f:metadata":{"f:labels":{"f:busy":{}}},`, "", 1))
+}
+
+// changed adds fields of another client, which has changed the pod a minute ago.
+func changed(in *explanation.Input, fields string) {
+	in.Pod.ManagedFields = append(in.Pod.ManagedFields, metav1.ManagedFieldsEntry{
+		Manager: "kubectl-label", Operation: metav1.ManagedFieldsOperationUpdate, Time: new(ago(time.Minute)), FieldsV1: metav1.NewFieldsV1(fields),
+	})
+}
+
 // marked returns a pod with the marks of the probe busy in the state Succeeded.
 func marked() *corev1.Pod {
 	pod := builders.Pod("ns", "worker-0").Label("app", "worker").Label("busy", "true").
@@ -59,19 +72,18 @@ func marked() *corev1.Pod {
 }
 
 // unmark removes the marks from the pod.
-func unmark(in *explain.Input) {
+func unmark(in *explanation.Input) {
 	in.Pod.ManagedFields = nil
 	delete(in.Pod.Labels, "busy")
 	in.Pod.Status.Conditions = in.Pod.Status.Conditions[:1]
 }
 
 // healthy returns an input in which everything is as it should be.
-func healthy(t *testing.T) explain.Input {
-	t.Helper()
-	in := explain.Input{
+func healthy() explanation.Input {
+	in := explanation.Input{
 		Namespace: "ns", Name: "worker-0", Pod: marked(), Markers: []*v1alpha1.PodProbeMarker{marker("worker", busy())},
 		Node:            &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}},
-		SystemNamespace: "seamark-system", Now: now(), Unread: map[explain.Source]explain.Unread{},
+		SystemNamespace: "seamark-system", Now: now(), Unread: map[permission.Resource]permission.Missing{},
 		Agent: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "seamark-agent-x"},
 			Status: corev1.PodStatus{
@@ -83,14 +95,19 @@ func healthy(t *testing.T) explain.Input {
 			HolderIdentity: new("manager-1"), LeaseDurationSeconds: new(int32(15)), RenewTime: &metav1.MicroTime{Time: now().Add(-2 * time.Second)},
 		}},
 	}
-	replan(t, &in)
+	replan(&in)
 	report(&in, v1alpha1.ProbeSucceeded, "job 7")
 	return in
 }
 
+// runs replaces the marker by one with the probe, which is planned.
+func runs(in *explanation.Input, probe *builders.ProbeBuilder) {
+	in.Markers = []*v1alpha1.PodProbeMarker{marker("worker", probe)}
+	replan(in)
+}
+
 // replan writes the plan as the manager does, and the agent runs it.
-func replan(t *testing.T, in *explain.Input) {
-	t.Helper()
+func replan(in *explanation.Input) {
 	var markers []*plan.Marker
 	for _, m := range in.Markers {
 		if compiled, err := plan.Compile(m); err == nil {
@@ -105,7 +122,7 @@ func replan(t *testing.T, in *explain.Input) {
 }
 
 // report writes the same state for all planned probes.
-func report(in *explain.Input, state v1alpha1.ProbeState, message string) {
+func report(in *explanation.Input, state v1alpha1.ProbeState, message string) {
 	pod := seamarkv1alpha1.PodReport{Namespace: "ns", Name: in.Name, UID: string(in.Pod.UID)}
 	for _, planned := range in.Plan.Spec.PodProbes {
 		for _, p := range planned.Probes {
@@ -118,15 +135,15 @@ func report(in *explain.Input, state v1alpha1.ProbeState, message string) {
 }
 
 // unreported removes the states and the marks.
-func unreported(in *explain.Input) {
+func unreported(in *explanation.Input) {
 	in.Slices = nil
 	unmark(in)
 }
 
 // failed reports a failure and marks the pod accordingly.
-func failed(in *explain.Input, message string) {
+func failed(in *explanation.Input, message string) {
 	report(in, v1alpha1.ProbeFailed, message)
 	delete(in.Pod.Labels, "busy")
 	in.Pod.Status.Conditions[1].Status, in.Pod.Status.Conditions[1].Message = corev1.ConditionFalse, message
-	in.Pod.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:status":` + ownsMarks[len(`{"f:metadata":{"f:labels":{"f:busy":{}}},"f:status":`):])
+	in.Pod.ManagedFields[0].FieldsV1 = ownsCondition()
 }

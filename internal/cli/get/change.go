@@ -23,7 +23,7 @@ const removed = "Removed"
 // change is a row that a watch prints. The JSON form is printed by -o json and others.
 type change struct {
 	metav1.TypeMeta `json:",inline"`
-	probestate.Row  `json:",inline"`
+	states.Row      `json:",inline"`
 	// Removed is true if the pod no longer exists or no longer has the probe. The row is the last
 	// one.
 	Removed bool `json:"removed,omitempty"`
@@ -35,13 +35,13 @@ func (c *change) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-func newChange(row probestate.Row, isRemoved bool) change {
+func newChange(row states.Row, isRemoved bool) change {
 	return change{TypeMeta: printing.TypeMeta("ProbeState"), Row: row, Removed: isRemoved}
 }
 
 // changes returns what a watch prints: the rows that the flags select before or after the change,
 // if the output differs.
-func (o *Options) changes(found []live.Change) []change {
+func (o *options) changes(found []live.Change) []change {
 	var shown []change
 	for _, c := range found {
 		before, after := c.Old != nil && o.selects(c.Old), c.New != nil && o.selects(c.New)
@@ -57,12 +57,12 @@ func (o *Options) changes(found []live.Change) []change {
 }
 
 // looksEqual reports whether two rows look equal in the table. Other formats show every field.
-func (o *Options) looksEqual(a, b *probestate.Row) bool {
+func (o *options) looksEqual(a, b *states.Row) bool {
 	return o.Output.IsTable() && slices.Equal(o.visible(a), o.visible(b))
 }
 
 // visible returns the cells of a row that the table shows, with times instead of ages.
-func (o *Options) visible(row *probestate.Row) []any {
+func (o *options) visible(row *states.Row) []any {
 	cells := cellsOf(row, func(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) })
 	if o.Output.Output == "wide" {
 		return cells
@@ -72,7 +72,7 @@ func (o *Options) visible(row *probestate.Row) []any {
 
 // changeResult returns what is printed of changes. The object is that of a single change.
 func changeResult(changes []change, allNamespaces bool, now time.Time) printing.Result {
-	rows := make([]probestate.Row, 0, len(changes))
+	rows := make([]states.Row, 0, len(changes))
 	for i := range changes {
 		rows = append(rows, changes[i].Row)
 	}

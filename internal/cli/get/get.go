@@ -59,28 +59,19 @@ const example = `  # List the probes of all pods in the namespace
   # Print the state of one probe
   %[1]s get game-0 -m game#idle -o jsonpath='{.items[0].state}'`
 
-// Options are the options of `seamark get`. Complete sets the unexported fields.
-type Options struct {
+// options are the arguments and the flags of `seamark get`, which New describes, and what Complete makes
+// of them.
+type options struct {
 	genericiooptions.IOStreams
-	// Cluster and Output are flags that several commands have.
-	Cluster *cluster.Flags
-	Output  printing.Flags
-
-	// Pods are the names of the pods. If it is empty, all pods are listed.
-	Pods []string
-	// Marker is the name of a marker, or MARKER#PROBE. Empty is all.
-	Marker string
-	// Node is the name of a node. Empty is all.
-	Node string
-	// Selector selects pods by labels, as kubectl does.
-	Selector string
-	// States are the states to list, in any case. Empty is all.
-	States []string
-	// Watch continues with changes. WatchOnly lists only changes.
+	Cluster          *cluster.Flags
+	Output           printing.Flags
+	Pods, States     []string
+	Marker, Node     string
+	Selector         cluster.Selector
 	Watch, WatchOnly bool
 
 	selector labels.Selector
-	selected probeid.ID
+	selected identity.ID
 	states   []string
 	connect  func() (cluster.Connection, error)
 	now      func() time.Time
@@ -89,10 +80,10 @@ type Options struct {
 // New returns the command.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
 	flags := cluster.NewFlags(streams, version)
-	return newCommand(&Options{IOStreams: streams, Cluster: flags, connect: flags.Connect, now: time.Now}, program)
+	return newCommand(&options{IOStreams: streams, Cluster: flags, connect: flags.Connect, now: time.Now}, program)
 }
 
-func newCommand(o *Options, program string) *cobra.Command {
+func newCommand(o *options, program string) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "get [POD...]",
 		Short:   "List the probes of pods with their states",
@@ -102,16 +93,13 @@ func newCommand(o *Options, program string) *cobra.Command {
 			if err := o.Complete(args); err != nil {
 				return err
 			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
 			return o.Run(cmd.Context())
 		},
 	}
 	flags := command.Flags()
 	flags.StringVarP(&o.Marker, "marker", "m", "", "list only the probes of this marker, or one probe of it as MARKER#PROBE")
 	flags.StringVar(&o.Node, "node", "", "list only the pods of this node")
-	flags.StringVarP(&o.Selector, "selector", "l", "", "list only the pods with these labels, for example app=game,zone!=a")
+	o.Selector.AddTo(command)
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "list the probes, then watch for changes")
 	flags.BoolVar(&o.WatchOnly, "watch-only", false, "watch for changes without listing the probes first")
 	flags.StringSliceVar(&o.States, "state", nil, "list only the probes in these states: "+strings.Join(stateNames(), ", ")+" (separated by commas)")
@@ -119,28 +107,22 @@ func newCommand(o *Options, program string) *cobra.Command {
 	o.Cluster.AddAllNamespaces(command)
 	o.Cluster.AddTo(command)
 	o.Cluster.CompletePods(command, 0)
-	o.Cluster.CompleteMarkers(command, "marker")
-	o.Cluster.CompleteNodes(command, "node")
+	o.Cluster.CompleteNames(command, "marker", permission.Markers)
+	o.Cluster.CompleteNames(command, "node", permission.Nodes)
 	cluster.CompleteValues(command, "state", stateNames())
 	return command
 }
 
-// Complete parses the arguments and the flags.
-func (o *Options) Complete(args []string) error {
-	o.Pods = nil
-	for _, name := range args {
-		name = strings.TrimPrefix(strings.TrimPrefix(name, "pods/"), "pod/")
-		if !slices.Contains(o.Pods, name) {
-			o.Pods = append(o.Pods, name)
-		}
-	}
+// Complete parses and validates the arguments and the flags.
+func (o *options) Complete(args []string) error {
 	var err error
-	if o.Selector != "" {
-		if o.selector, err = labels.Parse(o.Selector); err != nil {
-			return fmt.Errorf("--selector: %q is invalid: %w", o.Selector, err)
-		}
+	if o.Pods, err = o.Cluster.PodNames(args); err != nil {
+		return err
 	}
-	if o.selected, err = probeid.ParseSelection(o.Marker); err != nil {
+	if o.selector, err = o.Selector.Parse(); err != nil {
+		return err
+	}
+	if o.selected, err = identity.ParseSelection(o.Marker); err != nil {
 		return fmt.Errorf("--marker: %w", err)
 	}
 	o.states = nil
@@ -151,22 +133,11 @@ func (o *Options) Complete(args []string) error {
 		}
 		o.states = append(o.states, state)
 	}
-	return nil
-}
-
-// Validate returns an error for bad input.
-func (o *Options) Validate() error {
-	if len(o.Pods) > 0 && o.Cluster.AllNamespaces {
-		return fmt.Errorf("--all-namespaces: must not be used with the name of a pod: %q", o.Pods[0])
-	}
-	if slices.Contains(o.Pods, "") {
-		return fmt.Errorf("name of a pod: %q is invalid: must not be empty", "")
-	}
 	return o.Output.Validate()
 }
 
 // Run prints the probes.
-func (o *Options) Run(ctx context.Context) error {
+func (o *options) Run(ctx context.Context) error {
 	connection, err := o.connect()
 	if err != nil {
 		return err
@@ -183,17 +154,17 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	absent := snapshot.AbsentError(ctx, connection.Client, connection.Namespace)
 	snapshot.Now = o.now()
-	states := probestate.Of(snapshot.Input)
-	for _, warning := range warnings(states) {
+	current := states.Of(snapshot.Input)
+	for _, warning := range warnings(current) {
 		fmt.Fprintln(o.ErrOut, warning)
 	}
 	if hint := snapshot.Hint(); hint != "" {
 		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
 	}
-	rows := o.filter(states.Rows)
+	rows := o.filter(current.Rows)
 	if len(rows) == 0 && o.Output.IsTable() {
 		if absent == nil {
-			fmt.Fprintln(o.ErrOut, o.nothing(snapshot, states, connection.Namespace))
+			fmt.Fprintln(o.ErrOut, o.nothing(snapshot, current, connection.Namespace))
 		}
 		return absent
 	}
@@ -203,12 +174,12 @@ func (o *Options) Run(ctx context.Context) error {
 	return absent
 }
 
-func (o *Options) query(namespace string) cluster.Query {
+func (o *options) query(namespace string) cluster.Query {
 	return cluster.Query{Namespace: namespace, Names: o.Pods, Selector: o.selector, Node: o.Node}
 }
 
 // check returns an error if the rows cannot be computed, or the named marker does not exist.
-func (o *Options) check(snapshot *cluster.Snapshot, namespace string) error {
+func (o *options) check(snapshot *cluster.Snapshot, namespace string) error {
 	if err := snapshot.Require(permission.Required()...); err != nil {
 		return err
 	}
@@ -226,7 +197,7 @@ func (o *Options) check(snapshot *cluster.Snapshot, namespace string) error {
 		}
 	}
 	if !slices.Contains(markers, name) {
-		return cluster.NotFound("PodProbeMarker", name, markers, where(namespace))
+		return cluster.NotFound("PodProbeMarker", name, markers, cluster.Where(namespace))
 	}
 	if probe != "" && !slices.Contains(probes, probe) {
 		return cluster.NotFound("probe", probe, probes, " in PodProbeMarker "+name)
@@ -234,23 +205,16 @@ func (o *Options) check(snapshot *cluster.Snapshot, namespace string) error {
 	return nil
 }
 
-func where(namespace string) string {
-	if namespace == "" {
-		return " in any namespace"
-	}
-	return " in namespace " + namespace
-}
-
 // nothing says why no probes are listed.
-func (o *Options) nothing(snapshot *cluster.Snapshot, states probestate.States, namespace string) string {
+func (o *options) nothing(snapshot *cluster.Snapshot, current states.States, namespace string) string {
 	switch {
 	case len(snapshot.Markers) == 0:
-		return "No PodProbeMarkers found" + where(namespace) + "."
+		return "No PodProbeMarkers found" + cluster.Where(namespace) + "."
 	case len(snapshot.Pods) == 0:
-		return "No pods found" + where(namespace) + "."
-	case len(states.Rows) == 0:
-		return "No PodProbeMarker selects these pods" + where(namespace) + "."
+		return "No pods found" + cluster.Where(namespace) + "."
+	case len(current.Rows) == 0:
+		return "No PodProbeMarker selects these pods" + cluster.Where(namespace) + "."
 	default:
-		return "No probes match the flags" + where(namespace) + "."
+		return "No probes match the flags" + cluster.Where(namespace) + "."
 	}
 }

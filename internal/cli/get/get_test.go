@@ -133,7 +133,7 @@ func execute(t *testing.T, refuse func(object any) bool, args ...string) (stdout
 				return errors.Join(forbidden(l), c.List(ctx, l, options...))
 			},
 		}).Build()
-	o := &Options{IOStreams: streams, Cluster: flags, now: func() time.Time { return now }}
+	o := &options{IOStreams: streams, Cluster: flags, now: func() time.Time { return now }}
 	o.connect = func() (cluster.Connection, error) {
 		namespace := "games"
 		if flags.AllNamespaces {

@@ -4,6 +4,7 @@
 package get
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,19 +36,19 @@ func stateNames() []string {
 }
 
 // filter returns the rows that the flags select.
-func (o *Options) filter(rows []probestate.Row) []probestate.Row {
-	return slices.DeleteFunc(rows, func(row probestate.Row) bool { return !o.selects(&row) })
+func (o *options) filter(rows []states.Row) []states.Row {
+	return slices.DeleteFunc(rows, func(row states.Row) bool { return !o.selects(&row) })
 }
 
 // selects reports whether the flags select the row.
-func (o *Options) selects(row *probestate.Row) bool {
+func (o *options) selects(row *states.Row) bool {
 	marker, probe := o.selected.Marker, o.selected.Probe
 	return (marker == "" || row.Marker == marker) && (probe == "" || row.Probe == probe) &&
 		(len(o.states) == 0 || slices.Contains(o.states, strings.ToLower(row.Shown())))
 }
 
 // result returns what is printed. The rows are ordered.
-func result(rows []probestate.Row, allNamespaces bool, now time.Time) printing.Result {
+func result(rows []states.Row, allNamespaces bool, now time.Time) printing.Result {
 	columns := printing.Table(false, "Pod", "Probe", "Container", "State", "Since", "Message")
 	if allNamespaces {
 		columns = slices.Concat(printing.Table(false, "Namespace"), columns)
@@ -69,14 +70,14 @@ func result(rows []probestate.Row, allNamespaces bool, now time.Time) printing.R
 }
 
 // cellsOf returns the cells of a row. The function formats times.
-func cellsOf(row *probestate.Row, format func(metav1.Time) string) []any {
+func cellsOf(row *states.Row, format func(metav1.Time) string) []any {
 	var marks []string
 	for _, mark := range row.Marks {
 		marks = append(marks, mark.String())
 	}
 	return []any{
-		row.Pod, probeid.ID{Marker: row.Marker, Probe: row.Probe}.String(), row.Container, row.Shown(), format(row.LastTransitionTime), message(row),
-		orNone(row.Node), format(row.LastProbeTime), orNone(string(row.Source)), orNone(strings.Join(marks, ",")),
+		row.Pod, identity.ID{Marker: row.Marker, Probe: row.Probe}.String(), row.Container, row.Shown(), format(row.LastTransitionTime), message(row),
+		cmp.Or(row.Node, none), format(row.LastProbeTime), cmp.Or(string(row.Source), none), cmp.Or(strings.Join(marks, ","), none),
 	}
 }
 
@@ -87,19 +88,12 @@ func since(t metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t.Time))
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return none
-	}
-	return text
-}
-
 // message returns the message of the probe in one line, and the problem if there is one.
-func message(row *probestate.Row) string {
+func message(row *states.Row) string {
 	text := strings.Join(strings.Fields(row.Message), " ")
 	switch {
 	case row.Problem == nil:
-		return orNone(text)
+		return cmp.Or(text, none)
 	case text == "":
 		return row.Problem.Message
 	default:
@@ -122,11 +116,11 @@ func color(state string) lipgloss.Style {
 }
 
 // warnings returns one warning per marker that has no effect, ordered by name.
-func warnings(states probestate.States) []string {
-	keys := slices.SortedFunc(maps.Keys(states.Invalid), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+func warnings(current states.States) []string {
+	keys := slices.SortedFunc(maps.Keys(current.Invalid), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	var all []string
 	for _, key := range keys {
-		all = append(all, fmt.Sprintf("Warning: PodProbeMarker %s has no effect: %v", key, states.Invalid[key]))
+		all = append(all, fmt.Sprintf("Warning: PodProbeMarker %s has no effect: %v", key, current.Invalid[key]))
 	}
 	return all
 }

@@ -11,31 +11,25 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-const (
-	// refreshInterval is the time between updates of the screen.
-	refreshInterval = 250 * time.Millisecond
-	// defaultWidth and defaultHeight are the size of a terminal that does not report its size.
-	defaultWidth, defaultHeight = 80, 24
-)
+// refreshInterval is the time between updates of the screen.
+const refreshInterval = 250 * time.Millisecond
 
-// screen shows the current rows on a terminal. It implements tea.Model.
+// screen shows the current rows on a terminal.
 type screen struct {
-	o       *Options
-	source  watched
-	notices <-chan string
-
-	width, height int
-	rows          []probestate.Row
+	*table.Screen
+	o       *options
+	source  live.Source
+	notices live.Notices
+	rows    []states.Row
 	// top is the index of the first visible row.
 	top int
 	// notice is the last one, and warnings are those of the last update.
@@ -46,17 +40,10 @@ type screen struct {
 
 // show shows the table until the context is canceled or the user quits. The last table stays on the
 // terminal.
-func (o *Options) show(ctx context.Context, w watched, notices <-chan string) error {
+func (o *options) show(ctx context.Context, w live.Source, notices live.Notices) error {
 	s := newScreen(o, w, notices)
-	// Without a terminal as input there are no keys. Ctrl-C is a signal then.
-	options := []tea.ProgramOption{tea.WithOutput(printing.Raw(o.Out)), tea.WithoutSignalHandler(), tea.WithInput(nil)}
-	if in, isFile := o.In.(*os.File); isFile && printing.IsTerminal(in) {
-		options = append(options, tea.WithInput(in))
-	}
-	program := tea.NewProgram(s, options...)
-	defer context.AfterFunc(ctx, program.Quit)()
-	if _, err := program.Run(); err != nil {
-		return exit.Failure(fmt.Errorf("show table: %w", err))
+	if err := s.Show(ctx, o.IOStreams, tea.WithInput(nil)); err != nil {
+		return exit.Failure(err)
 	}
 	for _, line := range s.table(printing.HasColors(o.Out, os.Getenv)) {
 		fmt.Fprintln(printing.Raw(o.Out), line)
@@ -67,89 +54,52 @@ func (o *Options) show(ctx context.Context, w watched, notices <-chan string) er
 	return exit.Failure(s.err)
 }
 
-func newScreen(o *Options, w watched, notices <-chan string) *screen {
-	s := &screen{o: o, source: w, notices: notices, width: defaultWidth, height: defaultHeight}
-	s.poll()
+func newScreen(o *options, w live.Source, notices live.Notices) *screen {
+	s := &screen{o: o, source: w, notices: notices}
+	s.Screen = table.NewScreen(s, refreshInterval)
+	s.Poll(o.now())
 	return s
 }
 
-// tick is a refresh of the screen.
-type tick struct{}
-
-func nextTick() tea.Cmd {
-	return tea.Tick(refreshInterval, func(time.Time) tea.Msg { return tick{} })
-}
-
-// Init starts the refreshes.
-func (s *screen) Init() tea.Cmd { return nextTick() }
-
-// Update handles a key, a new size of the terminal, or a tick.
-func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		if msg.Width > 0 && msg.Height > 0 {
-			s.width, s.height = msg.Width, msg.Height
-		}
-	case tea.KeyPressMsg:
-		if name := msg.String(); name == "q" || name == "ctrl+c" {
-			return s, tea.Quit
-		}
-		s.top = table.Scroll(msg.String(), s.top, s.room())
-	case tick:
-		s.poll()
-		return s, nextTick()
+// Key handles a key.
+func (s *screen) Key(key tea.KeyPressMsg) tea.Cmd {
+	if table.Ends(key) {
+		return tea.Quit
 	}
-	return s, nil
+	s.top = table.Scroll(key.String(), s.top, s.room())
+	return nil
 }
 
-// poll takes the changes and the last notice.
-func (s *screen) poll() {
-	for range maxNotices {
-		select {
-		case line := <-s.notices:
-			s.notice = s.o.now().Format(time.TimeOnly) + " " + line
-		default:
-		}
+// Poll takes the changes and the next notice.
+func (s *screen) Poll(time.Time) tea.Cmd {
+	select {
+	case line := <-s.notices:
+		s.notice = s.o.now().Format(time.TimeOnly) + " " + line
+	default:
 	}
 	select {
 	case <-s.source.Changed():
-		_, states := s.source.Update()
+		_, current := s.source.Update()
 		s.rows = s.o.filter(s.source.Rows())
-		s.warnings = warnings(states)
+		s.warnings = warnings(current)
 	default:
 	}
+	return nil
 }
 
 // room is the number of rows that the terminal has lines for, besides the header and the status.
 func (s *screen) room() int {
 	if s.o.Output.NoHeaders {
-		return max(s.height-1, 1)
+		return max(s.Height-1, 1)
 	}
-	return max(s.height-2, 1)
+	return max(s.Height-2, 1)
 }
 
 // hidden returns the number of rows that are not visible.
 func (s *screen) hidden() int { return max(len(s.rows)-s.room(), 0) }
 
-// View draws the screen.
-func (s *screen) View() tea.View {
-	view := tea.NewView(strings.Join(s.lines(), "\n"))
-	view.AltScreen = true
-	return view
-}
-
-// lines returns the lines of the screen: the table, and the status in the last line.
-func (s *screen) lines() []string {
-	lines := s.table(true)
-	for i := range lines {
-		lines[i] = ansi.Truncate(lines[i], s.width, "…")
-	}
-	for len(lines) < s.height-1 {
-		lines = append(lines, "")
-	}
-	status := lipgloss.NewStyle().Faint(true).Render(s.status())
-	return append(lines[:max(min(len(lines), s.height-1), 0)], ansi.Truncate(status, s.width, "…"))
-}
+// Body returns the table.
+func (s *screen) Body() []string { return s.table(true) }
 
 // table returns the header and the visible rows.
 func (s *screen) table(colors bool) []string {
@@ -165,8 +115,8 @@ func (s *screen) table(colors bool) []string {
 	return lines
 }
 
-// status returns the last line: the number of rows, the keys, and notices and warnings.
-func (s *screen) status() string {
+// Status returns the number of rows, the keys, and notices and warnings.
+func (s *screen) Status() string {
 	count := fmt.Sprintf("%d probes", len(s.rows))
 	if len(s.rows) == 1 {
 		count = "1 probe"
@@ -182,5 +132,5 @@ func (s *screen) status() string {
 	for _, warning := range s.warnings {
 		parts = append(parts, text.Line(warning))
 	}
-	return strings.Join(parts, "  ")
+	return table.Faint(strings.Join(parts, "  "))
 }

@@ -5,12 +5,8 @@ package get
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,51 +18,16 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/states"
 )
 
-const (
-	// settleTime is how long changes are collected before they are printed. A report and the marks
-	// that follow from it are one change for the user.
-	settleTime = 200 * time.Millisecond
-	// maxNotices is the number of notices that wait to be printed. More are dropped.
-	maxNotices = 16
-)
+// settleTime is how long changes are collected before they are printed. A report and the marks that
+// follow from it are one change for the user.
+const settleTime = 200 * time.Millisecond
 
-// watched is what a watch shows: see live.Watch.
-type watched interface {
-	Changed() <-chan struct{}
-	Update() ([]live.Change, probestate.States)
-	Rows() []probestate.Row
+// watch lists the probes and then shows changes.
+func (o *options) watch(ctx context.Context, connection cluster.Connection) error {
+	return live.Session(ctx, connection, o.query(connection.Namespace), o.showWatch)
 }
 
-// watch lists the probes and then shows changes until the user or --request-timeout ends it.
-func (o *Options) watch(ctx context.Context, connection cluster.Connection) error {
-	connection, timeout, err := connection.Unlimited()
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	notices := make(chan string, maxNotices)
-	w, err := live.Start(ctx, connection.Client, o.query(connection.Namespace), func(line string) {
-		select {
-		case notices <- line:
-		default:
-		}
-	})
-	switch {
-	case err == nil:
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return exit.NoAccess(fmt.Errorf("the cluster has not answered within --request-timeout=%s", timeout))
-	case ctx.Err() != nil:
-		return nil
-	default:
-		return err
-	}
-	defer w.Stop()
+func (o *options) showWatch(ctx context.Context, connection cluster.Connection, w *live.Watch, notices live.Notices) error {
 	snapshot := w.Snapshot()
 	if err := o.checkWatched(ctx, snapshot, connection); err != nil {
 		return err
@@ -77,12 +38,12 @@ func (o *Options) watch(ctx context.Context, connection cluster.Connection) erro
 	if o.inPlace() {
 		return o.show(ctx, w, notices)
 	}
-	nothing := func(states probestate.States) string { return o.nothing(snapshot, states, connection.Namespace) }
+	nothing := func(current states.States) string { return o.nothing(snapshot, current, connection.Namespace) }
 	return exit.Failure(o.follow(ctx, w, notices, nothing))
 }
 
 // checkWatched returns an error if there is nothing to watch.
-func (o *Options) checkWatched(ctx context.Context, snapshot *cluster.Snapshot, connection cluster.Connection) error {
+func (o *options) checkWatched(ctx context.Context, snapshot *cluster.Snapshot, connection cluster.Connection) error {
 	if err := o.check(snapshot, connection.Namespace); err != nil {
 		return err
 	}
@@ -99,23 +60,23 @@ func (o *Options) checkWatched(ctx context.Context, snapshot *cluster.Snapshot, 
 }
 
 // inPlace reports whether the table is updated in place.
-func (o *Options) inPlace() bool {
-	return !o.WatchOnly && o.Output.IsTable() && printing.IsTerminal(o.Out) && os.Getenv("TERM") != "dumb"
+func (o *options) inPlace() bool {
+	return !o.WatchOnly && o.Output.IsTable() && printing.HasScreen(o.Out)
 }
 
 // follow prints all rows, unless WatchOnly is set, and then appends changes. The function returns
 // why there are no rows.
-func (o *Options) follow(ctx context.Context, w watched, notices <-chan string, nothing func(probestate.States) string) error {
+func (o *options) follow(ctx context.Context, w live.Source, notices live.Notices, nothing func(states.States) string) error {
 	stream, err := o.Output.Stream(o.Out)
 	if err != nil {
 		return err //nolint:wrapcheck // it names the flag
 	}
 	var warned warner
-	all, states := w.Update()
-	warned.warn(o, states)
+	all, current := w.Update()
+	warned.warn(o, current)
 	first := o.changes(all)
 	if len(first) == 0 && o.Output.IsTable() {
-		fmt.Fprintln(o.ErrOut, nothing(states))
+		fmt.Fprintln(o.ErrOut, nothing(current))
 	}
 	if !o.WatchOnly {
 		if err := o.print(stream, first); err != nil {
@@ -134,8 +95,8 @@ func (o *Options) follow(ctx context.Context, w watched, notices <-chan string, 
 				return nil
 			case <-time.After(settleTime):
 			}
-			found, states := w.Update()
-			warned.warn(o, states)
+			found, current := w.Update()
+			warned.warn(o, current)
 			if err := o.print(stream, o.changes(found)); err != nil {
 				return err
 			}
@@ -145,7 +106,7 @@ func (o *Options) follow(ctx context.Context, w watched, notices <-chan string, 
 
 // print prints changes: a table in one piece, so that its columns are aligned, and other formats one
 // object at a time.
-func (o *Options) print(stream *printing.Stream, changes []change) error {
+func (o *options) print(stream *printing.Stream, changes []change) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -164,8 +125,8 @@ func (o *Options) print(stream *printing.Stream, changes []change) error {
 // warner prints each warning once, until it no longer applies.
 type warner struct{ printed []string }
 
-func (w *warner) warn(o *Options, states probestate.States) {
-	found := warnings(states)
+func (w *warner) warn(o *options, current states.States) {
+	found := warnings(current)
 	for _, warning := range found {
 		if !slices.Contains(w.printed, warning) {
 			fmt.Fprintln(o.ErrOut, warning)

@@ -6,6 +6,8 @@ package get
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,7 +16,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
+	"github.com/creack/pty"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -23,16 +25,18 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/golden"
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // script is a watch that delivers batches of changes, and then calls end.
 type script struct {
 	batches [][]live.Change
-	rows    []probestate.Row
+	rows    []states.Row
 	invalid map[types.NamespacedName]error
 	end     func()
 }
@@ -47,22 +51,22 @@ func (s *script) Changed() <-chan struct{} {
 	return changed
 }
 
-func (s *script) Update() ([]live.Change, probestate.States) {
+func (s *script) Update() ([]live.Change, states.States) {
 	if len(s.batches) == 0 {
-		return nil, probestate.States{Invalid: s.invalid}
+		return nil, states.States{Invalid: s.invalid}
 	}
 	next := s.batches[0]
 	s.batches = s.batches[1:]
-	return next, probestate.States{Invalid: s.invalid}
+	return next, states.States{Invalid: s.invalid}
 }
 
-func (s *script) Rows() []probestate.Row { return append([]probestate.Row{}, s.rows...) }
+func (s *script) Rows() []states.Row { return append([]states.Row{}, s.rows...) }
 
-func row(pod string, state v1alpha1.ProbeState, message string) *probestate.Row {
-	return &probestate.Row{
+func row(pod string, state v1alpha1.ProbeState, message string) *states.Row {
+	return &states.Row{
 		Namespace: "games", Pod: pod, Node: "node-1", Marker: "game", Probe: "idle", Container: "main", State: state,
 		LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)), LastProbeTime: metav1.NewTime(now.Add(-time.Second)),
-		Message: message, Source: probestate.SourceReport,
+		Message: message, Source: states.SourceReport,
 	}
 }
 
@@ -70,7 +74,7 @@ func row(pod string, state v1alpha1.ProbeState, message string) *probestate.Row 
 func history() *script {
 	first, second := row("game-0", v1alpha1.ProbeFailed, "12 players"), row("game-1", "", "")
 	idle, marked := row("game-0", v1alpha1.ProbeSucceeded, "no players"), row("game-0", v1alpha1.ProbeSucceeded, "no players")
-	marked.Marks = []probestate.Mark{{Kind: mark.KindLabel, Name: "role", Value: "idle"}}
+	marked.Marks = []states.Mark{{Kind: mark.KindLabel, Name: "role", Value: "idle"}}
 	marked.LastProbeTime = metav1.NewTime(now)
 	third := row("a-pod-with-a-longer-name", v1alpha1.ProbeFailed, "1 player")
 	return &script{batches: [][]live.Change{
@@ -83,11 +87,11 @@ func history() *script {
 }
 
 // follow runs the command with the flags and the watch.
-func follow(t *testing.T, s *script, change func(*Options)) string {
+func follow(t *testing.T, s *script, change func(*options)) string {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 	streams.Out, streams.ErrOut = printing.Safe(out), printing.Safe(errOut)
-	o := &Options{IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: func() time.Time { return now }}
+	o := &options{IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: func() time.Time { return now }}
 	change(o)
 	if err := o.Complete(nil); err != nil {
 		t.Fatal(err)
@@ -96,8 +100,8 @@ func follow(t *testing.T, s *script, change func(*Options)) string {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s.end = cancel
-		notices := make(chan string, maxNotices)
-		if err := o.follow(ctx, s, notices, func(probestate.States) string { return "No probes." }); err != nil {
+		notices := make(live.Notices, 1)
+		if err := o.follow(ctx, s, notices, func(states.States) string { return "No probes." }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -105,18 +109,18 @@ func follow(t *testing.T, s *script, change func(*Options)) string {
 }
 
 func TestFollow(t *testing.T) {
-	for name, change := range map[string]func(*Options){
-		"watch-table":          func(*Options) {},
-		"watch-wide":           func(o *Options) { o.Output.Output = "wide" },
-		"watch-namespaces":     func(o *Options) { o.Cluster.AllNamespaces = true },
-		"watch-no-headers":     func(o *Options) { o.Output.NoHeaders = true },
-		"watch-only":           func(o *Options) { o.WatchOnly = true },
-		"watch-failed":         func(o *Options) { o.States = []string{"failed"} },
-		"watch-another-marker": func(o *Options) { o.Marker = "other" },
-		"watch-json":           func(o *Options) { o.Output.Output = "json" },
-		"watch-yaml":           func(o *Options) { o.Output.Output = "yaml" },
-		"watch-name":           func(o *Options) { o.Output.Output = "name" },
-		"watch-jsonpath":       func(o *Options) { o.Output.Output = `jsonpath={.pod} {.state} {.removed}{"\n"}` },
+	for name, change := range map[string]func(*options){
+		"watch-table":          func(*options) {},
+		"watch-wide":           func(o *options) { o.Output.Output = "wide" },
+		"watch-namespaces":     func(o *options) { o.Cluster.AllNamespaces = true },
+		"watch-no-headers":     func(o *options) { o.Output.NoHeaders = true },
+		"watch-only":           func(o *options) { o.WatchOnly = true },
+		"watch-failed":         func(o *options) { o.States = []string{"failed"} },
+		"watch-another-marker": func(o *options) { o.Marker = "other" },
+		"watch-json":           func(o *options) { o.Output.Output = "json" },
+		"watch-yaml":           func(o *options) { o.Output.Output = "yaml" },
+		"watch-name":           func(o *options) { o.Output.Output = "name" },
+		"watch-jsonpath":       func(o *options) { o.Output.Output = `jsonpath={.pod} {.state} {.removed}{"\n"}` },
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden.Compare(t, filepath.Join("testdata", name+".golden"), follow(t, history(), change))
@@ -128,7 +132,7 @@ func TestFollow(t *testing.T) {
 func TestFollowWarns(t *testing.T) {
 	s := history()
 	s.invalid = map[types.NamespacedName]error{{Namespace: "games", Name: "bad"}: context.Canceled}
-	if got := strings.Count(follow(t, s, func(*Options) {}), "Warning: PodProbeMarker games/bad has no effect"); got != 1 {
+	if got := strings.Count(follow(t, s, func(*options) {}), "Warning: PodProbeMarker games/bad has no effect"); got != 1 {
 		t.Errorf("printed %d times", got)
 	}
 }
@@ -143,30 +147,30 @@ func TestGetIsSafe(t *testing.T) {
 			}
 		}
 	}
-	texttest.Check(t, follow(t, s, func(*Options) {}))
+	texttest.Check(t, follow(t, s, func(*options) {}))
 
 	screen, notices := newTestScreen(t, 1)
 	screen.rows[0].Message = texttest.Hostile
 	notices <- texttest.Hostile
-	screen.poll()
-	screen.rows[0].Message, screen.warnings, screen.width = texttest.Hostile, []string{texttest.Hostile}, 2000
-	texttest.CheckColored(t, strings.Join(screen.lines(), "\n"))
+	screen.Poll(now)
+	screen.rows[0].Message, screen.warnings, screen.Width = texttest.Hostile, []string{texttest.Hostile}, 2000
+	texttest.CheckColored(t, strings.Join(screen.Lines(), "\n"))
 }
 
 // newTestScreen returns a screen with rows of that many pods.
-func newTestScreen(t *testing.T, pods int) (s *screen, notices chan string) {
+func newTestScreen(t *testing.T, pods int) (s *screen, notices live.Notices) {
 	t.Helper()
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
-	o := &Options{IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: func() time.Time { return now }}
+	o := &options{IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: func() time.Time { return now }}
 	source := &script{batches: [][]live.Change{nil}, end: func() {}}
 	for i := range pods {
 		source.rows = append(source.rows, *row("game-"+string(rune('a'+i)), v1alpha1.ProbeSucceeded, "no players"))
 	}
-	notices = make(chan string, maxNotices)
+	notices = make(live.Notices, 1)
 	return newScreen(o, source, notices), notices
 }
 
-func screenText(s *screen) string { return ansi.Strip(strings.Join(s.lines(), "\n")) + "\n" }
+func screenText(s *screen) string { return ansi.Strip(strings.Join(s.Lines(), "\n")) + "\n" }
 
 func TestScreen(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -191,39 +195,52 @@ func TestScreen(t *testing.T) {
 			}
 			if test.notice != "" {
 				notices <- test.notice
-				s.Update(tick{})
+				s.Update(table.Tick(now))
 			}
 			golden.Compare(t, filepath.Join("testdata", name+".golden"), screenText(s))
 		})
 	}
 }
 
-// The screen follows the size of the terminal and the rows, and never has more lines.
-func TestScreenIsBounded(t *testing.T) {
-	s, _ := newTestScreen(t, 20)
-	source, _ := s.source.(*script)
-	for _, height := range []int{1, 2, 3, 10, 22, 50, 4} {
-		for range 30 {
-			s.Update(tea.KeyPressMsg{Code: tea.KeyDown})
-		}
-		s.Update(tea.WindowSizeMsg{Width: 40, Height: height})
-		if got := len(s.lines()); got != height {
-			t.Errorf("%d lines on a terminal with %d", got, height)
-		}
-		source.rows, source.batches = source.rows[:len(source.rows)-2], [][]live.Change{nil}
-		s.Update(tick{})
-		if got := len(s.lines()); got != height {
-			t.Errorf("%d lines on a terminal with %d after pods were removed", got, height)
-		}
+// Keys and interrupts end the screen, and the last table stays on the terminal.
+func TestLastTableStays(t *testing.T) {
+	t.Setenv("TERM", "xterm-256color")
+	press := func(keys string) func(*os.File, func()) {
+		return func(keyboard *os.File, _ func()) { _, _ = keyboard.WriteString(keys) }
 	}
-	s.Update(tea.WindowSizeMsg{})
-	if s.height != 4 {
-		t.Errorf("height %d after an unknown size, want 4", s.height)
-	}
-	for _, key := range []tea.Key{{Code: 'q', Text: "q"}, {Code: 'c', Mod: tea.ModCtrl}} {
-		_, command := s.Update(tea.KeyPressMsg(key))
-		if command == nil || !cmp.Equal(command(), tea.Quit()) {
-			t.Errorf("key %s does not end the watch", key)
-		}
+	for name, end := range map[string]func(keyboard *os.File, interrupt func()){
+		"key": press("q"), "Ctrl-C": press("\x03"), "interrupt": func(_ *os.File, interrupt func()) { interrupt() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			keyboard, terminal, err := pty.Open()
+			if err := errors.Join(err, pty.Setsize(keyboard, &pty.Winsize{Rows: 3, Cols: 70})); err != nil {
+				t.Fatal(err)
+			}
+			var output process.Buffer
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				// Reading from a closed terminal is an error.
+				_, _ = io.Copy(&output, keyboard)
+			}()
+			s, notices := newTestScreen(t, 2)
+			s.o.In, s.o.Out = terminal, terminal
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			shown := make(chan error, 1)
+			source := &script{batches: [][]live.Change{nil}, rows: s.rows, end: func() {}}
+			go func() { shown <- s.o.show(ctx, source, notices) }()
+			output.Await(t, "2 probes, 1 hidden")
+			end(keyboard, cancel)
+			if err := errors.Join(<-shown, terminal.Close()); err != nil {
+				t.Error(err)
+			}
+			<-read
+			_ = keyboard.Close()
+			const leave = "\x1b[?1049l"
+			if _, last, left := strings.Cut(output.Raw(), leave); !left || !strings.Contains(last, "game-a") || !strings.Contains(last, "1 more") {
+				t.Errorf("after the screen %q", last)
+			}
+		})
 	}
 }

@@ -25,8 +25,7 @@ type scope struct {
 	services  []*service
 	// open are the keys of labels that pods may have with any value: those that controllers add and
 	// those that probes set.
-	open sets.Set[string]
-	// matched are the workloads that each marker selects.
+	open    sets.Set[string]
 	matched map[*marker][]*workload
 }
 

@@ -14,16 +14,16 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/lint"
 )
 
-// The table of docs/lint.md has all rules.
+// The table of docs/write-markers.md has all rules.
 func TestRulesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/lint.md")
+	page, err := os.ReadFile("../../../docs/write-markers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const header = "| rule | severity | finding |\n| --- | --- | --- |\n"
 	_, table, found := strings.Cut(string(page), header)
 	if !found {
-		t.Fatalf("docs/lint.md has no table %q", header)
+		t.Fatalf("docs/write-markers.md has no table %q", header)
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var want strings.Builder

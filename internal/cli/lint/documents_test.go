@@ -38,10 +38,6 @@ func TestDocuments(t *testing.T) {
 			edited(t, worker, "kind: PodProbeMarker", "kind: PodProbeMaker"),
 			[]string{`a.yaml:2:1 unknown-kind kind: "PodProbeMaker" is not a kind of apps.kruise.io -> did you mean "PodProbeMarker"?`},
 		},
-		"kind in lower case": {
-			"apiVersion: seamark.dev/v1alpha1\nkind: probereport\n",
-			[]string{`a.yaml:2:1 unknown-kind kind: "probereport" is not a kind of seamark.dev -> did you mean "ProbeReport"?`},
-		},
 		"kind that is not similar": {
 			"apiVersion: seamark.dev/v1\nkind: Game\n",
 			[]string{`a.yaml:2:1 unknown-kind kind: "Game" is not a kind of seamark.dev -> use one of ProbeReport`},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/seamark-dev/seamark/internal/manifest/shell"
@@ -43,7 +44,6 @@ func (c *checker) checkCommand(o *object, field string, command []string) {
 	}
 }
 
-// checkScript checks a script of a shell.
 func (c *checker) checkScript(o *object, field string, command []string, script shell.Script) {
 	item := fmt.Sprintf("%s[%d]", field, script.Index)
 	if script.Index >= len(command) {
@@ -57,8 +57,7 @@ func (c *checker) checkScript(o *object, field string, command []string, script 
 	if len(script.Args) > 0 && !strings.ContainsAny(script.Text, " \t\n$;|&<>") {
 		c.add(ruleShellArguments, o, fmt.Sprintf("%s[%d]", field, script.Index+1),
 			fmt.Sprintf("the script is only %q: what follows is not a part of it", script.Text),
-			"use one item for the script: "+flow(append(append([]string{}, command[:script.Index]...),
-				strings.Join(command[script.Index:], " "))))
+			"use one item for the script: "+flow(append(slices.Clone(command[:script.Index]), strings.Join(command[script.Index:], " "))))
 	}
 }
 
@@ -74,11 +73,8 @@ func splitOrShell(line string) []string {
 func flow(command []string) string {
 	items := make([]string, len(command))
 	for i, word := range command {
-		encoded, err := json.Marshal(word)
-		if err != nil {
-			// A string always encodes.
-			encoded = []byte(word)
-		}
+		// A string always encodes.
+		encoded, _ := json.Marshal(word)
 		items[i] = string(encoded)
 	}
 	return "[" + strings.Join(items, ", ") + "]"

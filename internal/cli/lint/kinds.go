@@ -27,7 +27,6 @@ type kind struct {
 	of         reflect.Type
 }
 
-// kinds returns the kinds that are checked.
 func kinds() map[kindschema.GroupVersionKind]kind {
 	return map[kindschema.GroupVersionKind]kind{
 		v1alpha1.GroupVersion().WithKind(kindMarker):           {crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()},

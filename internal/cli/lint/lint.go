@@ -12,6 +12,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
 // Severity is how serious a finding is.
@@ -33,19 +36,6 @@ func Severities() []Severity { return []Severity{Info, Warning, Error} }
 // AtLeast reports whether the severity is the other one or more serious.
 func (s Severity) AtLeast(other Severity) bool {
 	return slices.Index(Severities(), s) >= slices.Index(Severities(), other)
-}
-
-// File is a manifest with any number of documents.
-type File struct {
-	// Name is the name in findings, such as the path.
-	Name string
-	// Content is the YAML or JSON.
-	Content []byte
-	// Generated is whether the lines of the content are not those of a file that the user wrote, as
-	// for the result of a kustomization. Its findings have no line.
-	Generated bool
-	// Mixed is whether the file may have documents that are not Kubernetes objects. They are ignored.
-	Mixed bool
 }
 
 // Finding is a problem of a manifest.
@@ -80,14 +70,14 @@ type Result struct {
 
 // Linter checks files. It compiles each schema once, when it is first needed. The zero value is ready
 // for use. It must not be used by several goroutines at the same time.
-type Linter struct{ schemas schemas }
+type Linter struct{ schemas schema.Set }
 
 // Check checks the files. Objects in different files are compared with each other, as if all were
 // applied to one cluster; a namespace that is not set is "default". It returns an error if a file
 // cannot be split into documents.
-func (l *Linter) Check(ctx context.Context, files []File) (Result, error) {
+func (l *Linter) Check(ctx context.Context, files []document.File) (Result, error) {
 	if l.schemas == nil {
-		l.schemas = schemas{}
+		l.schemas = schema.Set{}
 	}
 	c := &checker{ctx: ctx, schemas: l.schemas}
 	for _, file := range files {
@@ -107,7 +97,7 @@ func (l *Linter) Check(ctx context.Context, files []File) (Result, error) {
 // checker collects the objects and the findings.
 type checker struct {
 	ctx     context.Context
-	schemas schemas
+	schemas schema.Set
 
 	markers   []*marker
 	workloads []*workload

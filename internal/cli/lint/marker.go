@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,7 +19,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 )
 
-// marker is a PodProbeMarker.
 type marker struct {
 	*object
 	spec         v1alpha1.PodProbeMarker
@@ -76,7 +76,6 @@ func (c *checker) checkOwnSelector(m *marker) bool {
 	return found
 }
 
-// selects reports whether the selector has a requirement for the key.
 func selects(selector *metav1.LabelSelector, key string) bool {
 	_, matched := selector.MatchLabels[key]
 	return matched || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key })
@@ -86,22 +85,20 @@ func selects(selector *metav1.LabelSelector, key string) bool {
 // OpenKruise.
 func (c *checker) checkTimes(m *marker, i int, probe *corev1.Probe) {
 	defaults, path := plan.KubernetesDefaults(), probePath(i)+".probe"
-	period, timeout := probe.PeriodSeconds, probe.TimeoutSeconds
-	var unset, ours, theirs []string
-	if period == 0 {
-		period = defaults.PeriodSeconds
-		unset, ours, theirs = append(unset, "periodSeconds"), append(ours, fmt.Sprint(defaults.PeriodSeconds)), append(theirs, openKruiseDefault)
-	}
-	if timeout == 0 {
-		timeout = defaults.TimeoutSeconds
-	}
+	period, timeout := cmp.Or(probe.PeriodSeconds, defaults.PeriodSeconds), cmp.Or(probe.TimeoutSeconds, defaults.TimeoutSeconds)
 	if period > 0 && timeout > period {
 		field := path + ".timeoutSeconds"
 		c.add(rulePeriod, m.object, field, fmt.Sprintf("the timeout of %d s is longer than the period of %d s", timeout, period),
 			fmt.Sprintf("set periodSeconds to %d or more, or timeoutSeconds to %d or less", timeout, period))
 	}
-	if probe.FailureThreshold == 0 {
-		unset, ours, theirs = append(unset, "failureThreshold"), append(ours, fmt.Sprint(defaults.FailureThreshold)), append(theirs, openKruiseDefault)
+	var unset, ours, theirs []string
+	for _, f := range []struct {
+		name            string
+		value, standard int32
+	}{{"periodSeconds", probe.PeriodSeconds, defaults.PeriodSeconds}, {"failureThreshold", probe.FailureThreshold, defaults.FailureThreshold}} {
+		if f.value == 0 {
+			unset, ours, theirs = append(unset, f.name), append(ours, fmt.Sprint(f.standard)), append(theirs, openKruiseDefault)
+		}
 	}
 	if len(unset) > 0 {
 		c.add(ruleDefaults, m.object, path, fmt.Sprintf("%s: the default is %s as in Kubernetes, and %s in OpenKruise 1.9",

@@ -22,9 +22,8 @@ import (
 // maxListDepth bounds how deep lists of objects may contain lists.
 const maxListDepth = 8
 
-// object is an object and where it is.
 type object struct {
-	file      File
+	file      document.File
 	positions document.Positions
 	// prefix is the path of the object in its document, such as "items[1]." in a List.
 	prefix string
@@ -56,8 +55,7 @@ func (o *object) place() string {
 	return fmt.Sprintf("%s (%s:%d)", o, o.file.Name, line)
 }
 
-// read reads the documents of a file.
-func (c *checker) read(file File) error {
+func (c *checker) read(file document.File) error {
 	documents, err := document.Split(file.Content)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", file.Name, err)
@@ -110,7 +108,6 @@ func (c *checker) value(o *object, content any, depth int) {
 	}
 }
 
-// object handles one object.
 func (c *checker) object(o *object) {
 	c.objects++
 	if c.seen == nil {
@@ -151,8 +148,7 @@ func (c *checker) marker(o *object) {
 	}
 	m.spec.Namespace = o.namespace()
 	c.checkMarker(m, selects)
-	if requirements, err := requirementsOf(m.spec.Spec.Selector); err == nil && len(requirements) > 0 {
-		m.requirements = requirements
+	if m.requirements = requirementsOf(m.spec.Spec.Selector); len(m.requirements) > 0 {
 		c.markers = append(c.markers, m)
 	}
 }

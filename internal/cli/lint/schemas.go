@@ -11,15 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	kindschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
-
-// schemas are the compiled schemas. Compiling one can take a tenth of a second, so each is compiled
-// when it is first used.
-type schemas map[kindschema.GroupVersionKind]*schema.Schema
 
 // checkSchema checks an object with its CustomResourceDefinition, if it has one. It reports whether
 // the API server accepts it, apart from labels in the selector of a marker.
@@ -32,7 +27,7 @@ func (c *checker) checkSchema(o *object) bool {
 	c.checked++
 	before := len(c.findings)
 	c.checkMetadata(o)
-	rules, err := c.schemas.of(gvk, known)
+	rules, err := c.schemas.Of(gvk, known.definition)
 	if err != nil {
 		c.add(ruleSchema, o, "", err.Error(), "")
 		return false
@@ -47,27 +42,11 @@ func (c *checker) checkSchema(o *object) bool {
 	return len(c.findings) == before
 }
 
-func (s schemas) of(gvk kindschema.GroupVersionKind, k kind) (*schema.Schema, error) {
-	if compiled, ok := s[gvk]; ok {
-		return compiled, nil
-	}
-	compiled, err := schema.New(k.definition(), gvk.Version)
-	if err != nil {
-		return nil, fmt.Errorf("load schema of %s: %w", gvk.Kind, err)
-	}
-	s[gvk] = compiled
-	return compiled, nil
-}
-
 // schemaError adds the finding for an error of the schema.
 func (c *checker) schemaError(o *object, k kind, err *field.Error) {
 	switch {
 	case err.Detail == schema.UnknownField:
-		fix := ""
-		if meant := schema.Suggestion(err.Field, k.of); meant != "" {
-			fix = fmt.Sprintf("did you mean %q?", meant)
-		}
-		c.add(ruleUnknownField, o, err.Field, "unknown field", fix)
+		c.addUnknown(ruleUnknownField, o, "", err.Field, k.of)
 	case o.raw.GetKind() == kindMarker && strings.HasSuffix(err.Detail, "the marker would change which pods it selects"):
 		// The rule mark-in-selector names the key.
 	case strings.HasPrefix(err.Field, "metadata."):
@@ -99,16 +78,19 @@ func (c *checker) checkTemplate(o *object, template map[string]any, typed bool) 
 		return
 	}
 	for _, err := range strict.Errors() {
-		path := "spec.template"
 		if name, isUnknown := strings.CutPrefix(err.Error(), `unknown field "`); isUnknown {
-			path += "." + strings.TrimSuffix(name, `"`)
-			fix := ""
-			if meant := schema.Suggestion(strings.TrimPrefix(path, "spec.template."), reflect.TypeFor[corev1.PodTemplateSpec]()); meant != "" {
-				fix = fmt.Sprintf("did you mean %q?", meant)
-			}
-			c.add(ruleTemplate, o, path, "unknown field", fix)
-			continue
+			c.addUnknown(ruleTemplate, o, "spec.template.", strings.TrimSuffix(name, `"`), reflect.TypeFor[corev1.PodTemplateSpec]())
+		} else {
+			c.add(ruleTemplate, o, "spec.template", err.Error(), "")
 		}
-		c.add(ruleTemplate, o, path, err.Error(), "")
 	}
+}
+
+// addUnknown adds a finding about a field that the type at the parent does not have.
+func (c *checker) addUnknown(rule Rule, o *object, parent, field string, of reflect.Type) {
+	fix := ""
+	if meant := schema.Suggestion(field, of); meant != "" {
+		fix = fmt.Sprintf("did you mean %q?", meant)
+	}
+	c.add(rule, o, parent+field, "unknown field", fix)
 }

@@ -13,28 +13,20 @@ import (
 // requirements are those of a selector.
 type requirements []labels.Requirement
 
-// requirementsOf returns the requirements of a selector, or none if it is nil.
-func requirementsOf(selector *metav1.LabelSelector) (requirements, error) {
-	if selector == nil {
-		return nil, nil
-	}
+// requirementsOf returns the requirements of a selector, or none if it is nil or invalid.
+func requirementsOf(selector *metav1.LabelSelector) requirements {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	all, _ := compiled.Requirements()
-	return requirements(all), nil
+	return requirements(all)
 }
 
 // match reports whether the labels meet all requirements, apart from those for the open keys, which
 // pods may have with any value.
 func (r requirements) match(set map[string]string, open sets.Set[string]) bool {
-	for i := range r {
-		if !open.Has(r[i].Key()) && !r[i].Matches(labels.Set(set)) {
-			return false
-		}
-	}
-	return true
+	return len(r.unmet(set, open)) == 0
 }
 
 // unmet returns the requirements that the labels do not meet.

@@ -27,8 +27,8 @@ type claimant struct {
 
 func (a claimant) spec() *v1alpha1.PodContainerProbe { return &a.marker.spec.Spec.Probes[a.probe] }
 
-func (a claimant) id() probeid.ID {
-	return probeid.ID{Marker: a.marker.raw.GetName(), Probe: a.spec().Name}
+func (a claimant) id() identity.ID {
+	return identity.ID{Marker: a.marker.raw.GetName(), Probe: a.spec().Name}
 }
 
 // checkSharedMarks finds marks that two probes set on the same pod.
@@ -135,7 +135,6 @@ func hasKey(key string) func(labels.Requirement) bool {
 	return func(r labels.Requirement) bool { return r.Key() == key }
 }
 
-// equals returns the requirements of a selector that is a map.
 func equals(selector map[string]string) requirements {
 	all, _ := labels.Set(selector).AsSelectorPreValidated().Requirements()
 	return requirements(all)

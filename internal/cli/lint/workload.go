@@ -21,7 +21,6 @@ type workload struct {
 	selector requirements
 }
 
-// service is a Service with a selector.
 type service struct {
 	*object
 	selector map[string]string
@@ -78,9 +77,5 @@ func selectorOf(o *unstructured.Unstructured) requirements {
 	} else if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
 		return nil
 	}
-	all, err := requirementsOf(&selector)
-	if err != nil {
-		return nil
-	}
-	return all
+	return requirementsOf(&selector)
 }

@@ -11,54 +11,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// collection has the objects of one resource. It is the store of a reflector.
-type collection[T client.Object] struct {
-	// mu is the lock of all collections of a watch.
-	mu    *sync.Mutex
-	items map[types.NamespacedName]T
-	// trim returns an object with only the fields that rows depend on.
+// Collection has the objects of one resource. It is the store of a reflector.
+type Collection[T client.Object] struct {
+	// Items are the objects. The lock guards them.
+	Items map[types.NamespacedName]T
+	// lock is that of all collections of a watch.
+	lock sync.Locker
 	trim func(T) T
-	// keep is whether the object is kept.
 	keep func(T) bool
-	// touch records that the rows that depend on the object may have changed.
+	// touch is called with the lock for each object that was added, changed or deleted.
 	touch func(any)
 }
 
-func newCollection[T client.Object](mu *sync.Mutex, trim func(T) T, touch func(any)) collection[T] {
-	return collection[T]{mu: mu, items: map[types.NamespacedName]T{}, trim: trim, keep: func(T) bool { return true }, touch: touch}
+// NewCollection returns an empty collection. Objects for which keep returns false are left out. Trim
+// returns an object with only the fields that matter. Touch is called with the lock for each object
+// that was added, changed or deleted.
+func NewCollection[T client.Object](lock sync.Locker, keep func(T) bool, trim func(T) T, touch func(any)) *Collection[T] {
+	return &Collection[T]{Items: map[types.NamespacedName]T{}, lock: lock, keep: keep, trim: trim, touch: touch}
 }
 
+// All keeps every object of a Collection.
+func All[T client.Object](T) bool { return true }
+
 // Add adds or replaces an object.
-func (c *collection[T]) Add(object any) error {
+func (c *Collection[T]) Add(object any) error {
 	item, err := as[T](object)
 	if err != nil || !c.keep(item) {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock.Lock()
+	defer c.lock.Unlock()
 	c.put(c.trim(item))
 	return nil
 }
 
 // Update adds or replaces an object.
-func (c *collection[T]) Update(object any) error { return c.Add(object) }
+func (c *Collection[T]) Update(object any) error { return c.Add(object) }
 
 // Delete deletes an object.
-func (c *collection[T]) Delete(object any) error {
+func (c *Collection[T]) Delete(object any) error {
 	item, err := as[T](object)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock.Lock()
+	defer c.lock.Unlock()
 	c.remove(client.ObjectKeyFromObject(item))
 	return nil
 }
 
 // Replace replaces all objects. They are trimmed already.
-func (c *collection[T]) Replace(objects []any, _ string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *Collection[T]) Replace(objects []any, _ string) error {
+	c.lock.Lock()
+	defer c.lock.Unlock()
 	listed := make(map[types.NamespacedName]bool, len(objects))
 	for _, object := range objects {
 		item, err := as[T](object)
@@ -70,7 +75,7 @@ func (c *collection[T]) Replace(objects []any, _ string) error {
 			c.put(item)
 		}
 	}
-	for key := range c.items {
+	for key := range c.Items {
 		if !listed[key] {
 			c.remove(key)
 		}
@@ -79,24 +84,24 @@ func (c *collection[T]) Replace(objects []any, _ string) error {
 }
 
 // Resync does nothing.
-func (c *collection[T]) Resync() error { return nil }
+func (c *Collection[T]) Resync() error { return nil }
 
-func (c *collection[T]) put(item T) {
+func (c *Collection[T]) put(item T) {
 	key := client.ObjectKeyFromObject(item)
-	old, found := c.items[key]
+	old, found := c.Items[key]
 	if found {
 		if old.GetUID() == item.GetUID() && old.GetResourceVersion() == item.GetResourceVersion() {
 			return
 		}
 		c.touch(old)
 	}
-	c.items[key] = item
+	c.Items[key] = item
 	c.touch(item)
 }
 
-func (c *collection[T]) remove(key types.NamespacedName) {
-	if old, found := c.items[key]; found {
-		delete(c.items, key)
+func (c *Collection[T]) remove(key types.NamespacedName) {
+	if old, found := c.Items[key]; found {
+		delete(c.Items, key)
 		c.touch(old)
 	}
 }

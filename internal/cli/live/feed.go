@@ -6,6 +6,7 @@ package live
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
@@ -29,8 +31,8 @@ func backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Cap: 10 * time.Second, Steps: 10, Factor: 2, Jitter: 0.5}
 }
 
-// source is one resource of a watch.
-type source struct {
+// Resource is one resource that Follow lists and watches.
+type Resource struct {
 	resource  permission.Resource
 	namespace string
 	newList   func() client.ObjectList
@@ -39,10 +41,11 @@ type source struct {
 	store     cache.ReflectorStore
 }
 
-// sourceOf returns the source of a collection. The list is an empty one.
-func sourceOf[T client.Object](resource permission.Resource, namespace string, list client.ObjectList, store *collection[T], which []client.ListOption) source {
-	return source{
-		resource: resource, namespace: namespace, which: which, store: store,
+// ResourceOf returns the source of a collection: the objects of the resource in the namespace, or in all
+// if it is empty or the resource has none, that the options select. The list is an empty one.
+func ResourceOf[T client.Object](resource permission.Resource, namespace string, list client.ObjectList, store *Collection[T], which ...client.ListOption) Resource {
+	return Resource{
+		resource: resource, namespace: namespace, which: append(which, client.InNamespace(namespace)), store: store,
 		newList: func() client.ObjectList {
 			empty, _ := list.DeepCopyObject().(client.ObjectList)
 			return empty
@@ -59,17 +62,49 @@ func sourceOf[T client.Object](resource permission.Resource, namespace string, l
 
 // feed lists and watches one source until its context is canceled.
 type feed struct {
-	source
+	Resource
 	client client.WithWatch
 	health *health
 	// ready is closed when the source is listed and watched, or is known to be missing.
 	ready chan struct{}
-	// lacks is called if the resource cannot be read, fail if another error occurs before ready.
-	lacks func(permission.Missing)
+	// lacks is called if the resource cannot be read, and fail with its error, or with another one that
+	// occurs before ready.
+	lacks func(permission.Missing) error
 	fail  func(error)
 	// listed is whether the source was listed. Requests of a reflector do not overlap.
 	listed bool
 	stop   context.CancelFunc
+}
+
+// Follow lists and then watches the sources until the context is canceled or stop is called, which
+// waits for the requests. It returns once all sources are watched, or are known to be missing: lacks is
+// called for each of these, by several goroutines, and ends all if it returns an error. After that,
+// requests that fail are repeated, and notify is called with a line for the user when this begins and
+// ends.
+func Follow(ctx context.Context, c client.WithWatch, sources []Resource, lacks func(permission.Missing) error, notify func(line string)) (stop func(), err error) {
+	// Without a logger of its own, client-go writes to standard error.
+	ctx, fail := context.WithCancelCause(klog.NewContext(ctx, logr.Discard()))
+	health := &health{notify: notify, failed: map[permission.Resource]bool{}}
+	var running sync.WaitGroup
+	stop = func() {
+		fail(nil)
+		running.Wait()
+	}
+	var feeds []*feed
+	for _, source := range sources {
+		f := &feed{Resource: source, client: c, health: health, ready: make(chan struct{}), lacks: lacks, fail: fail}
+		feeds = append(feeds, f)
+		running.Go(func() { f.run(ctx) })
+	}
+	for _, f := range feeds {
+		select {
+		case <-f.ready:
+		case <-ctx.Done():
+			stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return stop, nil
 }
 
 func (f *feed) run(ctx context.Context) {
@@ -88,7 +123,7 @@ func (f *feed) run(ctx context.Context) {
 func (f *feed) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	all := &metainternalversion.List{}
 	var invalid error
-	err := cluster.Each(ctx, f.client, f.newList, func(page client.ObjectList) {
+	err := cluster.Pages(ctx, f.client, f.newList(), func(page client.ObjectList) {
 		all.ResourceVersion = page.GetResourceVersion()
 		invalid = meta.EachListItem(page, func(object runtime.Object) error {
 			trimmed, err := f.trim(object)
@@ -111,7 +146,6 @@ func (f *feed) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, 
 	return all, nil
 }
 
-// watch starts a watch.
 func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	which := slices.Concat([]client.ListOption{&client.ListOptions{Raw: &options}}, f.which)
 	events, err := f.client.Watch(ctx, f.newList(), which...)
@@ -148,11 +182,13 @@ func (f *feed) failed(ctx context.Context, verb string, err error) error {
 		f.health.fails(f.resource, err)
 	default:
 		missing, fatal := cluster.MissingOf(err, verb, f.resource, f.namespace)
-		if missing == nil {
+		if missing != nil {
+			fatal = f.lacks(*missing)
+		}
+		if fatal != nil {
 			f.fail(fatal)
 			return err
 		}
-		f.lacks(*missing)
 		f.stop()
 		f.setReady()
 	}

@@ -23,33 +23,31 @@ import (
 // objects are the objects that rows depend on, and which rows may have changed.
 type objects struct {
 	mu      sync.Mutex
-	options view.Options
-	pods    collection[*corev1.Pod]
-	markers collection[*v1alpha1.PodProbeMarker]
-	nodes   collection[*metav1.PartialObjectMetadata]
-	plans   collection[*v1alpha1.NodePodProbe]
-	reports collection[*seamarkv1alpha1.ProbeReport]
+	options cached.Options
+	pods    *Collection[*corev1.Pod]
+	markers *Collection[*v1alpha1.PodProbeMarker]
+	nodes   *Collection[*metav1.PartialObjectMetadata]
+	plans   *Collection[*v1alpha1.NodePodProbe]
+	reports *Collection[*seamarkv1alpha1.ProbeReport]
 	// missing are the resources that cannot be read.
 	missing []permission.Missing
-	stale   probestate.Stale
+	stale   states.Stale
 	// changed has a value if something is stale.
 	changed chan struct{}
 }
 
 func newObjects(query cluster.Query) *objects {
-	o := &objects{options: cluster.ViewOptions(), stale: probestate.NewStale(), changed: make(chan struct{}, 1)}
-	pods, plans := view.NewPodTrimmer(o.options), view.NewPlanTrimmer()
-	o.pods = newCollection(&o.mu, pods.Trim, o.touch)
-	if len(query.Names) > 0 {
-		o.pods.keep = func(pod *corev1.Pod) bool { return slices.Contains(query.Names, pod.Name) }
-	}
-	o.markers = newCollection(&o.mu, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
-	o.nodes = newCollection(&o.mu, view.TrimNode, o.touch)
-	o.plans = newCollection(&o.mu, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	o := &objects{options: cluster.ViewOptions(), stale: states.NewStale(), changed: make(chan struct{}, 1)}
+	pods, plans := cached.NewPodTrimmer(o.options), cached.NewPlanTrimmer()
+	wanted := func(pod *corev1.Pod) bool { return len(query.Names) == 0 || slices.Contains(query.Names, pod.Name) }
+	o.pods = NewCollection(&o.mu, wanted, pods.Trim, o.touch)
+	o.markers = NewCollection(&o.mu, All, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
+	o.nodes = NewCollection(&o.mu, All, cached.TrimNode, o.touch)
+	o.plans = NewCollection(&o.mu, All, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		return plans.Trim(planOf(npp, query.Namespace))
 	}, o.touch)
-	o.reports = newCollection(&o.mu, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
-		return view.TrimReport(reportOf(report, query.Namespace))
+	o.reports = NewCollection(&o.mu, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
+		return cached.TrimReport(reportOf(report, query.Namespace))
 	}, o.touch)
 	return o
 }
@@ -104,10 +102,11 @@ func filter[T any](all []T, keep func(*T) bool) []T {
 }
 
 // lacks records a resource that cannot be read.
-func (o *objects) lacks(m permission.Missing) {
+func (o *objects) lacks(m permission.Missing) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.missing = append(o.missing, m)
+	return nil
 }
 
 // take returns the stale pods with what their rows depend on, and the stale pods that no longer
@@ -115,7 +114,7 @@ func (o *objects) lacks(m permission.Missing) {
 func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	snapshot = &cluster.Snapshot{Input: probestate.Input{
+	snapshot = &cluster.Snapshot{Input: states.Input{
 		Options: o.options,
 		Now:     time.Now(),
 		Nodes:   map[string]*metav1.PartialObjectMetadata{},
@@ -124,24 +123,24 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 	}}
 	snapshot.SetMissing(o.missing)
 	nodes := map[string]bool{}
-	for _, pod := range o.pods.items {
+	for _, pod := range o.pods.Items {
 		if all || o.stale.Has(pod) {
 			snapshot.Pods = append(snapshot.Pods, pod)
 			nodes[pod.Spec.NodeName] = true
 		}
 	}
-	for _, m := range o.markers.items {
+	for _, m := range o.markers.Items {
 		snapshot.Markers = append(snapshot.Markers, m)
 	}
 	for name := range nodes {
-		if node, found := o.nodes.items[types.NamespacedName{Name: name}]; found {
+		if node, found := o.nodes.Items[types.NamespacedName{Name: name}]; found {
 			snapshot.Nodes[name] = node
 		}
-		if npp, found := o.plans.items[types.NamespacedName{Name: name}]; found {
+		if npp, found := o.plans.Items[types.NamespacedName{Name: name}]; found {
 			snapshot.Plans[name] = npp
 		}
 	}
-	for _, report := range o.reports.items {
+	for _, report := range o.reports.Items {
 		if nodes[report.NodeName] {
 			snapshot.Reports[report.NodeName] = append(snapshot.Reports[report.NodeName], report)
 		}
@@ -150,10 +149,10 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 		return snapshot, nil
 	}
 	for key := range o.stale.Pods {
-		if _, found := o.pods.items[key]; !found {
+		if _, found := o.pods.Items[key]; !found {
 			gone = append(gone, key)
 		}
 	}
-	o.stale = probestate.NewStale()
+	o.stale = states.NewStale()
 	return snapshot, gone
 }

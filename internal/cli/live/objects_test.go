@@ -95,7 +95,7 @@ func newFeeder(seed uint64, o *objects) *feeder {
 	}
 	return &feeder{
 		random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test repeats with the same seed
-		pods:   to(&o.pods), markers: to(&o.markers), nodes: to(&o.nodes), plans: to(&o.plans), reports: to(&o.reports),
+		pods:   to(o.pods), markers: to(o.markers), nodes: to(o.nodes), plans: to(o.plans), reports: to(o.reports),
 	}
 }
 
@@ -179,7 +179,7 @@ func TestFeed(t *testing.T) {
 			t.Run(fmt.Sprintf("%d%s", seed, query.Namespace), func(t *testing.T) {
 				w := &Watch{objects: newObjects(query), rows: table{}}
 				f := newFeeder(seed, w.objects)
-				seen := map[string]probestate.Row{}
+				seen := map[string]states.Row{}
 				for range 200 {
 					f.step()
 					for _, q := range f.queues() {
@@ -201,7 +201,7 @@ func TestFeed(t *testing.T) {
 					q.relist(t)
 				}
 				observe(t, w, seen)
-				want := probestate.Of(w.Snapshot().Input).Rows
+				want := states.Of(w.Snapshot().Input).Rows
 				if diff := cmp.Diff(want, w.Rows(), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("rows (-want +got):\n%s", diff)
 				}
@@ -215,7 +215,7 @@ func TestFeed(t *testing.T) {
 }
 
 // observe applies changes to the rows that a user has seen.
-func observe(t *testing.T, w *Watch, seen map[string]probestate.Row) {
+func observe(t *testing.T, w *Watch, seen map[string]states.Row) {
 	t.Helper()
 	changes, _ := w.Update()
 	for _, c := range changes {
@@ -255,15 +255,15 @@ func checkObjects(t *testing.T, f *feeder, snapshot *cluster.Snapshot, query clu
 	}
 }
 
-func keyed(rows []probestate.Row) map[string]probestate.Row {
-	all := map[string]probestate.Row{}
+func keyed(rows []states.Row) map[string]states.Row {
+	all := map[string]states.Row{}
 	for i := range rows {
 		all[keyOf(&rows[i])] = rows[i]
 	}
 	return all
 }
 
-func keyOf(row *probestate.Row) string {
+func keyOf(row *states.Row) string {
 	return row.Namespace + "/" + row.Pod + "/" + row.Marker + "/" + row.Probe + "/" + row.Container
 }
 
@@ -309,11 +309,11 @@ func TestOtherNamespacesAreDropped(t *testing.T) {
 	if err := o.reports.Add(report); err != nil {
 		t.Fatal(err)
 	}
-	stored := o.plans.items[types.NamespacedName{Name: "n1"}]
+	stored := o.plans.Items[types.NamespacedName{Name: "n1"}]
 	if len(stored.Spec.PodProbes) != 1 || stored.Spec.PodProbes[0].Name != "a" || len(stored.Status.PodProbeStatuses) != 0 {
 		t.Errorf("stored plan: %+v", stored)
 	}
-	if pods := o.reports.items[types.NamespacedName{Name: "n1.0"}].Pods; len(pods) != 1 || pods[0].Name != "a" {
+	if pods := o.reports.Items[types.NamespacedName{Name: "n1.0"}].Pods; len(pods) != 1 || pods[0].Name != "a" {
 		t.Errorf("stored report: %+v", pods)
 	}
 }

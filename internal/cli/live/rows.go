@@ -18,17 +18,17 @@ import (
 // Change is a row that was added, changed or removed.
 type Change struct {
 	// Old is the row before the change, or nil if it is new.
-	Old *probestate.Row
+	Old *states.Row
 	// New is the row after the change, or nil if the pod no longer exists or no longer has the probe.
-	New *probestate.Row
+	New *states.Row
 }
 
 // table has the rows by pod.
-type table map[types.NamespacedName][]probestate.Row
+type table map[types.NamespacedName][]states.Row
 
 // apply replaces the rows of the pods, and returns the changes in the order of the rows. The rows are
-// those of probestate.Of for the pods; rows of other pods stay.
-func (t table) apply(pods []types.NamespacedName, rows []probestate.Row) []Change {
+// those of states.Of for the pods; rows of other pods stay.
+func (t table) apply(pods []types.NamespacedName, rows []states.Row) []Change {
 	byPod := make(table, len(pods))
 	for i := range rows {
 		key := types.NamespacedName{Namespace: rows[i].Namespace, Name: rows[i].Pod}
@@ -47,13 +47,9 @@ func (t table) apply(pods []types.NamespacedName, rows []probestate.Row) []Chang
 	return changes
 }
 
-// all returns all rows in the order of probestate.Of.
-func (t table) all() []probestate.Row {
-	count := 0
-	for _, rows := range t {
-		count += len(rows)
-	}
-	all := make([]probestate.Row, 0, count)
+// all returns all rows in the order of states.Of.
+func (t table) all() []states.Row {
+	var all []states.Row
 	for _, pod := range slices.SortedFunc(maps.Keys(t), compareNames) {
 		all = append(all, t[pod]...)
 	}
@@ -65,7 +61,7 @@ func compareNames(a, b types.NamespacedName) int {
 }
 
 // diff returns the changes from the old to the new rows of one pod.
-func diff(before, after []probestate.Row) []Change {
+func diff(before, after []states.Row) []Change {
 	var changes []Change
 	for i := range after {
 		old := find(before, &after[i])
@@ -82,7 +78,7 @@ func diff(before, after []probestate.Row) []Change {
 }
 
 // find returns the row of the same probe, or nil.
-func find(rows []probestate.Row, like *probestate.Row) *probestate.Row {
+func find(rows []states.Row, like *states.Row) *states.Row {
 	for i := range rows {
 		if row := &rows[i]; row.Marker == like.Marker && row.Probe == like.Probe && row.Container == like.Container {
 			return row

@@ -31,17 +31,7 @@ func CheckBack(c Cluster) ([]Finding, error) {
 	}
 	found := checkManager(c.Manager)
 	for _, s := range setsOf(c) {
-		found = append(found, s.refusedBack()...)
-		if s.start != 0 && !c.Manager.has(GateStartOrdinal) {
-			found = append(found, s.finding(Blocks, "spec.ordinals.start",
-				"ignores it while the gate "+GateStartOrdinal+" is off, its default: starts at 0, and deletes the pods with higher ordinals",
-				fmt.Sprintf("starts at %d", s.start), "turn the gate on"))
-		}
-		if s.inPlace && !s.defaulted() && !c.Manager.has(GateNoDefaults) {
-			found = append(found, s.finding(Changes, "spec.template",
-				"adds the defaults of pods at the first change of the template: the update is not in place, and InPlaceOnly refuses it",
-				"compares templates after these defaults", "turn the gate "+GateNoDefaults+" on"))
-		}
+		found = append(found, s.changesBack(c.Manager)...)
 		unknown, err := s.unknownRevision(revisions[types.NamespacedName{Namespace: s.object.GetNamespace(), Name: s.updateRevision}])
 		if err != nil {
 			return nil, err
@@ -52,27 +42,27 @@ func CheckBack(c Cluster) ([]Finding, error) {
 	return found, nil
 }
 
-// refusedBack returns what OpenKruise's webhook refuses.
-func (s *set) refusedBack() []Finding {
-	var found []Finding
+// changesBack returns what OpenKruise's webhook refuses, and what its manager does with the set.
+func (s *set) changesBack(m *Manager) []Finding {
 	gated := slices.ContainsFunc(s.template.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
 		return g.ConditionType == pub.InPlaceUpdateReady
 	})
-	if !s.clone() && s.inPlace && !gated {
-		found = append(found, s.finding(Blocks, "spec.template.spec.readinessGates",
+	return applying(
+		rule{!s.clone() && s.inPlace && !gated, s.finding(Blocks, "spec.template.spec.readinessGates",
 			refusesWrites+": podUpdatePolicy requires the readiness gate "+string(pub.InPlaceUpdateReady),
 			"adds the readiness gate to the pods",
-			"set podUpdatePolicy to ReCreate, or add the readiness gate, which recreates the pods"))
-	}
-	if s.rolling {
-		found = append(found, s.finding(Blocks, "spec.updateStrategy.rollingUpdate",
-			refusesWrites+": the type is OnDelete", "ignores the field", "remove the field"))
-	}
-	if terms := sets.New[v1alpha1.UpdateScatterTerm](s.scatters...); terms.Len() < len(s.scatters) {
-		found = append(found, s.finding(Blocks, "spec.updateStrategy.scatterStrategy",
-			refusesWrites+": a key and value are listed twice", "counts them once", "remove the second one"))
-	}
-	return found
+			"set podUpdatePolicy to ReCreate, or add the readiness gate, which recreates the pods")},
+		rule{s.rolling, s.finding(Blocks, "spec.updateStrategy.rollingUpdate",
+			refusesWrites+": the type is OnDelete", "ignores the field", "remove the field")},
+		rule{sets.New[v1alpha1.UpdateScatterTerm](s.scatters...).Len() < len(s.scatters), s.finding(Blocks, "spec.updateStrategy.scatterStrategy",
+			refusesWrites+": a key and value are listed twice", "counts them once", "remove the second one")},
+		rule{s.start != 0 && !m.has(GateStartOrdinal), s.finding(Blocks, "spec.ordinals.start",
+			"ignores it while the gate "+GateStartOrdinal+" is off, its default: starts at 0, and deletes the pods with higher ordinals",
+			fmt.Sprintf("starts at %d", s.start), "turn the gate on")},
+		rule{s.inPlace && !s.defaulted() && !m.has(GateNoDefaults), s.finding(Changes, "spec.template",
+			"adds the defaults of pods at the first change of the template: the update is not in place, and InPlaceOnly refuses it",
+			"compares templates after these defaults", "turn the gate "+GateNoDefaults+" on")},
+	)
 }
 
 // defaulted reports whether OpenKruise's webhook has added the defaults of pods to the template.
@@ -105,7 +95,7 @@ func (s *set) unknownRevision(update *appsv1.ControllerRevision) ([]Finding, err
 	f := s.finding(Blocks, "status.updateRevision",
 		"updates all pods: it finds no revision with this template, which sets other defaults of pods than the revision",
 		"compares templates after these defaults",
-		"write the template of the revision to the set (docs/migrate-workloads.md#return)")
+		"write the template of the revision to the set (docs/migrate-from-openkruise.md#return)")
 	if bytes.Equal(again, content) {
 		f.OpenKruise = "updates all pods: it compares bytes, and an earlier version of Seamark has written others"
 		f.Seamark = "recognizes the revision"

@@ -23,7 +23,7 @@ import (
 // A field is served, or a rule refuses it and the migration page names it. A field that is neither would be
 // removed from objects without a message.
 func TestNoFieldOfOpenKruiseIsPruned(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "migrate-workloads.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "migrate-from-openkruise.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func TestNoFieldOfOpenKruiseIsPruned(t *testing.T) {
 			}
 			switch {
 			case !served:
-				t.Errorf("%s: %s is pruned: serve it, or refuse it with a rule and name it in docs/migrate-workloads.md", section, path)
+				t.Errorf("%s: %s is pruned: serve it, or refuse it with a rule and name it in docs/migrate-from-openkruise.md", section, path)
 			case refused != "" && !strings.Contains(string(page), "`"+strings.TrimPrefix(refused, "spec.")+"`"):
-				t.Errorf("%s: %s is refused, but docs/migrate-workloads.md does not name %s", section, path, refused)
+				t.Errorf("%s: %s is refused, but docs/migrate-from-openkruise.md does not name %s", section, path, refused)
 			}
 		}
 	}

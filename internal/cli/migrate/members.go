@@ -26,7 +26,7 @@ func checkMembers(c Cluster, sets []*set) []Finding {
 	for _, pod := range c.Pods {
 		controller := metav1.GetControllerOfNoCopy(pod)
 		switch {
-		case !workload.Active(pod):
+		case !planning.Active(pod):
 		case controller == nil:
 			orphans[pod.Namespace] = append(orphans[pod.Namespace], pod)
 		default:
@@ -43,14 +43,13 @@ func checkMembers(c Cluster, sets []*set) []Finding {
 	return found
 }
 
-// podFinding returns a finding about pods of the set.
 func (s *set) podFinding(pods []string, path, openKruise, seamark, action string) []Finding {
 	if len(pods) == 0 {
 		return nil
 	}
 	slices.Sort(pods)
 	f := s.finding(Changes, path, openKruise, seamark, action)
-	f.Pods = workload.List(pods)
+	f.Pods = planning.List(pods)
 	return []Finding{f}
 }
 

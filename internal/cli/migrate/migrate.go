@@ -6,7 +6,7 @@
 // nodes, workloads with fields that Seamark does not serve or treats differently, and a manager of
 // OpenKruise whose lease Seamark does not see. CheckBack does the same for a return to OpenKruise.
 //
-// The package is pure: package gather reads the objects.
+// The package is pure: package survey reads the objects.
 package migrate
 
 import (
@@ -106,16 +106,15 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	}
 	found = append(found, findings...)
 	found = append(found, checkPods(c, markers)...)
-	for _, kind := range []workloadKind{
-		{"CloneSet", served()["clonesets.apps.kruise.io"], crd.CloneSets(), c.CloneSets},
-		{"StatefulSet", served()["statefulsets.apps.kruise.io"], crd.StatefulSets(), c.StatefulSets},
-	} {
-		findings, err := kind.check(ctx, c.Markers)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, findings...)
+	cloneSets, err := checkWorkloads(ctx, c.CloneSets, c.Markers, served()["clonesets.apps.kruise.io"], crd.CloneSets)
+	if err != nil {
+		return nil, err
 	}
+	statefulSets, err := checkWorkloads(ctx, c.StatefulSets, c.Markers, served()["statefulsets.apps.kruise.io"], crd.StatefulSets)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.Concat(found, cloneSets, statefulSets)
 	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
 	sortFindings(found)
@@ -138,8 +137,12 @@ func refused(ctx context.Context, rules *schema.Schema, object *unstructured.Uns
 	return rules.Check(ctx, stored.Object)
 }
 
-func findingOf(level Level, object *unstructured.Unstructured) Finding {
-	return Finding{Level: level, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+// findingOf returns a finding about a field of the object, or about the object if the path is empty.
+func findingOf(level Level, object *unstructured.Unstructured, path, openKruise, seamark, action string) Finding {
+	return Finding{
+		Level: level, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		Field: path, OpenKruise: openKruise, Seamark: seamark, Action: action,
+	}
 }
 
 // describe returns the message of a field error without the field.
@@ -157,25 +160,19 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 	var found []Finding
 	for _, object := range objects {
 		if object.GetDeletionTimestamp() != nil {
-			f := findingOf(Blocks, object)
-			f.OpenKruise, f.Seamark = "the marker is being deleted", "its marks would stay on the pods"
-			f.Action = "wait until the marker is gone"
-			found = append(found, f)
+			found = append(found, findingOf(Blocks, object, "", "the marker is being deleted", "its marks would stay on the pods",
+				"wait until the marker is gone"))
 		}
 		marker := &v1alpha1.PodProbeMarker{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, marker); err != nil {
-			f := findingOf(Blocks, object)
-			f.OpenKruise, f.Seamark, f.Action = "accepts it", "cannot read it: "+oneLine(err.Error()), "correct the marker"
-			found = append(found, f)
+			found = append(found, findingOf(Blocks, object, "", "accepts it", "cannot read it: "+oneLine(err.Error()), "correct the marker"))
 			continue
 		}
 		found = append(found, unset(object, marker)...)
 		compiled, err := plan.Compile(marker)
 		if err != nil {
-			f := findingOf(Blocks, object)
-			f.OpenKruise, f.Seamark = "follows the marker", "does not follow it: "+oneLine(err.Error())
-			f.Action = "correct the marker, or delete and create it"
-			found = append(found, f)
+			found = append(found, findingOf(Blocks, object, "", "follows the marker", "does not follow it: "+oneLine(err.Error()),
+				"correct the marker, or delete and create it"))
 			continue
 		}
 		markers = append(markers, compiled)
@@ -189,16 +186,12 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 func refusedFields(ctx context.Context, rules *schema.Schema, object *unstructured.Unstructured) []Finding {
 	var found []Finding
 	for _, err := range refused(ctx, rules, object) {
-		f := findingOf(Changes, object)
-		f.Field, f.OpenKruise, f.Seamark = err.Field, "accepts it", "refuses to store it again: "+describe(err)
-		f.Action = "correct the field"
+		f := findingOf(Changes, object, err.Field, "accepts it", "refuses to store it again: "+describe(err), "correct the field")
 		switch {
 		case strings.HasSuffix(err.Field, ".host"):
-			f.OpenKruise, f.Seamark = "probes this host from the node", "probes the pod itself, and refuses the field"
-			f.Action = "remove the field"
+			f.OpenKruise, f.Seamark, f.Action = "probes this host from the node", "probes the pod itself, and refuses the field", "remove the field"
 		case strings.HasSuffix(err.Field, ".terminationGracePeriodSeconds"):
-			f.OpenKruise, f.Seamark = "ignores it", "refuses the field, because it has no effect"
-			f.Action = "remove the field"
+			f.OpenKruise, f.Seamark, f.Action = "ignores it", "refuses the field, because it has no effect", "remove the field"
 		case strings.HasSuffix(err.Field, ".timeoutSeconds"):
 			f.Level, f.Seamark = Blocks, "does not run the probe: "+describe(err)
 		}
@@ -216,7 +209,7 @@ func unset(object *unstructured.Unstructured, marker *v1alpha1.PodProbeMarker) [
 	var found []Finding
 	for i := range marker.Spec.Probes {
 		probe := &marker.Spec.Probes[i]
-		var fields, theirs, ours []string
+		var theirs, ours []string
 		for _, f := range []struct {
 			name       string
 			value, our int32
@@ -228,19 +221,16 @@ func unset(object *unstructured.Unstructured, marker *v1alpha1.PodProbeMarker) [
 			{"failureThreshold", probe.Probe.FailureThreshold, defaults.FailureThreshold},
 		} {
 			if f.value == 0 && f.our != kruiseDefault {
-				fields = append(fields, f.name)
 				theirs = append(theirs, fmt.Sprintf("%s: %d", f.name, kruiseDefault))
 				ours = append(ours, fmt.Sprintf("%s: %d", f.name, f.our))
 			}
 		}
-		if len(fields) == 0 {
+		if len(theirs) == 0 {
 			continue
 		}
-		f := findingOf(Changes, object)
-		f.Field = fmt.Sprintf("spec.probes[%d].probe", i)
-		f.OpenKruise, f.Seamark = "runs unset "+strings.Join(theirs, ", "), "runs unset "+strings.Join(ours, ", ")
-		f.Action = "set the fields, or keep OpenKruise's values with manager.config.probeDefaults"
-		found = append(found, f)
+		found = append(found, findingOf(Changes, object, fmt.Sprintf("spec.probes[%d].probe", i),
+			"runs unset "+strings.Join(theirs, ", "), "runs unset "+strings.Join(ours, ", "),
+			"set the fields, or keep OpenKruise's values with manager.config.probeDefaults"))
 	}
 	return found
 }

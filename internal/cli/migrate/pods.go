@@ -19,30 +19,20 @@ import (
 // kruiseManager is the field manager of OpenKruise.
 const kruiseManager = "kruise-manager"
 
-// group is a finding that several pods have in common.
-type group struct {
-	finding Finding
-	pods    []string
-}
+// groups are the names of the pods that findings concern.
+type groups map[Finding][]string
 
-// groups collects findings about pods, each once.
-type groups map[Finding]*group
-
-func (g groups) add(f Finding, pod *corev1.Pod) {
-	if g[f] == nil {
-		g[f] = &group{finding: f}
-	}
-	g[f].pods = append(g[f].pods, pod.Name)
+func (g groups) add(pod *corev1.Pod, f Finding) {
+	g[f] = append(g[f], pod.Name)
 }
 
 // findings returns the findings with the numbers of the pods.
 func (g groups) findings() []Finding {
 	var found []Finding
-	for f, group := range g {
-		slices.Sort(group.pods)
-		pods := "pod " + group.pods[0]
-		if others := len(group.pods) - 1; others > 0 {
-			pods = fmt.Sprintf("%d pods such as %s", len(group.pods), group.pods[0])
+	for f, names := range g {
+		pods := "pod " + slices.Min(names)
+		if len(names) > 1 {
+			pods = fmt.Sprintf("%d pods such as %s", len(names), slices.Min(names))
 		}
 		f.OpenKruise = pods + ": " + f.OpenKruise
 		found = append(found, f)
@@ -77,18 +67,19 @@ func checkPods(c Cluster, markers []*plan.Marker) []Finding {
 	return found.findings()
 }
 
-func markerFinding(level Level, pod *corev1.Pod, id probeid.ID) Finding {
-	return Finding{Level: level, Kind: "PodProbeMarker", Namespace: pod.Namespace, Name: id.Marker}
+// addMarker adds a finding about a probe of a marker.
+func (g groups) addMarker(level Level, pod *corev1.Pod, probe identity.ID, field, openKruise, seamark, action string) {
+	g.add(pod, Finding{
+		Level: level, Kind: "PodProbeMarker", Namespace: pod.Namespace, Name: probe.Marker, Field: field,
+		OpenKruise: openKruise, Seamark: seamark, Action: action,
+	})
 }
 
 func (g groups) conflicts(pod *corev1.Pod, conflicts []mark.Conflict) {
 	for _, conflict := range conflicts {
-		f := markerFinding(Changes, pod, conflict.Loser)
-		f.Field = conflict.Key.String()
-		f.OpenKruise = fmt.Sprintf("probe %s declares the same key, and the last write takes effect", conflict.Winner)
-		f.Seamark = fmt.Sprintf("only probe %s sets the key", conflict.Winner)
-		f.Action = "use different keys"
-		g.add(f, pod)
+		g.addMarker(Changes, pod, conflict.Loser, conflict.Key.String(),
+			fmt.Sprintf("probe %s declares the same key, and the last write takes effect", conflict.Winner),
+			fmt.Sprintf("only probe %s sets the key", conflict.Winner), "use different keys")
 	}
 }
 
@@ -104,12 +95,9 @@ func (g groups) otherOwners(pod *corev1.Pod, probes []plan.PlannedProbe, claims 
 				continue
 			}
 			for _, owner := range others[key] {
-				f := markerFinding(Changes, pod, probe.ID)
-				f.Field = key.String()
-				f.OpenKruise = fmt.Sprintf("%s has set the key too, and it stays in a state without a policy for it", owner.Manager)
-				f.Seamark = "removes the key in such a state, whoever has set it"
-				f.Action = "use another key, or a policy for both states"
-				g.add(f, pod)
+				g.addMarker(Changes, pod, probe.ID, key.String(),
+					fmt.Sprintf("%s has set the key too, and it stays in a state without a policy for it", owner.Manager),
+					"removes the key in such a state, whoever has set it", "use another key, or a policy for both states")
 			}
 		}
 	}
@@ -130,32 +118,27 @@ func (g groups) leftMarks(pod *corev1.Pod, claims mark.Claims) {
 		if _, declared := claims[key]; declared || key.Kind == mark.KindCondition {
 			continue
 		}
-		f := Finding{Level: Changes, Kind: "Namespace", Name: pod.Namespace, Field: key.String()}
-		f.OpenKruise = "a marker that does not select the pod any more has set it"
-		f.Seamark = "does not know the key, and never removes it"
-		f.Action = fmt.Sprintf("kubectl -n %s %s pods --all %s-", pod.Namespace, verbOf(key.Kind), key.Name)
-		g.add(f, pod)
+		verb := "label"
+		if key.Kind == mark.KindAnnotation {
+			verb = "annotate"
+		}
+		g.add(pod, Finding{
+			Level: Changes, Kind: "Namespace", Name: pod.Namespace, Field: key.String(),
+			OpenKruise: "a marker that does not select the pod any more has set it",
+			Seamark:    "does not know the key, and never removes it",
+			Action:     fmt.Sprintf("kubectl -n %s %s pods --all %s-", pod.Namespace, verb, key.Name),
+		})
 	}
-}
-
-func verbOf(kind mark.Kind) string {
-	if kind == mark.KindAnnotation {
-		return "annotate"
-	}
-	return "label"
 }
 
 func (g groups) virtual(pod *corev1.Pod, probes []plan.PlannedProbe) {
 	seen := map[string]bool{}
 	for _, probe := range probes {
-		if seen[probe.ID.Marker] {
-			continue
+		if !seen[probe.ID.Marker] {
+			seen[probe.ID.Marker] = true
+			g.addMarker(Blocks, pod, probe.ID, "", "runs on a virtual node, whose provider probes it with EnablePodProbeMarkerOnServerless",
+				"does not probe it by default",
+				"install Seamark with featureGates.EnablePodProbeMarkerOnServerless=true (docs/platforms/virtual-nodes.md)")
 		}
-		seen[probe.ID.Marker] = true
-		f := markerFinding(Blocks, pod, probe.ID)
-		f.OpenKruise = "runs on a virtual node, whose provider probes it with EnablePodProbeMarkerOnServerless"
-		f.Seamark = "does not probe it by default"
-		f.Action = "install Seamark with featureGates.EnablePodProbeMarkerOnServerless=true (docs/serverless.md)"
-		g.add(f, pod)
 	}
 }

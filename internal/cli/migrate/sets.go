@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -36,8 +37,7 @@ type set struct {
 	// whether it sets rollingUpdate although its type is OnDelete.
 	start             int32
 	reserves, rolling bool
-	// updateRevision is that of the status.
-	updateRevision string
+	updateRevision    string
 	// expands is whether the claims of a StatefulSet follow the size of their templates.
 	expands bool
 }
@@ -54,7 +54,7 @@ func setsOf(c Cluster) []*set {
 		kind := from.Spec.UpdateStrategy.Type
 		found = append(found, &set{
 			object: object, template: &from.Spec.Template, selector: selectorOf(from.Spec.Selector),
-			replicas: replicasOf(from.Spec.Replicas), hooks: from.Spec.Lifecycle,
+			replicas: ptr.Deref(from.Spec.Replicas, 1), hooks: from.Spec.Lifecycle,
 			inPlace: kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
 				kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 			priority: from.Spec.UpdateStrategy.PriorityStrategy, strategy: "spec.updateStrategy.priorityStrategy",
@@ -69,7 +69,7 @@ func setsOf(c Cluster) []*set {
 		}
 		s := &set{
 			object: object, template: &from.Spec.Template, selector: selectorOf(from.Spec.Selector),
-			replicas: replicasOf(from.Spec.Replicas), hooks: from.Spec.Lifecycle,
+			replicas: ptr.Deref(from.Spec.Replicas, 1), hooks: from.Spec.Lifecycle,
 			strategy: "spec.updateStrategy.rollingUpdate.unorderedUpdate.priorityStrategy",
 			reserves: len(from.Spec.ReserveOrdinals) > 0, updateRevision: from.Status.UpdateRevision,
 			expands: from.Spec.VolumeClaimUpdateStrategy.Type == v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
@@ -99,19 +99,26 @@ func selectorOf(selector *metav1.LabelSelector) labels.Selector {
 	return parsed
 }
 
-func replicasOf(replicas *int32) int32 {
-	if replicas == nil {
-		return 1
-	}
-	return *replicas
-}
-
-// clone reports whether the set is a CloneSet.
 func (s *set) clone() bool { return s.object.GetKind() == "CloneSet" }
 
 // finding returns a finding about a field of the set.
 func (s *set) finding(level Level, path, openKruise, seamark, action string) Finding {
-	f := findingOf(level, s.object)
-	f.Field, f.OpenKruise, f.Seamark, f.Action = path, openKruise, seamark, action
-	return f
+	return findingOf(level, s.object, path, openKruise, seamark, action)
+}
+
+// rule is a finding that counts if the rule applies.
+type rule struct {
+	applies bool
+	finding Finding
+}
+
+// applying returns the findings of the rules that apply.
+func applying(rules ...rule) []Finding {
+	var found []Finding
+	for _, r := range rules {
+		if r.applies {
+			found = append(found, r.finding)
+		}
+	}
+	return found
 }

@@ -6,8 +6,11 @@ package migrate
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -44,8 +47,45 @@ type Manager struct {
 	// LeaderElection is whether the manager holds the Lease LeaseNamespace/LeaseName while it runs.
 	LeaderElection            bool
 	LeaseNamespace, LeaseName string
-	// Gates are the feature gates that are on.
+	// Gates are the feature gates that the flags name, and those of this package, and whether they are on.
 	Gates map[string]bool
+}
+
+// ManagerOf returns the flags of the manager that decide about findings, with OpenKruise's defaults.
+func ManagerOf(deployment *appsv1.Deployment) *Manager {
+	m := &Manager{Namespace: deployment.Namespace, Name: deployment.Name, Gates: map[string]bool{}}
+	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.BoolVar(&m.LeaderElection, "enable-leader-election", true, "")
+	flags.StringVar(&m.LeaseNamespace, "leader-election-namespace", "kruise-system", "")
+	flags.StringVar(&m.LeaseName, "leader-election-id", "kruise-manager", "")
+	gates := flags.StringSlice("feature-gates", nil, "")
+	containers := deployment.Spec.Template.Spec.Containers
+	if i := max(slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "manager" }), 0); i < len(containers) {
+		// The manager does not start with a flag that cannot be parsed.
+		_ = flags.Parse(slices.Concat(containers[i].Command, containers[i].Args))
+	}
+	setGates(m.Gates, *gates)
+	return m
+}
+
+// setGates records the gates that a flag turns on. AllAlpha turns on those that the flag does not name.
+func setGates(on map[string]bool, flag []string) {
+	for _, pair := range flag {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		on[name], _ = strconv.ParseBool(value)
+	}
+	for _, gate := range []string{GateStartOrdinal, GateResize, GateExpand, GatePreDownload, GateNoDefaults} {
+		if _, named := on[gate]; !named {
+			on[gate] = on["AllAlpha"]
+		}
+	}
+}
+
+// Disables reports whether a flag turns the gate off.
+func (m *Manager) Disables(gate string) bool {
+	on, named := m.Gates[gate]
+	return named && !on
 }
 
 // has reports whether the gate is on, as far as it is known.
@@ -56,18 +96,7 @@ func checkTakeover(c Cluster) []Finding {
 	sets := setsOf(c)
 	found := checkManager(c.Manager)
 	for _, s := range sets {
-		found = append(found, s.excluded()...)
-		found = append(found, s.ordinals(c.Manager)...)
-		found = append(found, s.updates(c.Manager)...)
-		found = append(found, s.expansion(c.Manager)...)
-		found = append(found, s.annotations(c.Manager)...)
-		found = append(found, s.launch()...)
-		if len(s.podsToDelete) > 0 {
-			found = append(found, s.finding(Changes, "spec.scaleStrategy.podsToDelete",
-				"removes the name of a pod that is gone",
-				"keeps the name, without effect: the condition PodsToDeleteNotFound names it",
-				"let the program that adds names remove them"))
-		}
+		found = append(found, s.changes(c.Manager)...)
 	}
 	return append(found, checkMembers(c, sets)...)
 }
@@ -98,57 +127,48 @@ func checkManager(m *Manager) []Finding {
 	return []Finding{f}
 }
 
-// excluded reports a set in a namespace that Seamark does not serve by default.
-func (s *set) excluded() []Finding {
-	if s.object.GetNamespace() != excludedNamespace {
-		return nil
-	}
-	return []Finding{s.finding(Blocks, "metadata.namespace", "serves the set",
-		"may not write pods in "+excludedNamespace+" by default",
-		"install Seamark with workloads.excludedNamespaces without "+excludedNamespace)}
-}
-
-// ordinals reports a first ordinal that OpenKruise ignores.
-func (s *set) ordinals(m *Manager) []Finding {
-	if s.start == 0 || m.has(GateStartOrdinal) {
-		return nil
-	}
-	return []Finding{s.finding(Blocks, "spec.ordinals.start",
-		"ignores it while the gate "+GateStartOrdinal+" is off, its default: the ordinals start at 0",
-		fmt.Sprintf("starts at %d: deletes the pods with lower ordinals, and creates others", s.start),
-		"remove spec.ordinals")}
-}
-
-// updates reports what changes in updates in place.
-func (s *set) updates(m *Manager) []Finding {
-	if !s.inPlace {
-		return nil
-	}
-	containers, found := s.template.Spec.Containers, []Finding(nil)
-	if !m.has(GateResize) && slices.ContainsFunc(containers, func(c corev1.Container) bool {
-		return len(c.Resources.Requests)+len(c.Resources.Limits) > 0
-	}) {
-		found = append(found, s.finding(Changes, "spec.template.spec.containers.resources",
+// changes returns what a take-over changes for the set and its pods to come.
+func (s *set) changes(m *Manager) []Finding {
+	containers := s.template.Spec.Containers
+	return applying(
+		rule{s.object.GetNamespace() == excludedNamespace, s.finding(Blocks, "metadata.namespace", "serves the set",
+			"may not write pods in "+excludedNamespace+" by default",
+			"install Seamark with workloads.excludedNamespaces without "+excludedNamespace)},
+		rule{s.start != 0 && !m.has(GateStartOrdinal), s.finding(Blocks, "spec.ordinals.start",
+			"ignores it while the gate "+GateStartOrdinal+" is off, its default: the ordinals start at 0",
+			fmt.Sprintf("starts at %d: deletes the pods with lower ordinals, and creates others", s.start),
+			"remove spec.ordinals")},
+		rule{s.inPlace && !m.has(GateResize) && slices.ContainsFunc(containers, hasResources), s.finding(Changes,
+			"spec.template.spec.containers.resources",
 			"does not change resources in place while the gate "+GateResize+" is off, its default",
-			"resizes pods in place where Kubernetes can", ""))
-	}
-	if slices.ContainsFunc(containers, readsMetadata) {
-		found = append(found, s.finding(Changes, "spec.template.spec.containers.env",
+			"resizes pods in place where Kubernetes can", "")},
+		rule{s.inPlace && slices.ContainsFunc(containers, readsMetadata), s.finding(Changes, "spec.template.spec.containers.env",
 			"restarts a container in place when the label or annotation of its variable changes",
-			"updates such a pod in place only if the image of the container changes, too", ""))
-	}
-	return found
+			"updates such a pod in place only if the image of the container changes, too", "")},
+		rule{s.expands && !m.has(GateExpand), s.finding(Changes, "spec.volumeClaimUpdateStrategy.type",
+			"ignores it while the gate "+GateExpand+" is off, its default",
+			"expands the claims of a pod to the size of their templates before it updates the pod",
+			"set OnDelete if the claims are to keep their size")},
+		rule{(m == nil || m.has(GatePreDownload)) && s.preDownloads(), s.finding(Changes, "metadata.annotations "+preDownloadPrefix+"*",
+			"pulls new images before it updates pods, if the gate "+GatePreDownload+" is on",
+			"ignores the annotations", "")},
+		rule{s.template.Annotations[priorityAnnotation] != "" || slices.ContainsFunc(containers, hasPriority), s.finding(Changes, "spec.template",
+			"starts the containers of a new pod in the order of their launch priorities",
+			"starts them together: only updates in place follow the priorities",
+			"use init containers with restartPolicy Always for what must start first")},
+		rule{len(s.podsToDelete) > 0, s.finding(Changes, "spec.scaleStrategy.podsToDelete",
+			"removes the name of a pod that is gone",
+			"keeps the name, without effect: the condition PodsToDeleteNotFound names it",
+			"let the program that adds names remove them")},
+	)
 }
 
-// expansion reports claims that OpenKruise does not expand.
-func (s *set) expansion(m *Manager) []Finding {
-	if !s.expands || m.has(GateExpand) {
-		return nil
-	}
-	return []Finding{s.finding(Changes, "spec.volumeClaimUpdateStrategy.type",
-		"ignores it while the gate "+GateExpand+" is off, its default",
-		"expands the claims of a pod to the size of their templates before it updates the pod",
-		"set OnDelete if the claims are to keep their size")}
+func hasResources(c corev1.Container) bool {
+	return len(c.Resources.Requests)+len(c.Resources.Limits) > 0
+}
+
+func hasPriority(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == priorityVariable })
 }
 
 // readsMetadata reports whether a variable of the container has the value of a label or annotation.
@@ -162,32 +182,11 @@ func readsMetadata(c corev1.Container) bool {
 	})
 }
 
-// annotations reports annotations that have no effect in Seamark.
-func (s *set) annotations(m *Manager) []Finding {
-	if m != nil && !m.has(GatePreDownload) {
-		return nil
-	}
+func (s *set) preDownloads() bool {
 	for key := range s.object.GetAnnotations() {
 		if strings.HasPrefix(key, preDownloadPrefix) {
-			return []Finding{s.finding(Changes, "metadata.annotations "+preDownloadPrefix+"*",
-				"pulls new images before it updates pods, if the gate "+GatePreDownload+" is on",
-				"ignores the annotations", "")}
+			return true
 		}
 	}
-	return nil
-}
-
-// launch reports containers that OpenKruise starts one after another.
-func (s *set) launch() []Finding {
-	ordered := s.template.Annotations[priorityAnnotation] != "" ||
-		slices.ContainsFunc(s.template.Spec.Containers, func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == priorityVariable })
-		})
-	if !ordered {
-		return nil
-	}
-	return []Finding{s.finding(Changes, "spec.template",
-		"starts the containers of a new pod in the order of their launch priorities",
-		"starts them together: only updates in place follow the priorities",
-		"use init containers with restartPolicy Always for what must start first")}
+	return false
 }

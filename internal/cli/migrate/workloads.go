@@ -15,36 +15,23 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
-// workloadKind is a kind of workloads that seamark-workloads serves.
-type workloadKind struct {
-	kind string
-	// versions have the same schema.
-	versions   []string
-	definition []byte
-	objects    []*unstructured.Unstructured
-}
-
-func (k workloadKind) check(ctx context.Context, markers []*unstructured.Unstructured) ([]Finding, error) {
-	if len(k.objects) == 0 {
-		return nil, nil
-	}
-	rules, err := schema.New(k.definition, k.versions[0])
-	if err != nil {
-		return nil, fmt.Errorf("load the schema of %s: %w", k.kind, err)
-	}
+// checkWorkloads returns the findings about sets of one kind. The versions have the same schema.
+func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstructured, versions []string, definition func() []byte) ([]Finding, error) {
 	var found []Finding
-	for _, object := range k.objects {
-		if version := object.GroupVersionKind().Version; !slices.Contains(k.versions, version) {
-			f := findingOf(Blocks, object)
-			f.Field, f.OpenKruise, f.Seamark = "apiVersion", "serves "+version, "serves "+strings.Join(k.versions, " and ")+" only"
-			f.Action = "convert the manifest to " + k.versions[0]
-			found = append(found, f)
+	schemas := schema.Set{}
+	for _, object := range objects {
+		gvk := object.GroupVersionKind()
+		if !slices.Contains(versions, gvk.Version) {
+			found = append(found, findingOf(Blocks, object, "apiVersion", "serves "+gvk.Version, "serves "+strings.Join(versions, " and ")+" only",
+				"convert the manifest to "+versions[0]))
 			continue
 		}
+		rules, err := schemas.Of(gvk, definition)
+		if err != nil {
+			return nil, err
+		}
 		for _, err := range refused(ctx, rules, object) {
-			f := findingOf(Blocks, object)
-			f.Field, f.OpenKruise, f.Seamark = err.Field, "accepts it", "refuses it: "+describe(err)
-			f.Action = "correct the field"
+			f := findingOf(Blocks, object, err.Field, "accepts it", "refuses it: "+describe(err), "correct the field")
 			if err.Field == "metadata.name" {
 				f.Action = "create a set with a shorter name, and delete this one"
 			}
@@ -67,18 +54,14 @@ func markedSelector(set *unstructured.Unstructured, markers []*unstructured.Unst
 			if _, selects := selector[key]; !selects {
 				continue
 			}
-			f := findingOf(Changes, set)
-			f.Field = "spec.selector.matchLabels." + key
-			f.OpenKruise = fmt.Sprintf("pods leave the set when marker %s changes the label", marker.GetName())
-			f.Seamark = "the same, with the condition SelectorMarked"
-			f.Action = "use another label in the marker"
-			found = append(found, f)
+			found = append(found, findingOf(Changes, set, "spec.selector.matchLabels."+key,
+				fmt.Sprintf("pods leave the set when marker %s changes the label", marker.GetName()),
+				"the same, with the condition SelectorMarked", "use another label in the marker"))
 		}
 	}
 	return found
 }
 
-// labelsOf returns the labels that the marker sets.
 func labelsOf(marker *unstructured.Unstructured) sets.Set[string] {
 	keys := sets.New[string]()
 	probes, _, _ := unstructured.NestedSlice(marker.Object, "spec", "probes")
@@ -123,7 +106,7 @@ func checkDefinitions(definitions []Definition) []Finding {
 		case len(others) > 0:
 			f.Level, f.Field, f.OpenKruise = Blocks, "status.storedVersions", "may store objects in "+strings.Join(others, ", ")
 			f.Seamark = "serves " + strings.Join(versions, " and ") + " only"
-			f.Action = "migrate the storage to " + versions[0] + " with OpenKruise first (docs/migrate-workloads.md)"
+			f.Action = "migrate the storage to " + versions[0] + " with OpenKruise first (docs/migrate-from-openkruise.md#migrate-workloads)"
 		default:
 			continue
 		}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
 )
 
@@ -45,73 +44,40 @@ type record struct {
 	// their last values.
 	Removed bool `json:"removed,omitempty"`
 	// Event is set for the kind Event.
-	Event *eventRecord `json:"event,omitempty"`
+	Event *local.PodEvent `json:"event,omitempty"`
 	// Log is set for the kind Log.
-	Log *logRecord `json:"log,omitempty"`
+	Log *local.LogLine `json:"log,omitempty"`
 }
 
 // containerRecord has the fields of status.containerStatuses that apply to a process.
 type containerRecord struct {
-	Ready        bool                   `json:"ready"`
-	Started      bool                   `json:"started"`
-	RestartCount int32                  `json:"restartCount"`
-	State        corev1.ContainerState  `json:"state"`
-	LastState    *corev1.ContainerState `json:"lastState,omitempty"`
+	Ready        bool                  `json:"ready"`
+	Started      bool                  `json:"started"`
+	RestartCount int32                 `json:"restartCount"`
+	State        corev1.ContainerState `json:"state"`
+	LastState    corev1.ContainerState `json:"lastState,omitzero"`
 }
 
 // probeRecord is a probe after a run or after another change of its state.
 type probeRecord struct {
-	Type    local.ProbeType `json:"type"`
-	Marker  string          `json:"marker,omitempty"`
-	Name    string          `json:"name,omitempty"`
-	Handler string          `json:"handler"`
-	Active  bool            `json:"active"`
-
-	State              v1alpha1.ProbeState `json:"state,omitempty"`
-	Message            string              `json:"message"`
-	LastTransitionTime *metav1.MicroTime   `json:"lastTransitionTime,omitempty"`
-	Transition         bool                `json:"transition"`
-
-	Ran           bool              `json:"ran"`
-	Result        result            `json:"result,omitempty"`
-	Output        string            `json:"output,omitempty"`
-	Error         string            `json:"error,omitempty"`
-	LastProbeTime *metav1.MicroTime `json:"lastProbeTime,omitempty"`
-	Streak        int               `json:"streak"`
-	Threshold     int               `json:"threshold"`
-	Runs          int               `json:"runs"`
+	*local.ProbeChange
+	LastTransitionTime metav1.MicroTime `json:"lastTransitionTime,omitzero"`
+	LastProbeTime      metav1.MicroTime `json:"lastProbeTime,omitzero"`
+	// Result is Success or Failure, or empty if the newest run has no result.
+	Result string `json:"result,omitempty"`
 }
-
-// result is the result of one run of a probe.
-type result string
-
-const (
-	success result = "Success"
-	failure result = "Failure"
-)
 
 type conditionRecord struct {
 	Type               corev1.PodConditionType `json:"type"`
 	Status             corev1.ConditionStatus  `json:"status"`
 	Reason             string                  `json:"reason,omitempty"`
 	Message            string                  `json:"message,omitempty"`
-	LastTransitionTime *metav1.MicroTime       `json:"lastTransitionTime,omitempty"`
+	LastTransitionTime metav1.MicroTime        `json:"lastTransitionTime,omitzero"`
 }
 
 type keyValue struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
-}
-
-type eventRecord struct {
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-}
-
-type logRecord struct {
-	Stream string `json:"stream"`
-	Text   string `json:"text"`
 }
 
 // JSON prints each change as a JSON object on one line.
@@ -136,66 +102,38 @@ func recordOf(change local.Change) record {
 	r := record{
 		Kind: change.Kind, Time: metav1.NewMicroTime(change.Time),
 		Namespace: change.Namespace, Pod: change.Pod, Container: change.Container,
-		Phase: change.Phase, Removed: change.Removed,
+		Phase: change.Phase, Removed: change.Removed, Event: change.Event, Log: change.Log,
 	}
-	pair := &keyValue{Key: change.Key, Value: change.Value}
 	switch change.Kind {
 	case local.KindContainer:
-		r.ContainerStatus = containerRecordOf(change.Status)
+		status := change.Status
+		r.ContainerStatus = &containerRecord{
+			Ready: status.Ready, Started: status.Started != nil && *status.Started,
+			RestartCount: status.RestartCount, State: status.State, LastState: status.LastTerminationState,
+		}
 	case local.KindProbe:
-		r.Probe = probeRecordOf(change.Probe)
+		r.Probe = &probeRecord{
+			ProbeChange:        change.Probe,
+			LastTransitionTime: metav1.NewMicroTime(change.Probe.LastTransition), LastProbeTime: metav1.NewMicroTime(change.Probe.LastProbe),
+		}
+		// A run without a result, such as an error of the probe, begins no streak.
+		switch {
+		case change.Probe.Streak == 0:
+		case change.Probe.Success:
+			r.Probe.Result = "Success"
+		default:
+			r.Probe.Result = "Failure"
+		}
 	case local.KindCondition:
 		c := change.Condition
 		r.Condition = &conditionRecord{
 			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: nilIfZero(metav1.NewMicroTime(c.LastTransitionTime.Time)),
+			LastTransitionTime: metav1.NewMicroTime(c.LastTransitionTime.Time),
 		}
 	case local.KindLabel:
-		r.Label = pair
+		r.Label = &keyValue{Key: change.Key, Value: change.Value}
 	case local.KindAnnotation:
-		r.Annotation = pair
-	case local.KindEvent:
-		r.Event = &eventRecord{Type: change.Event.Type, Reason: change.Event.Reason, Message: change.Event.Message}
-	case local.KindLog:
-		r.Log = &logRecord{Stream: change.Log.Stream, Text: change.Log.Text}
+		r.Annotation = &keyValue{Key: change.Key, Value: change.Value}
 	}
 	return r
-}
-
-func containerRecordOf(status *corev1.ContainerStatus) *containerRecord {
-	out := &containerRecord{
-		Ready: status.Ready, Started: status.Started != nil && *status.Started,
-		RestartCount: status.RestartCount, State: status.State,
-	}
-	if last := status.LastTerminationState; last.Terminated != nil {
-		out.LastState = &last
-	}
-	return out
-}
-
-func probeRecordOf(p *local.ProbeChange) *probeRecord {
-	out := &probeRecord{
-		Type: p.Type, Marker: p.Marker, Name: p.Name, Handler: p.Handler, Active: p.Active,
-		State: p.State, Message: p.Message, Transition: p.Transition,
-		LastTransitionTime: nilIfZero(metav1.NewMicroTime(p.LastTransition)),
-		Ran:                p.Ran, Output: p.Output, Error: p.Error,
-		LastProbeTime: nilIfZero(metav1.NewMicroTime(p.LastProbe)),
-		Streak:        p.Streak, Threshold: p.Threshold, Runs: p.Runs,
-	}
-	// A run without a result, such as an error of the probe, begins no streak.
-	if p.Streak > 0 {
-		out.Result = failure
-		if p.Success {
-			out.Result = success
-		}
-	}
-	return out
-}
-
-// nilIfZero returns nil for the zero time, which the JSON then omits.
-func nilIfZero(t metav1.MicroTime) *metav1.MicroTime {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

@@ -6,10 +6,12 @@ package output
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Marks returns the Ready condition of the pod and the marks that the markers set, each as
@@ -28,4 +30,18 @@ func Marks(view *local.PodView) []string {
 		marks = append(marks, key+"="+view.Pod.Annotations[key])
 	}
 	return marks
+}
+
+// Conclude prints the marks that each pod had before it was stopped.
+func (t *Text) Conclude(views []local.PodView) error {
+	for i := range views {
+		marks := Marks(&views[i])
+		if len(marks) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(t.out, "%s: %s\n", views[i].Pod.Name, text.Line(strings.Join(marks, " "))); err != nil {
+			return fmt.Errorf("write marks: %w", err)
+		}
+	}
+	return nil
 }

@@ -10,18 +10,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
-// Text prints each change as a line of text. A run of a probe is printed only if it differs
-// from the previous run of that probe.
+// Text prints the changes that matter to a person, each as a line of text. A run of a probe is printed
+// only if it differs from the previous run of that probe.
 type Text struct {
 	out io.Writer
+	// verbose prints also the conditions that Kubernetes sets on every pod.
+	verbose bool
 	// width is the width of the column of pod names.
 	width int
-	// last is the last run of each probe.
-	last map[probeKey]lastRun
+	// last has the last change of each probe.
+	last map[probeKey]local.ProbeChange
 }
 
 // probeKey identifies a probe of a pod.
@@ -30,25 +33,22 @@ type probeKey struct {
 	kind                                    local.ProbeType
 }
 
-// lastRun is the result of a run, as far as it was printed.
-type lastRun struct {
-	ran, success  bool
-	output, error string
-}
-
 // NewText returns a printer that writes to out. The longest of the pod names determines the
-// width of their column; nil is allowed.
-func NewText(out io.Writer, pods []string) *Text {
-	t := &Text{out: out, last: map[probeKey]lastRun{}}
+// width of their column; nil is allowed. With verbose, conditions that Kubernetes sets on every pod
+// are printed, and not only Ready, which sums them up.
+func NewText(out io.Writer, pods []string, verbose bool) *Text {
+	t := &Text{out: out, verbose: verbose, last: map[probeKey]local.ProbeChange{}}
 	for _, name := range pods {
 		t.width = max(t.width, len(name))
 	}
 	return t
 }
 
-// Print prints the change, unless it is a run of a probe that changes nothing.
+// Print prints the change, unless it is a run of a probe that changes nothing, or a detail.
 func (t *Text) Print(change local.Change) error {
-	if change.Kind == local.KindProbe && !t.isNew(change) {
+	isDetail := change.Kind == local.KindCondition && change.Condition.Type != corev1.PodReady &&
+		v1alpha1.IsNativePodCondition(change.Condition.Type)
+	if isDetail && !t.verbose || change.Kind == local.KindProbe && !t.isNew(change) {
 		return nil
 	}
 	line := fmt.Sprintf("%s  %-*s  %-10s  %s", change.Time.Local().Format("15:04:05.000"), t.width, change.Pod, change.Kind, Describe(change))
@@ -62,10 +62,10 @@ func (t *Text) Print(change local.Change) error {
 func (t *Text) isNew(change local.Change) bool {
 	p := change.Probe
 	key := probeKey{change.Namespace, change.Pod, p.Container, p.Marker, p.Name, p.Type}
-	now := lastRun{ran: p.Runs > 0, success: p.Success, output: p.Output, error: p.Error}
 	before := t.last[key]
-	t.last[key] = now
-	return p.Transition || (p.Ran && now != before)
+	t.last[key] = *p
+	isSame := before.Runs > 0 && before.Success == p.Success && before.Output == p.Output && before.Error == p.Error
+	return p.Transition || p.Ran && !isSame
 }
 
 // Describe describes the change in one line, without the time and the pod.
@@ -113,7 +113,7 @@ func withDetail(text, reason, message string) string {
 // otherwise the type, such as "liveness".
 func ProbeName(p *local.ProbeChange) string {
 	if p.Type == local.ProbeMarker {
-		return probeid.ID{Marker: p.Marker, Probe: p.Name}.String()
+		return identity.ID{Marker: p.Marker, Probe: p.Name}.String()
 	}
 	return strings.ToLower(string(p.Type))
 }

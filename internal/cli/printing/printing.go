@@ -8,6 +8,7 @@ package printing
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,15 +58,15 @@ func (f *Flags) IsTable() bool { return f.Output == "" || f.Output == "wide" }
 
 // Validate returns an error if the format or its template is invalid.
 func (f *Flags) Validate() error {
-	if f.IsTable() || f.Output == "name" {
-		return nil
-	}
 	_, err := f.structured()
 	return err
 }
 
-// structured returns the printer for all formats except tables and names.
+// structured returns the printer for JSON and templates, or nil for tables, names and YAML.
 func (f *Flags) structured() (printers.ResourcePrinter, error) {
+	if f.IsTable() || f.Output == "name" || f.Output == "yaml" {
+		return nil, nil //nolint:nilnil // Stream prints these
+	}
 	flags := genericclioptions.NewPrintFlags("")
 	flags.OutputFormat = &f.Output
 	printer, err := flags.ToPrinter()
@@ -74,9 +75,6 @@ func (f *Flags) structured() (printers.ResourcePrinter, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--output: %q is invalid: %w", f.Output, err)
-	}
-	if f.Output == "yaml" {
-		return yamlPrinter{printer}, nil
 	}
 	return printer, nil
 }
@@ -137,98 +135,129 @@ func (l *List[T]) DeepCopyObject() runtime.Object {
 
 // Print prints the result.
 func (f *Flags) Print(out io.Writer, result Result) error {
-	switch {
-	case f.IsTable():
-		lines, err := f.Lines(result, HasColors(out, os.Getenv))
-		if err != nil {
-			return err
-		}
-		return write(Raw(out), lines)
-	case f.Output == "name":
-		return write(out, result.names())
-	default:
-		printer, err := f.structured()
-		if err != nil {
-			return err
-		}
-		return printObject(out, printer, result)
+	stream, err := f.Stream(out)
+	if err != nil {
+		return err
 	}
+	return stream.Print(result)
 }
 
-// names returns the names without repetitions.
-func (r Result) names() []string { return slices.Compact(slices.Clone(r.Names)) }
+// Lines returns the lines of the table: the header, unless NoHeaders is set, and one per row.
+func (f *Flags) Lines(result Result, colors bool) ([]string, error) {
+	return f.newStream(nil, colors).lines(result)
+}
 
-func printObject(out io.Writer, printer printers.ResourcePrinter, result Result) error {
-	if err := printer.PrintObj(result.Object(), Raw(out)); err != nil {
+// Stream prints one result after another, as `kubectl get --watch` does: a table has one header,
+// and its columns do not become narrower.
+type Stream struct {
+	flags  *Flags
+	out    io.Writer
+	colors bool
+	text   bytes.Buffer
+	// columns remembers the widths of the columns.
+	columns *tabwriter.Writer
+	// structured prints JSON and templates. It is nil for other formats.
+	structured printers.ResourcePrinter
+	// printed is whether a result was printed.
+	printed bool
+}
+
+func (f *Flags) newStream(out io.Writer, colors bool) *Stream {
+	s := &Stream{flags: f, out: out, colors: colors}
+	s.columns = printers.GetNewTabWriter(&s.text)
+	return s
+}
+
+// Stream returns a stream in the format of the flags.
+func (f *Flags) Stream(out io.Writer) (*Stream, error) {
+	s := f.newStream(out, HasColors(out, os.Getenv))
+	var err error
+	s.structured, err = f.structured()
+	return s, err
+}
+
+// Print prints the result after the previous one.
+func (s *Stream) Print(result Result) error {
+	var err error
+	switch {
+	case s.structured != nil:
+		err = s.structured.PrintObj(result.Object(), Raw(s.out))
+	case s.flags.Output == "name":
+		err = write(s.out, slices.Compact(slices.Clone(result.Names)))
+	case s.flags.Output == "yaml":
+		err = s.printYAML(result)
+	default:
+		var lines []string
+		if lines, err = s.lines(result); err == nil {
+			err = write(Raw(s.out), lines)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
 	return nil
+}
+
+// printYAML prints the object as a document of YAML.
+func (s *Stream) printYAML(result Result) error {
+	content, err := YAML(result.Object())
+	if s.printed {
+		content = append([]byte("---\n"), content...)
+	}
+	s.printed = true
+	if err == nil {
+		_, err = Raw(s.out).Write(content)
+	}
+	return err
 }
 
 func write(out io.Writer, lines []string) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	if _, err := io.WriteString(out, strings.Join(lines, "\n")+"\n"); err != nil {
-		return fmt.Errorf("print result: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(out, strings.Join(lines, "\n")+"\n")
+	return err //nolint:wrapcheck // the caller wraps it
 }
 
-// Lines returns the lines of the table: the header, unless NoHeaders is set, and one per row.
-func (f *Flags) Lines(result Result, colors bool) ([]string, error) {
-	var buffer bytes.Buffer
-	lines, err := f.layOut(result, &buffer, printers.GetNewTabWriter(&buffer), colors)
-	if err == nil && f.NoHeaders {
-		lines = lines[1:]
-	}
-	return lines, err
-}
-
-// layOut returns the header and the rows as lines. The columns are as wide as the writer remembers.
-func (f *Flags) layOut(result Result, buffer *bytes.Buffer, columns *tabwriter.Writer, colors bool) ([]string, error) {
-	result.Rows = safeRows(result.Rows)
+// lines returns the header, unless it was printed or is not wanted, and the rows.
+func (s *Stream) lines(result Result) ([]string, error) {
 	table := &metav1.Table{ColumnDefinitions: result.Columns}
 	for _, cells := range result.Rows {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+		row := metav1.TableRow{}
+		for _, cell := range cells {
+			// Lines with colors bypass the writer of Safe.
+			row.Cells = append(row.Cells, text.Safe(fmt.Sprint(cell)))
+		}
+		table.Rows = append(table.Rows, row)
 	}
-	buffer.Reset()
-	if err := printers.NewTablePrinter(printers.PrintOptions{Wide: f.Output == "wide"}).PrintObj(table, columns); err != nil {
-		return nil, fmt.Errorf("print table: %w", err)
+	s.text.Reset()
+	err := printers.NewTablePrinter(printers.PrintOptions{Wide: s.flags.Output == "wide"}).PrintObj(table, s.columns)
+	if err := errors.Join(err, s.columns.Flush()); err != nil {
+		return nil, fmt.Errorf("align columns: %w", err)
 	}
-	if err := columns.Flush(); err != nil {
-		return nil, fmt.Errorf("print table: %w", err)
-	}
-	lines := strings.Split(strings.TrimSuffix(buffer.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(s.text.String(), "\n"), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
-	if colors && result.Colored != "" {
-		result.color(lines)
+	if s.colors && result.Colored != "" {
+		result.color(table.Rows, lines)
 	}
+	if s.printed || s.flags.NoHeaders {
+		lines = lines[1:]
+	}
+	s.printed = true
 	return lines, nil
 }
 
-// safeRows returns the rows with safe text: lines with colors bypass the writer of Safe.
-func safeRows(rows [][]any) [][]any {
-	safe := make([][]any, len(rows))
-	for i, cells := range rows {
-		for _, cell := range cells {
-			safe[i] = append(safe[i], text.Safe(fmt.Sprint(cell)))
-		}
-	}
-	return safe
-}
-
 // color colors the cells of one column in the lines of a table. The first line is the header.
-func (r Result) color(lines []string) {
+func (r Result) color(rows []metav1.TableRow, lines []string) {
 	column := slices.IndexFunc(r.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == r.Colored })
 	start := strings.Index(" "+lines[0]+" ", " "+strings.ToUpper(r.Colored)+" ")
 	if column < 0 || start < 0 {
 		return
 	}
-	for i, cells := range r.Rows {
-		cell, line := fmt.Sprint(cells[column]), lines[i+1]
+	for i, row := range rows {
+		cell, line := fmt.Sprint(row.Cells[column]), lines[i+1]
 		if len(line) >= start && strings.HasPrefix(line[start:], cell) {
 			lines[i+1] = line[:start] + r.Color(cell).Render(cell) + line[start+len(cell):]
 		}
@@ -240,6 +269,10 @@ func (r Result) color(lines []string) {
 func HasColors(out io.Writer, getenv func(string) string) bool {
 	return IsTerminal(out) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
+
+// HasScreen reports whether the output is a terminal on which a program can draw: a dumb one cannot move
+// its cursor.
+func HasScreen(out io.Writer) bool { return IsTerminal(out) && os.Getenv("TERM") != "dumb" }
 
 // IsTerminal reports whether the output is a terminal.
 func IsTerminal(out io.Writer) bool {

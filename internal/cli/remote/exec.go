@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	clienthttpstream "k8s.io/apimachinery/pkg/util/httpstream" //nolint:staticcheck // client-go's Upgrader has its types
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
@@ -31,12 +33,12 @@ type execProber struct {
 }
 
 // Probe opens a session and runs the command once, as an agent does.
-func (p *execProber) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *execProber) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	command, err := p.client.start(ctx, p.container, target.Exec.Command)
 	if err != nil {
-		return probe.Outcome{}, err
+		return probing.Outcome{}, err
 	}
 	target.ContainerID = p.container.Name
 	prober := exec.New(command, 1, nil)
@@ -134,4 +136,54 @@ func (c *command) ExecSync(ctx context.Context, _ string, _ []string, timeout ti
 		return c.stdout.Bytes(), c.stderr.Bytes(), int32(exited.ExitStatus()), nil //nolint:gosec // exit codes are small
 	}
 	return c.stdout.Bytes(), c.stderr.Bytes(), 0, c.err
+}
+
+// strict rejects a command without a status. client-go takes a lost SPDY connection for the
+// success of the command.
+type strict struct{ spdy.Upgrader }
+
+// NewConnection returns the connection of an answer.
+func (s strict) NewConnection(response *http.Response) (clienthttpstream.Connection, error) {
+	connection, err := s.Upgrader.NewConnection(response)
+	if err != nil {
+		return nil, err
+	}
+	return strictConnection{connection}, nil
+}
+
+type strictConnection struct{ clienthttpstream.Connection }
+
+// CreateStream returns a stream with the headers.
+func (c strictConnection) CreateStream(headers http.Header) (clienthttpstream.Stream, error) {
+	stream, err := c.Connection.CreateStream(headers)
+	if err != nil || headers.Get(corev1.StreamType) != corev1.StreamTypeError {
+		return stream, err
+	}
+	return &strictStream{Stream: stream}, nil
+}
+
+// RemoveStreams removes streams that CreateStream returned.
+func (c strictConnection) RemoveStreams(streams ...clienthttpstream.Stream) {
+	for _, stream := range streams {
+		if wrapped, is := stream.(*strictStream); is {
+			stream = wrapped.Stream
+		}
+		c.Connection.RemoveStreams(stream)
+	}
+}
+
+// strictStream is the stream on which a status must arrive.
+type strictStream struct {
+	clienthttpstream.Stream
+	received bool
+}
+
+// Read returns an error at the end of an empty stream.
+func (s *strictStream) Read(p []byte) (int, error) {
+	n, err := s.Stream.Read(p)
+	s.received = s.received || n > 0
+	if errors.Is(err, io.EOF) && !s.received {
+		return n, errors.New("the connection ended without a status of the command")
+	}
+	return n, err
 }

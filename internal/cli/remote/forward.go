@@ -34,20 +34,20 @@ type networkProber struct {
 
 // Probe opens a session and runs the probe once, as an agent does. Its connections go to localhost
 // in the pod, and to the port of the address.
-func (p *networkProber) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *networkProber) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	session, err := p.client.Forward(ctx, p.container.Pod)
 	if err != nil {
-		return probe.Outcome{}, err
+		return probing.Outcome{}, err
 	}
 	defer session.Close()
-	session.oneRequest = target.Handler == probe.HandlerHTTP && !target.HTTP.HTTP2
+	session.oneRequest = target.Handler == probing.HandlerHTTP && !target.HTTP.HTTP2
 	if target.Started != nil {
 		target.Started()
 	}
 	outcome, err := probers.Through(session, p.client.version)[target.Handler].Probe(ctx, target)
-	if err != nil || ctx.Err() != nil || outcome.Success && target.Handler != probe.HandlerTCP {
+	if err != nil || ctx.Err() != nil || outcome.Success && target.Handler != probing.HandlerTCP {
 		return outcome, err
 	}
 	// The end of a session looks like the end of its connections, which may be seen first.
@@ -56,7 +56,7 @@ func (p *networkProber) Probe(ctx context.Context, target probe.Target) (probe.O
 		wait = lossTimeout
 	}
 	if session.lost(wait) {
-		return probe.Outcome{}, fmt.Errorf("portforward of pod %s: the session was lost", p.container.Pod.Name)
+		return probing.Outcome{}, fmt.Errorf("portforward of pod %s: the session was lost", p.container.Pod.Name)
 	}
 	return outcome, nil
 }
@@ -77,7 +77,7 @@ type Session struct {
 	closed   bool
 }
 
-var _ probe.Connector = (*Session)(nil)
+var _ probing.Connector = (*Session)(nil)
 
 // Forward opens a session. It does not end with ctx, but must be closed. The error is a *DeniedError if
 // the user may not forward ports.

@@ -9,14 +9,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
@@ -107,35 +105,24 @@ func lingering(data, problems httpstream.Stream, _ httpstream.Connection) {
 	_, _ = data.Close(), problems.Close()
 }
 
-func connect(t *testing.T, handler http.HandlerFunc, target probe.Target) (probe.Outcome, error) {
-	t.Helper()
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	client, err := remote.NewClient(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client.Prober(container).Probe(t.Context(), target)
-}
-
-func httpTarget(timeout time.Duration) probe.Target {
+func httpTarget(timeout time.Duration) probing.Target {
 	to := &url.URL{Scheme: "http", Host: "10.0.0.1:80", Path: "/ok"}
-	return probe.Target{Handler: probe.HandlerHTTP, Timeout: timeout, HTTP: &probe.HTTP{URL: to, PublishBody: true}}
+	return probing.Target{Handler: probing.HandlerHTTP, Timeout: timeout, HTTP: &probing.HTTP{URL: to, PublishBody: true}}
 }
 
-func tcpTarget() probe.Target {
-	return probe.Target{Handler: probe.HandlerTCP, Timeout: ample, TCP: &probe.TCP{Address: "10.0.0.1:80"}}
+func tcpTarget() probing.Target {
+	return probing.Target{Handler: probing.HandlerTCP, Timeout: ample, TCP: &probing.TCP{Address: "10.0.0.1:80"}}
 }
 
-func grpcTarget() probe.Target {
-	return probe.Target{Handler: probe.HandlerGRPC, Timeout: 200 * time.Millisecond, GRPC: &probe.GRPC{Address: "10.0.0.1:80"}}
+func grpcTarget() probing.Target {
+	return probing.Target{Handler: probing.HandlerGRPC, Timeout: 200 * time.Millisecond, GRPC: &probing.GRPC{Address: "10.0.0.1:80"}}
 }
 
 func TestForward(t *testing.T) {
 	const short = 200 * time.Millisecond
 	for name, test := range map[string]struct {
 		connected forwarding
-		target    probe.Target
+		target    probing.Target
 		success   bool
 		timedOut  bool
 		says      string
@@ -157,7 +144,7 @@ func TestForward(t *testing.T) {
 		"gRPC, no answer":                     {connected: stall, target: grpcTarget(), timedOut: true, says: "does not respond as a gRPC server"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := connect(t, forwards(test.connected), test.target)
+			got, err := probe(t, t.Context(), forwards(test.connected), test.target)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("Probe() = %+v, %v, want error %q", got, err, test.err)
@@ -172,7 +159,7 @@ func TestForward(t *testing.T) {
 }
 
 func TestForwardDenied(t *testing.T) {
-	_, err := connect(t, func(w http.ResponseWriter, _ *http.Request) {
+	_, err := probe(t, t.Context(), func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, denied)
 	}, tcpTarget())
@@ -185,16 +172,11 @@ func TestForwardDenied(t *testing.T) {
 func TestForwardEndsWithItsContext(t *testing.T) {
 	stop := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	server := httptest.NewServer(forwards(func(data, problems httpstream.Stream, session httpstream.Connection) {
+	got, err := probe(t, ctx, forwards(func(data, problems httpstream.Stream, session httpstream.Connection) {
 		cancel(stop)
 		stall(data, problems, session)
-	}))
-	t.Cleanup(server.Close)
-	client, err := remote.NewClient(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := client.Prober(container).Probe(ctx, httpTarget(ample)); !errors.Is(err, stop) {
+	}), httpTarget(ample))
+	if !errors.Is(err, stop) {
 		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stop)
 	}
 }

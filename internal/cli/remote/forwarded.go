@@ -50,7 +50,7 @@ type forwarded struct {
 	ask   sync.Once
 }
 
-var _ probe.Unconfirmed = (*forwarded)(nil)
+var _ probing.Unconfirmed = (*forwarded)(nil)
 
 // newForwarded returns a connection of the streams. If it carries one request, all of that is sent before
 // the answer begins.

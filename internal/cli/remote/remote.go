@@ -11,17 +11,23 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/program/permission"
@@ -33,8 +39,7 @@ const openTimeout = 30 * time.Second
 // Client opens sessions with pods. It is safe for concurrent use.
 type Client struct {
 	config  *rest.Config
-	base    *url.URL
-	path    string
+	core    rest.Interface
 	version string
 }
 
@@ -42,14 +47,14 @@ type Client struct {
 // user agent kube-probe/<version>.
 func NewClient(config *rest.Config, version string) (*Client, error) {
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	// The sessions last longer than a request.
 	config.Timeout = 0
-	base, path, err := rest.DefaultServerUrlFor(config)
+	core, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("read address of the API server: %w", err)
 	}
-	return &Client{config: config, base: base, path: path, version: version}, nil
+	return &Client{config: config, core: core, version: version}, nil
 }
 
 // Prober returns the probers for the container. As an agent, they try up to three times to get a
@@ -58,10 +63,10 @@ func NewClient(config *rest.Config, version string) (*Client, error) {
 // The API server cannot end a command. After a timeout, the command may continue in the container
 // until it ends or its output is closed, which an agent prevents. Connections go to localhost in the
 // pod, and those of an agent to the address of the pod.
-func (c *Client) Prober(container Container) probe.Prober {
+func (c *Client) Prober(container Container) probing.Prober {
 	network := &networkProber{c, container}
-	return probe.Set{
-		probe.HandlerExec: &execProber{c, container}, probe.HandlerHTTP: network, probe.HandlerTCP: network, probe.HandlerGRPC: network,
+	return probing.Set{
+		probing.HandlerExec: &execProber{c, container}, probing.HandlerHTTP: network, probing.HandlerTCP: network, probing.HandlerGRPC: network,
 	}
 }
 
@@ -73,10 +78,8 @@ type Container struct {
 	Name string
 }
 
-// subresource returns the request for a subresource of the pod.
 func (c *Client) subresource(pod types.NamespacedName, name string) *rest.Request {
-	return rest.NewRequestWithClient(c.base, c.path, rest.ClientContentConfig{GroupVersion: corev1.SchemeGroupVersion}, nil).Verb(http.MethodPost).
-		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(name)
+	return c.core.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(name)
 }
 
 // DeniedError is the error of a session that needs a permission that the user lacks.
@@ -90,8 +93,8 @@ type DeniedError struct {
 // Error names the permission.
 func (e *DeniedError) Error() string { return fmt.Sprintf("%s: %v", e.Missing, e.Err) }
 
-// Unwrap returns the answer, and probe.ErrNoWay.
-func (e *DeniedError) Unwrap() []error { return []error{e.Err, probe.ErrNoWay} }
+// Unwrap returns the answer, and probing.ErrNoWay.
+func (e *DeniedError) Unwrap() []error { return []error{e.Err, probing.ErrNoWay} }
 
 // openError returns the error of a session that could not be opened.
 func openError(err error, subresource string, pod types.NamespacedName) error {
@@ -109,8 +112,8 @@ func openError(err error, subresource string, pod types.NamespacedName) error {
 // noWayError is the error of a session that could not be opened.
 type noWayError struct{ error }
 
-// Unwrap returns the reason, and probe.ErrNoWay.
-func (e *noWayError) Unwrap() []error { return []error{e.error, probe.ErrNoWay} }
+// Unwrap returns the reason, and probing.ErrNoWay.
+func (e *noWayError) Unwrap() []error { return []error{e.error, probing.ErrNoWay} }
 
 // upgrade follows the request that opens a session. client-go returns its errors as text, and does
 // not tell when the session is open.
@@ -160,4 +163,50 @@ func (u *upgrade) note(err error) {
 		u.open = true
 		close(u.opened)
 	}
+}
+
+// maxAnswerBytes limits an answer of the API server that is not a session.
+const maxAnswerBytes = 64 << 10
+
+// follower is the transport of an upgrade.
+type follower struct {
+	upgrade *upgrade
+	next    http.RoundTripper
+}
+
+var _ utilnet.RoundTripperWrapper = (*follower)(nil)
+
+// WrappedRoundTripper returns the transport that sends the request.
+func (f *follower) WrappedRoundTripper() http.RoundTripper { return f.next }
+
+// RoundTrip sends the request. An answer that opens no session is an error.
+func (f *follower) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := f.next.RoundTrip(request.WithContext(f.upgrade.ctx))
+	var failure *httpstream.UpgradeFailureError
+	if errors.As(err, &failure) {
+		f.upgrade.note(failure.Cause)
+		return nil, err
+	}
+	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
+		err = answerOf(response)
+	}
+	f.upgrade.note(err)
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// answerOf returns an answer that opens no session as an error.
+func answerOf(response *http.Response) error {
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	if err != nil {
+		return fmt.Errorf("read answer %s: %w", response.Status, err)
+	}
+	status := metav1.Status{}
+	if err := json.Unmarshal(body, &status); err == nil && status.Kind == "Status" {
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	return fmt.Errorf("answer %s: %s", response.Status, strings.TrimSpace(string(body)))
 }

@@ -19,7 +19,6 @@ const (
 	maxStateWidth = 16
 )
 
-// columnWidths are the widths of the columns.
 type columnWidths struct{ name, state, count, rest int }
 
 // header returns the titles of the columns.
@@ -65,7 +64,7 @@ func (c columnWidths) line(r row, rest string, style styles) string {
 		name = style.pod.Render(name)
 	}
 	space := strings.Repeat(" ", gap)
-	return strings.TrimRight(name+space+style.of(r.health).Render(cell(r.state, c.state))+space+
+	return strings.TrimRight(name+space+style.states[r.health].Render(cell(r.state, c.state))+space+
 		cell(r.count, c.count)+space+ansi.Truncate(rest, c.rest, "…"), " ")
 }
 
@@ -104,27 +103,20 @@ func withoutDomain(mark string) string {
 
 // styles are the styles of the parts of the screen.
 type styles struct {
-	title, pod, faint, status lipgloss.Style
-	states                    map[health]lipgloss.Style
+	title, pod, status lipgloss.Style
+	states             map[health]lipgloss.Style
 }
 
 func newStyles() styles {
 	return styles{
 		title:  lipgloss.NewStyle().Faint(true),
 		pod:    lipgloss.NewStyle().Bold(true),
-		faint:  lipgloss.NewStyle().Faint(true),
 		status: lipgloss.NewStyle().Reverse(true),
 		states: map[health]lipgloss.Style{
+			neutral:   lipgloss.NewStyle(),
 			healthy:   lipgloss.NewStyle().Foreground(lipgloss.Green),
 			unhealthy: lipgloss.NewStyle().Foreground(lipgloss.Red),
 			uncertain: lipgloss.NewStyle().Foreground(lipgloss.Yellow),
 		},
 	}
-}
-
-func (s styles) of(h health) lipgloss.Style {
-	if style, ok := s.states[h]; ok {
-		return style
-	}
-	return lipgloss.NewStyle()
 }

@@ -3,7 +3,7 @@
 
 // Package table shows a local run live on a terminal: its pods with their probes and marks,
 // and a log of events. Pure functions derive the screen from snapshots of the run; the model
-// keeps only the state that keys and time change.
+// keeps only the state that keys and time change. The Screen is that of all commands.
 package table
 
 import (
@@ -141,33 +141,22 @@ func probeRow(pod *corev1.Pod, p *local.ProbeChange) row {
 // filterRows keeps the pods that have a row with the text. If it is the row of the pod, all
 // rows of the pod are kept, otherwise only those with the text. An empty text keeps all rows.
 func filterRows(rows []row, wanted string) []row {
-	if wanted == "" {
-		return rows
-	}
 	var out []row
-	for start := 0; start < len(rows); {
-		end := start + 1
-		for end < len(rows) && !rows[end].pod {
-			end++
+	// pod is the row of a pod, and kept whether it is in out. whole is whether all of its rows are kept.
+	var pod row
+	var kept, whole bool
+	for _, r := range rows {
+		if r.pod {
+			pod, kept, whole = r, false, r.contains(wanted)
 		}
-		out = append(out, filterPod(rows[start:end], wanted)...)
-		start = end
-	}
-	return out
-}
-
-func filterPod(rows []row, wanted string) []row {
-	if rows[0].contains(wanted) {
-		return rows
-	}
-	out := []row{rows[0]}
-	for _, r := range rows[1:] {
-		if r.contains(wanted) {
-			out = append(out, r)
+		if !whole && !r.contains(wanted) {
+			continue
 		}
-	}
-	if len(out) == 1 {
-		return nil
+		if !kept && !r.pod {
+			out = append(out, pod)
+		}
+		kept = true
+		out = append(out, r)
 	}
 	return out
 }

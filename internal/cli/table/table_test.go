@@ -90,12 +90,11 @@ func TestScreenIsSafe(t *testing.T) {
 	broken.Pod.Status.ContainerStatuses[1].State.Waiting.Reason = texttest.Hostile
 	run := &fakeRun{views: []local.PodView{game(texttest.Hostile, texttest.Hostile, texttest.Hostile+texttest.Invalid), broken}}
 	model := New(run, func() {})
-	model.Warn([]string{texttest.Hostile})
-	model.Note("Web page", func() string { return texttest.Hostile })
+	run.notes = []Note{{"Warning", texttest.Hostile}}
 	run.changes = []local.Change{{Kind: local.KindLog, Pod: texttest.Hostile, Log: &local.LogLine{Text: texttest.Hostile}}}
-	model.poll()
-	model.width, model.height = 2000, 40
-	texttest.CheckColored(t, strings.Join(model.lines(), "\n"))
+	model.Poll(noon())
+	model.Width, model.Height = 2000, 40
+	texttest.CheckColored(t, strings.Join(model.Lines(), "\n"))
 }
 
 func TestTable(t *testing.T) {
@@ -187,13 +186,14 @@ func TestFilter(t *testing.T) {
 type fakeRun struct {
 	views   []local.PodView
 	changes []local.Change
+	notes   []Note
 	stage   Stage
 }
 
-func (r *fakeRun) Take() ([]local.Change, Stage) {
-	changes := r.changes
-	r.changes = nil
-	return changes, r.stage
+func (r *fakeRun) Take() ([]local.Change, []Note, Stage) {
+	changes, notes := r.changes, r.notes
+	r.changes, r.notes = nil, nil
+	return changes, notes, r.stage
 }
 
 func (r *fakeRun) Snapshot() []local.PodView { return r.views }
@@ -209,7 +209,7 @@ func (r *fakeRun) emit(reason string, views ...local.PodView) {
 // screen returns the screen of a model, without colors and trailing spaces.
 func screen(m *Model) string {
 	var out []string
-	for _, line := range m.lines() {
+	for _, line := range m.Lines() {
 		out = append(out, strings.TrimRight(ansi.Strip(line), " "))
 	}
 	return strings.Join(out, "\n")
@@ -238,8 +238,8 @@ func TestScreen(t *testing.T) {
 	run.emit("Started", game("game-0", "true", "idle"))
 	m := New(run, func() {})
 	m.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
-	m.Update(tick(noon()))
-	m.Update(tick(noon().Add(90 * time.Second)))
+	m.Update(Tick(noon()))
+	m.Update(Tick(noon().Add(90 * time.Second)))
 	want := strings.Join([]string{
 		"seamark local  1 pod  1m30s",
 		"POD / PROBE  STATE      STREAK  MARKS / MESSAGE",
@@ -256,7 +256,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// The screen fits every size of the terminal.
+// Every screen fits every size of the terminal.
 func TestScreenFitsTerminal(t *testing.T) {
 	run := &fakeRun{}
 	var views []local.PodView
@@ -267,10 +267,10 @@ func TestScreenFitsTerminal(t *testing.T) {
 		run.emit("Started", views...)
 	}
 	m := New(run, func() {})
-	m.Update(tick(noon()))
-	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 80, Height: 8}, {Width: 200, Height: 50}, {Width: 50, Height: 12}} {
+	m.Update(Tick(noon()))
+	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 80, Height: 1}, {Width: 20, Height: 3}, {Width: 200, Height: 50}, {Width: 50, Height: 12}} {
 		m.Update(size)
-		got := m.lines()
+		got := m.Lines()
 		if len(got) != size.Height {
 			t.Errorf("%d lines on a screen of %d", len(got), size.Height)
 		}
@@ -279,6 +279,10 @@ func TestScreenFitsTerminal(t *testing.T) {
 				t.Errorf("%q is wider than %d", line, size.Width)
 			}
 		}
+	}
+	m.Update(tea.WindowSizeMsg{})
+	if m.Height != 12 {
+		t.Errorf("height %d after an unknown size, want 12", m.Height)
 	}
 }
 
@@ -295,7 +299,7 @@ func TestKeys(t *testing.T) {
 		run.emit("Started", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
 		m := New(run, func() { interrupts++ })
 		m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
-		m.Update(tick(noon()))
+		m.Update(Tick(noon()))
 		return run, m, &interrupts
 	}
 	has := func(t *testing.T, m *Model, want map[string]bool) {
@@ -309,7 +313,7 @@ func TestKeys(t *testing.T) {
 	t.Run("filter", func(t *testing.T) {
 		run, m, interrupts := setup()
 		run.emit("Killing", game("game-0", "true", "idle"), game("game-1", "true", "idle"))
-		m.Update(tick(noon()))
+		m.Update(Tick(noon()))
 		press(t, m, "/", "g", "a", "m", "e", "-", "1")
 		has(t, m, map[string]bool{"game-1 ": true, "game-0 ": false, "Killing": false, "/game-1": true})
 		press(t, m, "enter")
@@ -329,7 +333,7 @@ func TestKeys(t *testing.T) {
 		run, m, _ := setup()
 		press(t, m, "p")
 		run.emit("KruiseProbeFailed", game("game-0", "false", "playing"), game("game-1", "true", "idle"))
-		m.Update(tick(noon()))
+		m.Update(Tick(noon()))
 		has(t, m, map[string]bool{"PAUSED": true, "playing": false})
 		press(t, m, "p")
 		has(t, m, map[string]bool{"PAUSED": false, "playing": true, "KruiseProbeFailed": true})
@@ -343,9 +347,15 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%d interrupts, want 2", *interrupts)
 		}
 		run.stage = Ended
-		if _, cmd := m.Update(tick(noon())); cmd == nil || cmd() != tea.Quit() {
+		if _, cmd := m.Update(Tick(noon())); cmd == nil || cmd() != tea.Quit() {
 			t.Error("the model does not quit after the run")
 		}
+	})
+	t.Run("the run stops by itself", func(t *testing.T) {
+		run, m, _ := setup()
+		run.stage = Stopping
+		m.Update(Tick(noon()))
+		has(t, m, map[string]bool{"STOPPING": true})
 	})
 	t.Run("scroll", func(t *testing.T) {
 		_, m, _ := setup()
@@ -360,14 +370,29 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// The title shows that a run stops by itself, for example when all expressions are met.
-func TestTitleShowsStopping(t *testing.T) {
-	run := &fakeRun{}
-	run.emit("Started", game("game-0", "true", "idle"))
+func TestNotesAreInTheLog(t *testing.T) {
+	run := &fakeRun{notes: []Note{{"Warning", "a local run ignores:\n"}, {"Warning", "  Pod web: spec.hostPID"}}}
 	m := New(run, func() {})
-	run.stage = Stopping
-	m.Update(tick(noon()))
-	if got := screen(m); !strings.Contains(got, "STOPPING") {
-		t.Errorf("screen:\n%s", got)
+	m.Poll(noon())
+	run.notes = []Note{{"Web page", "http://127.0.0.1"}}
+	m.Poll(noon())
+	screen := strings.Join(m.Lines(), "\n")
+	for _, want := range []string{"Warning  a local run ignores:", "Warning  Pod web: spec.hostPID", "Web page  http://127.0.0.1"} {
+		if strings.Count(screen, want) != 1 {
+			t.Errorf("the screen does not have %q once:\n%s", want, screen)
+		}
+	}
+}
+
+func TestCrashesAreInTheLog(t *testing.T) {
+	for code, want := range map[int32]bool{0: false, 1: true} {
+		status := corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: "address already in use"}
+		m := New(&fakeRun{changes: []local.Change{{Kind: local.KindContainer, Time: noon(), Pod: "web-0", Container: "web",
+			Status: &corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &status}}}}}, func() {})
+		m.Poll(noon())
+		const line = "12:00:00 web-0  web terminated, exit code 1 (Error): address already in use"
+		if got := strings.Contains(strings.Join(m.Lines(), "\n"), line); got != want {
+			t.Errorf("exit code %d is shown: %t, want %t", code, got, want)
+		}
 	}
 }

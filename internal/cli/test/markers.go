@@ -5,13 +5,12 @@ package test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
@@ -21,8 +20,6 @@ import (
 )
 
 const (
-	// maxFileBytes limits a file.
-	maxFileBytes = 4 << 20
 	// maxMarkers limits the markers of one run.
 	maxMarkers = 20
 	kind       = "PodProbeMarker"
@@ -34,66 +31,42 @@ func (o *Options) readFiles(ctx context.Context) ([]*v1alpha1.PodProbeMarker, er
 	if len(o.Filenames) == 0 {
 		return nil, nil
 	}
-	var manifests []lint.File
-	for _, name := range o.Filenames {
-		paths := []string{name}
-		if name != files.Stdin {
-			var err error
-			if paths, err = files.Expand(name); err != nil {
-				return nil, fmt.Errorf("read marker: %w", err)
-			}
-		}
-		for _, path := range paths {
-			file, err := o.readFile(path)
-			if err != nil {
-				return nil, err
-			}
-			manifests = append(manifests, file)
-		}
+	manifests, err := (&files.Loader{Stdin: o.In}).Load(ctx, o.Filenames)
+	if err != nil {
+		return nil, err
 	}
 	if err := check(ctx, manifests); err != nil {
 		return nil, err
 	}
 	var markers []*v1alpha1.PodProbeMarker
 	for _, file := range manifests {
-		found, err := markersIn(file)
+		objects, err := file.Objects()
 		if err != nil {
 			return nil, err
 		}
-		markers = append(markers, found...)
+		for _, object := range objects {
+			marker := &v1alpha1.PodProbeMarker{}
+			if object.GetKind() != kind {
+				continue
+			}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, marker); err != nil {
+				return nil, fmt.Errorf("%s: %w", file.Name, err)
+			}
+			markers = append(markers, marker)
+		}
 	}
 	if len(markers) == 0 {
 		return nil, fmt.Errorf("%s: no PodProbeMarker", strings.Join(o.Filenames, ", "))
 	}
-	markers, err := o.selectMarkers(markers, " in "+strings.Join(o.Filenames, ", "))
+	markers, err = o.selectMarkers(markers, " in "+strings.Join(o.Filenames, ", "))
 	if err == nil && len(markers) > maxMarkers {
 		err = fmt.Errorf("%s: %d PodProbeMarkers: must be at most %d; select one with -m", strings.Join(o.Filenames, ", "), len(markers), maxMarkers)
 	}
 	return markers, err
 }
 
-func (o *Options) readFile(name string) (lint.File, error) {
-	from, shown := o.In, "standard input"
-	if name != files.Stdin {
-		file, err := os.Open(name)
-		if err != nil {
-			return lint.File{}, fmt.Errorf("read marker: %w", err)
-		}
-		defer file.Close()
-		from, shown = file, name
-	}
-	content, err := io.ReadAll(io.LimitReader(from, maxFileBytes+1))
-	if err != nil {
-		return lint.File{}, fmt.Errorf("read marker %s: %w", shown, err)
-	}
-	if len(content) > maxFileBytes {
-		return lint.File{}, fmt.Errorf("read marker %s: larger than %d bytes", shown, maxFileBytes)
-	}
-	return lint.File{Name: shown, Content: content}, nil
-}
-
 // check returns the errors of the markers. Other objects in the files do not matter.
-func check(ctx context.Context, files []lint.File) error {
+func check(ctx context.Context, files []document.File) error {
 	result, err := (&lint.Linter{}).Check(ctx, files)
 	if err != nil {
 		return err
@@ -110,42 +83,6 @@ func check(ctx context.Context, files []lint.File) error {
 		errs = append(errs, fmt.Errorf("%s:%d:%d: %s", finding.File, finding.Line, finding.Column, message))
 	}
 	return errors.Join(errs...)
-}
-
-// manifest is an object, or a list of them.
-type manifest struct {
-	Kind  string            `json:"kind"`
-	Items []json.RawMessage `json:"items"`
-}
-
-// markersIn returns the markers of a file that check has accepted.
-func markersIn(file lint.File) ([]*v1alpha1.PodProbeMarker, error) {
-	documents, err := document.Split(file.Content)
-	if err != nil {
-		return nil, fmt.Errorf("read marker %s: %w", file.Name, err)
-	}
-	var markers []*v1alpha1.PodProbeMarker
-	for _, d := range documents {
-		var object manifest
-		if err := json.Unmarshal(d.JSON, &object); err != nil {
-			return nil, fmt.Errorf("read marker %s: %w", file.Name, err)
-		}
-		contents := object.Items
-		if object.Kind == kind {
-			contents = []json.RawMessage{d.JSON}
-		}
-		for _, content := range contents {
-			marker := &v1alpha1.PodProbeMarker{}
-			if err := json.Unmarshal(content, &object); err != nil || object.Kind != kind {
-				continue
-			}
-			if err := json.Unmarshal(content, marker); err != nil {
-				return nil, fmt.Errorf("read marker %s: %w", file.Name, err)
-			}
-			markers = append(markers, marker)
-		}
-	}
-	return markers, nil
 }
 
 // selectMarkers returns the markers that the flag selects, with only the selected probe.

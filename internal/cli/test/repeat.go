@@ -24,8 +24,10 @@ import (
 // repeat runs all probes that have no result at their periods for the duration, and calls show
 // after each run, one call at a time. It ends early if ctx ends, show fails, or no probe may run.
 func (r *runner) repeat(ctx context.Context, attempts []*attempt, length time.Duration, show func(*attempt) error) error {
-	ctx, stop := context.WithTimeout(ctx, length)
+	// A deadline would end connections before ctx ends, and the run would count as one with an error.
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	defer time.AfterFunc(length, stop).Stop()
 	s := &session{runner: r, show: show, stop: stop, slots: make(chan struct{}, r.parallel)}
 	var repetitions []*repetition
 	for _, a := range attempts {
@@ -33,7 +35,7 @@ func (r *runner) repeat(ctx context.Context, attempts []*attempt, length time.Du
 			continue
 		}
 		if task, run, ready := a.prepare(r.now()); ready {
-			a.Series = &trial.Series{}
+			a.Series = &dryrun.Series{}
 			repetitions = append(repetitions, &repetition{attempt: a, session: s, task: task, container: run})
 		}
 	}
@@ -88,13 +90,13 @@ type repetition struct {
 	*attempt
 	*session
 	task      worker.Task
-	container streak.ContainerRun
+	container thresholds.ContainerRun
 
 	// took is how long the newest run took. There is only one run at a time.
 	took time.Duration
 	// finished is the run that has ended, until its state is known.
 	finished *worker.Run
-	state    streak.State
+	state    thresholds.State
 	lastErr  error
 	denied   bool
 }
@@ -109,12 +111,12 @@ func (p *repetition) run(ctx context.Context) {
 
 // Probe runs the probe once, when a slot is free. It measures the time from the start of the probe
 // in the container.
-func (p *repetition) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *repetition) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	case <-ctx.Done():
-		return probe.Outcome{}, fmt.Errorf("wait for another probe: %w", ctx.Err())
+		return probing.Outcome{}, fmt.Errorf("wait for another probe: %w", ctx.Err())
 	}
 	start, started := p.now(), target.Started
 	target.Started = func() {
@@ -136,7 +138,7 @@ func (p *repetition) ProbeChanged(change worker.Change) {
 		return
 	}
 	p.finished, p.lastErr = nil, finished.Err
-	run := trial.Run{Time: p.now(), Seconds: p.took.Seconds(), State: change.State.State}
+	run := dryrun.Run{Time: p.now(), Seconds: p.took.Seconds(), State: change.State.State}
 	if finished.Err != nil {
 		run.Message = message(finished.Err)
 	} else {
@@ -150,7 +152,7 @@ func (p *repetition) ProbeChanged(change worker.Change) {
 }
 
 // ProbeGone does nothing: the plan does not change.
-func (p *repetition) ProbeGone(probeid.Key) {}
+func (p *repetition) ProbeGone(identity.Key) {}
 
 // conclude sets the result from the runs.
 func (p *repetition) conclude(end time.Time) {

@@ -17,7 +17,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/remote"
-	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/permission"
@@ -49,21 +48,16 @@ type Item struct {
 	TimedOut bool `json:"timedOut,omitempty"`
 	// Threshold is the number of equal results in a row that lead to the state of the newest result.
 	Threshold int `json:"threshold,omitempty"`
-	// Marks are the marks that the state sets, and Changes how they differ from what the pod has.
-	Marks   []probestate.Mark `json:"marks,omitempty"`
-	Changes []trial.Change    `json:"changes,omitempty"`
-	// Lost are the marks that belong to another probe of the pod.
-	Lost []trial.Lost `json:"lost,omitempty"`
-	// Event is the event that is written when the state changes to this one.
-	Event *trial.Event `json:"event,omitempty"`
+	// Effect is what the state would do.
+	dryrun.Effect `json:",inline"`
 	// Notes are what else to know about the result.
 	Notes []string `json:"notes,omitempty"`
 	// Series are the repeated runs, or nil.
-	*trial.Series `json:",inline"`
+	*dryrun.Series `json:",inline"`
 }
 
 // conclude prints the results, and returns an error unless all probes succeeded.
-func (o *Options) conclude(attempts []*attempt, result func([]Item) printing.Result) error {
+func (o *Options) conclude(attempts []*attempt, layOut func([]Item) printing.Result) error {
 	var items []Item
 	counts := map[string]int{}
 	denied := map[permission.Resource]error{}
@@ -75,10 +69,10 @@ func (o *Options) conclude(attempts []*attempt, result func([]Item) printing.Res
 			denied[missing.Missing.Resource] = fmt.Errorf("%s; %s", missing.Missing, missing.Missing.Fix())
 		}
 	}
-	if err := o.Output.Print(o.Out, result(items)); err != nil {
+	if err := o.Output.Print(o.Out, layOut(items)); err != nil {
 		return exit.Failure(err)
 	}
-	if slices.ContainsFunc(attempts, func(a *attempt) bool { return a.ran && a.Handler != string(probe.HandlerExec) }) {
+	if slices.ContainsFunc(attempts, func(a *attempt) bool { return a.ran && a.Handler != string(probing.HandlerExec) }) {
 		fmt.Fprintln(o.ErrOut, "Note: network probes connected to localhost in the pod. Agents connect to the address of the pod from its node, "+
 			"so servers that listen on one of them only, and network policies, can lead to another result.")
 	}
@@ -117,27 +111,28 @@ func summary(counts map[string]int, all int, expected string) string {
 	return fmt.Sprintf("of %d probes, %s", all, strings.Join(parts, ", "))
 }
 
-// result returns what is printed.
+// result returns the table of the results of single runs.
 func result(items []Item) printing.Result {
-	columns := append(printing.Table(false, "Pod", "Probe", "Container", "Result", "Time", "Message", "Changes"),
-		printing.Table(true, "Node", "Marks", "Notes")...)
-	r := printing.Result{
-		Columns: columns,
-		Object:  func() runtime.Object { return printing.NewList("ProbeTestList", items) },
-		Colored: "Result", Color: color,
-	}
-	for i := range items {
-		r.Rows = append(r.Rows, cells(&items[i]))
-		r.Names = append(r.Names, "pod/"+items[i].Pod)
-	}
-	return r
+	return table(items, []string{"Result", "Time"}, func(item *Item) []any { return []any{item.Result, duration(item.Seconds)} })
 }
 
-func cells(item *Item) []any {
-	return []any{
-		item.Pod, item.name(), orNone(item.Container), item.Result, duration(item.Seconds), orNone(oneLine(item.Message)),
-		item.changes(), orNone(item.Node), item.marks(), orNone(strings.Join(item.Notes, "; ")),
+// table returns a row for each item. The columns are those that all results have, and others, of which the
+// first one is colored.
+func table(items []Item, others []string, cells func(*Item) []any) printing.Result {
+	columns := slices.Concat([]string{"Pod", "Probe", "Container"}, others, []string{"Message", "Changes"})
+	r := printing.Result{
+		Columns: append(printing.Table(false, columns...), printing.Table(true, "Node", "Marks", "Notes")...),
+		Object:  func() runtime.Object { return printing.NewList("ProbeTestList", items) },
+		Colored: others[0], Color: color,
 	}
+	for i := range items {
+		item := &items[i]
+		r.Rows = append(r.Rows, slices.Concat([]any{item.Pod, item.name(), orNone(item.Container)}, cells(item), []any{
+			orNone(oneLine(item.Message)), joined(item.Changes), orNone(item.Node), joined(item.Marks), orNone(strings.Join(item.Notes, "; ")),
+		}))
+		r.Names = append(r.Names, "pod/"+item.Pod)
+	}
+	return r
 }
 
 // name returns MARKER#PROBE, or MARKER if the marker does not probe the pod.
@@ -145,12 +140,8 @@ func (i *Item) name() string {
 	if i.Probe == "" {
 		return i.Marker
 	}
-	return probeid.ID{Marker: i.Marker, Probe: i.Probe}.String()
+	return identity.ID{Marker: i.Marker, Probe: i.Probe}.String()
 }
-
-func (i *Item) changes() string { return joined(i.Changes) }
-
-func (i *Item) marks() string { return joined(i.Marks) }
 
 func joined[T fmt.Stringer](values []T) string {
 	var texts []string

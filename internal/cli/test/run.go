@@ -37,15 +37,15 @@ const (
 // cannot run.
 type attempt struct {
 	Item
-	pod     trial.Pod
+	pod     dryrun.Pod
 	planned plan.PlannedProbe
 	// ran is whether the probe ran. err is why it has no result.
 	ran bool
 	err error
 }
 
-func newAttempt(pod trial.Pod, planned plan.PlannedProbe) *attempt {
-	handler, _ := probe.HandlerOf(&planned.Plan.Probe.ProbeHandler)
+func newAttempt(pod dryrun.Pod, planned plan.PlannedProbe) *attempt {
+	handler, _ := probing.HandlerOf(&planned.Plan.Probe.ProbeHandler)
 	return &attempt{pod: pod, planned: planned, Item: Item{
 		Namespace: pod.Object.Namespace, Pod: pod.Object.Name, Node: pod.Object.Spec.NodeName, Marker: planned.ID.Marker,
 		Probe: planned.ID.Probe, Container: planned.Plan.ContainerName, Handler: string(handler),
@@ -79,7 +79,6 @@ func (r *runner) run(ctx context.Context, attempts []*attempt) {
 	_ = group.Wait()
 }
 
-// probe runs one probe.
 func (r *runner) probe(ctx context.Context, a *attempt) {
 	task, run, ready := a.prepare(r.now())
 	if !ready {
@@ -93,19 +92,19 @@ func (r *runner) probe(ctx context.Context, a *attempt) {
 		return
 	}
 	a.ran, a.TimedOut = true, outcome.TimedOut
-	a.finish(trial.Once(r.now(), run, outcome))
+	a.finish(dryrun.Once(r.now(), run, outcome))
 }
 
 // prepare returns the probe as an agent runs it, and the run of its container. It returns false if
 // the probe cannot run or needs no run, which sets the result.
-func (a *attempt) prepare(now time.Time) (worker.Task, streak.ContainerRun, bool) {
-	run, has := trial.RunOf(a.pod.Object, a.planned.Plan.ContainerName)
+func (a *attempt) prepare(now time.Time) (worker.Task, thresholds.ContainerRun, bool) {
+	run, has := dryrun.RunOf(a.pod.Object, a.planned.Plan.ContainerName)
 	switch {
 	case !has:
 		a.Result, a.Message = notRun, "the container has not started: it is probed after its start"
 		return worker.Task{}, run, false
 	case !run.Running:
-		a.finish(trial.Ended(now, run))
+		a.finish(dryrun.Once(now, run, probing.Outcome{}))
 		return worker.Task{}, run, false
 	}
 	task, err := a.task()
@@ -122,7 +121,7 @@ func (a *attempt) prepare(now time.Time) (worker.Task, streak.ContainerRun, bool
 // task returns the probe as an agent runs it.
 func (a *attempt) task() (worker.Task, error) {
 	object := a.pod.Object
-	key := probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: object.UID, Name: a.planned.Plan.ContainerName}, ID: a.planned.ID}
+	key := identity.Key{ContainerKey: identity.ContainerKey{PodUID: object.UID, Name: a.planned.Plan.ContainerName}, ID: a.planned.ID}
 	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 	task, err := worker.NewTask(key, name, &a.planned.Plan.Probe.Probe, object.Status.PodIP)
 	if err != nil {
@@ -153,11 +152,10 @@ func message(err error) string {
 }
 
 // finish sets the result from the state.
-func (a *attempt) finish(state streak.State) {
+func (a *attempt) finish(state thresholds.State) {
 	a.Result, a.Message = string(state.State), state.Message
-	effect := a.pod.Effect(a.planned, state)
-	a.Marks, a.Changes, a.Lost, a.Event = effect.Marks, effect.Changes, effect.Lost, effect.Event
-	policy := streak.PolicyOf(&a.planned.Plan.Probe.Probe)
+	a.Effect = a.pod.Effect(a.planned, state)
+	policy := thresholds.PolicyOf(&a.planned.Plan.Probe.Probe)
 	a.Threshold = policy.FailureThreshold
 	if state.State == v1alpha1.ProbeSucceeded {
 		a.Threshold = policy.SuccessThreshold
@@ -170,10 +168,10 @@ func (a *attempt) note() {
 	if a.Threshold > 1 && a.Series == nil {
 		a.Notes = append(a.Notes, fmt.Sprintf("takes effect after %d equal results in a row", a.Threshold))
 	}
-	if a.TimedOut && a.Handler == string(probe.HandlerExec) {
+	if a.TimedOut && a.Handler == string(probing.HandlerExec) {
 		a.Notes = append(a.Notes, "the command may still run: an agent ends it, the API server does not")
 	}
-	if network := a.Handler != string(probe.HandlerExec); network && a.ran && a.pod.Object.Spec.HostNetwork {
+	if network := a.Handler != string(probing.HandlerExec); network && a.ran && a.pod.Object.Spec.HostNetwork {
 		a.Notes = append(a.Notes, "connected to localhost on the node: agents connect to the address of the node")
 	} else if network && a.ran {
 		a.Notes = append(a.Notes, fmt.Sprintf("connected to localhost in the pod: agents connect to %s from the node", a.pod.Object.Status.PodIP))

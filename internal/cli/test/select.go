@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
@@ -46,7 +44,7 @@ func (o *Options) selectTrials(ctx context.Context, connection cluster.Connectio
 
 // selectOf returns the probes of one marker; nil is the one in the cluster.
 func (o *Options) selectOf(ctx context.Context, connection cluster.Connection, m *v1alpha1.PodProbeMarker) ([]*attempt, error) {
-	query := cluster.Query{Namespace: connection.Namespace, Names: o.Pods}
+	query := cluster.Query{Namespace: connection.Namespace, Names: o.Pods, Whole: true}
 	if m != nil {
 		var err error
 		if query.Namespace, err = o.namespaceOf(m, connection); err != nil {
@@ -80,8 +78,8 @@ func (o *Options) selectOf(ctx context.Context, connection cluster.Connection, m
 	if err != nil {
 		return nil, fmt.Errorf("PodProbeMarker %s: %w", m.Name, err)
 	}
-	s := selection{o: o, connection: connection, marker: compiled, others: compile(snapshot.Markers)}
-	return s.pods(ctx, snapshot.Pods)
+	s := selection{o: o, marker: compiled, others: compile(snapshot.Markers)}
+	return s.pods(snapshot.Pods)
 }
 
 // namespaceOf returns the namespace of a marker in a file, as kubectl does.
@@ -109,18 +107,17 @@ func compile(markers []*v1alpha1.PodProbeMarker) []*plan.Marker {
 
 // selection selects the probes of one marker.
 type selection struct {
-	o          *Options
-	connection cluster.Connection
-	marker     *plan.Marker
-	others     []*plan.Marker
+	o      *Options
+	marker *plan.Marker
+	others []*plan.Marker
 }
 
 // pods returns the probes to run in the pods.
-func (s *selection) pods(ctx context.Context, candidates []*corev1.Pod) ([]*attempt, error) {
+func (s *selection) pods(candidates []*corev1.Pod) ([]*attempt, error) {
 	var attempts []*attempt
 	used, left, skipped := 0, 0, 0
 	for _, candidate := range candidates {
-		err := trial.Selects(s.marker, candidate)
+		err := dryrun.Selects(s.marker, candidate)
 		switch {
 		case err != nil && len(s.o.Pods) > 0:
 			attempts = append(attempts, refused(candidate, s.marker.Name, err.Error()))
@@ -137,11 +134,7 @@ func (s *selection) pods(ctx context.Context, candidates []*corev1.Pod) ([]*atte
 			continue
 		}
 		used++
-		found, err := s.pod(ctx, candidate)
-		if err != nil {
-			return nil, err
-		}
-		attempts = append(attempts, found...)
+		attempts = append(attempts, s.pod(candidate)...)
 	}
 	if skipped > maxSkipped {
 		fmt.Fprintf(s.o.ErrOut, "Skipped %d more pods that are not probed\n", skipped-maxSkipped)
@@ -151,36 +144,16 @@ func (s *selection) pods(ctx context.Context, candidates []*corev1.Pod) ([]*atte
 	}
 	if len(attempts) == 0 {
 		return nil, exit.Failure(fmt.Errorf("no pod in namespace %s that PodProbeMarker %s would probe: its selector is %q",
-			s.marker.Namespace, s.marker.Name, s.selector()))
+			s.marker.Namespace, s.marker.Name, labels.NewSelector().Add(s.marker.Requirements()...)))
 	}
 	return attempts, nil
 }
 
-func (s *selection) selector() string {
-	var texts []string
-	for _, requirement := range s.marker.Requirements() {
-		texts = append(texts, requirement.String())
-	}
-	return strings.Join(texts, ",")
-}
-
-// pod returns the probes to run in the pod. It reads the pod again, because the candidates have not
-// all fields.
-func (s *selection) pod(ctx context.Context, candidate *corev1.Pod) ([]*attempt, error) {
-	pod := &corev1.Pod{}
-	err := s.connection.Client.Get(ctx, types.NamespacedName{Namespace: candidate.Namespace, Name: candidate.Name}, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return []*attempt{refused(candidate, s.marker.Name, "the pod has been deleted")}, nil
-	case apierrors.IsForbidden(err):
-		missing := permission.Missing{Resource: permission.Pods, Verb: "get", Namespace: candidate.Namespace}
-		return nil, exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix()))
-	case err != nil:
-		return nil, cluster.Unreachable(fmt.Errorf("get pod %s: %w", candidate.Name, err))
-	}
-	tried, err := trial.New(pod, s.marker, s.others)
+// pod returns the probes to run in the pod.
+func (s *selection) pod(pod *corev1.Pod) []*attempt {
+	tried, err := dryrun.New(pod, s.marker, s.others)
 	if err != nil {
-		return []*attempt{refused(pod, s.marker.Name, err.Error())}, nil
+		return []*attempt{refused(pod, s.marker.Name, err.Error())}
 	}
 	var attempts []*attempt
 	for i := range tried.Probes {
@@ -195,5 +168,5 @@ func (s *selection) pod(ctx context.Context, candidate *corev1.Pod) ([]*attempt,
 			attempts = append(attempts, a)
 		}
 	}
-	return attempts, nil
+	return attempts
 }

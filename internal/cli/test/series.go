@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seamark-dev/seamark/internal/cli/dryrun"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -40,7 +39,7 @@ func (o *Options) runFor(ctx context.Context, r *runner, attempts []*attempt) er
 	if printed {
 		fmt.Fprintln(o.Out)
 	}
-	err = o.conclude(attempts, states)
+	err = o.conclude(attempts, stateTable)
 	if ctx.Err() != nil {
 		after := o.now().Sub(start).Round(time.Second)
 		return exit.Failure(errors.Join(fmt.Errorf("interrupted after %s of %s", after, o.For), err))
@@ -69,29 +68,16 @@ func line(a *attempt) printing.Result {
 	}
 }
 
-// states returns the table of the states to which the runs led.
-func states(items []Item) printing.Result {
-	columns := append(printing.Table(false, "Pod", "Probe", "Container", "State", "Runs", "Streak", "Transitions", "Message", "Changes"),
-		printing.Table(true, "Node", "Marks", "Notes")...)
-	r := printing.Result{
-		Columns: columns,
-		Object:  func() runtime.Object { return printing.NewList("ProbeTestList", items) },
-		Colored: "State", Color: color,
-	}
-	for i := range items {
-		item := &items[i]
+// stateTable returns the table of the states to which the runs led.
+func stateTable(items []Item) printing.Result {
+	return table(items, []string{"State", "Runs", "Streak", "Transitions"}, func(item *Item) []any {
 		series, streak := item.Series, none
 		if series == nil {
-			series = &trial.Series{}
+			series = &dryrun.Series{}
 		}
 		if series.Streak > 0 {
 			streak = fmt.Sprintf("%s %d/%d", series.StreakResult, series.Streak, item.Threshold)
 		}
-		r.Rows = append(r.Rows, []any{
-			item.Pod, item.name(), orNone(item.Container), item.Result, series.RunCount, streak, series.TransitionCount,
-			orNone(oneLine(item.Message)), item.changes(), orNone(item.Node), item.marks(), orNone(strings.Join(item.Notes, "; ")),
-		})
-		r.Names = append(r.Names, "pod/"+item.Pod)
-	}
-	return r
+		return []any{item.Result, series.RunCount, streak, series.TransitionCount}
+	})
 }

@@ -5,7 +5,6 @@ package test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"os/signal"
@@ -16,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -29,15 +27,15 @@ import (
 // play is one run of a fake probe. A run that takes no time stalls until its context ends.
 type play struct {
 	takes   time.Duration
-	outcome probe.Outcome
+	outcome probing.Outcome
 	err     error
 }
 
 var (
-	succeeds = play{takes: 40 * time.Millisecond, outcome: probe.Outcome{Success: true, Message: "no players"}}
-	fails    = play{takes: 50 * time.Millisecond, outcome: probe.Outcome{Message: "12 players"}}
-	timeout  = play{takes: time.Second, outcome: probe.Outcome{TimedOut: true, Message: "timed out after 1s"}}
-	slow     = play{takes: 7 * time.Second, outcome: probe.Outcome{Message: "3 players"}}
+	succeeds = play{takes: 40 * time.Millisecond, outcome: probing.Outcome{Success: true, Message: "no players"}}
+	fails    = play{takes: 50 * time.Millisecond, outcome: probing.Outcome{Message: "12 players"}}
+	timeout  = play{takes: time.Second, outcome: probing.Outcome{TimedOut: true, Message: "timed out after 1s"}}
+	slow     = play{takes: 7 * time.Second, outcome: probing.Outcome{Message: "3 players"}}
 	stalls   = play{}
 	errs     = play{takes: 60 * time.Millisecond, err: errors.New("exec of pod: connection reset by peer")}
 	errLater = play{takes: 80 * time.Millisecond, err: errs.err}
@@ -50,7 +48,6 @@ var (
 // script has the runs of each pod. The last one repeats.
 type script map[string][]play
 
-// transport plays the script.
 func (s script) transport() *fakeTransport {
 	var mu sync.Mutex
 	runs := map[string]int{}
@@ -61,14 +58,19 @@ func (s script) transport() *fakeTransport {
 		runs[pod]++
 		return s[pod][i]
 	}
-	return &fakeTransport{probe: func(ctx context.Context, container remote.Container, target probe.Target) (probe.Outcome, error) {
+	return &fakeTransport{probe: func(ctx context.Context, container remote.Container, target probing.Target) (probing.Outcome, error) {
 		if target.Started != nil {
 			target.Started()
 		}
 		now := next(container.Pod.Name)
+		if deadline, has := ctx.Deadline(); has && now.takes == 0 {
+			// A dialer that knows a deadline returns its own error before ctx ends.
+			<-time.After(time.Until(deadline) - time.Nanosecond)
+			return probing.Outcome{}, os.ErrDeadlineExceeded
+		}
 		if now.takes == 0 {
 			<-ctx.Done()
-			return probe.Outcome{}, ctx.Err()
+			return probing.Outcome{}, ctx.Err()
 		}
 		timer := time.NewTimer(now.takes)
 		defer timer.Stop()
@@ -76,7 +78,7 @@ func (s script) transport() *fakeTransport {
 		case <-timer.C:
 			return now.outcome, now.err
 		case <-ctx.Done():
-			return probe.Outcome{}, ctx.Err()
+			return probing.Outcome{}, ctx.Err()
 		}
 	}}
 }
@@ -151,29 +153,6 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestForLimit checks that the runs that are kept are limited, and those that are counted are not.
-func TestForLimit(t *testing.T) {
-	type item struct{ RunCount, DroppedRuns, Streak, Threshold, TransitionCount, runs int }
-	stdout, stderr, code, _ := executeFor(t, script{"game-0": {succeeds}}, 0, repeatedMarker, "-f", "-", "game-0", "--for", "599s", "-o", "json")
-	var list struct {
-		Items []struct {
-			item
-			Runs []struct{ Time time.Time }
-		}
-	}
-	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != exit.OK || len(list.Items) != 1 {
-		t.Fatalf("exit code %d, %v: %s%s", code, err, stdout, stderr)
-	}
-	got := list.Items[0].item
-	got.runs = len(list.Items[0].Runs)
-	if diff := cmp.Diff(item{RunCount: 120, DroppedRuns: 20, Streak: 120, Threshold: 2, TransitionCount: 1, runs: 100}, got, cmp.AllowUnexported(item{})); diff != "" {
-		t.Errorf("item (-want +got):\n%s", diff)
-	}
-	if first := list.Items[0].Runs[0].Time; first.Before(now.Add(100*time.Second)) || first.After(now.Add(101*time.Second)) {
-		t.Errorf("the oldest run that is kept ended at %s", first)
-	}
-}
-
 // TestForParallel checks that probes wait for each other, and that the result of the one that never
 // runs says so. Which one that is differs.
 func TestForParallel(t *testing.T) {
@@ -213,15 +192,3 @@ func TestForOutputFails(t *testing.T) {
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
-
-func TestForCompletion(t *testing.T) {
-	command := New(genericiooptions.NewTestIOStreamsDiscard(), "seamark", "test")
-	complete, found := command.GetFlagCompletionFunc("for")
-	if !found {
-		t.Fatal("--for has no completion")
-	}
-	values, _ := complete(command, nil, "")
-	if diff := cmp.Diff([]string{"30s", "1m", "5m", "1h"}, values); diff != "" {
-		t.Errorf("completions (-want +got):\n%s", diff)
-	}
-}

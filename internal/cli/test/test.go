@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 const long = `Run the probes of a PodProbeMarker once, immediately, through the API server, and show what
@@ -106,7 +107,7 @@ type Options struct {
 	// Expect is the state that all probes must have for success: Succeeded or Failed, in any case.
 	Expect string
 
-	selected probeid.ID
+	selected identity.ID
 	connect  func() (cluster.Connection, error)
 	// open returns the probers of the containers.
 	open func(*rest.Config) (transport, error)
@@ -116,7 +117,7 @@ type Options struct {
 // transport reaches containers. See package remote.
 type transport interface {
 	// Prober returns the prober for the container.
-	Prober(container remote.Container) probe.Prober
+	Prober(container remote.Container) probing.Prober
 }
 
 // New returns the command.
@@ -152,7 +153,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 	o.Output.AddTo(command)
 	o.Cluster.AddTo(command)
 	o.Cluster.CompletePods(command, 0)
-	o.Cluster.CompleteMarkers(command, "marker")
+	o.Cluster.CompleteNames(command, "marker", permission.Markers)
 	cluster.CompleteValues(command, "expect", expectable())
 	// It fails only if the flag does not exist or has a completion already.
 	_ = command.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"30s", "1m", "5m", "1h"}, cobra.ShellCompDirectiveNoFileComp))
@@ -169,14 +170,10 @@ func (o *Options) Complete(args []string) error {
 	if o.Filenames, err = files.Join(o.Filenames, names); err != nil {
 		return err //nolint:wrapcheck // it names the value
 	}
-	o.Pods = nil
-	for _, name := range pods {
-		name = strings.TrimPrefix(strings.TrimPrefix(name, "pods/"), "pod/")
-		if !slices.Contains(o.Pods, name) {
-			o.Pods = append(o.Pods, name)
-		}
+	if o.Pods, err = o.Cluster.PodNames(pods); err != nil {
+		return err
 	}
-	if o.selected, err = probeid.ParseSelection(o.Marker); err != nil {
+	if o.selected, err = identity.ParseSelection(o.Marker); err != nil {
 		return fmt.Errorf("--marker: %w", err)
 	}
 	return nil
@@ -187,9 +184,6 @@ func (o *Options) Validate() error {
 	var errs []error
 	if len(o.Filenames) == 0 && o.Marker == "" {
 		errs = append(errs, errors.New("FILE or --marker is required: a file or folder with a marker, or the name of a marker in the cluster; write ./FOLDER for a folder"))
-	}
-	if slices.Contains(o.Pods, "") {
-		errs = append(errs, fmt.Errorf("name of a pod: %q is invalid: must not be empty", ""))
 	}
 	for _, flag := range []struct {
 		name       string

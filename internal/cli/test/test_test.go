@@ -23,7 +23,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
@@ -73,7 +72,7 @@ func objects() []client.Object {
 
 // fakeTransport answers by the name of the pod.
 type fakeTransport struct {
-	probe   func(ctx context.Context, container remote.Container, target probe.Target) (probe.Outcome, error)
+	probe   func(ctx context.Context, container remote.Container, target probing.Target) (probing.Outcome, error)
 	running atomic.Int32
 	most    atomic.Int32
 }
@@ -83,11 +82,11 @@ type fakeProber struct {
 	container remote.Container
 }
 
-func (f *fakeTransport) Prober(container remote.Container) probe.Prober {
+func (f *fakeTransport) Prober(container remote.Container) probing.Prober {
 	return fakeProber{f, container}
 }
 
-func (f fakeProber) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (f fakeProber) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	if n := f.running.Add(1); n > f.most.Load() {
 		f.most.Store(n)
 	}
@@ -96,32 +95,32 @@ func (f fakeProber) Probe(ctx context.Context, target probe.Target) (probe.Outco
 }
 
 // byPod succeeds in game-0 and fails in the others.
-func byPod(_ context.Context, container remote.Container, _ probe.Target) (probe.Outcome, error) {
+func byPod(_ context.Context, container remote.Container, _ probing.Target) (probing.Outcome, error) {
 	if container.Pod.Name == "game-0" {
-		return probe.Outcome{Success: true, Message: "no players"}, nil
+		return probing.Outcome{Success: true, Message: "no players"}, nil
 	}
-	return probe.Outcome{Message: "12 players\n3 spectators"}, nil
+	return probing.Outcome{Message: "12 players\n3 spectators"}, nil
 }
 
-func timesOut(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
-	return probe.Outcome{TimedOut: true, Message: "timed out after 1s"}, nil
+func timesOut(context.Context, remote.Container, probing.Target) (probing.Outcome, error) {
+	return probing.Outcome{TimedOut: true, Message: "timed out after 1s"}, nil
 }
 
-func denied(_ context.Context, container remote.Container, _ probe.Target) (probe.Outcome, error) {
-	return probe.Outcome{}, &remote.DeniedError{
+func denied(_ context.Context, container remote.Container, _ probing.Target) (probing.Outcome, error) {
+	return probing.Outcome{}, &remote.DeniedError{
 		Missing: permission.Missing{Resource: permission.Exec, Verb: "create", Namespace: container.Pod.Namespace}, Err: errors.New("no role"),
 	}
 }
 
-func deniedInSecond(ctx context.Context, container remote.Container, target probe.Target) (probe.Outcome, error) {
+func deniedInSecond(ctx context.Context, container remote.Container, target probing.Target) (probing.Outcome, error) {
 	if container.Pod.Name == "game-1" {
 		return denied(ctx, container, target)
 	}
 	return byPod(ctx, container, target)
 }
 
-func broken(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
-	return probe.Outcome{}, errors.New("exec of pod: connection reset by peer")
+func broken(context.Context, remote.Container, probing.Target) (probing.Outcome, error) {
+	return probing.Outcome{}, errors.New("exec of pod: connection reset by peer")
 }
 
 // execute runs the command in the namespace games.
@@ -140,20 +139,12 @@ func executeAt(ctx context.Context, t *testing.T, clock func() time.Time, transp
 	streams, input, out, errOut := genericiooptions.NewTestIOStreams()
 	streams.Out, streams.ErrOut = printing.Safe(out), printing.Safe(errOut)
 	input.WriteString(in)
-	forbidden := func(object any) error {
+	c := fakeapi.Client(t, objects()...).WithReturnManagedFields().WithInterceptorFuncs(fakeapi.Before(func(_ string, object any) error {
 		if refuse == nil || !refuse(object) {
 			return nil
 		}
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no role"))
-	}
-	c := fakeapi.Client(t, objects()...).WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			return errors.Join(forbidden(o), c.Get(ctx, key, o, options...))
-		},
-		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
-			return errors.Join(forbidden(l), c.List(ctx, l, options...))
-		},
-	}).Build()
+	})).Build()
 	flags := cluster.NewFlags(streams, "test")
 	o := &Options{IOStreams: streams, Cluster: flags, now: clock}
 	o.connect = func() (cluster.Connection, error) { return cluster.Connection{Client: c, Namespace: "games"}, nil }
@@ -197,7 +188,7 @@ func TestGolden(t *testing.T) {
 	for name, test := range map[string]struct {
 		args   []string
 		in     string
-		probe  func(context.Context, remote.Container, probe.Target) (probe.Outcome, error)
+		probe  func(context.Context, remote.Container, probing.Target) (probing.Outcome, error)
 		refuse func(any) bool
 		code   int
 	}{
@@ -268,11 +259,11 @@ func TestFilesAreArgumentsOrFlags(t *testing.T) {
 }
 
 func TestOutputIsSafe(t *testing.T) {
-	hostile := &fakeTransport{probe: func(_ context.Context, c remote.Container, _ probe.Target) (probe.Outcome, error) {
+	hostile := &fakeTransport{probe: func(_ context.Context, c remote.Container, _ probing.Target) (probing.Outcome, error) {
 		if c.Pod.Name == "game-0" {
-			return probe.Outcome{Success: true, Message: texttest.Hostile}, nil
+			return probing.Outcome{Success: true, Message: texttest.Hostile}, nil
 		}
-		return probe.Outcome{}, errors.New(texttest.Hostile)
+		return probing.Outcome{}, errors.New(texttest.Hostile)
 	}}
 	for _, args := range [][]string{{"-f", "-"}, {"-f", "-", "-o", "wide"}} {
 		stdout, stderr, _ := execute(t, hostile, nil, marker, args...)
@@ -283,11 +274,11 @@ func TestOutputIsSafe(t *testing.T) {
 func TestParallel(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)
-	transport := &fakeTransport{probe: func(context.Context, remote.Container, probe.Target) (probe.Outcome, error) {
+	transport := &fakeTransport{probe: func(context.Context, remote.Container, probing.Target) (probing.Outcome, error) {
 		// Both probes run at once, or the test does not end.
 		both.Done()
 		both.Wait()
-		return probe.Outcome{Success: true}, nil
+		return probing.Outcome{Success: true}, nil
 	}}
 	if _, stderr, code := execute(t, transport, nil, marker, "-f", "-", "--parallel", "2", "game-0", "game-1"); code != exit.OK {
 		t.Errorf("exit code %d, want 0: %s", code, stderr)
@@ -301,10 +292,10 @@ func TestParallel(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := runner{now: time.Now, parallel: 1, transport: &fakeTransport{probe: func(ctx context.Context, _ remote.Container, _ probe.Target) (probe.Outcome, error) {
+	r := runner{now: time.Now, parallel: 1, transport: &fakeTransport{probe: func(ctx context.Context, _ remote.Container, _ probing.Target) (probing.Outcome, error) {
 		cancel()
 		<-ctx.Done()
-		return probe.Outcome{}, fmt.Errorf("exec: %w", context.Cause(ctx))
+		return probing.Outcome{}, fmt.Errorf("exec: %w", context.Cause(ctx))
 	}}}
 	interrupted := attemptOf(t)
 	r.run(ctx, []*attempt{interrupted})
@@ -318,7 +309,7 @@ func attemptOf(t *testing.T) *attempt {
 	t.Helper()
 	pod := withStatus(builders.Pod("games", "game-0").Label("app", "game").Build(), running())
 	compiled := compile([]*v1alpha1.PodProbeMarker{builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()})
-	tried, err := trial.New(pod, compiled[0], nil)
+	tried, err := dryrun.New(pod, compiled[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,58 +42,51 @@ type Pod struct {
 	Phase corev1.PodPhase `json:"phase,omitempty"`
 	// Terminating is whether the pod is being deleted.
 	Terminating bool `json:"terminating,omitempty"`
-	// Probes are the probes of the markers that select the pod, in the order of package probestate.
-	Probes []probestate.Row `json:"probes,omitempty"`
+	// Probes are the probes of the markers that select the pod, in the order of package states.
+	Probes []states.Row `json:"probes,omitempty"`
 }
 
 // build groups the pods by workload and revision. Workloads are ordered by namespace, kind and name;
 // pods without a controller come last.
-func build(pods []*corev1.Pod, rows []probestate.Row) []Workload {
-	probes := map[types.NamespacedName][]probestate.Row{}
+func build(pods []*corev1.Pod, rows []states.Row) []Workload {
+	probes := map[types.NamespacedName][]states.Row{}
 	for i := range rows {
 		key := types.NamespacedName{Namespace: rows[i].Namespace, Name: rows[i].Pod}
 		probes[key] = append(probes[key], rows[i])
 	}
-	type place struct{ workload, revision int }
-	var workloads []Workload
-	workloadIndex := map[[3]string]int{}
-	places := map[[4]string]place{}
-	for _, pod := range slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) }) {
+	type owned struct {
+		*corev1.Pod
+		kind, owner, revision string
+	}
+	var all []owned
+	for _, pod := range pods {
 		kind, name, revision := ownerOf(pod)
-		id := [4]string{pod.Namespace, kind, name, revision}
-		at, found := places[id]
-		if !found {
-			w, known := workloadIndex[[3]string(id[:3])]
-			if !known {
-				w = len(workloads)
-				workloadIndex[[3]string(id[:3])] = w
-				workloads = append(workloads, Workload{Namespace: pod.Namespace, Kind: kind, Name: name})
-			}
-			at = place{w, len(workloads[w].Revisions)}
-			places[id] = at
-			workloads[w].Revisions = append(workloads[w].Revisions, Revision{Name: revision})
+		all = append(all, owned{pod, kind, name, revision})
+	}
+	slices.SortFunc(all, func(a, b owned) int {
+		if a.Namespace == b.Namespace && (a.owner == "") != (b.owner == "") {
+			return cmp.Compare(b.owner, a.owner)
 		}
-		r := &workloads[at.workload].Revisions[at.revision]
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.kind, b.kind), cmp.Compare(a.owner, b.owner),
+			cmp.Compare(a.revision, b.revision), cmp.Compare(a.Name, b.Name))
+	})
+	var workloads []Workload
+	for i, pod := range all {
+		isNew := i == 0 || all[i-1].Namespace != pod.Namespace || all[i-1].kind != pod.kind || all[i-1].owner != pod.owner
+		if isNew {
+			workloads = append(workloads, Workload{Namespace: pod.Namespace, Kind: pod.kind, Name: pod.owner})
+		}
+		w := &workloads[len(workloads)-1]
+		if isNew || all[i-1].revision != pod.revision {
+			w.Revisions = append(w.Revisions, Revision{Name: pod.revision})
+		}
+		r := &w.Revisions[len(w.Revisions)-1]
 		r.Pods = append(r.Pods, Pod{
 			Name: pod.Name, Node: pod.Spec.NodeName, Phase: pod.Status.Phase, Terminating: pod.DeletionTimestamp != nil,
 			Probes: probes[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}],
 		})
 	}
-	for _, w := range workloads {
-		slices.SortFunc(w.Revisions, func(a, b Revision) int { return cmp.Compare(a.Name, b.Name) })
-	}
-	slices.SortFunc(workloads, func(a, b Workload) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
 	return workloads
-}
-
-// rank is higher for pods without a controller.
-func rank(w Workload) int {
-	if w.Name == "" {
-		return 1
-	}
-	return 0
 }
 
 // ownerOf returns the workload and the revision of a pod. A ReplicaSet that belongs to a Deployment
@@ -120,23 +113,9 @@ func selects(text string, w Workload) bool {
 	}
 	kind, _, _ = strings.Cut(strings.ToLower(kind), ".")
 	full := strings.ToLower(w.Kind)
-	return name == w.Name && (kind == full || kind == full+"s" || slices.Contains(shortNames(w.Kind), kind))
-}
-
-// shortNames returns the short names of a kind, as kubectl knows them.
-func shortNames(kind string) []string {
-	switch kind {
-	case "Deployment":
-		return []string{"deploy"}
-	case "ReplicaSet":
-		return []string{"rs"}
-	case "StatefulSet":
-		return []string{"sts", "asts"}
-	case "DaemonSet":
-		return []string{"ds", "daemon"}
-	case "CloneSet":
-		return []string{"clone"}
-	default:
-		return nil
+	// They are those that kubectl knows.
+	short := map[string][]string{
+		"deployment": {"deploy"}, "replicaset": {"rs"}, "statefulset": {"sts", "asts"}, "daemonset": {"ds", "daemon"}, "cloneset": {"clone"},
 	}
+	return name == w.Name && (kind == full || kind == full+"s" || slices.Contains(short[full], kind))
 }

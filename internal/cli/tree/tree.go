@@ -14,7 +14,6 @@ import (
 
 	"charm.land/lipgloss/v2/tree"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -43,17 +42,13 @@ const example = `  # Show the pods of a StatefulSet with their roles, by revisio
   # Show all workloads with these labels in any namespace
   %[1]s tree -A -l app=game`
 
-// Options are the options of `seamark tree`.
-type Options struct {
+// options are the argument and the flags of `seamark tree`, which New describes.
+type options struct {
 	genericiooptions.IOStreams
-	// Cluster selects the cluster, the user and the namespace.
-	Cluster *cluster.Flags
-	// Workload is NAME or KIND/NAME. Empty is all.
+	Cluster  *cluster.Flags
 	Workload string
-	// Selector selects pods by labels, as kubectl does.
-	Selector string
-	// Output is the format. Its table is the tree.
-	Output printing.Flags
+	Selector cluster.Selector
+	Output   printing.Flags
 
 	connect func() (cluster.Connection, error)
 	now     func() time.Time
@@ -62,10 +57,10 @@ type Options struct {
 // New returns the command.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
 	flags := cluster.NewFlags(streams, version)
-	return newCommand(&Options{IOStreams: streams, Cluster: flags, connect: flags.Connect, now: time.Now}, program)
+	return newCommand(&options{IOStreams: streams, Cluster: flags, connect: flags.Connect, now: time.Now}, program)
 }
 
-func newCommand(o *Options, program string) *cobra.Command {
+func newCommand(o *options, program string) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "tree [WORKLOAD]",
 		Short:   "Show workloads with their revisions, pods, probes and marks",
@@ -82,7 +77,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 			return o.Run(cmd.Context())
 		},
 	}
-	command.Flags().StringVarP(&o.Selector, "selector", "l", "", "show only the pods with these labels, for example app=game")
+	o.Selector.AddTo(command)
 	o.Output.AddTo(command)
 	o.Cluster.AddAllNamespaces(command)
 	o.Cluster.AddTo(command)
@@ -90,20 +85,16 @@ func newCommand(o *Options, program string) *cobra.Command {
 }
 
 // Run reads the pods with their states and prints the workloads.
-func (o *Options) Run(ctx context.Context) error {
-	query := cluster.Query{Controllers: true}
-	if o.Selector != "" {
-		selector, err := labels.Parse(o.Selector)
-		if err != nil {
-			return fmt.Errorf("--selector: %q is invalid: %w", o.Selector, err)
-		}
-		query.Selector = selector
+func (o *options) Run(ctx context.Context) error {
+	selector, err := o.Selector.Parse()
+	if err != nil {
+		return err
 	}
 	connection, err := o.connect()
 	if err != nil {
 		return err
 	}
-	query.Namespace = connection.Namespace
+	query := cluster.Query{Namespace: connection.Namespace, Selector: selector, Controllers: true}
 	snapshot, err := cluster.Read(ctx, connection.Client, query)
 	if err != nil {
 		return err
@@ -115,11 +106,8 @@ func (o *Options) Run(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
 	}
 	snapshot.Now = o.now()
-	workloads := build(snapshot.Pods, probestate.Of(snapshot.Input).Rows)
-	where := " in any namespace"
-	if connection.Namespace != "" {
-		where = " in namespace " + connection.Namespace
-	}
+	workloads := build(snapshot.Pods, states.Of(snapshot.Input).Rows)
+	where := cluster.Where(connection.Namespace)
 	if o.Workload != "" {
 		all := workloads
 		workloads = slices.DeleteFunc(slices.Clone(all), func(w Workload) bool { return !selects(o.Workload, w) })
@@ -149,7 +137,7 @@ func namesOf(workloads []Workload, like string) []string {
 // maxMessage is the maximum length of a message in a line, in bytes.
 const maxMessage = 80
 
-func (o *Options) print(workloads []Workload, where string) error {
+func (o *options) print(workloads []Workload, where string) error {
 	if o.Output.IsTable() {
 		if len(workloads) == 0 {
 			fmt.Fprintln(o.ErrOut, "No pods found"+where+".")
@@ -170,8 +158,7 @@ func (o *Options) print(workloads []Workload, where string) error {
 	return o.Output.Print(o.Out, result)
 }
 
-// draw returns a workload as a tree.
-func (o *Options) draw(w Workload) *tree.Tree {
+func (o *options) draw(w Workload) *tree.Tree {
 	title := w.Kind + "/" + w.Name
 	if w.Name == "" {
 		title = "pods without a controller"
@@ -193,7 +180,7 @@ func (o *Options) draw(w Workload) *tree.Tree {
 	return root
 }
 
-func (o *Options) drawPod(pod Pod) *tree.Tree {
+func (o *options) drawPod(pod Pod) *tree.Tree {
 	phase := string(pod.Phase)
 	if pod.Terminating {
 		phase = "Terminating"
@@ -201,7 +188,7 @@ func (o *Options) drawPod(pod Pod) *tree.Tree {
 	t := tree.Root(strings.TrimSpace(strings.Join([]string{pod.Name, phase, pod.Node}, "  ")))
 	for i := range pod.Probes {
 		row := &pod.Probes[i]
-		line := probeid.ID{Marker: row.Marker, Probe: row.Probe}.String() + "  " + row.Shown()
+		line := identity.ID{Marker: row.Marker, Probe: row.Probe}.String() + "  " + row.Shown()
 		if !row.LastTransitionTime.IsZero() {
 			line += "  " + duration.HumanDuration(o.now().Sub(row.LastTransitionTime.Time))
 		}

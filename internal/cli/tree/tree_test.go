@@ -23,7 +23,6 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// owned returns a pod of the controller.
 func owned(namespace, name, kind, owner, revisionLabel, revision string) *builders.PodBuilder {
 	isController := true
 	return builders.Pod(namespace, name).Node("node-1").Label("app", owner).Label(revisionLabel, revision).
@@ -55,7 +54,7 @@ func execute(t *testing.T, args ...string) (output string, code int) {
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 	flags := cluster.NewFlags(streams, "test")
 	c := fakeapi.Client(t, objects()...).WithReturnManagedFields().Build()
-	o := &Options{IOStreams: streams, Cluster: flags, now: func() time.Time { return now }}
+	o := &options{IOStreams: streams, Cluster: flags, now: func() time.Time { return now }}
 	o.connect = func() (cluster.Connection, error) {
 		if flags.AllNamespaces {
 			return cluster.Connection{Client: c}, nil

@@ -5,9 +5,9 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +24,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	viewgather "github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	webui "github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
@@ -32,7 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
-// direct is a webui.Source and a webui.Guard that reads the cluster with the permissions of the user
+// direct is a webui.Source that reads the cluster with the permissions of the user
 // who runs the command.
 type direct struct {
 	connection cluster.Connection
@@ -67,18 +66,13 @@ func newDirect(ctx context.Context, connection cluster.Connection, now func() ti
 	return d, optional.Hint(), nil
 }
 
-// Admit admits every request: the API server decides what is read.
-func (d *direct) Admit(*http.Request, string) (webui.Access, error) {
+// admit admits every request: the API server decides what is read.
+func (d *direct) admit(*http.Request, string, bool) (webui.Access, error) {
 	return webui.Access{User: d.user, Full: d.full.Load()}, nil
 }
 
-// Recheck does what Admit does.
-func (d *direct) Recheck(r *http.Request, namespace string) (webui.Access, error) {
-	return d.Admit(r, namespace)
-}
-
-// Open starts to watch the namespace of the scope.
-func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.View, error) {
+// Open starts to watch the namespace of the scope, with its own caches.
+func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.Changes, error) {
 	required, err := cluster.Try(ctx, d.connection.Client, scope.Namespace, permission.Required()...)
 	if err != nil {
 		return nil, err
@@ -86,13 +80,35 @@ func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.View, error
 	if err := required.Require(permission.Required()...); err != nil {
 		return nil, &webui.Refusal{Status: http.StatusForbidden, Message: err.Error()}
 	}
-	v := &watch{direct: d, stopped: make(chan struct{})}
-	v.ctx, v.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	if err := v.start(ctx, scope); err != nil {
-		v.Close()
+	// It also ends when the API server refuses a watch.
+	ctx, cancel := context.WithCancelCause(ctx)
+	options := d.cacheOptions(scope)
+	options.DefaultWatchErrorHandler = func(ctx context.Context, _ *toolscache.Reflector, err error) { d.failed(ctx, err, cancel) }
+	caches, source, err := d.caches(ctx, options, scope.Full)
+	if err != nil {
+		cancel(nil)
 		return nil, err
 	}
-	return v, nil
+	var running sync.WaitGroup
+	running.Go(func() {
+		// It returns only when ctx ends.
+		if err := caches.Start(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	end := func() {
+		cancel(nil)
+		running.Wait()
+	}
+	changes, err := source.Open(ctx, scope)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return func(yield func(webui.Change, error) bool) {
+		defer end()
+		changes(yield)
+	}, nil
 }
 
 // Timeline reads one pod and its events.
@@ -104,74 +120,39 @@ func (d *direct) Timeline(ctx context.Context, query webui.TimelineQuery) (model
 	if err := snapshot.Require(permission.Required()...); err != nil {
 		return model.Timeline{}, &webui.Refusal{Status: http.StatusForbidden, Message: err.Error()}
 	}
-	snapshot.Now = d.now()
-	pods := model.PodsOf(snapshot.Pods, probestate.Of(snapshot.Input).Rows)
-	if len(pods) == 0 {
-		return model.Timeline{}, webui.NotFound(query.Pod)
-	}
 	query.Events = func(ctx context.Context, pod model.Key) ([]corev1.Event, error) {
-		events, err := gather.Events(ctx, d.connection.Client, pod.Namespace, pod.Name)
+		events, err := eventlog.Events(ctx, d.connection.Client, pod.Namespace, pod.Name)
 		if apierrors.IsForbidden(err) {
 			err = fmt.Errorf("no permission to list events in namespace %s, so only the last change is known", pod.Namespace)
 		}
 		return events, err
 	}
-	return clustersource.Timeline(ctx, &pods[0], query, d.now()), nil
+	snapshot.Now = d.now()
+	return clustersource.Timeline(ctx, snapshot.Input, query)
 }
 
-// watch is a view of one scope with its own caches.
-type watch struct {
-	direct *direct
-	webui.View
-	source *clustersource.Source
-	// ctx ends when the view is closed or the API server refuses a watch.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	// stopped is closed when the caches have stopped, if they were started.
-	started bool
-	stopped chan struct{}
-}
-
-// start fills the caches.
-func (v *watch) start(ctx context.Context, scope webui.Scope) error {
-	caches, err := cache.New(v.direct.connection.Config, v.cacheOptions(scope))
+// caches returns caches and the source that reads them.
+func (d *direct) caches(ctx context.Context, options cache.Options, full bool) (cache.Cache, *clustersource.Source, error) {
+	caches, err := cache.New(d.connection.Config, options)
 	if err != nil {
-		return fmt.Errorf("create the caches: %w", err)
+		return nil, nil, fmt.Errorf("create the caches: %w", err)
 	}
-	informers, err := clustersource.InformersOf(ctx, caches, scope.Full)
+	informers, err := clustersource.InformersOf(ctx, caches, full)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if err := errors.Join(informers.Pods.AddIndexers(viewgather.PodIndexers()), addSliceIndex(informers)); err != nil {
-		return fmt.Errorf("index the caches: %w", err)
-	}
-	if v.source, err = clustersource.New(informers, cluster.ViewOptions(), v.direct.now); err != nil {
-		return err
-	}
-	v.started = true
-	go func() {
-		defer close(v.stopped)
-		// It returns only when ctx ends.
-		if err := caches.Start(v.ctx); err != nil {
-			v.cancel(err)
+	if informers.Reports != nil {
+		if err := informers.Reports.AddIndexers(viewgather.SliceIndexers()); err != nil {
+			return nil, nil, fmt.Errorf("index the caches: %w", err)
 		}
-	}()
-	opening, stop := v.join(ctx)
-	defer stop()
-	v.View, err = v.source.Open(opening, scope)
-	return err
-}
-
-func addSliceIndex(informers clustersource.Informers) error {
-	if informers.Reports == nil {
-		return nil
 	}
-	return informers.Reports.AddIndexers(viewgather.SliceIndexers())
+	source, err := clustersource.New(informers, cluster.ViewOptions(), d.now)
+	return caches, source, err
 }
 
 // cacheOptions returns caches of only what the scope needs.
-func (v *watch) cacheOptions(scope webui.Scope) cache.Options {
-	c := v.direct.connection.Client
+func (d *direct) cacheOptions(scope webui.Scope) cache.Options {
+	c := d.connection.Client
 	namespace := fields.Everything()
 	if scope.Namespace != "" {
 		namespace = fields.OneTermEqualSelector("metadata.namespace", scope.Namespace)
@@ -181,55 +162,26 @@ func (v *watch) cacheOptions(scope webui.Scope) cache.Options {
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
-		DefaultWatchErrorHandler:     v.failed,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
 				Field:     fields.AndSelectors(namespace, viewgather.LivePods()),
-				Transform: view.Transform(view.NewPodTrimmer(cluster.ViewOptions()).WithControllers().Trim),
+				Transform: cached.Transform(cached.NewPodTrimmer(cluster.ViewOptions()).WithControllers().Trim),
 			},
 			&v1alpha1.PodProbeMarker{}:     {Field: namespace},
-			viewgather.NewNode():           {Transform: view.Transform(view.TrimNode)},
-			&v1alpha1.NodePodProbe{}:       {Transform: view.Transform(view.NewPlanTrimmer().Trim)},
-			&seamarkv1alpha1.ProbeReport{}: {Transform: view.Transform(view.TrimReport)},
+			viewgather.NewNode():           {Transform: cached.Transform(cached.TrimNode)},
+			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(cached.NewPlanTrimmer().Trim)},
+			&seamarkv1alpha1.ProbeReport{}: {Transform: cached.Transform(cached.TrimReport)},
 		},
 	}
 }
 
-// failed ends the view if the API server refuses a list or a watch. Other errors are tried again.
-func (v *watch) failed(ctx context.Context, _ *toolscache.Reflector, err error) {
+// failed ends a watch if the API server refuses it. Other errors are tried again.
+func (d *direct) failed(ctx context.Context, err error, cancel context.CancelCauseFunc) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return
 	}
-	if optional, err := cluster.Try(ctx, v.direct.connection.Client, "", permission.States()...); err == nil {
-		v.direct.full.Store(len(optional.Missing) == 0)
+	if optional, err := cluster.Try(ctx, d.connection.Client, "", permission.States()...); err == nil {
+		d.full.Store(len(optional.Missing) == 0)
 	}
-	v.cancel(&webui.Refusal{Status: http.StatusForbidden, Message: err.Error()})
-}
-
-// join returns a context that ends with ctx, or with the view.
-func (v *watch) join(ctx context.Context) (context.Context, func()) {
-	joined, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(v.ctx, func() { cancel(context.Cause(v.ctx)) })
-	return joined, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// Next waits for a change.
-func (v *watch) Next(ctx context.Context) (webui.Change, error) {
-	joined, stop := v.join(ctx)
-	defer stop()
-	return v.View.Next(joined)
-}
-
-// Close stops the caches.
-func (v *watch) Close() {
-	if v.View != nil {
-		v.View.Close()
-	}
-	v.cancel(nil)
-	if v.started {
-		<-v.stopped
-	}
+	cancel(&webui.Refusal{Status: http.StatusForbidden, Message: err.Error()})
 }

@@ -56,8 +56,8 @@ func newRelay(ctx context.Context, connection cluster.Connection, seamarkNamespa
 	return &relay{Handler: proxy(transport), tunnel: t}, nil
 }
 
-// proxy returns a handler that sends requests to the manager. The headers of the local server stay,
-// except that the manager decides what the browser may store.
+// proxy returns a handler that sends requests to the manager. Answers have the headers of the local
+// server, except that the manager decides what the browser may store.
 func proxy(transport http.RoundTripper) http.Handler {
 	reverse := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
@@ -68,12 +68,9 @@ func proxy(transport http.RoundTripper) http.Handler {
 			r.Out.Header.Del("Authorization")
 		},
 		ModifyResponse: func(response *http.Response) error {
-			local := http.Header{}
-			webui.SetHeaders(local)
-			local.Del(cacheControl)
-			for name := range local {
-				response.Header.Del(name)
-			}
+			stored := response.Header.Values(cacheControl)
+			webui.SetHeaders(response.Header)
+			response.Header[cacheControl] = stored
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -82,8 +79,8 @@ func proxy(transport http.RoundTripper) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		webui.SetHeaders(w.Header())
-		w.Header().Del(cacheControl)
+		// The proxy adds the headers of the answer to those that are set.
+		clear(w.Header())
 		reverse.ServeHTTP(w, r)
 	})
 }

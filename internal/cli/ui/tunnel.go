@@ -59,7 +59,7 @@ func choose(pods []corev1.Pod, leader, namespace string) (target, error) {
 	for i := range pods {
 		pod := &pods[i]
 		// The token of the user is for the manager only.
-		if pod.Spec.ServiceAccountName != managerName || !workload.Ready(pod) || pod.DeletionTimestamp != nil {
+		if pod.Spec.ServiceAccountName != managerName || !planning.Ready(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
 		ready = true

@@ -166,13 +166,10 @@ func (o *Options) handler(ctx context.Context, connection cluster.Connection) (h
 	if hint != "" {
 		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
 	}
-	h, err := webui.New(webui.Options{
-		Source: source, Guard: source,
+	h := webui.New(webui.Options{
+		Source: source, Guard: source.admit,
 		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace}, Once: true,
 	})
-	if err != nil {
-		return nil, nil, exit.Failure(err)
-	}
 	return h, h.Close, nil
 }
 

@@ -29,8 +29,9 @@ type Watch struct {
 
 // podState is the state of one pod that expressions refer to.
 type podState struct {
-	conditions, labels, annotations map[string]string
-	restarts                        map[string]int32
+	// values are the conditions, labels and annotations.
+	values   map[subject]map[string]string
+	restarts map[string]int32
 	// ended is whether the pod has failed. Nothing updates the marks of such a pod.
 	ended bool
 	// seen contains the indices of the expressions whose event has occurred.
@@ -50,19 +51,19 @@ type Verdict struct {
 	Last string
 }
 
-// NewWatch returns a watch that starts from the given state of the pods.
-func NewWatch(expressions []Expression, pods []local.PodView) *Watch {
+// NewWatch returns a watch that starts from the given pods.
+func NewWatch(expressions []Expression, pods []*corev1.Pod) *Watch {
 	w := &Watch{expressions: expressions, pods: map[types.NamespacedName]*podState{}}
-	for _, view := range pods {
-		pod := w.pod(view.Pod.Namespace, view.Pod.Name)
-		maps.Copy(pod.labels, view.Pod.Labels)
-		maps.Copy(pod.annotations, view.Pod.Annotations)
-		for _, condition := range view.Pod.Status.Conditions {
-			pod.conditions[string(condition.Type)] = string(condition.Status)
+	for _, pod := range pods {
+		state := w.pod(pod.Namespace, pod.Name)
+		maps.Copy(state.values[labels], pod.Labels)
+		maps.Copy(state.values[annotations], pod.Annotations)
+		for _, condition := range pod.Status.Conditions {
+			state.values[conditions][string(condition.Type)] = string(condition.Status)
 		}
-		pod.ended = view.Pod.Status.Phase == corev1.PodFailed
-		for _, status := range slices.Concat(view.Pod.Status.InitContainerStatuses, view.Pod.Status.ContainerStatuses) {
-			pod.restarts[status.Name] = status.RestartCount
+		state.ended = pod.Status.Phase == corev1.PodFailed
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			state.restarts[status.Name] = status.RestartCount
 		}
 	}
 	return w
@@ -74,13 +75,12 @@ func (w *Watch) pod(namespace, name string) *podState {
 	if pod, ok := w.pods[key]; ok {
 		return pod
 	}
-	pod := &podState{
-		conditions: map[string]string{}, labels: map[string]string{}, annotations: map[string]string{},
+	w.pods[key] = &podState{
+		values:   map[subject]map[string]string{conditions: {}, labels: {}, annotations: {}},
 		restarts: map[string]int32{}, seen: map[int]bool{},
 	}
-	w.pods[key] = pod
 	w.order = append(w.order, key)
-	return pod
+	return w.pods[key]
 }
 
 // Observe applies a change. The caller passes changes in the order in which they occurred.
@@ -90,11 +90,11 @@ func (w *Watch) Observe(change local.Change) {
 	case local.KindPod:
 		pod.ended = change.Phase == corev1.PodFailed
 	case local.KindCondition:
-		set(pod.conditions, string(change.Condition.Type), string(change.Condition.Status), change.Removed)
+		pod.set(conditions, string(change.Condition.Type), string(change.Condition.Status), change.Removed)
 	case local.KindLabel:
-		set(pod.labels, change.Key, change.Value, change.Removed)
+		pod.set(labels, change.Key, change.Value, change.Removed)
 	case local.KindAnnotation:
-		set(pod.annotations, change.Key, change.Value, change.Removed)
+		pod.set(annotations, change.Key, change.Value, change.Removed)
 	case local.KindContainer:
 		pod.restarts[change.Container] = change.Status.RestartCount
 	case local.KindEvent:
@@ -107,12 +107,11 @@ func (w *Watch) Observe(change local.Change) {
 	}
 }
 
-func set(values map[string]string, key, value string, removed bool) {
+func (p *podState) set(of subject, key, value string, removed bool) {
+	p.values[of][key] = value
 	if removed {
-		delete(values, key)
-		return
+		delete(p.values[of], key)
 	}
-	values[key] = value
 }
 
 // Met reports whether there are expressions and all of them are met now.
@@ -180,12 +179,8 @@ func (e Expression) isMark() bool {
 // has reports whether the pod has what the expression requires, even if the pod has ended.
 func (p *podState) has(i int, e Expression) (bool, string) {
 	switch e.subject {
-	case conditions:
-		return e.met(p.conditions, "no such condition")
-	case labels:
-		return e.met(p.labels, "no such label")
-	case annotations:
-		return e.met(p.annotations, "no such annotation")
+	case conditions, labels, annotations:
+		return e.met(p.values[e.subject])
 	case events:
 		if p.lastEvent == nil {
 			return p.seen[i], "no events"
@@ -201,13 +196,13 @@ func (p *podState) has(i int, e Expression) (bool, string) {
 }
 
 // met reports whether the values meet the requirement. The text describes the actual value.
-func (e Expression) met(values map[string]string, none string) (bool, string) {
+func (e Expression) met(values map[string]string) (bool, string) {
 	value, found := values[e.key]
 	switch {
 	case e.absent:
 		return !found, fmt.Sprintf("%q", value)
 	case !found:
-		return false, none
+		return false, "no such " + string(e.subject)
 	case !e.hasValue:
 		return true, ""
 	}

@@ -57,21 +57,15 @@ const example = `  # Wait until one pod of the database is the primary
 // defaultTimeout is that of `kubectl wait`.
 const defaultTimeout = 30 * time.Second
 
-// Options are the options of `seamark wait`. Complete sets the unexported fields.
-type Options struct {
+// options are the arguments and the flags of `seamark wait`, which New describes, and what Complete makes
+// of them.
+type options struct {
 	genericiooptions.IOStreams
-	// Cluster selects the cluster, the user and the namespace.
-	Cluster *cluster.Flags
-	// Pods are the names of the pods. If it is empty, the selector and the expressions select pods.
-	Pods []string
-	// Selector selects pods by labels, as kubectl does.
-	Selector string
-	// For are the expressions, at least one.
-	For []string
-	// Any is whether one of the selected pods is enough for each expression.
-	Any bool
-	// Timeout is the maximum time to wait. 0 checks once.
-	Timeout time.Duration
+	Cluster   *cluster.Flags
+	Pods, For []string
+	Selector  cluster.Selector
+	Any       bool
+	Timeout   time.Duration
 
 	selector    labels.Selector
 	expressions []until.Expression
@@ -81,18 +75,17 @@ type Options struct {
 // New returns the command.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
 	flags := cluster.NewFlags(streams, version)
-	return newCommand(&Options{IOStreams: streams, Cluster: flags, connect: flags.Connect, Timeout: defaultTimeout}, program)
+	return newCommand(&options{IOStreams: streams, Cluster: flags, connect: flags.Connect, Timeout: defaultTimeout}, program)
 }
 
-func newCommand(o *Options, program string) *cobra.Command {
+func newCommand(o *options, program string) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "wait [POD...] --for EXPRESSION",
 		Short:   "Wait until pods have marks",
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Pods = args
-			if err := errors.Join(o.Complete(), o.Validate()); err != nil {
+			if err := o.Complete(args); err != nil {
 				return err
 			}
 			return o.Run(cmd.Context())
@@ -100,7 +93,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&o.For, "for", nil, "requirement or expression to wait for; can be repeated")
-	flags.StringVarP(&o.Selector, "selector", "l", "", "wait for the pods with these labels, for example app=db")
+	o.Selector.AddTo(command)
 	flags.BoolVar(&o.Any, "any", false, "one of the selected pods is enough for each expression")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time to wait; 0 checks once")
 	o.Cluster.AddAllNamespaces(command)
@@ -109,58 +102,41 @@ func newCommand(o *Options, program string) *cobra.Command {
 	return command
 }
 
-// Complete parses the arguments and the flags.
-func (o *Options) Complete() error {
-	var errs []error
-	for i, name := range o.Pods {
-		o.Pods[i] = strings.TrimPrefix(strings.TrimPrefix(name, "pods/"), "pod/")
-	}
-	if o.Selector != "" {
-		var err error
-		if o.selector, err = labels.Parse(o.Selector); err != nil {
-			errs = append(errs, fmt.Errorf("--selector: %q is invalid: %w", o.Selector, err))
-		}
-	}
+// Complete parses the arguments and the flags. The error names each invalid one.
+func (o *options) Complete(args []string) error {
+	pods, wrongPods := o.Cluster.PodNames(args)
+	selector, wrongSelector := o.Selector.Parse()
+	o.Pods, o.selector = pods, selector
+	errs := []error{wrongPods, wrongSelector}
+	selected := len(o.Pods) > 0 || o.Selector.Text != ""
 	for _, text := range o.For {
 		parse := until.ParseRequirement
 		if strings.HasPrefix(strings.TrimSpace(text), "pod/") {
 			parse = until.Parse
+		} else if !selected {
+			errs = append(errs, errors.New("select pods: by their names, by --selector, or by pod/NAME in each --for"))
+			selected = true
 		}
 		expression, err := parse(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--for: %w", err))
-			continue
 		}
 		o.expressions = append(o.expressions, expression)
 	}
-	return errors.Join(errs...)
-}
-
-// Validate returns an error for bad input.
-func (o *Options) Validate() error {
-	named := func(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "pod/") }
-	var errs []error
 	if len(o.For) == 0 {
 		errs = append(errs, errors.New("--for: required: a requirement such as label=role=primary"))
 	}
 	if o.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("--timeout: %s is invalid: must be 0 or more", o.Timeout))
 	}
-	switch {
-	case slices.Contains(o.Pods, ""):
-		errs = append(errs, fmt.Errorf("name of a pod: %q is invalid: must not be empty", ""))
-	case len(o.Pods) > 0 && o.Cluster.AllNamespaces:
-		errs = append(errs, fmt.Errorf("--all-namespaces: must not be used with the name of a pod: %q", o.Pods[0]))
-	case len(o.Pods) > 0 && o.Selector != "":
-		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector))
-	case len(o.Pods) == 0 && o.Selector == "" && slices.ContainsFunc(o.For, func(text string) bool { return !named(text) }):
-		errs = append(errs, errors.New("select pods: by their names, by --selector, or by pod/NAME in each --for"))
+	if len(o.Pods) > 0 && o.Selector.Text != "" {
+		errs = append(errs, fmt.Errorf("--selector: %q is invalid: must not be used with the name of a pod", o.Selector.Text))
 	}
 	return errors.Join(errs...)
 }
 
 // Run waits until all expressions are met, and prints them.
-func (o *Options) Run(ctx context.Context) error {
+func (o *options) Run(ctx context.Context) error {
 	connection, err := o.connect()
 	if err != nil {
 		return err
@@ -177,7 +153,6 @@ func (o *Options) Run(ctx context.Context) error {
 	return o.report(verdicts)
 }
 
-// met reports whether all expressions are met.
 func met(verdicts []until.Verdict) bool {
 	return !slices.ContainsFunc(verdicts, func(v until.Verdict) bool { return !v.Met })
 }

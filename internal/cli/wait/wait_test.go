@@ -96,7 +96,7 @@ func wait(t *testing.T, changes []change, refuse func(any) bool, args ...string)
 			},
 		}).Build()
 	flags := cluster.NewFlags(streams, "test")
-	o := &Options{IOStreams: streams, Cluster: flags, Timeout: defaultTimeout}
+	o := &options{IOStreams: streams, Cluster: flags, Timeout: defaultTimeout}
 	o.connect = func() (cluster.Connection, error) {
 		namespace := "shop"
 		if flags.AllNamespaces {

@@ -6,215 +6,153 @@ package wait
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-// source is what is listed and watched of one resource.
-type source struct {
-	resource permission.Resource
-	list     client.ObjectList
-	object   client.Object
-	which    []client.ListOption
+// watched are the pods that expressions refer to, and their events if an expression refers to them.
+type watched struct {
+	mu     sync.Mutex
+	pods   *live.Collection[*corev1.Pod]
+	events *live.Collection[*corev1.Event]
+	// changed has a value if an object has changed.
+	changed chan struct{}
 }
 
-// sources returns the pods, and their events if an expression refers to them.
-func (o *Options) sources(namespace string) []source {
-	pods := source{permission.Pods, &corev1.PodList{}, &corev1.Pod{}, []client.ListOption{client.InNamespace(namespace)}}
+func (o *options) newWatched() *watched {
+	w := &watched{changed: make(chan struct{}, 1)}
+	touch := func(any) {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+	named := func(pod *corev1.Pod) bool { return len(o.Pods) == 0 || slices.Contains(o.Pods, pod.Name) }
+	w.pods = live.NewCollection(&w.mu, named, trim, touch)
+	w.events = live.NewCollection(&w.mu, live.All, func(e *corev1.Event) *corev1.Event {
+		e.ManagedFields = nil
+		return e
+	}, touch)
+	return w
+}
+
+// resources returns what is listed and watched.
+func (o *options) resources(w *watched, namespace string) []live.Resource {
+	var which []client.ListOption
 	if o.selector != nil {
-		pods.which = append(pods.which, client.MatchingLabelsSelector{Selector: o.selector})
+		which = append(which, client.MatchingLabelsSelector{Selector: o.selector})
 	}
 	if len(o.Pods) == 1 {
-		pods.which = append(pods.which, client.MatchingFields{metav1.ObjectNameField: o.Pods[0]})
+		which = append(which, client.MatchingFields{metav1.ObjectNameField: o.Pods[0]})
 	}
-	if !slices.ContainsFunc(o.expressions, until.Expression.IsEvent) {
-		return []source{pods}
+	all := []live.Resource{live.ResourceOf(permission.Pods, namespace, &corev1.PodList{}, w.pods, which...)}
+	if slices.ContainsFunc(o.expressions, until.Expression.IsEvent) {
+		ofPods := client.MatchingFields{"involvedObject.kind": "Pod"}
+		all = append(all, live.ResourceOf(permission.Events, namespace, &corev1.EventList{}, w.events, ofPods))
 	}
-	ofPods := client.MatchingFields{"involvedObject.kind": "Pod"}
-	return []source{pods, {permission.Events, &corev1.EventList{}, &corev1.Event{}, []client.ListOption{client.InNamespace(namespace), ofPods}}}
+	return all
 }
 
 // watch evaluates the expressions whenever a pod or an event changes, until all are met or the
 // timeout has passed, and returns the last verdicts. Errors of the first requests end it; later ones
-// are outages, in which client-go repeats the requests.
-func (o *Options) watch(ctx context.Context, connection cluster.Connection) ([]until.Verdict, error) {
+// are outages, in which requests are repeated.
+func (o *options) watch(ctx context.Context, connection cluster.Connection) ([]until.Verdict, error) {
 	if o.Timeout > 0 {
 		var err error
 		if connection, _, err = connection.Unlimited(); err != nil {
 			return nil, err
 		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
 	}
-	// Without a logger of its own, client-go writes to standard error.
-	ctx, stop := context.WithCancelCause(klog.NewContext(ctx, logr.Discard()))
-	var informers sync.WaitGroup
-	defer informers.Wait()
-	defer stop(nil)
-
-	changed := make(chan struct{}, 1)
-	f := &follower{client: connection.Client, stop: stop, changed: changed}
-	var stores []cache.Store
-	var synced []cache.DoneChecker
-	for _, s := range o.sources(connection.Namespace) {
-		store, informer := f.informer(s, connection.Namespace)
-		stores, synced = append(stores, store), append(synced, informer.HasSyncedChecker())
-		informers.Go(func() { informer.RunWithContext(ctx) })
+	w := o.newWatched()
+	lacks := func(m permission.Missing) error { return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix())) }
+	stop, err := live.Follow(ctx, connection.Client, o.resources(w, connection.Namespace), lacks, func(string) {})
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", o.Timeout))
+	case ctx.Err() != nil:
+		return nil, ctx.Err() //nolint:wrapcheck // the caller says what it means
+	default:
+		return nil, err
 	}
-	var expired <-chan time.Time
-	if o.Timeout > 0 {
-		expired = time.After(o.Timeout)
-	}
-	for _, s := range synced {
-		select {
-		case <-s.Done():
-		case <-expired:
-			return nil, exit.NoAccess(fmt.Errorf("the cluster has not answered within --timeout=%s", o.Timeout))
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+	defer stop()
 	for {
-		verdicts := o.verdicts(stores)
-		if met(verdicts) || o.Timeout == 0 {
+		verdicts := o.verdicts(w)
+		if met(verdicts) || o.Timeout == 0 || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return verdicts, nil
 		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err() //nolint:wrapcheck // the caller says what it means
+		}
 		select {
-		case <-changed:
-		case <-expired:
-			return o.verdicts(stores), nil
+		case <-w.changed:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// follower runs the informers of a watch.
-type follower struct {
-	client client.WithWatch
-	// stop ends the watch with an error.
-	stop context.CancelCauseFunc
-	// changed has a value if an object has changed.
-	changed chan<- struct{}
-}
-
-// informer returns the store of a source, and the informer that fills it.
-func (f *follower) informer(s source, namespace string) (cache.Store, cache.Controller) {
-	var answered bool
-	failed := func(verb string, err error) error {
-		missing, fatal := cluster.MissingOf(err, verb, s.resource, namespace)
-		switch {
-		case missing != nil:
-			f.stop(exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix())))
-		case !answered:
-			f.stop(fatal)
-		}
-		return err
-	}
-	requests := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, _ := s.list.DeepCopyObject().(client.ObjectList)
-			err := f.client.List(ctx, list, slices.Concat([]client.ListOption{&client.ListOptions{Raw: &options}}, s.which)...)
-			if err != nil {
-				return nil, failed("list", err)
-			}
-			answered = true
-			return list, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			list, _ := s.list.DeepCopyObject().(client.ObjectList)
-			events, err := f.client.Watch(ctx, list, slices.Concat([]client.ListOption{&client.ListOptions{Raw: &options}}, s.which)...)
-			if err != nil {
-				return nil, failed("watch", err)
-			}
-			return events, nil
-		},
-	}
-	notify := func(any) {
-		select {
-		case f.changed <- struct{}{}:
-		default:
-		}
-	}
-	return cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(requests, cluster.Paged{}), ObjectType: s.object, Transform: trim,
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: notify, UpdateFunc: func(_, object any) { notify(object) }, DeleteFunc: notify},
-	})
 }
 
 // trim removes what no expression refers to.
-func trim(object any) (any, error) {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
-				Labels: o.Labels, Annotations: o.Annotations,
-			},
-			Status: corev1.PodStatus{
-				Phase: o.Status.Phase, Conditions: o.Status.Conditions,
-				ContainerStatuses: o.Status.ContainerStatuses, InitContainerStatuses: o.Status.InitContainerStatuses,
-			},
-		}, nil
-	case *corev1.Event:
-		o.ManagedFields = nil
+func trim(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, Annotations: pod.Annotations,
+		},
+		Status: corev1.PodStatus{
+			Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
+			ContainerStatuses: pod.Status.ContainerStatuses, InitContainerStatuses: pod.Status.InitContainerStatuses,
+		},
 	}
-	return object, nil
 }
 
-// verdicts evaluates the expressions for the objects of the stores: the pods, and their events if
-// an expression refers to them.
-func (o *Options) verdicts(stores []cache.Store) []until.Verdict {
-	var views []local.PodView
-	found := map[types.UID]bool{}
-	for _, object := range stores[0].List() {
-		pod, isPod := object.(*corev1.Pod)
-		if isPod && (len(o.Pods) == 0 || slices.Contains(o.Pods, pod.Name)) {
-			views, found[pod.UID] = append(views, local.PodView{Pod: pod}), true
-		}
-	}
-	slices.SortFunc(views, func(a, b local.PodView) int {
-		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))
+// verdicts evaluates the expressions for the pods and their events.
+func (o *options) verdicts(w *watched) []until.Verdict {
+	w.mu.Lock()
+	pods, events := slices.Collect(maps.Values(w.pods.Items)), slices.Collect(maps.Values(w.events.Items))
+	w.mu.Unlock()
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	w := until.NewWatch(o.expressions, views)
-	w.Any = o.Any
-	var events []*corev1.Event
-	for _, store := range stores[1:] {
-		for _, object := range store.List() {
-			if event, isEvent := object.(*corev1.Event); isEvent && found[event.InvolvedObject.UID] {
-				events = append(events, event)
-			}
-		}
+	found := map[types.UID]bool{}
+	for _, pod := range pods {
+		found[pod.UID] = true
 	}
+	verdicts := until.NewWatch(o.expressions, pods)
+	verdicts.Any = o.Any
 	slices.SortFunc(events, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	for _, event := range events {
-		w.Observe(local.Change{
+		if !found[event.InvolvedObject.UID] {
+			continue
+		}
+		verdicts.Observe(local.Change{
 			Kind: local.KindEvent, Namespace: event.InvolvedObject.Namespace, Pod: event.InvolvedObject.Name,
 			Event: &local.PodEvent{Type: event.Type, Reason: event.Reason, Message: event.Message},
 		})
 	}
-	return w.Verdicts()
+	return verdicts.Verdicts()
 }
 
 // report prints the verdicts. It returns an error if an expression is not met.
-func (o *Options) report(verdicts []until.Verdict) error {
+func (o *options) report(verdicts []until.Verdict) error {
 	unmet := 0
 	for _, verdict := range verdicts {
 		state := "met"

@@ -4,7 +4,6 @@
 package address
 
 import (
-	"net"
 	"net/netip"
 	"testing"
 
@@ -64,17 +63,5 @@ func TestLeasedRangesAreReserved(t *testing.T) {
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestLeasedAddressesAcceptListeners(t *testing.T) {
-	for _, a := range leased(t, 2).Addresses {
-		listener, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := listener.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -42,7 +42,7 @@ func (p *PodMachine) start(now time.Time) []Action {
 		if c.Phase == Exited && !c.Sidecar && c.Exit.Code != 0 && c.RestartAt.IsZero() {
 			return append(actions, p.end(now)...)
 		}
-		if !c.Initialized() {
+		if !c.initialized() {
 			return actions
 		}
 		p.reached++
@@ -106,7 +106,6 @@ func supported(hook *corev1.LifecycleHandler) bool {
 	return hook != nil && (hook.Exec != nil || hook.Sleep != nil)
 }
 
-// running marks the container as running.
 func (p *PodMachine) running(now time.Time, c *ContainerMachine) []Action {
 	c.Phase = Running
 	c.Startup = c.Spec.StartupProbe == nil

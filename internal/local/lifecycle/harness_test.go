@@ -51,7 +51,7 @@ func (s *scenario) take(actions []lifecycle.Action) {
 	for len(actions) > 0 {
 		action := actions[0]
 		actions = actions[1:]
-		s.log = append(s.log, fmt.Sprintf("%s %s", s.now.Sub(s.begin), action))
+		s.log = append(s.log, fmt.Sprintf("%s %s", s.now.Sub(s.begin), line(action)))
 		if action.Verb != lifecycle.Start {
 			continue
 		}
@@ -62,6 +62,16 @@ func (s *scenario) take(actions []lifecycle.Action) {
 		}
 		actions = append(actions, s.machine.ContainerStarted(s.now, action.Container, id)...)
 	}
+}
+
+func line(a lifecycle.Action) string {
+	switch a.Verb {
+	case lifecycle.RunHook:
+		return fmt.Sprintf("%s %s %s", a.Verb, a.Container, a.Timeout)
+	case lifecycle.Record:
+		return fmt.Sprintf("%s %s: %s", a.Reason, a.Container, a.Message)
+	}
+	return fmt.Sprintf("%s %s", a.Verb, a.Container)
 }
 
 // step is one event of a scenario.

@@ -3,8 +3,8 @@
 
 // Package lifecycle decides what happens to the containers of one pod, by the rules of the
 // kubelet: the order of init containers and sidecars, hooks, restarts and their back-off,
-// and termination. It has no clock and starts nothing: each method takes the current time
-// and an event, and returns the actions to take.
+// and termination, and the status of the pod. It has no clock and starts nothing: each method
+// takes the current time and an event, and returns the actions to take.
 //
 // Its invariants:
 //
@@ -17,6 +17,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,31 +93,16 @@ func (c *ContainerMachine) Active() bool {
 	return c.Phase == Starting || c.Phase == Running || c.Phase == Stopping
 }
 
-// Up reports whether the container's status is running.
-func (c *ContainerMachine) Up() bool { return c.Phase == Running || c.Phase == Stopping }
+// up reports whether the container's status is running.
+func (c *ContainerMachine) up() bool { return c.Phase == Running || c.Phase == Stopping }
 
-// Initialized reports whether an init container allows the next one to start: it has
+// initialized reports whether an init container allows the next one to start: it has
 // succeeded, or it is a sidecar that has started.
-func (c *ContainerMachine) Initialized() bool {
+func (c *ContainerMachine) initialized() bool {
 	if c.Sidecar {
 		return c.Phase == Running && c.Startup
 	}
 	return c.Phase == Exited && c.Exit.Code == 0
-}
-
-// Restarts counts the runs after the first.
-func (c *ContainerMachine) Restarts() int32 { return int32(max(c.Starts-1, 0)) }
-
-// ActiveProbes reports which of the kubelet's probes run. The startup probe holds back the
-// others. While the container is being stopped, only the readiness probe runs.
-func (c *ContainerMachine) ActiveProbes() (startup, liveness, readiness bool) {
-	switch c.Phase {
-	case Running:
-		return !c.Startup, c.Startup, c.Startup
-	case Stopping:
-		return false, false, c.Startup
-	}
-	return false, false, false
 }
 
 // PodMachine is the state machine of one pod. It is not safe for concurrent use.
@@ -162,12 +148,16 @@ func (p *PodMachine) Container(name string) *ContainerMachine {
 	return nil
 }
 
-// Initialized reports whether all init containers have succeeded, or started if they are
+// initialized reports whether all init containers have succeeded, or started if they are
 // sidecars.
-func (p *PodMachine) Initialized() bool { return p.reached == p.inits }
+func (p *PodMachine) initialized() bool { return p.reached == p.inits }
 
-// Stopped reports whether the pod was stopped.
-func (p *PodMachine) Stopped() bool { return p.stopped }
+// ActiveProbes reports which of the kubelet's probes of a container run. The startup probe holds
+// back the others. While the container or the pod is being stopped, only the readiness probe runs.
+func (p *PodMachine) ActiveProbes(c *ContainerMachine) (startup, liveness, readiness bool) {
+	running := c.Phase == Running && !p.stopped
+	return running && !c.Startup, running && c.Startup, c.up() && c.Startup
+}
 
 // Done reports whether no container of the pod runs or will run again.
 func (p *PodMachine) Done() bool {
@@ -178,9 +168,6 @@ func (p *PodMachine) Done() bool {
 	}
 	return p.stopped || p.ended
 }
-
-// Ended reports whether the pod's containers have ended for good without being stopped.
-func (p *PodMachine) Ended() bool { return p.ended }
 
 // Due returns when Advance must be called even if no event occurs. It returns false if
 // that is never.
@@ -196,4 +183,60 @@ func (p *PodMachine) Due() (time.Time, bool) {
 		}
 	}
 	return due, !due.IsZero()
+}
+
+// Verb is the type of an action.
+type Verb string
+
+// The verbs of actions.
+const (
+	// Start starts the container. The caller reports the result with ContainerStarted or
+	// StartFailed.
+	Start Verb = "Start"
+	// RunHook runs a hook in the container. The caller reports its end with HookEnded.
+	RunHook Verb = "RunHook"
+	// Terminate sends SIGTERM to the container's processes.
+	Terminate Verb = "Terminate"
+	// Kill sends SIGKILL to the container's processes. The caller reports their end with
+	// ContainerExited.
+	Kill Verb = "Kill"
+	// Record writes an event.
+	Record Verb = "Record"
+)
+
+// Action is one action for the caller to take.
+type Action struct {
+	// Verb is the type of the action.
+	Verb Verb
+	// Container is the container's name. ID is the run that the action applies to; it is
+	// empty for Start.
+	Container, ID string
+	// Hook is the hook to run, for at most Timeout. A zero Timeout means no limit.
+	Hook    *corev1.LifecycleHandler
+	Timeout time.Duration
+	// Warning, Reason and Message describe the event to write.
+	Warning         bool
+	Reason, Message string
+}
+
+// The reasons of the kubelet's events on containers.
+const (
+	ReasonStarted             = "Started"
+	ReasonFailed              = "Failed"
+	ReasonKilling             = "Killing"
+	ReasonBackOff             = "BackOff"
+	ReasonFailedPostStartHook = "FailedPostStartHook"
+	ReasonFailedPreStopHook   = "FailedPreStopHook"
+	ReasonUnhealthy           = "Unhealthy"
+)
+
+func (c *ContainerMachine) event(warning bool, reason, format string, args ...any) Action {
+	return Action{
+		Verb: Record, Container: c.Spec.Name, ID: c.ID,
+		Warning: warning, Reason: reason, Message: fmt.Sprintf(format, args...),
+	}
+}
+
+func (c *ContainerMachine) action(verb Verb) Action {
+	return Action{Verb: verb, Container: c.Spec.Name, ID: c.ID}
 }

@@ -41,19 +41,6 @@ func TestPodMachine(t *testing.T) {
 				"34s " + backOff, "1m14s Start main", "1m14s Started main: Container started",
 			},
 		},
-		"long run resets delay": {
-			steps: []step{
-				advance, exit("main", 1), exit("main", 1), pass(10 * second),
-				pass(10*time.Minute + second), exit("main", 1), exit("main", 1), pass(10 * second),
-			},
-			want: []string{
-				"0s Start main", "0s Started main: Container started",
-				"0s Start main", "0s Started main: Container started",
-				"0s " + backOff, "10s Start main", "10s Started main: Container started",
-				"10m11s Start main", "10m11s Started main: Container started",
-				"10m11s " + backOff, "10m21s Start main", "10m21s Started main: Container started",
-			},
-		},
 		"failed start is retried": {
 			edits: []func(*corev1.Pod){},
 			steps: []step{func(s *scenario) { s.broken["main"] = true }, advance, advance, pass(10 * second)},

@@ -124,7 +124,6 @@ func (p *PodMachine) grace() time.Duration {
 	return minGrace
 }
 
-// stopOne begins to stop a container.
 func (p *PodMachine) stopOne(now time.Time, c *ContainerMachine, how stop) []Action {
 	how.until = now.Add(how.grace)
 	c.Phase, c.stop = Stopping, how

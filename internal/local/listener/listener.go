@@ -6,14 +6,17 @@
 package listener
 
 import (
-	"bytes"
-	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/prometheus/procfs"
 )
+
+// stateListen is the state of a listening socket in /proc/net/tcp.
+const stateListen = 0x0A
 
 // Listener is a listening TCP socket.
 type Listener struct {
@@ -22,43 +25,61 @@ type Listener struct {
 	// User is the ID of the user who opened the socket.
 	User int
 	// Inode identifies the socket.
-	Inode string
+	Inode uint64
 }
 
-// Parse parses the listening sockets from the contents of /proc/net/tcp or tcp6. It skips
-// lines in another format.
-func Parse(content []byte) []Listener {
-	const local, state, user, inode, listen = 1, 3, 7, 9, "0A"
-	var found []Listener
-	for line := range bytes.Lines(content) {
-		fields := strings.Fields(string(line))
-		if len(fields) <= inode || fields[state] != listen {
-			continue
+// All returns all listeners.
+func All() ([]Listener, error) {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return nil, nil //nolint:nilerr // The system has no /proc.
+	}
+	var all []Listener
+	for _, read := range []func() (procfs.NetTCP, error){proc.NetTCP, proc.NetTCP6} { //nolint:staticcheck // Two files need no netlink.
+		sockets, err := read()
+		// The system may lack one of the protocols.
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("list listeners: %w", err)
 		}
-		address, ok := parseAddress(fields[local])
-		uid, err := strconv.Atoi(fields[user])
-		if ok && err == nil {
-			found = append(found, Listener{Address: address, User: uid, Inode: fields[inode]})
+		for _, socket := range sockets {
+			if address, ok := netip.AddrFromSlice(socket.LocalAddr); ok && socket.St == stateListen {
+				all = append(all, Listener{
+					Address: netip.AddrPortFrom(address.Unmap(), uint16(socket.LocalPort)), User: int(socket.UID), Inode: socket.Inode,
+				})
+			}
 		}
 	}
-	return found
+	return all, nil
 }
 
-// parseAddress parses an address such as 0100007F:1F90: words of four bytes, each in the
-// byte order of the machine, and the port.
-func parseAddress(text string) (netip.AddrPort, bool) {
-	address, port, _ := strings.Cut(text, ":")
-	raw, err := hex.DecodeString(address)
-	number, portErr := strconv.ParseUint(port, 16, 16)
-	if err != nil || portErr != nil || len(raw)%4 != 0 {
-		return netip.AddrPort{}, false
+// MayOwn reports whether a process has the listener open, or can't be inspected.
+func MayOwn(pid int, l Listener) bool {
+	owns, err := owns(pid, l)
+	return owns || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+func owns(pid int, l Listener) (bool, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return false, err
 	}
-	// All supported machines are little-endian.
-	for word := range slices.Chunk(raw, 4) {
-		slices.Reverse(word)
+	targets, err := process.FileDescriptorTargets()
+	return slices.Contains(targets, fmt.Sprintf("socket:[%d]", l.Inode)), err
+}
+
+// Owners returns the processes that have the listener open, as far as they can be seen.
+func Owners(l Listener) []Process {
+	// There are none without /proc.
+	processes, _ := procfs.AllProcs()
+	var owners []Process
+	for _, process := range processes {
+		if owns, _ := owns(process.PID, l); owns {
+			// It is empty if the process has just ended.
+			name, _ := process.Comm()
+			owners = append(owners, Process{PID: process.PID, User: l.User, Name: name})
+		}
 	}
-	ip, ok := netip.AddrFromSlice(raw)
-	return netip.AddrPortFrom(ip.Unmap(), uint16(number)), ok
+	return owners
 }
 
 // Answering returns the listeners that get the connections to an address: those on exactly

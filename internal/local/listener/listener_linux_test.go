@@ -11,25 +11,29 @@ import (
 )
 
 func TestFindOwner(t *testing.T) {
-	open, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	all, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := netip.MustParseAddrPort(open.Addr().String())
-	answering := Answering(all, target)
-	if len(answering) != 1 {
-		t.Fatalf("%d listeners on %s, want 1", len(answering), target)
-	}
-	if owns, sure := Owns(os.Getpid(), answering[0]); !owns || !sure {
-		t.Errorf("this process owns its listener: %t, sure: %t", owns, sure)
-	}
-	owners := Owners(answering[0])
-	if len(owners) != 1 || owners[0].PID != os.Getpid() || owners[0].Name == "" {
-		t.Errorf("owners are %v, want this process", owners)
+	for _, address := range []string{"127.0.0.1:0", "127.64.0.2:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
+		t.Run(address, func(t *testing.T) {
+			open, err := net.Listen("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer open.Close()
+			all, err := All()
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := netip.MustParseAddrPort(open.Addr().String())
+			answering := Answering(all, target)
+			if len(answering) != 1 || answering[0].Address != target || answering[0].User != os.Getuid() {
+				t.Fatalf("listeners %v, want one on %s", answering, target)
+			}
+			if !MayOwn(os.Getpid(), answering[0]) {
+				t.Error("this process does not own its listener")
+			}
+			owners := Owners(answering[0])
+			if len(owners) != 1 || owners[0].PID != os.Getpid() || owners[0].Name == "" {
+				t.Errorf("owners are %v, want this process", owners)
+			}
+		})
 	}
 }

@@ -1,14 +1,16 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package localsource_test
+package pagesource_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,28 +57,8 @@ func view(last local.Change) local.PodView {
 		MarkedLabels: []string{"role"}, MarkedConditions: []string{"example.com/ready"}}
 }
 
-func source(views ...local.PodView) *localsource.Source {
-	return localsource.New([]v1alpha1.PodProbeMarker{marker()}, func() []local.PodView { return views }, func() time.Time { return after(120) })
-}
-
-// next returns the next change of a view.
-func next(t *testing.T, v ui.View) ui.Change {
-	t.Helper()
-	c, err := v.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func open(t *testing.T, s *localsource.Source, namespace string) ui.View {
-	t.Helper()
-	v, err := s.Open(t.Context(), ui.Scope{Namespace: namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(v.Close)
-	return v
+func source(views ...local.PodView) *pagesource.Source {
+	return pagesource.New([]v1alpha1.PodProbeMarker{marker()}, func() []local.PodView { return views }, func() time.Time { return after(120) })
 }
 
 func TestPods(t *testing.T) {
@@ -101,7 +83,7 @@ func TestPods(t *testing.T) {
 		"no container":    {without, "None  [] ContainerNotFound"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := next(t, open(t, source(test.view), ""))
+			c := follow(t, source(test.view), "")()
 			if len(c.Pods) != 1 || !c.All {
 				t.Fatalf("change %+v, want one pod", c)
 			}
@@ -120,26 +102,58 @@ func TestPods(t *testing.T) {
 	}
 }
 
-func TestViewWaits(t *testing.T) {
-	s := source(view(change(30, v1alpha1.ProbeSucceeded, true, "")))
-	v, other := open(t, s, "default"), open(t, s, "other")
-	next(t, v)
-	if c := next(t, other); len(c.Pods)+len(c.Markers) != 0 || c.Markers == nil {
-		t.Errorf("another namespace has %+v", c)
+// follow returns what waits for the next change of the namespace.
+func follow(t *testing.T, s *pagesource.Source, namespace string) func() web.Change {
+	t.Helper()
+	changes, err := s.Open(t.Context(), web.Scope{Namespace: namespace})
+	if err != nil {
+		t.Fatal(err)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := v.Next(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("without a change, Next returns %v", err)
+	next, stop := iter.Pull2(changes)
+	t.Cleanup(stop)
+	return func() web.Change {
+		c, err, _ := next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
-	s.Observe(local.Change{Kind: local.KindLog})
-	if _, err := v.Next(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("after a line of output, Next returns %v", err)
-	}
-	for range 3 {
+}
+
+func TestChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source(view(change(30, v1alpha1.ProbeSucceeded, true, "")))
+		if c := follow(t, s, "other")(); len(c.Pods)+len(c.Markers) != 0 || c.Markers == nil {
+			t.Errorf("another namespace has %+v", c)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		changes, err := s.Open(ctx, web.Scope{Namespace: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		var last error
+		go func() {
+			for _, last = range changes {
+				found++
+			}
+		}()
+		want := func(count int, after string) {
+			t.Helper()
+			if synctest.Wait(); found != count {
+				t.Errorf("%s: %d changes, want %d", after, found, count)
+			}
+		}
+		want(1, "at first")
+		s.Observe(local.Change{Kind: local.KindLog})
+		want(1, "after a line of output")
 		s.Observe(local.Change{Kind: local.KindLabel})
-	}
-	next(t, v)
+		want(2, "after a label")
+		cancel()
+		if synctest.Wait(); !errors.Is(last, context.Canceled) {
+			t.Errorf("the changes end with %v", last)
+		}
+	})
 }
 
 func TestTimeline(t *testing.T) {
@@ -178,7 +192,7 @@ func TestTimeline(t *testing.T) {
 				}
 			}
 			s.Observe(local.Change{Kind: local.KindProbe, Namespace: "default", Pod: "web", Probe: &local.ProbeChange{Type: local.ProbeReadiness, Transition: true}})
-			timeline, err := s.Timeline(t.Context(), ui.TimelineQuery{Pod: model.Key{Namespace: "default", Name: "web"}, Since: time.Hour})
+			timeline, err := s.Timeline(t.Context(), web.TimelineQuery{Pod: model.Key{Namespace: "default", Name: "web"}, Since: time.Hour})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +208,7 @@ func TestTimeline(t *testing.T) {
 			}
 		})
 	}
-	if _, err := source().Timeline(t.Context(), ui.TimelineQuery{Pod: model.Key{Namespace: "default", Name: "gone"}}); err == nil {
+	if _, err := source().Timeline(t.Context(), web.TimelineQuery{Pod: model.Key{Namespace: "default", Name: "gone"}}); err == nil {
 		t.Error("a pod that does not exist has a timeline")
 	}
 }

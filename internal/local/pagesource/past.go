@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package localsource
+package pagesource
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +16,7 @@ import (
 const maxEvents = 500
 
 // past has the events of the probes of each pod. The number of probes is limited by the manifests.
-type past map[model.Key]map[probeid.ID][]history.Event
+type past map[model.Key]map[identity.ID][]history.Event
 
 // add records a transition, or a run without a result. Equal errors in a row are one event.
 func (p past) add(change local.Change) {
@@ -24,9 +24,9 @@ func (p past) add(change local.Change) {
 	if change.Kind != local.KindProbe || probe.Type != local.ProbeMarker {
 		return
 	}
-	pod, id := model.Key{Namespace: change.Namespace, Name: change.Pod}, probeid.ID{Marker: probe.Marker, Probe: probe.Name}
+	pod, id := model.Key{Namespace: change.Namespace, Name: change.Pod}, identity.ID{Marker: probe.Marker, Probe: probe.Name}
 	if p[pod] == nil {
-		p[pod] = map[probeid.ID][]history.Event{}
+		p[pod] = map[identity.ID][]history.Event{}
 	}
 	events := p[pod][id]
 	event := history.Event{Probe: history.Probe{ID: id}, State: probe.State, Message: probe.Message, Count: 1, First: change.Time, Last: change.Time}
@@ -49,7 +49,6 @@ func (p past) add(change local.Change) {
 	p[pod][id] = append(events, event)
 }
 
-// eventsOf returns the events of a pod.
 func (p past) eventsOf(pod *corev1.Pod) []history.Event {
 	var found []history.Event
 	for _, events := range p[model.Key{Namespace: pod.Namespace, Name: pod.Name}] {

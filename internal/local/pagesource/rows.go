@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package localsource
+package pagesource
 
 import (
 	"slices"
@@ -19,14 +19,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
-// rowsOf returns the rows of a pod, in the order of probestate.Of. The states have no source: they
+// rowsOf returns the rows of a pod, in the order of states.Of. The states have no source: they
 // are those of the run itself.
-func rowsOf(view local.PodView, markers []*plan.Marker) []probestate.Row {
-	waiting := probestate.ProblemOf(diagnosis.OfPod(view.Pod))
+func rowsOf(view local.PodView, markers []*plan.Marker) []states.Row {
+	waiting := states.ProblemOf(diagnosis.OfPod(view.Pod))
 	planned := plan.Selected(view.Pod, markers, plan.KubernetesDefaults())
 	claims, _ := mark.Claim(planned.Probes)
 	problems := planned.Unplanned(view.Pod)
-	rows := make([]probestate.Row, 0, len(planned.Probes)+len(problems))
+	rows := make([]states.Row, 0, len(planned.Probes)+len(problems))
 	for _, probe := range planned.Probes {
 		row := emptyRow(view.Pod, probe.ID, probe.Plan.ContainerName)
 		row.Marks, row.Problem = marksOf(view, probe, claims), waiting
@@ -39,38 +39,37 @@ func rowsOf(view local.PodView, markers []*plan.Marker) []probestate.Row {
 	}
 	for i := range problems {
 		row := emptyRow(view.Pod, problems[i].ID, problems[i].Container)
-		row.Problem = probestate.ProblemOf(diagnosis.OfProblem(problems[i]))
+		row.Problem = states.ProblemOf(diagnosis.OfProblem(problems[i]))
 		rows = append(rows, row)
 	}
-	slices.SortStableFunc(rows, func(a, b probestate.Row) int { return strings.Compare(a.Marker, b.Marker) })
+	slices.SortStableFunc(rows, func(a, b states.Row) int { return strings.Compare(a.Marker, b.Marker) })
 	return rows
 }
 
-func emptyRow(pod *corev1.Pod, id probeid.ID, container string) probestate.Row {
-	return probestate.Row{
+func emptyRow(pod *corev1.Pod, id identity.ID, container string) states.Row {
+	return states.Row{
 		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName,
 		Marker: id.Marker, Probe: id.Probe, Container: container,
 	}
 }
 
-// addState adds the state of the probe to its row.
-func addState(row *probestate.Row, probe *local.ProbeChange) {
+func addState(row *states.Row, probe *local.ProbeChange) {
 	row.State, row.Message = probe.State, probe.Message
 	row.LastProbeTime, row.LastTransitionTime = metav1.Time{Time: probe.LastProbe}, metav1.Time{Time: probe.LastTransition}
 	if probe.Error != "" && row.Problem == nil {
-		row.Problem = probestate.ProblemOf(diagnosis.OfError(v1alpha1.ContainerProbeError{Message: probe.Error}))
+		row.Problem = states.ProblemOf(diagnosis.OfError(v1alpha1.ContainerProbeError{Message: probe.Error}))
 	}
 }
 
 // marksOf returns the marks on the pod that belong to the probe, ordered by kind and name.
-func marksOf(view local.PodView, probe plan.PlannedProbe, claims mark.Claims) []probestate.Mark {
-	var marks []probestate.Mark
+func marksOf(view local.PodView, probe plan.PlannedProbe, claims mark.Claims) []states.Mark {
+	var marks []states.Mark
 	for _, key := range mark.Declared(probe.Source) {
 		if claims[key] != probe.ID {
 			continue
 		}
 		if value, set := valueOf(view, key); set {
-			marks = append(marks, probestate.Mark{Kind: key.Kind, Name: key.Name, Value: value})
+			marks = append(marks, states.Mark{Kind: key.Kind, Name: key.Name, Value: value})
 		}
 	}
 	return marks

@@ -4,31 +4,19 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"net/rpc"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
 const (
-	// setVariable is the variable that the processes of a set inherit.
-	setVariable = "SEAMARK_CONTAINER_ID"
-
 	// drainTimeout is how long output is read after all processes have ended. Only a
 	// process that the run could not find can still write then.
 	drainTimeout = time.Second
-
-	// goneTimeout limits the wait for killed processes. Only a process that hangs in the
-	// kernel exceeds it. goneInterval is the polling interval.
-	goneTimeout  = 2 * time.Second
-	goneInterval = 2 * time.Millisecond
 
 	// signalBase plus the number of a signal is the exit code of a process that the signal
 	// ended, as in shells and container runtimes.
@@ -68,124 +56,62 @@ type Exit struct {
 
 // Process is a started process and its group.
 type Process struct {
-	spec Spec
-	pid  int
-	// tracker finds the members of the set.
-	tracker *tracker
-	done    chan struct{}
-	exit    Exit
+	pid    int
+	reaper *rpc.Client
+	done   chan struct{}
+	exit   Exit
 
 	// ending is closed when the process ends or is killed, before the rest of its set.
 	ending chan struct{}
 	end    sync.Once
-
-	mu sync.Mutex
-	// freed reports whether the process has been waited for, so that the system may reuse
-	// its PID.
-	freed bool
 }
 
 // Start starts a process as the leader of a new process group.
 func (k *Keeper) Start(spec Spec) (*Process, error) {
-	if err := checkFolder(spec); err != nil {
-		return nil, err
-	}
-	path, err := lookPath(spec)
+	output, err := newOutput(spec)
 	if err != nil {
 		return nil, err
 	}
-	if k.isClosed() {
-		return nil, errEnded
-	}
-	cmd := &exec.Cmd{
-		Path: path, Args: spec.Command, Dir: spec.Dir, SysProcAttr: ownGroup(),
-		Env: append(append([]string{}, spec.Env...), runVariable+"="+k.folder, setVariable+"="+spec.Set),
-	}
-	output, err := newOutput(cmd, spec)
-	if err != nil {
-		return nil, err
-	}
-	err = k.tracker.start(spec.Set, func() (int, error) {
-		if err := cmd.Start(); err != nil {
-			return 0, err
-		}
-		return cmd.Process.Pid, nil
-	})
-	if err != nil {
+	p := &Process{reaper: k.reaper, done: make(chan struct{}), ending: make(chan struct{})}
+	if p.pid, err = k.startProcess(spec, output); err != nil {
 		output.abandon()
-		return nil, fmt.Errorf("start %s: %w", spec.Command[0], cause(err))
+		return nil, err
 	}
 	output.follow()
-	p := &Process{spec: spec, pid: cmd.Process.Pid, tracker: k.tracker, done: make(chan struct{}), ending: make(chan struct{})}
-	err = k.notify("+", p.pid)
-	if err != nil {
-		p.Kill()
-	}
 	go func() {
 		defer close(p.done)
-		p.exit = p.await(cmd)
+		p.exit = p.await()
 		output.drain()
-		// Fails only if the reaper has exited, which Lost reports.
-		_ = k.notify("-", p.pid)
 	}()
-	if err != nil {
-		return nil, err
-	}
 	return p, nil
 }
 
-// await waits until the process has ended, and then kills the rest of its group and set.
-// If the system allows it, this happens before the PID is freed, because the PID also
-// identifies the group.
-func (p *Process) await(cmd *exec.Cmd) Exit {
-	held := awaitExit(p.pid)
-	at := time.Now()
-	if !held {
-		// The exit status is in cmd.ProcessState.
-		_ = cmd.Wait()
-		at = time.Now()
+func (k *Keeper) startProcess(spec Spec, output *output) (pid int, err error) {
+	spec.Stdout, spec.Stderr = nil, nil
+	k.starting.Lock()
+	defer k.starting.Unlock()
+	if err = sendFiles(k.files, output.writers); err == nil {
+		err = k.reaper.Call(service+".Start", spec, &pid)
 	}
-	p.free(func() {
-		if held {
-			_ = cmd.Wait()
+	return pid, err
+}
+
+// await waits until the process, its group and the set that it leads have ended.
+func (p *Process) await() Exit {
+	err := p.reaper.Call(service+".Wait", p.pid, &struct{}{})
+	p.end.Do(func() { close(p.ending) })
+	var exit Exit
+	if err == nil {
+		err = p.reaper.Call(service+".End", p.pid, &exit)
+	}
+	if err != nil {
+		// The reaper has exited. If it was killed, the group may still run.
+		for deadline := time.Now().Add(goneTimeout); signalGroup(p.pid, syscall.SIGKILL) && time.Now().Before(deadline); {
+			<-time.After(goneInterval)
 		}
-	})
-	for deadline := at.Add(goneTimeout); p.left() && time.Now().Before(deadline); {
-		<-time.After(goneInterval)
+		exit = Exit{Code: signalBase + int32(syscall.SIGKILL), Signal: int32(syscall.SIGKILL), At: time.Now()}
 	}
-	if cmd.ProcessState == nil {
-		// The program has waited for the process elsewhere.
-		return Exit{Code: -1, At: at}
-	}
-	return exitOf(cmd.ProcessState, at)
-}
-
-// free kills the remaining processes and then frees the PID.
-func (p *Process) free(wait func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kill()
-	p.freed = true
-	p.tracker.release(p.pid, wait)
-}
-
-// left reports whether a killed process still runs, and kills it again. The PID can't be
-// reused while its group exists. A process can also have joined the set during the kill.
-func (p *Process) left() bool {
-	if groupRuns(p.pid) {
-		signalGroup(p.pid, syscall.SIGKILL)
-		return true
-	}
-	return p.spec.Leads && p.killSet()
-}
-
-// cause returns the error of the system without the path that the caller names anyway.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
+	return exit
 }
 
 // Done is closed when the process, its group and the set that it leads have ended, and all
@@ -201,85 +127,15 @@ func (p *Process) Exit() Exit { return p.exit }
 
 // Terminate sends SIGTERM to the group.
 func (p *Process) Terminate() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.freed {
-		signalGroup(p.pid, syscall.SIGTERM)
-	}
+	// Fails only if the reaper has exited, which ends the process.
+	_ = p.reaper.Call(service+".Terminate", p.pid, &struct{}{})
 }
 
 // Kill sends SIGKILL to the group and to the set that the process leads.
 func (p *Process) Kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.freed {
-		p.kill()
-	}
-}
-
-func (p *Process) kill() {
 	p.end.Do(func() { close(p.ending) })
-	if p.spec.Leads {
-		// The descent of processes is best known before their parents end.
-		p.killSet()
-	}
-	signalGroup(p.pid, syscall.SIGKILL)
-	if p.spec.Leads {
-		p.killSet()
-	}
-}
-
-// killSet kills the processes of the set, except for the one that leads it, and reports
-// whether there were any.
-func (p *Process) killSet() bool {
-	pids := append(carriers(setVariable+"="+p.spec.Set), p.tracker.of(p.spec.Set, p.pid)...)
-	for _, pid := range pids {
-		signalProcess(pid, syscall.SIGKILL)
-	}
-	return len(pids) > 0
-}
-
-// lookPath looks up the program in the PATH of the process's environment.
-func lookPath(spec Spec) (string, error) {
-	if len(spec.Command) == 0 || spec.Command[0] == "" {
-		return "", errors.New("no command")
-	}
-	name := spec.Command[0]
-	if strings.ContainsRune(name, '/') {
-		return name, nil
-	}
-	var path string
-	for _, variable := range spec.Env {
-		if value, found := strings.CutPrefix(variable, "PATH="); found {
-			path = value
-		}
-	}
-	for _, folder := range filepath.SplitList(path) {
-		if folder == "" {
-			continue
-		}
-		candidate := filepath.Join(folder, name)
-		if info, err := os.Stat(candidate); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return candidate, nil
-		}
-	}
-	return "", fmt.Errorf("start %s: no such program in PATH", name)
-}
-
-// checkFolder returns an error if the working directory does not exist. The error of the
-// system would appear to be about the program.
-func checkFolder(spec Spec) error {
-	if spec.Dir == "" || len(spec.Command) == 0 {
-		return nil
-	}
-	info, err := os.Stat(spec.Dir)
-	if err == nil && !info.IsDir() {
-		err = syscall.ENOTDIR
-	}
-	if err != nil {
-		return fmt.Errorf("start %s: working directory %s: %w", spec.Command[0], spec.Dir, cause(err))
-	}
-	return nil
+	// Fails only if the reaper has exited, which ends the process.
+	_ = p.reaper.Call(service+".Kill", p.pid, &struct{}{})
 }
 
 // output copies the output of a process to the writers of its spec.
@@ -289,16 +145,15 @@ type output struct {
 	copying          sync.WaitGroup
 }
 
-func newOutput(cmd *exec.Cmd, spec Spec) (*output, error) {
+func newOutput(spec Spec) (*output, error) {
 	o := &output{to: [2]io.Writer{spec.Stdout, spec.Stderr}}
 	for i := range o.readers {
 		var err error
 		if o.readers[i], o.writers[i], err = os.Pipe(); err != nil {
 			o.abandon()
-			return nil, fmt.Errorf("create output pipe of %s: %w", spec.Command[0], err)
+			return nil, fmt.Errorf("create output pipe: %w", err)
 		}
 	}
-	cmd.Stdout, cmd.Stderr = o.writers[0], o.writers[1]
 	return o, nil
 }
 

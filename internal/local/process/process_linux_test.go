@@ -6,7 +6,6 @@ package process_test
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -118,7 +117,7 @@ func TestExitsDuringScans(t *testing.T) {
 			case <-ended:
 				return
 			default:
-				k.PIDs(func(string) bool { return true })
+				k.Sets()
 			}
 		}
 	})
@@ -243,7 +242,7 @@ func TestLostReportsKilledReaper(t *testing.T) {
 	k := keeper(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	p, _, _ := run(t, k, "echo $$ >"+file+"; exec sleep 1000")
-	reaper := 0
+	number, reaper := processtest.PID(t, file), 0
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +260,6 @@ func TestLostReportsKilledReaper(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, k.Lost())
-	number := processtest.PID(t, file)
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -287,57 +285,6 @@ func TestEscapedProcessEndsWithItsSet(t *testing.T) {
 	wantEnded(t, pid)
 }
 
-func TestEscapedProcessEndsWithKill(t *testing.T) {
-	k := keeper(t)
-	file := filepath.Join(t.TempDir(), "pid")
-	p, _, _ := run(t, k, escape(file)+"sleep 1000")
-	pid := processtest.PID(t, file)
-	p.Kill()
-	await(t, p.Done())
-	wantEnded(t, pid)
-}
-
-// orphan returns a process that has escaped and whose parent ended before a scan found it.
-func orphan(t *testing.T, k *process.Keeper) int {
-	t.Helper()
-	pid := 0
-	// A scan can find the process in time. Then it ends with its set.
-	processtest.Eventually(t, "a process outlives its set", func() bool {
-		file := filepath.Join(t.TempDir(), "pid")
-		p, _, _ := run(t, k, escape(file)+"while ! [ -s "+file+" ]; do :; done; exit 0")
-		await(t, p.Done())
-		pid = processtest.PID(t, file)
-		return processtest.Running(pid)
-	})
-	return pid
-}
-
-func TestChildBeforeTheKeeperIsNotKilled(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pid")
-	before := exec.Command("sh", "-c", "sh -c 'echo $$ >"+file+"; exec sleep 1000' & exec sleep 1000")
-	before.Env, before.SysProcAttr = []string{"PATH=" + os.Getenv("PATH")}, &syscall.SysProcAttr{Setsid: true}
-	if err := before.Start(); err != nil {
-		t.Fatal(err)
-	}
-	pids := []int{before.Process.Pid, processtest.PID(t, file)}
-	t.Cleanup(func() {
-		_ = syscall.Kill(-before.Process.Pid, syscall.SIGKILL)
-		_ = before.Wait()
-	})
-	k := keeper(t)
-	p, _, _ := run(t, k, "exit 0")
-	await(t, p.Done())
-	<-time.After(200 * time.Millisecond)
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, pid := range pids {
-		if !processtest.Running(pid) {
-			t.Errorf("process %d was killed", pid)
-		}
-	}
-}
-
 func TestProcessesOfAnotherKeeperAreNotKilled(t *testing.T) {
 	first, second := keeper(t), keeper(t)
 	file := filepath.Join(t.TempDir(), "pid")
@@ -351,21 +298,6 @@ func TestProcessesOfAnotherKeeperAreNotKilled(t *testing.T) {
 		t.Errorf("process %d was killed", pid)
 	}
 	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wantEnded(t, pid)
-}
-
-func TestOrphanEndsWithTheRun(t *testing.T) {
-	k := keeper(t)
-	pid := orphan(t, k)
-	if !k.Undecided(pid) {
-		t.Error("orphan can't belong to the run")
-	}
-	if k.Undecided(os.Getpid()) || k.Undecided(1) {
-		t.Error("process outside the run may belong to it")
-	}
-	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
 	wantEnded(t, pid)

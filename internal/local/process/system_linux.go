@@ -6,12 +6,17 @@ package process
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
+
+// adoptOrphans makes this process the parent of descendants whose parent ends. It fails
+// only on a kernel without this feature.
+func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // awaitExit waits until a child has exited, without reaping it. It returns false if it
 // could not wait.
@@ -24,44 +29,81 @@ func awaitExit(pid int) bool {
 	}
 }
 
-// groupRuns reports whether a group has a running process. Zombies remain in their group
-// but do not count.
-func groupRuns(group int) bool {
-	if errors.Is(unix.Kill(-group, 0), unix.ESRCH) {
-		return false
+// descendants returns the descendants of a process, parents before their children.
+func descendants(root int) []proc {
+	listed := childrenOf
+	if _, err := os.Stat("/proc/thread-self/children"); errors.Is(err, fs.ErrNotExist) {
+		listed = childrenByParent()
 	}
-	for _, pid := range processIDs() {
-		if p, ok := stat(pid); ok && p.group == group && !p.zombie {
-			return true
+	var found []proc
+	seen := map[int]bool{}
+	// While a listing is made, the children of a process that ends become those of the root.
+	for complete := false; !complete; {
+		complete = true
+		for pending := []int{root}; len(pending) > 0; pending = pending[1:] {
+			for _, pid := range listed(pending[0]) {
+				if p, ok := stat(pid); ok && !seen[pid] {
+					seen[pid], complete = true, false
+					found = append(found, p)
+					pending = append(pending, pid)
+				}
+			}
 		}
 	}
-	return false
+	return found
 }
 
-// carriers returns the processes that were started with the variable, given as name=value,
-// in their environment. It skips processes of other users, whose environment can't be
-// read, and zombies, which have none.
-func carriers(variable string) []int {
-	self, wanted := os.Getpid(), []byte(variable)
+// childrenOf returns the children of all threads of a process.
+func childrenOf(pid int) []int {
+	// The pattern is valid.
+	files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
 	var pids []int
-	for _, pid := range processIDs() {
-		if pid == self {
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
 			continue
 		}
-		environment, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-		if err == nil && has(environment, wanted) {
-			pids = append(pids, pid)
+		for field := range bytes.FieldsSeq(content) {
+			if pid, err := strconv.Atoi(string(field)); err == nil {
+				pids = append(pids, pid)
+			}
 		}
 	}
 	return pids
 }
 
-// has reports whether an environment in the format of /proc has the variable.
-func has(environment, variable []byte) bool {
-	for line := range bytes.SplitSeq(environment, []byte{0}) {
-		if bytes.Equal(line, variable) {
-			return true
+// childrenByParent returns childrenOf for a kernel that does not list children.
+func childrenByParent() func(pid int) []int {
+	children := map[int][]int{}
+	// Without /proc there are none.
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if p, ok := stat(pid); ok {
+				children[p.parent] = append(children[p.parent], pid)
+			}
 		}
 	}
-	return false
+	return func(pid int) []int { return children[pid] }
+}
+
+// stat returns a process. It returns false if there is none.
+func stat(pid int) (proc, bool) {
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return proc{}, false
+	}
+	// The fields after the program's name in parentheses are the state, the parent, the
+	// group and others. The name can contain parentheses and spaces.
+	fields := bytes.Fields(content[bytes.LastIndexByte(content, ')')+1:])
+	const state, parent, group, start = 0, 1, 2, 19
+	if len(fields) <= start {
+		return proc{}, false
+	}
+	p := proc{pid: pid, zombie: bytes.ContainsAny(fields[state], "ZX")}
+	var errs [3]error
+	p.parent, errs[0] = strconv.Atoi(string(fields[parent]))
+	p.group, errs[1] = strconv.Atoi(string(fields[group]))
+	p.start, errs[2] = strconv.ParseUint(string(fields[start]), 10, 64)
+	return p, errors.Join(errs[:]...) == nil
 }

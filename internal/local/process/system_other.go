@@ -6,28 +6,34 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
 )
 
-// Without process groups, signals go to single processes.
+// Without process groups, no keeper can start: socketPair fails.
+
+func socketPair() (ours, theirs *os.File, err error) { return nil, nil, errors.ErrUnsupported }
+
+func inherited(int) *os.File { return nil }
+
+func sendFiles(*os.File, [2]*os.File) error { return errors.ErrUnsupported }
+
+func receiveFiles(*os.File) (files [2]*os.File, err error) { return files, errors.ErrUnsupported }
 
 func ownGroup() *syscall.SysProcAttr { return nil }
 
 func ownSession() *syscall.SysProcAttr { return nil }
 
-func ignoreSignals() {}
+func catchSignals() {}
 
-func signalGroup(group int, sig syscall.Signal) { signalProcess(group, sig) }
+func signalGroup(int, syscall.Signal) bool { return false }
 
-func signalProcess(pid int, _ syscall.Signal) {
-	if process, err := os.FindProcess(pid); err == nil {
-		// It fails only if the process has ended.
-		_ = process.Kill()
-	}
-}
+func signalProcess(int, syscall.Signal) {}
 
-func exitOf(state *os.ProcessState, at time.Time) Exit {
-	return Exit{Code: int32(state.ExitCode()), At: at}
-}
+func reapChild(int) {}
+
+func reapChildren() bool { return false }
+
+func exitOf(*os.ProcessState, time.Time) Exit { return Exit{} }

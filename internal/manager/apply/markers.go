@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -16,13 +18,14 @@ import (
 
 // Markers writes the status and the finalizers of PodProbeMarkers.
 type Markers struct {
-	client client.Client
+	client   client.Client
+	metadata metadata.Interface
 }
 
 // NewMarkers returns a writer of markers. It needs the verb patch on podprobemarkers
 // and podprobemarkers/status.
-func NewMarkers(client client.Client) *Markers {
-	return &Markers{client: client}
+func NewMarkers(client client.Client, metadata metadata.Interface) *Markers {
+	return &Markers{client: client, metadata: metadata}
 }
 
 // Status sets the marker's status and returns the marker as stored, without the fields that the
@@ -41,7 +44,7 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 	if err != nil {
 		return nil, fmt.Errorf("encode status of marker %s/%s: %w", marker.Namespace, marker.Name, err)
 	}
-	stored := named(marker)
+	stored := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: marker.Namespace, Name: marker.Name}}
 	err = m.client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, body),
 		client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
@@ -54,24 +57,12 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 // marker has changed since it was read, the error is a conflict of the API server; if it no longer
 // exists, the error is ErrGone.
 func (m *Markers) Finalizers(ctx context.Context, marker *v1alpha1.PodProbeMarker, finalizers []string) (string, error) {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": marker.ResourceVersion,
-		"finalizers":      finalizers,
-	}})
+	markers := m.metadata.Resource(v1alpha1.GroupVersion().WithResource("podprobemarkers")).Namespace(marker.Namespace)
+	version, err := patch(ctx, markers, marker.Name, types.MergePatchType, map[string]any{"metadata": map[string]any{
+		"resourceVersion": marker.ResourceVersion, "finalizers": finalizers,
+	}}, metav1.PatchOptions{})
 	if err != nil {
-		return "", fmt.Errorf("encode finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, err)
+		return "", fmt.Errorf("write finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, err)
 	}
-	stored := named(marker)
-	err = m.client.Patch(ctx, stored, client.RawPatch(types.MergePatchType, body),
-		client.FieldOwner(v1alpha1.FieldManager))
-	if err != nil {
-		return "", fmt.Errorf("write finalizers of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
-	}
-	return stored.ResourceVersion, nil
-}
-
-func named(marker *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker {
-	named := &v1alpha1.PodProbeMarker{}
-	named.Namespace, named.Name = marker.Namespace, marker.Name
-	return named
+	return version, nil
 }

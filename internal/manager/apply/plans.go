@@ -5,7 +5,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,20 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/apierror"
 )
 
 // ErrTooLarge means that the API server cannot store a plan: etcd's limit for the plan and its
 // report together is about 1.5 MiB.
 var ErrTooLarge = errors.New("plan is too large to be stored")
 
-// Plans writes the plans of nodes.
+// Plans writes the plans of nodes. It also requests and deletes the ProbeReports of nodes, which only
+// agents write.
 type Plans struct {
 	writer   client.Writer
 	metadata metadata.Interface
 }
 
 // NewPlans returns a writer of plans. It needs the verbs create, patch and delete on
-// nodepodprobes.
+// nodepodprobes, and the verb deletecollection on probereports.
 func NewPlans(writer client.Writer, metadata metadata.Interface) *Plans {
 	return &Plans{writer: writer, metadata: metadata}
 }
@@ -38,12 +40,11 @@ func NewPlans(writer client.Writer, metadata metadata.Interface) *Plans {
 // Create creates the NodePodProbe of the node with the plan. The node owns it, so that it is
 // deleted with the node. Create returns the created object.
 func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) (*v1alpha1.NodePodProbe, error) {
-	controller := true
 	created := &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: node.Name,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &controller,
+				APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true),
 			}},
 		},
 		Spec: spec,
@@ -58,18 +59,14 @@ func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, 
 // if the node has no NodePodProbe.
 func (p *Plans) Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error) {
 	// A merge patch replaces the whole list. Without pods it is null.
-	body, err := json.Marshal(map[string]any{"spec": map[string]any{"podProbes": spec.PodProbes}})
-	if err != nil {
-		return "", fmt.Errorf("encode plan of node %s: %w", node, err)
-	}
-	plans := p.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
+	body := map[string]any{"spec": map[string]any{"podProbes": spec.PodProbes}}
 	// Without the search for unknown fields, the API server decodes the plan once less.
-	written, err := plans.Patch(ctx, node, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, FieldValidation: metav1.FieldValidationIgnore})
+	version, err := patch(ctx, p.nodePodProbes(), node, types.MergePatchType, body,
+		metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore})
 	if err != nil {
-		return "", fmt.Errorf("write plan of node %s: %w", node, orTooLarge(orGone(err)))
+		return "", fmt.Errorf("write plan of node %s: %w", node, orTooLarge(err))
 	}
-	return written.ResourceVersion, nil
+	return version, nil
 }
 
 // Delete deletes the NodePodProbe with this UID. It returns no error if it is already deleted.
@@ -82,11 +79,34 @@ func (p *Plans) Delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
 	return nil
 }
 
-func orGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return errors.Join(ErrGone, err)
+// Restore sets the annotation of the NodePodProbe that makes the agent read its ProbeReports again
+// and restore them. The value identifies what happened to them. The error is ErrGone if the
+// NodePodProbe no longer exists or was created again.
+func (p *Plans) Restore(ctx context.Context, npp *v1alpha1.NodePodProbe, value string) error {
+	_, err := patch(ctx, p.nodePodProbes(), npp.Name, types.MergePatchType, map[string]any{"metadata": map[string]any{
+		"uid": npp.UID, "annotations": map[string]string{v1alpha1.RestoreReportsAnnotationKey: value},
+	}}, metav1.PatchOptions{})
+	if apierrors.IsConflict(err) || apierror.IsOtherUID(err) {
+		err = ErrGone
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("annotate NodePodProbe %s: %w", npp.Name, err)
+	}
+	return nil
+}
+
+// DeleteReports deletes the ProbeReports of the node.
+func (p *Plans) DeleteReports(ctx context.Context, node string) error {
+	err := p.metadata.Resource(seamarkv1alpha1.GroupVersion().WithResource("probereports")).
+		DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("delete ProbeReports of node %s: %w", node, err)
+	}
+	return nil
+}
+
+func (p *Plans) nodePodProbes() metadata.ResourceInterface {
+	return p.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
 }
 
 func orTooLarge(err error) error {

@@ -12,7 +12,7 @@ import (
 
 // Recent remembers the last write of each object until the cache has it, so that a reconcile in
 // between does not repeat the write. K identifies an object, V is what was written. It is safe
-// for concurrent use. Use NewRecent to create one.
+// for concurrent use. The zero value is ready for use.
 type Recent[K comparable, V any] struct {
 	writes keyed.Store[K, write[V]]
 }
@@ -31,9 +31,6 @@ func (w *write[V]) compare(uid types.UID, cached string) (order int, known bool)
 	order, err := resourceversion.CompareResourceVersion(cached, w.resourceVersion)
 	return order, err == nil
 }
-
-// NewRecent returns an empty Recent.
-func NewRecent[K comparable, V any]() *Recent[K, V] { return &Recent[K, V]{} }
 
 // Wrote records that the value was written to the object with the UID, which then had the resource
 // version.

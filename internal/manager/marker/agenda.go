@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// minRest is the minimum time between two passes over a namespace.
-	minRest = 20 * time.Millisecond
-	// restFactor is how much longer a namespace rests than its last pass computed, so that a
+	// minPause is the minimum time between two passes over a namespace.
+	minPause = 20 * time.Millisecond
+	// pauseFactor is how much longer a namespace pauses than its last pass computed, so that a
 	// namespace with many markers and pods takes at most a quarter of one processor.
-	restFactor = 3
+	pauseFactor = 3
 	// everyMarker stands for all markers of a namespace.
 	everyMarker = ""
 )
@@ -35,8 +35,8 @@ type schedule struct {
 	due map[string]time.Time
 	// woken is whether the next pass handles all markers in due.
 	woken bool
-	// rest is when the next pass may start.
-	rest time.Time
+	// pausedUntil is when the next pass may start.
+	pausedUntil time.Time
 }
 
 // appointment is a marker that must be handled at a time.
@@ -70,16 +70,16 @@ func (a *agenda) wake(namespace string) bool {
 	a.namespaces.Update(namespace, func(s *schedule) bool {
 		found = len(s.due) > 0
 		s.woken = found
-		return found || !s.rest.IsZero()
+		return found || !s.pausedUntil.IsZero()
 	})
 	return found
 }
 
 // take removes and returns the markers that are due, those that have waited longest first. If the
-// namespace has to rest, it returns for how long.
+// namespace has to pause, it returns for how long.
 func (a *agenda) take(namespace string, now time.Time) (due []appointment, wait time.Duration) {
 	a.namespaces.Update(namespace, func(s *schedule) bool {
-		if wait = max(0, s.rest.Sub(now)); wait > 0 {
+		if wait = max(0, s.pausedUntil.Sub(now)); wait > 0 {
 			return true
 		}
 		for marker, at := range s.due {
@@ -103,11 +103,11 @@ func (a *agenda) finish(namespace string, computed time.Duration, empty bool, no
 		if empty && len(s.due) == 0 {
 			return false
 		}
-		s.rest = now.Add(max(minRest, restFactor*computed))
+		s.pausedUntil = now.Add(max(minPause, pauseFactor*computed))
 		if len(s.due) == 0 {
 			return true
 		}
-		next := s.rest
+		next := s.pausedUntil
 		if !s.woken {
 			first := slices.MinFunc(slices.Collect(maps.Values(s.due)), time.Time.Compare)
 			next = slices.MaxFunc([]time.Time{next, first}, time.Time.Compare)

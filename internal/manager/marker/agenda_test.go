@@ -34,7 +34,7 @@ func TestAgenda(t *testing.T) {
 		},
 		{name: "rests", after: 1015 * time.Millisecond, do: func(now time.Time) { a.add("ns", appointment{"b", now}) }, wait: 5 * time.Millisecond},
 		{
-			name: "after the rest", after: 1020 * time.Millisecond,
+			name: "after the pause", after: 1020 * time.Millisecond,
 			do:  func(now time.Time) { a.add("ns", appointment{"later", now.Add(time.Hour)}) }, // It is due earlier.
 			due: []string{"b"}, computed: time.Second, next: 3 * time.Second,
 		},

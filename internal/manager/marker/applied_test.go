@@ -10,24 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
 func TestApplied(t *testing.T) {
 	cases := map[string]struct {
-		problems        map[string]controller.MarkProblem
+		problems        map[string]problems.Mark
 		reason, message string
 	}{
 		"none": {reason: "Applied", message: "All marks are written."},
 		"limited": {
-			problems: map[string]controller.MarkProblem{"b": {Limited: controller.LimitLoop}, "a": {Limited: controller.LimitLoop}},
+			problems: map[string]problems.Mark{"b": {Limited: problems.LimitLoop}, "a": {Limited: problems.LimitLoop}},
 			reason:   "WritesLimited",
 			message: "Writes of marks are limited (pods: 2, such as a), because the marks change again after each write: " +
 				"check whether another marker or client changes the same keys, or labels that select the pods.",
 		},
 		"limited for two reasons": {
-			problems: map[string]controller.MarkProblem{"b": {Limited: controller.LimitLoop}, "a": {Limited: controller.LimitRate}},
+			problems: map[string]problems.Mark{"b": {Limited: problems.LimitLoop}, "a": {Limited: problems.LimitRate}},
 			reason:   "WritesLimited",
 			message: "Writes of marks are limited (pods: 1, such as b), because the marks change again after each write: " +
 				"check whether another marker or client changes the same keys, or labels that select the pods. " +
@@ -35,7 +35,7 @@ func TestApplied(t *testing.T) {
 				"check whether a probe changes its state as often, or whether another client changes the same keys.",
 		},
 		"refused in two pods": {
-			problems: map[string]controller.MarkProblem{
+			problems: map[string]problems.Mark{
 				"b": {Refused: map[string]string{"p": "too long"}}, "a": {Refused: map[string]string{"p": "too long", "q": "invalid"}},
 			},
 			reason: "WriteRefused",
@@ -45,7 +45,11 @@ func TestApplied(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := applied(tc.problems)
+			byPod := make(map[types.NamespacedName]problems.Mark)
+			for pod, problem := range tc.problems {
+				byPod[types.NamespacedName{Namespace: "ns", Name: pod}] = problem
+			}
+			got := applied(byPod)
 			if got.Reason != tc.reason || got.Message != tc.message || (got.Status == metav1.ConditionTrue) != (len(tc.problems) == 0) {
 				t.Errorf("condition %+v, want %s: %s", got.Condition, tc.reason, tc.message)
 			}
@@ -59,9 +63,9 @@ func TestStoredProblemSurvivesRestart(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
-	marker.Status.Conditions = []metav1.Condition{applied(map[string]controller.MarkProblem{"a": {Limited: controller.LimitLoop}}).Condition}
-	problems := controller.NewMarkProblems(nil)
-	r := New(Options{Problems: problems, Now: func() time.Time { return now }})
+	marker.Status.Conditions = []metav1.Condition{applied(map[types.NamespacedName]problems.Mark{{Name: "a"}: {Limited: problems.LimitLoop}}).Condition}
+	found := &problems.Marks{}
+	r := New(Options{Problems: found, Now: func() time.Time { return now }})
 	check := func(when, reason string) {
 		t.Helper()
 		f := r.applied(marker)
@@ -80,9 +84,9 @@ func TestStoredProblemSurvivesRestart(t *testing.T) {
 	r = New(r.Options)
 	check("after another start", "WritesLimited")
 	pod := types.NamespacedName{Namespace: "ns", Name: "a"}
-	problems.Set(pod, map[string]controller.MarkProblem{"web": {Refused: map[string]string{"p": "too long"}}})
+	found.Set(pod, map[types.NamespacedName]problems.Mark{key: {Refused: map[string]string{"p": "too long"}}})
 	check("problem found again", "WriteRefused")
-	problems.Set(pod, nil)
+	found.Set(pod, nil)
 	check("problem solved", "Applied")
 	check("problem solved, stored status is outdated", "Applied")
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/floor"
 )
 
@@ -46,8 +46,8 @@ func newBench(b *testing.B, pods []*corev1.Pod, markers []*v1alpha1.PodProbeMark
 		Pods: newInformer(b, gather.PodIndexers(), pods), Markers: newInformer(b, nil, markers), Slices: newInformer[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
 	}
 	return New(Options{
-		Reader:   gather.Reader{Client: &store{}, Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}, Stores: stores},
-		Refusals: &controller.Refusals{},
+		Reader:   gather.Reader{Client: &store{}, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}, Stores: stores},
+		Refusals: &problems.Refusals{},
 	})
 }
 

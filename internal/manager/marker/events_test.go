@@ -13,6 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 func TestPodUpdates(t *testing.T) {
@@ -104,7 +105,7 @@ func TestReportEvents(t *testing.T) {
 			f.slices = []seamarkv1alpha1.ProbeReport{*slice(tc.stored)}
 			tc.do(f)
 			due, _ := f.r.agenda.take("ns", f.now)
-			if got := len(due) == 1 && due[0].marker == "web"; got != tc.want || got != (drain(f.queue) > 0) {
+			if got := len(due) == 1 && due[0].marker == "web"; got != tc.want || got != (len(fakeapi.Drain(f.queue)) > 0) {
 				t.Errorf("due markers %v, want the marker: %t", due, tc.want)
 			}
 		})

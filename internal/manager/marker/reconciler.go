@@ -29,7 +29,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
@@ -54,17 +55,15 @@ type Options struct {
 	// Recorder records events on markers.
 	Recorder record.EventRecorder
 	// Pods and Plans enqueue pods and nodes for the controllers that write marks and plans.
-	Pods, Plans *controller.Inbox
+	Pods, Plans *controllers.Inbox
 	// Refusals has the pods and nodes that these controllers cannot write.
-	Refusals *controller.Refusals
-	// Inbox receives markers from other controllers.
-	Inbox *controller.Inbox
+	Refusals *problems.Refusals
 	// Problems has the pods that do not have all of their marks.
-	Problems *controller.MarkProblems
+	Problems *problems.Marks
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Shortages has what the plans leave out.
-	Shortages *controller.Shortages
+	Shortages *problems.Shortages
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -73,16 +72,15 @@ type Options struct {
 // namespace.
 type Reconciler struct {
 	Options
-	lookup controller.Lookup
 	// agenda has the markers whose status must be checked, and deleted those that are being
 	// deleted.
 	agenda, deleted agenda
 	checks          checks
 	// delays are those of markers that are being deleted.
 	delays keyed.Store[types.NamespacedName, delay]
-	recent *apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
+	recent apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
 	// held are the finalizers that the cache does not have yet.
-	held *apply.Recent[types.NamespacedName, struct{}]
+	held apply.Recent[types.NamespacedName, struct{}]
 	// started returns the time of the first reconcile.
 	started func() time.Time
 }
@@ -91,9 +89,6 @@ type Reconciler struct {
 func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options: options,
-		lookup:  controller.Lookup{Reader: options.Reader},
-		recent:  apply.NewRecent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus](),
-		held:    apply.NewRecent[types.NamespacedName, struct{}](),
 		started: sync.OnceValue(options.Now),
 	}
 }
@@ -126,7 +121,7 @@ func (t task) atOrBefore(when time.Time) appointment {
 
 // work handles the markers of a namespace that are due; all are those of the namespace. It returns
 // those that must be handled again, and for how long it computed.
-type work func(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (again []appointment, computed time.Duration, err error)
+type work func(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (rechecks []appointment, computed time.Duration, err error)
 
 // pass handles the markers of the namespace that are due.
 func (r *Reconciler) pass(ctx context.Context, agenda *agenda, namespace string, handle work) (reconcile.Result, error) {
@@ -139,8 +134,8 @@ func (r *Reconciler) pass(ctx context.Context, agenda *agenda, namespace string,
 		agenda.add(namespace, due...)
 		return reconcile.Result{}, err
 	}
-	again, computed, err := handle(ctx, all, r.tasks(namespace, all, due))
-	agenda.add(namespace, again...)
+	rechecks, computed, err := handle(ctx, all, r.tasks(namespace, all, due))
+	agenda.add(namespace, rechecks...)
 	wait = agenda.finish(namespace, computed, len(all) == 0, r.Now())
 	if err != nil {
 		return reconcile.Result{}, err
@@ -184,7 +179,7 @@ func (r *Reconciler) forget(marker types.NamespacedName) {
 
 // check adds the finalizer to markers that do not have it, and updates the status of the others,
 // unless their last check was less than an interval ago.
-func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (again []appointment, computed time.Duration, err error) {
+func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (rechecks []appointment, computed time.Duration, err error) {
 	start := r.Now()
 	var tasks []task
 	var held []*v1alpha1.PodProbeMarker
@@ -194,7 +189,7 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 		}
 		if controllerutil.ContainsFinalizer(t.marker, v1alpha1.PodProbeMarkerFinalizer) {
 			if wait := r.checks.wait(t.key(), t.marker.UID, t.marker.Generation, start); wait > 0 {
-				again = append(again, t.at(start.Add(wait)))
+				rechecks = append(rechecks, t.at(start.Add(wait)))
 				continue
 			}
 			held = append(held, t.marker)
@@ -210,7 +205,7 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 		}
 		if err != nil || writes >= maxWrites {
 			r.checks.retry(t.key())
-			again = append(again, t.atOrBefore(start))
+			rechecks = append(rechecks, t.atOrBefore(start))
 			continue
 		}
 		wrote, failed := r.update(ctx, t.marker, found[t.marker.Name])
@@ -219,13 +214,13 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 		}
 		if failed != nil {
 			failures = append(failures, failed)
-			again = append(again, t.at(r.Now().Add(interval)))
+			rechecks = append(rechecks, t.at(r.Now().Add(interval)))
 		}
 		if grace := r.grace(t.marker); grace > 0 {
-			again = append(again, t.at(r.Now().Add(grace)))
+			rechecks = append(rechecks, t.at(r.Now().Add(grace)))
 		}
 	}
-	return again, computed, errors.Join(append(failures, err)...)
+	return rechecks, computed, errors.Join(append(failures, err)...)
 }
 
 // outdated ignores a stale-cache conflict, because every change of a marker enqueues it when the

@@ -4,6 +4,7 @@
 package marker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -67,7 +67,7 @@ func (r *Reconciler) Release(ctx context.Context, request reconcile.Request) (re
 }
 
 // release handles the markers that have waited longest, and at most maxWrites of them.
-func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (again []appointment, computed time.Duration, err error) {
+func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (rechecks []appointment, computed time.Duration, err error) {
 	start := r.Now()
 	var tasks []task
 	for _, t := range due {
@@ -75,21 +75,21 @@ func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker
 		case t.marker.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(t.marker, v1alpha1.PodProbeMarkerFinalizer):
 			r.delays.Forget(t.key())
 		case len(tasks) == maxWrites:
-			again = append(again, t.atOrBefore(start))
+			rechecks = append(rechecks, t.atOrBefore(start))
 		default:
 			tasks = append(tasks, t)
 		}
 	}
 	if len(tasks) == 0 {
-		return again, 0, nil
+		return rechecks, 0, nil
 	}
 	found, err := r.findRemains(ctx, all, tasks)
 	computed = r.Now().Sub(start)
 	if err != nil {
 		for _, t := range tasks {
-			again = append(again, t.atOrBefore(start))
+			rechecks = append(rechecks, t.atOrBefore(start))
 		}
-		return again, computed, err
+		return rechecks, computed, err
 	}
 	isDue := false
 	var failures []error
@@ -101,13 +101,13 @@ func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker
 			next = r.Now().Add(minDelay)
 		}
 		if !next.IsZero() {
-			again = append(again, t.at(next))
+			rechecks = append(rechecks, t.at(next))
 		}
 	}
 	if isDue {
 		r.enqueueRemains(found.objects)
 	}
-	return again, computed, errors.Join(failures...)
+	return rechecks, computed, errors.Join(failures...)
 }
 
 // releaseOne removes the finalizer of a marker without remains. Otherwise it returns when the
@@ -157,30 +157,19 @@ func (r *Reconciler) enqueueRemains(objects sets.Set[types.NamespacedName]) {
 // deletedEvents returns a handler that makes the markers due that are being deleted, whenever they
 // change.
 func (r *Reconciler) deletedEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarker, reconcile.Request] {
-	deleted := func(q controller.Queue, marker *v1alpha1.PodProbeMarker) {
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.PodProbeMarker, _ bool) {
+		if after != nil && (after.DeletionTimestamp == nil || before != nil && before.ResourceVersion == after.ResourceVersion) {
+			return
+		}
+		marker := cmp.Or(after, before)
 		r.deleted.add(marker.Namespace, appointment{marker.Name, r.Now()})
 		enqueue(q, marker.Namespace)
-	}
-	return handler.TypedFuncs[*v1alpha1.PodProbeMarker, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.PodProbeMarker], q controller.Queue) {
-			if e.Object.DeletionTimestamp != nil {
-				deleted(q, e.Object)
-			}
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.PodProbeMarker], q controller.Queue) {
-			if e.ObjectNew.DeletionTimestamp != nil && e.ObjectOld.ResourceVersion != e.ObjectNew.ResourceVersion {
-				deleted(q, e.ObjectNew)
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.PodProbeMarker], q controller.Queue) {
-			deleted(q, e.Object)
-		},
-	}
+	})
 }
 
 // wake makes the next pass look for the remains of all markers of the namespace that are being
 // deleted.
-func (r *Reconciler) wake(q controller.Queue, namespace string) {
+func (r *Reconciler) wake(q controllers.Queue, namespace string) {
 	if r.deleted.wake(namespace) {
 		enqueue(q, namespace)
 	}
@@ -188,20 +177,20 @@ func (r *Reconciler) wake(q controller.Queue, namespace string) {
 
 // remainingPodEvents returns a handler that wakes the namespaces of pods that change or are gone.
 func (r *Reconciler) remainingPodEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
-	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
-			r.wake(q, e.ObjectNew.Namespace)
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
-			r.wake(q, e.Object.Namespace)
-		},
-	}
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, _ *corev1.Pod, _ bool) {
+		if before != nil {
+			r.wake(q, before.Namespace)
+		}
+	})
 }
 
 // remainingPlanEvents returns a handler that wakes the namespaces whose pods a plan had before it
 // changed. It ignores reported states.
 func (r *Reconciler) remainingPlanEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
-	wakeAll := func(q controller.Queue, before *v1alpha1.NodePodProbe) {
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
+		if before == nil || after != nil && before.UID == after.UID && before.Generation == after.Generation {
+			return
+		}
 		namespaces := sets.New[string]()
 		for i := range before.Spec.PodProbes {
 			namespaces.Insert(before.Spec.PodProbes[i].Namespace)
@@ -209,15 +198,5 @@ func (r *Reconciler) remainingPlanEvents() handler.TypedEventHandler[*v1alpha1.N
 		for namespace := range namespaces {
 			r.wake(q, namespace)
 		}
-	}
-	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
-				wakeAll(q, e.ObjectOld)
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			wakeAll(q, e.Object)
-		},
-	}
+	})
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // newReleasing returns a world with a deleted marker that sets the label web.
@@ -60,7 +61,7 @@ func TestReleaseOfManyPods(t *testing.T) {
 	}
 	f.plans["n"], f.plans["other"] = planned("n", "web#p"), planned("other", "api#p")
 	f.release("ns")
-	if pods, plans := drain(f.toMark), drain(f.toPlan); pods != count || plans != 1 {
+	if pods, plans := len(fakeapi.Drain(f.toMark)), len(fakeapi.Drain(f.toPlan)); pods != count || plans != 1 {
 		t.Fatalf("enqueued %d pods and %d plans, want %d and 1", pods, plans, count)
 	}
 	for i := range count {
@@ -78,7 +79,7 @@ func TestReleaseOfManyPods(t *testing.T) {
 	after.Generation++
 	f.plans["n"] = after
 	f.r.remainingPlanEvents().Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.NodePodProbe]{ObjectOld: before, ObjectNew: after}, f.queue)
-	if drain(f.queue) == 0 {
+	if len(fakeapi.Drain(f.queue)) == 0 {
 		t.Error("the plan does not enqueue the namespace")
 	}
 	f.release("ns")
@@ -127,7 +128,7 @@ func TestReleaseOfPodThatRefusesWrites(t *testing.T) {
 	f.update(unmarked("a"))
 	f.r.Refusals.Note(types.NamespacedName{Namespace: "ns", Name: "b"}, errors.New("apply marks: "+strings.Repeat("denied ", 100)))
 	start, wait := f.now, f.release("ns")
-	drain(f.toMark)
+	fakeapi.Drain(f.toMark)
 	passes := 0
 	for f.now.Sub(start) < 10*time.Minute {
 		f.now = f.now.Add(wait)
@@ -137,7 +138,7 @@ func TestReleaseOfPodThatRefusesWrites(t *testing.T) {
 	if passes > 20 {
 		t.Errorf("%d passes in 10 minutes, want at most 20", passes)
 	}
-	if n := drain(f.toMark); n != 0 {
+	if n := len(fakeapi.Drain(f.toMark)); n != 0 {
 		t.Errorf("enqueued a pod that its controller retries")
 	}
 	if len(f.statuses) != 2 {
@@ -166,10 +167,10 @@ func TestReleaseOfPodThatRefusesWrites(t *testing.T) {
 func TestReleaseEnqueuesPodsAgain(t *testing.T) {
 	f := newReleasing(t, marked("a"))
 	wait := f.release("ns")
-	drain(f.toMark)
+	fakeapi.Drain(f.toMark)
 	f.now = f.now.Add(wait)
 	f.release("ns")
-	if n := drain(f.toMark); n != 1 {
+	if n := len(fakeapi.Drain(f.toMark)); n != 1 {
 		t.Errorf("enqueued %d pods after %s without progress, want 1", n, wait)
 	}
 }

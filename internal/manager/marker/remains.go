@@ -41,28 +41,25 @@ type remains struct {
 	// objects are all pods and plans that have something. Plans have the name of the node only.
 	objects sets.Set[types.NamespacedName]
 	// declares has the markers that declare a key.
-	declares map[mark.Key][]string
+	declares map[mark.Key]sets.Set[string]
 }
 
 func newRemains(namespace string, markers ...*v1alpha1.PodProbeMarker) remains {
 	found := remains{
-		of: make(map[string]*blockage, len(markers)), objects: sets.New[types.NamespacedName](), declares: make(map[mark.Key][]string),
+		of: make(map[string]*blockage, len(markers)), objects: sets.New[types.NamespacedName](), declares: make(map[mark.Key]sets.Set[string]),
 	}
 	for _, marker := range markers {
 		found.of[marker.Name] = &blockage{namespace: namespace, marker: marker.Name}
-		for key := range declared(marker) {
-			found.declares[key] = append(found.declares[key], marker.Name)
+		for i := range marker.Spec.Probes {
+			for _, key := range mark.Declared(&marker.Spec.Probes[i]) {
+				if found.declares[key] == nil {
+					found.declares[key] = sets.New[string]()
+				}
+				found.declares[key].Insert(marker.Name)
+			}
 		}
 	}
 	return found
-}
-
-func declared(marker *v1alpha1.PodProbeMarker) sets.Set[mark.Key] {
-	keys := sets.New[mark.Key]()
-	for i := range marker.Spec.Probes {
-		keys.Insert(mark.Declared(&marker.Spec.Probes[i])...)
-	}
-	return keys
 }
 
 // findRemains looks for what plans and pods have of the markers that are being deleted. It reads each
@@ -91,7 +88,7 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		view := func() (view.Pod, error) { return r.Reader.Pod(ctx, pod, markers) }
+		view := func() (cached.Pod, error) { return r.Reader.Pod(ctx, pod, markers) }
 		if err := found.addPod(pod, view, r.Refusals.Of(client.ObjectKeyFromObject(pod))); err != nil {
 			return found, err
 		}
@@ -114,7 +111,7 @@ func (f remains) addNode(node string, markers sets.Set[string], refusal string) 
 // matter, even if they have no marker or a wrong value. An ending pod keeps its marks. The cache keeps
 // annotations for providers only if support for pods on virtual nodes is enabled. It calls viewOf only
 // if the pod has keys that the markers declare.
-func (f remains) addPod(pod *corev1.Pod, viewOf func() (view.Pod, error), refusal string) error {
+func (f remains) addPod(pod *corev1.Pod, viewOf func() (cached.Pod, error), refusal string) error {
 	if plan.Ending(pod) {
 		return nil
 	}
@@ -136,7 +133,7 @@ func (f remains) addPod(pod *corev1.Pod, viewOf func() (view.Pod, error), refusa
 		desired := v.Desired(owned)
 		for _, key := range own.Keys() {
 			if only := sets.New(key); !own.Only(only).Equal(desired.Only(only)) {
-				for _, marker := range f.declares[key] {
+				for marker := range f.declares[key] {
 					left[marker] = append(left[marker], key)
 				}
 			}
@@ -213,27 +210,23 @@ func (b blockage) advice() []string {
 }
 
 // removal returns the commands that remove the marks from the pod.
-func removal(namespace, pod string, marks []mark.Key) []string {
+func removal(namespace, pod string, marks []mark.Key) (commands []string) {
+	verbs := map[mark.Kind]string{mark.KindLabel: "label", mark.KindAnnotation: "annotate"}
 	arguments := map[mark.Kind][]string{}
 	for _, key := range marks {
-		switch key.Kind {
-		case mark.KindCondition:
-			arguments[key.Kind] = append(arguments[key.Kind], fmt.Sprintf(`{"type":%q,"$patch":"delete"}`, key.Name))
-		case mark.KindLabel, mark.KindAnnotation:
-			arguments[key.Kind] = append(arguments[key.Kind], key.Name+"-")
+		argument := key.Name + "-"
+		if key.Kind == mark.KindCondition {
+			argument = fmt.Sprintf(`{"type":%q,"$patch":"delete"}`, key.Name)
 		}
+		arguments[key.Kind] = append(arguments[key.Kind], argument)
 	}
-	var commands []string
 	for _, kind := range slices.Sorted(maps.Keys(arguments)) {
-		switch kind {
-		case mark.KindCondition:
-			commands = append(commands, fmt.Sprintf(`kubectl patch pod %s -n %s --subresource=status -p '{"status":{"conditions":[%s]}}'`,
-				pod, namespace, strings.Join(arguments[kind], ",")))
-		case mark.KindLabel:
-			commands = append(commands, fmt.Sprintf("kubectl label pod %s -n %s %s", pod, namespace, strings.Join(arguments[kind], " ")))
-		case mark.KindAnnotation:
-			commands = append(commands, fmt.Sprintf("kubectl annotate pod %s -n %s %s", pod, namespace, strings.Join(arguments[kind], " ")))
+		command := fmt.Sprintf("kubectl %s pod %s -n %s %s", verbs[kind], pod, namespace, strings.Join(arguments[kind], " "))
+		if kind == mark.KindCondition {
+			command = fmt.Sprintf(`kubectl patch pod %s -n %s --subresource=status -p '{"status":{"conditions":[%s]}}'`,
+				pod, namespace, strings.Join(arguments[kind], ","))
 		}
+		commands = append(commands, command)
 	}
 	return commands
 }

@@ -48,8 +48,8 @@ func TestRemains(t *testing.T) {
 			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
 			markers := plan.NewCompiler().All(append(tc.others, deleted))
 			found := newRemains("ns", deleted)
-			err := found.addPod(tc.pod, func() (view.Pod, error) {
-				return view.New(tc.pod, markers, view.PlaceUnknown, mark.NodeReport{Plan: npp}, view.Options{Defaults: plan.KubernetesDefaults()}), nil
+			err := found.addPod(tc.pod, func() (cached.Pod, error) {
+				return cached.New(tc.pod, markers, cached.UnknownNode, mark.NodeReport{Plan: npp}, cached.Options{Defaults: plan.KubernetesDefaults()}), nil
 			}, "")
 			if err != nil {
 				t.Fatal(err)

@@ -16,19 +16,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // store is a cache. It counts the lists of pods and plans, and the reads of the report of a node, which
@@ -132,7 +133,7 @@ type world struct {
 	now time.Time
 	// queue is that of the reconciler. toMark and toPlan are those of the controllers that write pods
 	// and plans.
-	queue, toMark, toPlan controller.Queue
+	queue, toMark, toPlan controllers.Queue
 	events                *record.FakeRecorder
 }
 
@@ -145,37 +146,28 @@ func newWorld(t *testing.T) *world {
 		T: t, writes: w, now: time.Unix(1_700_000_000, 0), events: record.NewFakeRecorder(10_000),
 		queue: newQueue(t), toMark: newQueue(t), toPlan: newQueue(t),
 	}
-	podInbox, nodeInbox := &controller.Inbox{}, &controller.Inbox{}
-	for inbox, queue := range map[*controller.Inbox]controller.Queue{podInbox: f.toMark, nodeInbox: f.toPlan} {
+	podInbox, nodeInbox := &controllers.Inbox{}, &controllers.Inbox{}
+	for inbox, queue := range map[*controllers.Inbox]controllers.Queue{podInbox: f.toMark, nodeInbox: f.toPlan} {
 		if err := inbox.Source().Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.r = New(Options{
 		Reader: gather.Reader{
-			Client: w.store, Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
+			Client: w.store, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 		},
-		Markers: w, Pods: podInbox, Plans: nodeInbox, Refusals: &controller.Refusals{}, Recorder: f.events,
-		Problems: controller.NewMarkProblems(&controller.Inbox{}), Shortages: controller.NewShortages(),
+		Markers: w, Pods: podInbox, Plans: nodeInbox, Refusals: &problems.Refusals{}, Recorder: f.events,
+		Problems: &problems.Marks{}, Shortages: &problems.Shortages{},
 		Metrics: metrics.New(prometheus.NewRegistry()), Now: func() time.Time { return f.now },
 	})
 	return f
 }
 
-func newQueue(t *testing.T) controller.Queue {
+func newQueue(t *testing.T) controllers.Queue {
 	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	q := fakeapi.Queue(t)
 	t.Cleanup(q.ShutDown)
 	return q
-}
-
-func drain(q controller.Queue) int {
-	n := q.Len()
-	for range n {
-		item, _ := q.Get()
-		q.Done(item)
-	}
-	return n
 }
 
 // addPods adds pods or replaces them, without events.
@@ -194,7 +186,7 @@ func (f *world) addMarkers(markers ...*v1alpha1.PodProbeMarker) {
 		f.r.ownEvents().Create(f.Context(), created, f.queue)
 		f.r.deletedEvents().Create(f.Context(), created, f.queue)
 	}
-	drain(f.queue)
+	fakeapi.Drain(f.queue)
 }
 
 // update replaces the pod and runs the handlers, and reports whether they enqueued the namespace.
@@ -205,7 +197,7 @@ func (f *world) update(pod *corev1.Pod) bool {
 	f.pods[key] = pod
 	f.r.podEvents().Update(f.Context(), e, f.queue)
 	f.r.remainingPodEvents().Update(f.Context(), e, f.queue)
-	return drain(f.queue) > 0
+	return len(fakeapi.Drain(f.queue)) > 0
 }
 
 // remove deletes the pod and runs the handlers.
@@ -217,10 +209,10 @@ func (f *world) remove(pod *corev1.Pod) {
 	f.r.remainingPodEvents().Delete(f.Context(), e, f.queue)
 }
 
-// pass runs a reconcile of the namespace after its rest, and returns when the next one is due.
+// pass runs a reconcile of the namespace after its pause, and returns when the next one is due.
 func (f *world) pass(reconcileOne func(context.Context, reconcile.Request) (reconcile.Result, error), namespace string) time.Duration {
 	f.Helper()
-	f.now = f.now.Add(minRest)
+	f.now = f.now.Add(minPause)
 	result, err := reconcileOne(f.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: namespace}})
 	if err != nil {
 		f.Fatal(err)
@@ -237,7 +229,6 @@ func (f *world) release(namespace string) time.Duration {
 	return f.pass(f.r.Release, namespace)
 }
 
-// label returns a probe that sets the label.
 func label(probe, key string) *builders.ProbeBuilder {
 	return builders.Probe(probe).Label(v1alpha1.ProbeSucceeded, key, "1")
 }

@@ -4,16 +4,27 @@
 package marker
 
 import (
+	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
+	"github.com/seamark-dev/seamark/internal/program/logging"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // interval is the minimum time between two checks of one generation of a marker: pods that
@@ -41,11 +52,6 @@ func next(current v1alpha1.PodProbeMarkerStatus, generation int64, matched int, 
 		meta.SetStatusCondition(&status.Conditions, f.Condition)
 	}
 	return status
-}
-
-// same reports whether both statuses are equal, so that no write is needed.
-func same(before, after v1alpha1.PodProbeMarkerStatus) bool {
-	return equality.Semantic.DeepEqual(before, after)
 }
 
 // news returns the findings that are False and were not so before, or had another reason or
@@ -119,4 +125,173 @@ func (c *checks) change(key types.NamespacedName, change func(*check)) {
 		change(last)
 		return true
 	})
+}
+
+// maxNote is the maximum number of bytes of a condition's message in an event.
+const maxNote = 1000
+
+// update adds the finalizer to the marker, or writes the status if the marker has it. It reports
+// whether it sent a request. found are the problems of the marker, or nil if it does not compile.
+func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker, found *summary) (wrote bool, err error) {
+	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
+		return r.hold(ctx, marker)
+	}
+	if found == nil {
+		_, err := r.Reader.Compiler.Compile(marker)
+		return r.writeStatus(ctx, marker, 0, []finding{invalid(err), (&summary{}).exclusive(nil), r.applied(marker)})
+	}
+	for _, shortages := range r.Shortages.Of(client.ObjectKeyFromObject(marker)) {
+		found.addShortages(shortages)
+	}
+	return r.writeStatus(ctx, marker, found.matched, append(found.findings(marker), r.applied(marker)))
+}
+
+// writeStatus writes the status if it changes, and reports new problems in events. It reports
+// whether it sent a request.
+func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker, matched int, findings []finding) (wrote bool, err error) {
+	key := client.ObjectKeyFromObject(marker)
+	last, _ := r.checks.Get(key)
+	current, unseen := r.recent.Unseen(key, marker.UID, marker.ResourceVersion)
+	if !unseen {
+		current = marker.Status
+		if len(current.Conditions) == 0 {
+			current.Conditions = last.dropped
+		}
+	}
+	status := next(current, marker.Generation, matched, findings, r.Now())
+	if equality.Semantic.DeepEqual(current, status) {
+		r.checks.reported(key, findings)
+		return false, nil
+	}
+	if unseen {
+		// The write would be a conflict. The marker is due again when the cache has the last one.
+		r.checks.retry(key)
+		return false, nil
+	}
+	stored, err := r.Markers.Status(ctx, marker, status)
+	if err = outdated(err); err != nil || stored == nil {
+		r.checks.retry(key)
+		return true, err
+	}
+	if len(stored.Status.Conditions) == 0 {
+		r.checks.change(key, func(last *check) { last.dropped = status.Conditions })
+	}
+	r.checks.reported(key, findings)
+	r.recent.Wrote(key, marker.UID, stored.ResourceVersion, status)
+	r.Metrics.StatusWritten()
+	for _, f := range news(current, last.causes, findings) {
+		r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, short(f.Message))
+		log.FromContext(ctx).Info("Marker has a problem", "marker", key, "condition", f.Type, "reason", f.Reason, "message", f.Message)
+	}
+	return true, nil
+}
+
+// hold adds the finalizer. The write makes the marker due again, for its status. Other events may
+// do so before the cache has the write, and then hold does not repeat it.
+func (r *Reconciler) hold(ctx context.Context, marker *v1alpha1.PodProbeMarker) (wrote bool, err error) {
+	key := client.ObjectKeyFromObject(marker)
+	if _, unseen := r.held.Unseen(key, marker.UID, marker.ResourceVersion); unseen {
+		return false, nil
+	}
+	held := marker.DeepCopy()
+	controllerutil.AddFinalizer(held, v1alpha1.PodProbeMarkerFinalizer)
+	version, err := r.Markers.Finalizers(ctx, marker, held.Finalizers)
+	if err == nil {
+		r.held.Wrote(key, marker.UID, version, struct{}{})
+	}
+	return true, outdated(err)
+}
+
+// unhold removes the finalizer.
+func (r *Reconciler) unhold(ctx context.Context, marker *v1alpha1.PodProbeMarker) error {
+	released := marker.DeepCopy()
+	controllerutil.RemoveFinalizer(released, v1alpha1.PodProbeMarkerFinalizer)
+	if _, err := r.Markers.Finalizers(ctx, marker, released.Finalizers); err != nil {
+		return outdated(err)
+	}
+	log.FromContext(ctx).V(logging.Writes).Info("Released marker", "marker", client.ObjectKeyFromObject(marker))
+	return nil
+}
+
+// short truncates the message to maxNote bytes at a character boundary.
+func short(message string) string {
+	if len(message) <= maxNote {
+		return message
+	}
+	return text.Truncate(message, maxNote) + "..."
+}
+
+const (
+	reasonApplied = "Applied"
+	reasonRefused = "WriteRefused"
+	reasonLimited = "WritesLimited"
+
+	// startup is the time after the start in which a stored problem without a known pod is
+	// kept: the controller that writes the marks has yet to find the problem again.
+	startup = time.Minute
+)
+
+// applied returns the condition about pods that do not have all marks of the marker.
+func (r *Reconciler) applied(marker *v1alpha1.PodProbeMarker) finding {
+	if r.grace(marker) > 0 {
+		return finding{Condition: *meta.FindStatusCondition(marker.Status.Conditions, v1alpha1.ConditionMarksApplied)}
+	}
+	return applied(r.Problems.Of(client.ObjectKeyFromObject(marker)))
+}
+
+// grace returns how long the problem that an earlier manager stored is kept although no pod has it.
+func (r *Reconciler) grace(marker *v1alpha1.PodProbeMarker) time.Duration {
+	left := r.started().Add(startup).Sub(r.Now())
+	key := client.ObjectKeyFromObject(marker)
+	last, _ := r.checks.Get(key)
+	if left <= 0 || !meta.IsStatusConditionFalse(marker.Status.Conditions, v1alpha1.ConditionMarksApplied) ||
+		last.causes[v1alpha1.ConditionMarksApplied] != "" || len(r.Problems.Of(key)) > 0 {
+		return 0
+	}
+	return left
+}
+
+// applied returns the condition, given the problems by pod.
+func applied(byPod map[types.NamespacedName]problems.Mark) finding {
+	if len(byPod) == 0 {
+		none := fine(v1alpha1.ConditionMarksApplied, reasonApplied, "All marks are written.")
+		none.cause = "none" // Unlike a stored problem, it is the result of a check.
+		return none
+	}
+	limited := make(map[problems.Limit]pods)
+	refused := make(map[string]pods)
+	for pod, problem := range byPod {
+		if problem.Limited != "" {
+			limited[problem.Limited] = limited[problem.Limited].with(pod.Name)
+		}
+		for probe, reason := range problem.Refused {
+			refused[probe] = refused[probe].reporting(pod.Name, reason)
+		}
+	}
+	var cause, sentences []string
+	for _, probe := range slices.Sorted(maps.Keys(refused)) {
+		p := refused[probe]
+		cause = append(cause, "refused "+probe)
+		sentences = append(sentences, fmt.Sprintf("Probe %q: the API server refuses its marks (pods: %d, such as %s): %s.",
+			probe, p.count, p.example, text.Truncate(p.detail, maxRefusal)))
+	}
+	reason := reasonRefused
+	if len(refused) == 0 {
+		reason = reasonLimited
+	}
+	for _, limit := range slices.Sorted(maps.Keys(limited)) {
+		p := limited[limit]
+		cause = append(cause, "limited by "+string(limit))
+		sentences = append(sentences, fmt.Sprintf("Writes of marks are limited (pods: %d, such as %s), because the marks %s: %s.",
+			p.count, p.example, limit.Cause(), advice(limit)))
+	}
+	return wrong(v1alpha1.ConditionMarksApplied, reason, fmt.Sprint(cause), text.Truncate(strings.Join(sentences, " "), maxMessage))
+}
+
+// advice says how to find the cause of the limit.
+func advice(limit problems.Limit) string {
+	if limit == problems.LimitRate {
+		return "check whether a probe changes its state as often, or whether another client changes the same keys"
+	}
+	return "check whether another marker or client changes the same keys, or labels that select the pods"
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,11 +28,11 @@ func TestNextChangesTransitionTimesOnlyWithTheStatus(t *testing.T) {
 		t.Fatalf("first status %+v", ok)
 	}
 	again := next(ok, 1, 3, []finding{found("True", "Resolved", "fine")}, later)
-	if !same(ok, again) {
+	if !equality.Semantic.DeepEqual(ok, again) {
 		t.Errorf("status differs without a change:\n%s", cmp.Diff(ok, again))
 	}
 	edited := next(ok, 2, 3, []finding{found("True", "Resolved", "fine")}, later)
-	if same(ok, edited) || !edited.Conditions[0].LastTransitionTime.Equal(&ok.Conditions[0].LastTransitionTime) {
+	if equality.Semantic.DeepEqual(ok, edited) || !edited.Conditions[0].LastTransitionTime.Equal(&ok.Conditions[0].LastTransitionTime) {
 		t.Errorf("status of the new generation: %+v", edited)
 	}
 	bad := next(ok, 1, 3, []finding{found("False", "ContainerNotFound", "none")}, later)

@@ -5,11 +5,13 @@ package marker
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -26,19 +28,6 @@ const (
 	reasonInvalid     = "InvalidSpec"
 	reasonKeyConflict = "KeyConflict"
 )
-
-// problem is a reason why a probe cannot run, in any number of pods.
-type problem struct {
-	probe, container, port string
-	reason                 plan.Reason
-}
-
-// conflict is a key that a probe of the marker declares and another probe sets.
-type conflict struct {
-	key    mark.Key
-	winner probeid.ID
-	loser  string
-}
 
 // pods counts the affected pods and has the name of the first, and what it reports.
 type pods struct {
@@ -58,19 +47,20 @@ func (p pods) reporting(name, detail string) pods {
 
 // summary has the problems of one marker in its pods.
 type summary struct {
-	matched   int
-	problems  map[problem]pods
-	conflicts map[conflict]pods
+	matched int
+	// problems have neither a pod nor what differs between pods.
+	problems  map[plan.Problem]pods
+	conflicts map[mark.Conflict]pods
 }
 
 func newSummary() *summary {
-	return &summary{problems: make(map[problem]pods), conflicts: make(map[conflict]pods)}
+	return &summary{problems: make(map[plan.Problem]pods), conflicts: make(map[mark.Conflict]pods)}
 }
 
 // addShortages adds the probes that the plans of nodes leave out.
 func (s *summary) addShortages(shortages []plan.Shortage) {
 	for _, short := range shortages {
-		key := problem{probe: short.ID.Probe, reason: plan.NodePlanFull}
+		key := plan.Problem{ID: short.ID, Reason: plan.NodePlanFull}
 		p := s.problems[key].with(short.Example)
 		p.count += short.Pods - 1
 		s.problems[key] = p
@@ -90,23 +80,23 @@ func (s *summary) resolved(order map[string]int) finding {
 	if len(s.problems) == 0 {
 		return fine(v1alpha1.ConditionProbesResolved, reasonResolved, "All probes can run in all matched pods.")
 	}
-	problems := slices.SortedFunc(maps.Keys(s.problems), func(a, b problem) int {
-		return cmp.Or(order[a.probe]-order[b.probe], strings.Compare(string(a.reason), string(b.reason)))
+	problems := slices.SortedFunc(maps.Keys(s.problems), func(a, b plan.Problem) int {
+		return cmp.Or(order[a.ID.Probe]-order[b.ID.Probe], strings.Compare(string(a.Reason), string(b.Reason)))
 	})
-	return wrong(v1alpha1.ConditionProbesResolved, string(problems[0].reason),
-		fmt.Sprint(problems), message(problems, s.problems, s.matched))
+	cause, message := message(problems, diagnosis.ProblemText, s.problems, s.matched)
+	return wrong(v1alpha1.ConditionProbesResolved, string(problems[0].Reason), cause, message)
 }
 
 func (s *summary) exclusive(order map[string]int) finding {
 	if len(s.conflicts) == 0 {
 		return fine(v1alpha1.ConditionMarksExclusive, reasonExclusive, "No conflicting marks.")
 	}
-	conflicts := slices.SortedFunc(maps.Keys(s.conflicts), func(a, b conflict) int {
-		return cmp.Or(order[a.loser]-order[b.loser], strings.Compare(a.key.String(), b.key.String()),
-			strings.Compare(a.winner.String(), b.winner.String()))
+	conflicts := slices.SortedFunc(maps.Keys(s.conflicts), func(a, b mark.Conflict) int {
+		return cmp.Or(order[a.Loser.Probe]-order[b.Loser.Probe], strings.Compare(a.Key.String(), b.Key.String()),
+			strings.Compare(a.Winner.String(), b.Winner.String()))
 	})
-	return wrong(v1alpha1.ConditionMarksExclusive, reasonKeyConflict,
-		fmt.Sprint(conflicts), message(conflicts, s.conflicts, s.matched))
+	cause, message := message(conflicts, diagnosis.ConflictText, s.conflicts, s.matched)
+	return wrong(v1alpha1.ConditionMarksExclusive, reasonKeyConflict, cause, message)
 }
 
 // invalid returns the condition of a marker that does not compile.
@@ -129,40 +119,124 @@ func wrong(conditionType, reason, cause, message string) finding {
 // maxMessage is the API server's limit for the message of a condition.
 const maxMessage = 32768
 
-// message lists as many of the problems or conflicts as fit, with the pods that have them.
-func message[T interface {
-	comparable
-	fmt.Stringer
-}](all []T, affected map[T]pods, matched int) string {
+// message lists as many of the problems or conflicts as fit, with the pods that have them. The cause has
+// all of them, without the pods.
+func message[T comparable](all []T, describe func(T) string, counts map[T]pods, matched int) (cause, message string) {
 	const room = len(" And 1000000 more.")
-	var text strings.Builder
-	for i, each := range all {
-		p := affected[each]
-		example := p.example
+	causes, sentences, size := make([]string, 0, len(all)), []string(nil), 0
+	for _, each := range all {
+		p, text := counts[each], describe(each)
+		causes = append(causes, text)
 		if p.detail != "" {
-			example += ": " + p.detail
+			p.example += ": " + p.detail
 		}
-		sentence := fmt.Sprintf("%s (%d of %d matched pods, such as %s).", each, p.count, matched, example)
-		if text.Len()+1+len(sentence)+room > maxMessage {
-			fmt.Fprintf(&text, " And %d more.", len(all)-i)
-			break
+		sentence := fmt.Sprintf("%s (%d of %d matched pods, such as %s).", text, p.count, matched, p.example)
+		if size += 1 + len(sentence); size+room <= maxMessage {
+			sentences = append(sentences, sentence)
 		}
-		if i > 0 {
-			text.WriteString(" ")
-		}
-		text.WriteString(sentence)
 	}
-	return text.String()
+	if more := len(all) - len(sentences); more > 0 {
+		sentences = append(sentences, fmt.Sprintf("And %d more.", more))
+	}
+	return strings.Join(causes, ", "), strings.Join(sentences, " ")
 }
 
-// String describes the problem without the affected pods.
-func (p problem) String() string {
-	return diagnosis.ProblemText(plan.Problem{
-		ID: probeid.ID{Probe: p.probe}, Container: p.container, Port: p.port, Reason: p.reason,
-	})
+// survey collects the problems of some markers of a namespace, given each of its pods once.
+type survey struct {
+	markers []*plan.Marker
+	found   map[string]*summary
 }
 
-// String describes the conflict without the affected pods.
-func (c conflict) String() string {
-	return diagnosis.ConflictText(mark.Conflict{Key: c.key, Winner: c.winner, Loser: probeid.ID{Probe: c.loser}})
+func newSurvey(markers []*plan.Marker) survey {
+	s := survey{markers: markers, found: make(map[string]*summary, len(markers))}
+	for _, marker := range markers {
+		s.found[marker.Name] = newSummary()
+	}
+	return s
+}
+
+// survey returns the problems of the markers by name, except of those that do not compile. It
+// compiles the plan of each pod that one of them selects once, whatever the number of markers.
+func (r *Reconciler) survey(ctx context.Context, all, checked []*v1alpha1.PodProbeMarker) (map[string]*summary, error) {
+	if len(checked) == 0 {
+		return nil, nil
+	}
+	s := newSurvey(r.Reader.Compiler.All(checked))
+	markers := plan.Sorted(r.Reader.Compiler.All(all))
+	pods, err := r.Reader.NamespacePods(ctx, checked[0].Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range pods {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !s.selects(pod) {
+			continue
+		}
+		planned, err := r.Reader.Plan(ctx, pod, markers)
+		if err != nil {
+			return nil, err
+		}
+		report, err := r.Reader.Report(ctx, pod.Spec.NodeName)
+		if err != nil {
+			return nil, err
+		}
+		s.add(pod, planned, report.Errors(pod.UID))
+	}
+	return s.found, nil
+}
+
+// selects counts the pod for the markers that probe it, and reports whether there are any.
+func (s survey) selects(pod *corev1.Pod) bool {
+	if !plan.Eligible(pod) {
+		return false
+	}
+	selected := false
+	for _, marker := range s.markers {
+		if marker.Selects(pod) {
+			s.found[marker.Name].matched++
+			selected = true
+		}
+	}
+	return selected
+}
+
+// add collects the problems in the plan of a pod, which is that of all markers of the namespace, and
+// the errors that the agent of the pod's own node reports.
+func (s survey) add(pod *corev1.Pod, planned plan.PodPlan, errs []v1alpha1.ContainerProbeError) {
+	for _, p := range planned.Problems {
+		s.addProblem(plan.Problem{ID: p.ID, Container: p.Container, Port: p.Port, Reason: p.Reason}, pod.Name, "")
+	}
+	for _, marker := range planned.Excess.Markers {
+		s.addProblem(plan.Problem{ID: identity.ID{Marker: marker.Name}, Reason: plan.TooManyMarkers}, pod.Name, planned.Excess.Counted)
+	}
+	s.addErrors(pod, planned, errs)
+	_, conflicts := mark.Claim(planned.Probes)
+	for _, c := range conflicts {
+		if found := s.found[c.Loser.Marker]; found != nil {
+			found.conflicts[c] = found.conflicts[c].with(pod.Name)
+		}
+	}
+}
+
+func (s survey) addErrors(pod *corev1.Pod, planned plan.PodPlan, errs []v1alpha1.ContainerProbeError) {
+	if len(errs) == 0 {
+		return
+	}
+	ids := make(map[identity.ID]bool, len(planned.Probes))
+	for _, probe := range planned.Probes {
+		ids[probe.ID] = true
+	}
+	for _, e := range errs {
+		if id, err := identity.Parse(e.Name); err == nil && ids[id] {
+			s.addProblem(plan.Problem{ID: id, Reason: plan.Reason(e.Reason)}, pod.Name, e.Message)
+		}
+	}
+}
+
+func (s survey) addProblem(p plan.Problem, pod, detail string) {
+	if found := s.found[p.ID.Marker]; found != nil {
+		found.problems[p] = found.problems[p].reporting(pod, detail)
+	}
 }

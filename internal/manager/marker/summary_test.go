@@ -143,7 +143,7 @@ func TestShortagesAreProblems(t *testing.T) {
 	s := newSummary()
 	s.matched = 9
 	short := func(probe, example string, pods int) plan.Shortage {
-		return plan.Shortage{Namespace: "ns", ID: probeid.ID{Marker: "web", Probe: probe}, Pods: pods, Example: example}
+		return plan.Shortage{Namespace: "ns", ID: identity.ID{Marker: "web", Probe: probe}, Pods: pods, Example: example}
 	}
 	s.addShortages([]plan.Shortage{short("q", "c", 3), short("p", "b", 1), short("q", "a", 2)})
 	const want = "ProbesResolved False NodePlanFull: " +
@@ -159,7 +159,7 @@ func TestMessageLengthIsLimited(t *testing.T) {
 	s := newSummary()
 	for i := range 1000 {
 		key := mark.Label(fmt.Sprintf("game.io/%04d", i))
-		s.conflicts[conflict{key: key, loser: "p", winner: probeid.ID{Marker: "api", Probe: "p"}}] = pods{count: 1, example: "pod"}
+		s.conflicts[mark.Conflict{Key: key, Winner: identity.ID{Marker: "api", Probe: "p"}}] = pods{count: 1, example: "pod"}
 	}
 	message := s.exclusive(nil).Message
 	listed := strings.Count(message, "is set by")

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // many returns markers with so many probes each, all of which declare the same labels. They are
@@ -85,8 +86,8 @@ func TestNamespaceRests(t *testing.T) {
 	f.addMarkers(f.markers[client.ObjectKey{Namespace: "ns", Name: "m001"}])
 	computed := f.computed
 	result, err := f.r.Reconcile(t.Context(), request("ns"))
-	if err != nil || result.RequeueAfter != minRest || f.computed != computed {
-		t.Errorf("result %+v, error %v, %d plans computed; want a pass after %s", result, err, f.computed-computed, minRest)
+	if err != nil || result.RequeueAfter != minPause || f.computed != computed {
+		t.Errorf("result %+v, error %v, %d plans computed; want a pass after %s", result, err, f.computed-computed, minPause)
 	}
 }
 
@@ -114,7 +115,7 @@ func TestPassStopsWithItsContext(t *testing.T) {
 	}
 	f.check("ns")
 	f.release("ns")
-	if len(f.statuses) != 3*3 || drain(f.toMark) != 1 {
+	if len(f.statuses) != 3*3 || len(fakeapi.Drain(f.toMark)) != 1 {
 		t.Errorf("%d conditions written by the next pass, want 9, and one pod to clean", len(f.statuses))
 	}
 }
@@ -135,40 +136,19 @@ func TestRefusedStatus(t *testing.T) {
 	}
 }
 
-// Errors take effect if the node of the pod reports them. Whatever a report contains, the API server
-// accepts the condition.
+// An agent reports an error with a reason and a text that break the rules of conditions.
 func TestForgedErrors(t *testing.T) {
-	pod := func(node string) *builders.PodBuilder { return game("a").Node(node) }
-	slice := func(node string, reason v1alpha1.ProbeErrorReason, message string) seamarkv1alpha1.ProbeReport {
-		s := seamarkv1alpha1.ProbeReport{NodeName: node, Pods: []seamarkv1alpha1.PodReport{{
-			Namespace: "ns", Name: "a", UID: string(pod(node).Build().UID),
-			Errors: []v1alpha1.ContainerProbeError{{Name: "web#p", Reason: reason, Message: message}},
-		}}}
-		s.Name = node + ".0"
-		return s
-	}
-	cases := map[string]struct {
-		slices []seamarkv1alpha1.ProbeReport
-		want   string
-	}{
-		"no errors":    {want: "ProbesResolved True Resolved: All probes can run in all matched pods."},
-		"own node":     {slices: []seamarkv1alpha1.ProbeReport{slice("n", v1alpha1.ProbeNotEnded, "x")}, want: `ProbesResolved False NotEnded: Probe "p": the runtime has not ended an earlier run (1 of 1 matched pods, such as a: x).`},
-		"another node": {slices: []seamarkv1alpha1.ProbeReport{slice("taken", v1alpha1.ProbeNotEnded, "x")}, want: "ProbesResolved True Resolved: All probes can run in all matched pods."},
-		"unknown reason": {
-			slices: []seamarkv1alpha1.ProbeReport{slice("n", "not a reason!", strings.Repeat("é", 1000)+"\xff")},
-			want:   `ProbesResolved False CannotRun: Probe "p": cannot be run (1 of 1 matched pods, such as a: ` + strings.Repeat("é", 128) + ").",
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			f := newWorld(t)
-			f.addMarkers(stored(builders.Marker("ns", "web").Probe(label("p", "a"))))
-			f.addPods(pod("n").Build())
-			f.slices = tc.slices
-			f.check("ns")
-			if !slices.Contains(f.statuses, tc.want) {
-				t.Errorf("conditions %q, want %q", f.statuses, tc.want)
-			}
-		})
+	f := newWorld(t)
+	f.addMarkers(stored(builders.Marker("ns", "web").Probe(label("p", "a"))))
+	pod := game("a").Node("n").Build()
+	f.addPods(pod)
+	f.slices = []seamarkv1alpha1.ProbeReport{{NodeName: "n", Pods: []seamarkv1alpha1.PodReport{{
+		Namespace: "ns", Name: "a", UID: string(pod.UID),
+		Errors: []v1alpha1.ContainerProbeError{{Name: "web#p", Reason: "not a reason!", Message: strings.Repeat("é", 1000) + "\xff"}},
+	}}}}
+	f.check("ns")
+	want := `ProbesResolved False CannotRun: Probe "p": cannot be run (1 of 1 matched pods, such as a: ` + strings.Repeat("é", 128) + ")."
+	if !slices.Contains(f.statuses, want) {
+		t.Errorf("conditions %q, want %q", f.statuses, want)
 	}
 }

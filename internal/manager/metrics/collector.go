@@ -1,36 +1,40 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package metrics
 
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
 // scrapeTimeout limits the reads of one scrape, which go to the caches.
 const scrapeTimeout = 5 * time.Second
 
-// Caches are what the metrics are read from at each scrape. All fields are required except
-// Provided.
+// Caches are what the metrics are read from at each scrape. All fields are required.
 type Caches struct {
 	// Reader lists markers and NodePodProbes. The results are not modified.
 	Reader client.Reader
 	// Slices lists the ProbeReports of a node. The results are not modified.
 	Slices func(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error)
-	// Provided returns the pods that providers of virtual nodes probe. Nil means none.
-	Provided func(context.Context) ([]Provided, error)
-	// Shortages returns how many probes of pods the plans leave out for lack of room, by marker.
-	Shortages func() map[types.NamespacedName]int
+	// Provided returns the views of the pods that providers of virtual nodes probe.
+	Provided func(context.Context) ([]cached.Pod, error)
+	// Shortages has the probes that the plans leave out for lack of room.
+	Shortages *problems.Shortages
 	// Pending tracks how long plans wait for their agents.
 	Pending *Pending
 	// Leads is closed when this manager becomes the leader. Until then there are no series,
@@ -76,11 +80,6 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// slicesOf returns a function that lists the ProbeReports of a node.
-func (c *collector) slicesOf(ctx context.Context) func(string) ([]*seamarkv1alpha1.ProbeReport, error) {
-	return func(node string) ([]*seamarkv1alpha1.ProbeReport, error) { return c.Slices(ctx, node) }
-}
-
 // Collect sends the current metrics if this manager is the leader.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	select {
@@ -88,53 +87,159 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	default:
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
-	var markers v1alpha1.PodProbeMarkerList
-	if err := c.Reader.List(ctx, &markers); err != nil {
-		metrics <- prometheus.NewInvalidMetric(c.pods, fmt.Errorf("list markers: %w", err))
-		return
-	}
-	var plans v1alpha1.NodePodProbeList
-	if err := c.Reader.List(ctx, &plans); err != nil {
-		metrics <- prometheus.NewInvalidMetric(c.plans, fmt.Errorf("list NodePodProbes: %w", err))
-		return
-	}
-	var provided []Provided
-	if c.Provided != nil {
-		var err error
-		if provided, err = c.Provided(ctx); err != nil {
-			metrics <- prometheus.NewInvalidMetric(c.pods, fmt.Errorf("list pods of virtual nodes: %w", err))
-			return
-		}
-	}
-	send := func(desc *prometheus.Desc, value float64, labels ...string) {
-		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
-	}
-	counted, err := census(markers.Items, plans.Items, c.slicesOf(ctx), provided)
+	counted, plans, err := c.count()
 	if err != nil {
 		metrics <- prometheus.NewInvalidMetric(c.pods, err)
 		return
+	}
+	send := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	for probe, counts := range counted {
 		for state, n := range counts {
 			send(c.pods, float64(n), probe.namespace, probe.Marker, probe.Probe, string(state))
 		}
 	}
-	for marker, n := range c.Shortages() {
+	for _, marker := range c.Shortages.Markers() {
+		n := 0
+		for _, short := range slices.Concat(slices.Collect(maps.Values(c.Shortages.Of(marker)))...) {
+			n += short.Pods
+		}
 		send(c.short, float64(n), marker.Namespace, marker.Name)
 	}
 	for node, age := range c.Pending.Ages() {
 		send(c.waits, age.Seconds(), node)
 	}
 	byInForce := map[bool]int{true: 0, false: 0}
-	for i := range plans.Items {
-		byInForce[inForce(&plans.Items[i])]++
-		if n := probesOf(&plans.Items[i]); n > 0 {
-			send(c.planned, float64(n), plans.Items[i].Name)
+	for i := range plans {
+		byInForce[inForce(&plans[i])]++
+		if n := probesOf(&plans[i]); n > 0 {
+			send(c.planned, float64(n), plans[i].Name)
 		}
 	}
 	for in, n := range byInForce {
 		send(c.plans, float64(n), strconv.FormatBool(in))
 	}
+}
+
+// count reads the caches.
+func (c *collector) count() (map[probe]tally, []v1alpha1.NodePodProbe, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	var markers v1alpha1.PodProbeMarkerList
+	if err := c.Reader.List(ctx, &markers); err != nil {
+		return nil, nil, fmt.Errorf("list markers: %w", err)
+	}
+	var plans v1alpha1.NodePodProbeList
+	if err := c.Reader.List(ctx, &plans); err != nil {
+		return nil, nil, fmt.Errorf("list NodePodProbes: %w", err)
+	}
+	provided, err := c.Provided(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list pods of virtual nodes: %w", err)
+	}
+	slicesOf := func(node string) ([]*seamarkv1alpha1.ProbeReport, error) { return c.Slices(ctx, node) }
+	counted, err := census(markers.Items, plans.Items, slicesOf, provided)
+	return counted, plans.Items, err
+}
+
+// noResult is the state of a planned probe that has no reported state yet.
+const noResult v1alpha1.ProbeState = "NoResult"
+
+type probe struct {
+	namespace string
+	identity.ID
+}
+
+// tally is the number of pods per state.
+type tally map[v1alpha1.ProbeState]int
+
+func newTally() tally {
+	return tally{v1alpha1.ProbeSucceeded: 0, v1alpha1.ProbeFailed: 0, v1alpha1.ProbeUnknown: 0, noResult: 0}
+}
+
+// census counts pods by the states of their planned probes, as reported by agents and
+// providers. It covers exactly the probes of the existing markers: probes of a deleted
+// marker that are still planned or reported are not counted. slicesOf returns the ProbeReports of a
+// node.
+func census(
+	markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, slicesOf func(node string) ([]*seamarkv1alpha1.ProbeReport, error), provided []cached.Pod,
+) (map[probe]tally, error) {
+	all := make(map[probe]tally)
+	for i := range markers {
+		for j := range markers[i].Spec.Probes {
+			id := identity.ID{Marker: markers[i].Name, Probe: markers[i].Spec.Probes[j].Name}
+			all[probe{namespace: markers[i].Namespace, ID: id}] = newTally()
+		}
+	}
+	for i := range plans {
+		if len(plans[i].Spec.PodProbes) == 0 {
+			continue
+		}
+		slices, err := slicesOf(plans[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		countNode(all, mark.NodeReport{Plan: &plans[i], Slices: slices})
+	}
+	for _, pod := range provided {
+		for _, planned := range pod.Plan.Probes {
+			if counts, found := all[probe{namespace: pod.Object.Namespace, ID: planned.ID}]; found {
+				state, _ := pod.Report.State(planned)
+				counts[known(state.State)]++
+			}
+		}
+	}
+	return all, nil
+}
+
+// countNode adds the pods of one node. Reported states that are no longer planned are ignored.
+func countNode(all map[probe]tally, report mark.NodeReport) {
+	states := report.States()
+	for i := range report.Plan.Spec.PodProbes {
+		pod := &report.Plan.Spec.PodProbes[i]
+		for j := range pod.Probes {
+			id, err := identity.Parse(pod.Probes[j].Name)
+			if err != nil {
+				continue
+			}
+			if counts, found := all[probe{namespace: pod.Namespace, ID: id}]; found {
+				counts[stateOf(states[pod.UID], &pod.Probes[j])]++
+			}
+		}
+	}
+}
+
+func stateOf(states []v1alpha1.ContainerProbeState, planned *v1alpha1.ContainerProbe) v1alpha1.ProbeState {
+	for i := range states {
+		if states[i].Name == planned.Name && identity.SamePlan(states[i].Plan, planned.Plan) {
+			return known(states[i].State)
+		}
+	}
+	return noResult
+}
+
+// known returns the state, or noResult if it is not a valid one.
+func known(state v1alpha1.ProbeState) v1alpha1.ProbeState {
+	switch state {
+	case v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown:
+		return state
+	default:
+		return noResult
+	}
+}
+
+// probesOf counts the probes in a node's plan.
+func probesOf(npp *v1alpha1.NodePodProbe) int {
+	n := 0
+	for i := range npp.Spec.PodProbes {
+		n += len(npp.Spec.PodProbes[i].Probes)
+	}
+	return n
+}
+
+// inForce reports whether the agent runs the node's latest plan. This includes an agent
+// that is ahead of a stale npp.
+func inForce(npp *v1alpha1.NodePodProbe) bool {
+	return npp.Status.ObservedGeneration >= npp.Generation
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package metrics
 
 import (
 	"context"
@@ -23,6 +23,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -51,7 +55,6 @@ func reported(npp *v1alpha1.NodePodProbe, pod, probe string, state v1alpha1.Prob
 	return npp
 }
 
-// slice returns a ProbeReport with one pod.
 func slice(node, pod, probe string, state v1alpha1.ProbeState) *seamarkv1alpha1.ProbeReport {
 	return &seamarkv1alpha1.ProbeReport{NodeName: node, Pods: []seamarkv1alpha1.PodReport{{
 		Namespace: "ns", Name: pod, UID: pod, Probes: []v1alpha1.ContainerProbeState{{Name: probe, State: state}},
@@ -59,18 +62,23 @@ func slice(node, pod, probe string, state v1alpha1.ProbeState) *seamarkv1alpha1.
 }
 
 func TestCensus(t *testing.T) {
-	web := probe{namespace: "ns", ID: probeid.ID{Marker: "web", Probe: "p"}}
+	web := probe{namespace: "ns", ID: identity.ID{Marker: "web", Probe: "p"}}
 	of := func(succeeded, failed, unknown, none int) map[probe]tally {
 		return map[probe]tally{web: {
 			v1alpha1.ProbeSucceeded: succeeded, v1alpha1.ProbeFailed: failed, v1alpha1.ProbeUnknown: unknown, noResult: none,
 		}}
+	}
+	provided := func(namespace string, states mark.States) cached.Pod {
+		return cached.Pod{
+			Object: builders.Pod(namespace, "a").Build(), Plan: plan.PodPlan{Probes: []plan.PlannedProbe{{ID: web.ID}}}, Report: mark.PodReport{States: states},
+		}
 	}
 	marker := []v1alpha1.PodProbeMarker{*builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()}
 	cases := map[string]struct {
 		markers  []v1alpha1.PodProbeMarker
 		plans    []*v1alpha1.NodePodProbe
 		slices   []*seamarkv1alpha1.ProbeReport
-		provided []Provided
+		provided []cached.Pod
 		want     map[probe]tally
 	}{
 		"no markers":    {want: map[probe]tally{}},
@@ -117,10 +125,9 @@ func TestCensus(t *testing.T) {
 		"agents and providers": {
 			markers: marker,
 			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Failed")},
-			provided: []Provided{
-				{Namespace: "ns", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: "Succeeded"}},
-				{Namespace: "ns", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: ""}},
-				{Namespace: "other", States: map[probeid.ID]v1alpha1.ProbeState{web.ID: "Succeeded"}},
+			provided: []cached.Pod{
+				provided("ns", mark.States{web.ID: {State: "Succeeded"}}), provided("ns", nil),
+				provided("other", mark.States{web.ID: {State: "Succeeded"}}),
 			},
 			want: of(1, 1, 0, 1),
 		},
@@ -205,15 +212,17 @@ func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *pr
 		pending.OnAdd(object, true)
 	}
 	pending.now = func() time.Time { return start.Add(90 * time.Second) }
+	shortages := &problems.Shortages{}
+	web := types.NamespacedName{Namespace: "ns", Name: "web"}
+	shortages.Set("node-a", map[types.NamespacedName][]plan.Shortage{web: {{Pods: 4}, {Pods: 1}}})
+	shortages.Set("node-b", map[types.NamespacedName][]plan.Shortage{web: {{Pods: 2}}})
 	registry := prometheus.NewPedanticRegistry()
 	New(registry).Watch("v1", Caches{
 		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Pending: pending, Leads: leads,
 		Slices: func(_ context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error) {
 			return []*seamarkv1alpha1.ProbeReport{slice(node, "x", "web#p", "Failed")}, nil
 		},
-		Shortages: func() map[types.NamespacedName]int {
-			return map[types.NamespacedName]int{{Namespace: "ns", Name: "web"}: 7}
-		},
+		Shortages: shortages, Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
 	})
 	return registry
 }

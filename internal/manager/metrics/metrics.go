@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager holds the manager's own metrics: how often it writes, how long a report
+// Package metrics holds the manager's own metrics: how often it writes, how long a report
 // takes to become a mark and, read at each scrape, the states of the pods and the nodes
 // whose agent does not run the latest plan. controller-runtime and client-go count queues,
 // reconciles and requests. Label values are names of markers, probes and nodes, never pods.
-package manager
+package metrics
 
 import (
 	"time"

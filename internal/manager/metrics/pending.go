@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manager
+package metrics
 
 import (
 	"sync"
@@ -15,7 +15,6 @@ import (
 
 // wait is a plan that its agent does not run yet.
 type wait struct {
-	// uid of the NodePodProbe.
 	uid types.UID
 	// observed is the generation that the agent runs.
 	observed int64

@@ -71,7 +71,7 @@ func TestRefusedPlanIsReduced(t *testing.T) {
 	if result.RequeueAfter != reducedFor {
 		t.Errorf("requeued after %s, want %s", result.RequeueAfter, reducedFor)
 	}
-	short := r.Shortages.Of(types.NamespacedName{Namespace: "ns", Name: "web"})
+	short := r.Shortages.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["node-1"]
 	if want := pods - len(plans.stored.PodProbes); len(short) != 1 || short[0].Pods != want {
 		t.Errorf("shortages %v, want one of %d pods", short, want)
 	}

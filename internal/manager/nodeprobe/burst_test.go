@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 func TestBursts(t *testing.T) {
@@ -44,11 +43,10 @@ func TestBursts(t *testing.T) {
 			start := time.Unix(1_700_000_000, 0)
 			now := start
 			r := &Reconciler{Options: Options{Now: func() time.Time { return now }}}
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
-			touch := func(node string, at time.Duration, settle settle) {
+			q := fakeapi.Queue(t)
+			touch := func(node string, at time.Duration, debounce debounce) {
 				now = start.Add(at)
-				r.touch(q, node, settle)
+				r.touch(q, node, debounce)
 			}
 			for _, at := range tc.pods {
 				touch("node", at, afterPod())
@@ -57,12 +55,12 @@ func TestBursts(t *testing.T) {
 				touch("node", at, afterMarker())
 			}
 			touch("another", tc.now, afterPod())
-			if got := r.settling("node"); got != tc.want {
+			if got := r.debouncing("node"); got != tc.want {
 				t.Errorf("waits %v, want %v", got, tc.want)
 			}
 			if tc.want == 0 {
 				touch("node", tc.now, afterPod())
-				if got := r.settling("node"); got != afterPod().idle {
+				if got := r.debouncing("node"); got != afterPod().idle {
 					t.Errorf("a new burst waits %v, want %v", got, afterPod().idle)
 				}
 			}

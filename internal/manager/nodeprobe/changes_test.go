@@ -6,49 +6,30 @@ package nodeprobe
 import (
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-func TestChanges(t *testing.T) {
-	pod := func(name, uid, ip string, probes int) v1alpha1.PodProbe {
-		return v1alpha1.PodProbe{Namespace: "games", Name: name, UID: uid, IP: ip, Probes: make([]v1alpha1.ContainerProbe, probes)}
+func TestChangesOfPlansAreLogged(t *testing.T) {
+	pod := func(name, uid, ip string) v1alpha1.PodProbe {
+		return v1alpha1.PodProbe{Namespace: "games", Name: name, UID: uid, IP: ip, Probes: make([]v1alpha1.ContainerProbe, 2)}
 	}
-	cases := map[string]struct {
-		before, after []v1alpha1.PodProbe
-		want          []planChange
-	}{
-		"no plans": {},
-		"first plan": {
-			after: []v1alpha1.PodProbe{pod("a", "1", "", 1), pod("b", "2", "", 2)},
-			want:  []planChange{{pod: "games/a", uid: "1", probes: 1}, {pod: "games/b", uid: "2", probes: 2}},
-		},
-		"added, removed, changed and unchanged pods": {
-			before: []v1alpha1.PodProbe{pod("a", "1", "", 1), pod("b", "2", "", 2), pod("c", "3", "", 1)},
-			after:  []v1alpha1.PodProbe{pod("a", "1", "10.0.0.1", 1), pod("c", "3", "", 1), pod("d", "4", "", 1)},
-			want: []planChange{
-				{pod: "games/b", uid: "2"},
-				{pod: "games/a", uid: "1", probes: 1},
-				{pod: "games/d", uid: "4", probes: 1},
-			},
-		},
-		"recreated pod": {
-			before: []v1alpha1.PodProbe{pod("a", "1", "", 1)},
-			after:  []v1alpha1.PodProbe{pod("a", "2", "", 1)},
-			want:   []planChange{{pod: "games/a", uid: "1"}, {pod: "games/a", uid: "2", probes: 1}},
-		},
-		"no pods left": {
-			before: []v1alpha1.PodProbe{pod("a", "1", "", 1)},
-			want:   []planChange{{pod: "games/a", uid: "1"}},
-		},
+	var got []string
+	lines := funcr.New(func(_, line string) { got = append(got, line) }, funcr.Options{Verbosity: 10})
+	logChanges(logr.NewContext(t.Context(), lines),
+		[]v1alpha1.PodProbe{pod("a", "1", ""), pod("b", "2", ""), pod("c", "3", ""), pod("e", "5", "")},
+		[]v1alpha1.PodProbe{pod("a", "1", "10.0.0.1"), pod("c", "3", ""), pod("d", "4", ""), pod("e", "6", "")})
+	want := []string{
+		`"level"=1 "msg"="Unplanned pod" "pod"="games/b" "podUID"="2"`,
+		`"level"=1 "msg"="Unplanned pod" "pod"="games/e" "podUID"="5"`,
+		`"level"=1 "msg"="Planned pod" "pod"="games/a" "podUID"="1" "probes"=2`,
+		`"level"=1 "msg"="Planned pod" "pod"="games/d" "podUID"="4" "probes"=2`,
+		`"level"=1 "msg"="Planned pod" "pod"="games/e" "podUID"="6" "probes"=2`,
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := changes(tc.before, tc.after)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(planChange{})); diff != "" {
-				t.Errorf("changes (-want +got):\n%s", diff)
-			}
-		})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }

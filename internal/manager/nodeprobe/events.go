@@ -4,6 +4,7 @@
 package nodeprobe
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
@@ -29,31 +30,31 @@ import (
 
 // Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
 func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	return controller.Add(mgr, "nodeprobe", controller.SubjectNode, r, concurrency,
+	return controllers.Add(mgr, "nodeprobe", controllers.SubjectNode, r, concurrency,
 		source.Kind(informers, gather.NewNode(), r.nodeEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
-		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.touchNodes)),
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(r.touchNodes)),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()),
 		source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
 		r.Inbox.Source())
 }
 
 // touch opens or extends the node's burst and enqueues the node for when it may be due.
-func (r *Reconciler) touch(q controller.Queue, node string, settle settle) {
+func (r *Reconciler) touch(q controllers.Queue, node string, debounce debounce) {
 	if node == "" {
 		return
 	}
 	now := r.Now()
 	r.bursts.Update(node, func(b *burst) bool {
-		b.touch(now, settle)
+		b.touch(now, debounce)
 		return true
 	})
-	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, settle.idle)
+	q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}, debounce.idle)
 }
 
-// settling returns how long the compilation of the node still has to wait. It closes the node's burst
+// debouncing returns how long the compilation of the node still has to wait. It closes the node's burst
 // if the compilation is due. A node without a burst was enqueued for another reason, and is due.
-func (r *Reconciler) settling(node string) (wait time.Duration) {
+func (r *Reconciler) debouncing(node string) (wait time.Duration) {
 	now := r.Now()
 	r.bursts.Update(node, func(b *burst) bool {
 		wait = b.wait(now)
@@ -65,54 +66,35 @@ func (r *Reconciler) settling(node string) (wait time.Duration) {
 // nodeEvents returns a handler that touches a node when it is created, deleted or recreated,
 // and when its labels start or cease to be those of a node without an agent.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
-	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
-			r.touch(q, e.Object.Name, afterPod())
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
-			if e.ObjectOld.UID != e.ObjectNew.UID ||
-				serverless.HasAgent(e.ObjectOld.Labels) != serverless.HasAgent(e.ObjectNew.Labels) {
-				r.touch(q, e.ObjectNew.Name, afterPod())
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q controller.Queue) {
-			r.touch(q, e.Object.Name, afterPod())
-		},
-	}
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *metav1.PartialObjectMetadata, _ bool) {
+		if before == nil || after == nil || before.UID != after.UID || serverless.HasAgent(before.Labels) != serverless.HasAgent(after.Labels) {
+			r.touch(q, cmp.Or(after, before).Name, afterPod())
+		}
+	})
 }
 
 // podEvents returns a handler that touches the node of a pod when the pod's plan may change.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
-	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q controller.Queue) {
-			if plan.Eligible(e.Object) {
-				r.touch(q, e.Object.Spec.NodeName, afterPod())
+	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
+		markers := func() []*plan.Marker { return affected.Found(r.Reader.Markers(ctx, after.Namespace))(ctx) }
+		if before != nil && after != nil && plan.SamePlan(before, after, markers) {
+			return
+		}
+		// After a lost watch, a pod and its successor with the same name, perhaps on
+		// another node, appear as two versions of one object.
+		for _, pod := range []*corev1.Pod{before, after} {
+			if pod != nil && (after == nil || plan.Eligible(pod)) {
+				r.touch(q, pod.Spec.NodeName, afterPod())
 			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
-			markers := func() []*plan.Marker { return r.lookup.Markers(ctx, e.ObjectNew.Namespace) }
-			if plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) {
-				return
-			}
-			// After a lost watch, a pod and its successor with the same name, perhaps on
-			// another node, appear as two versions of one object.
-			for _, pod := range []*corev1.Pod{e.ObjectOld, e.ObjectNew} {
-				if plan.Eligible(pod) {
-					r.touch(q, pod.Spec.NodeName, afterPod())
-				}
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
-			r.touch(q, e.Object.Spec.NodeName, afterPod())
-		},
-	}
+		}
+	})
 }
 
 // touchNodes touches the nodes of the pods that match the marker's selector, and those whose
 // plan has a probe of the marker: the pods may have changed their labels since.
-func (r *Reconciler) touchNodes(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
-	pods := r.lookup.SelectedPods(ctx, marker)
-	nodes := sets.New(r.lookup.Planned(ctx, client.ObjectKeyFromObject(marker))...)
+func (r *Reconciler) touchNodes(ctx context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
+	pods := affected.Found(r.Reader.SelectedPods(ctx, marker))(ctx)
+	nodes := sets.New(affected.Found(r.Reader.Planned(ctx, client.ObjectKeyFromObject(marker)))(ctx)...)
 	for _, pod := range pods {
 		nodes.Insert(pod.Spec.NodeName)
 	}
@@ -124,19 +106,13 @@ func (r *Reconciler) touchNodes(ctx context.Context, q controller.Queue, marker 
 // nodePodProbeEvents returns a handler that touches a node when its NodePodProbe is created or
 // deleted, or another client changes its plan. It ignores the status and the annotations.
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
-	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.touch(q, e.Object.Name, afterPod())
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			if e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation {
-				r.touch(q, e.ObjectNew.Name, afterPod())
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.recent.Forget(e.Object.Name)
-			r.Refusals.Note(client.ObjectKeyFromObject(e.Object), nil)
-			r.touch(q, e.Object.Name, afterPod())
-		},
-	}
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
+		if after == nil {
+			r.recent.Forget(before.Name)
+			r.Refusals.Note(client.ObjectKeyFromObject(before), nil)
+		}
+		if before == nil || after == nil || before.UID != after.UID || before.Generation != after.Generation {
+			r.touch(q, cmp.Or(after, before).Name, afterPod())
+		}
+	})
 }

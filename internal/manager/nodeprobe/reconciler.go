@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -25,7 +24,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
@@ -57,13 +57,13 @@ type Options struct {
 	// Recorder records events on nodes.
 	Recorder record.EventRecorder
 	// Inbox receives nodes from other controllers.
-	Inbox *controller.Inbox
+	Inbox *controllers.Inbox
 	// Refusals remembers the nodes whose plan cannot be written.
-	Refusals *controller.Refusals
+	Refusals *problems.Refusals
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
 	// Shortages gets what the plans leave out.
-	Shortages *controller.Shortages
+	Shortages *problems.Shortages
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -71,8 +71,7 @@ type Options struct {
 // Reconciler maintains the NodePodProbe of one node at a time.
 type Reconciler struct {
 	Options
-	lookup controller.Lookup
-	recent *apply.Recent[string, v1alpha1.NodePodProbeSpec]
+	recent apply.Recent[string, v1alpha1.NodePodProbeSpec]
 
 	// By node: what is known between two reconciles.
 	bursts   keyed.Store[string, burst]
@@ -83,17 +82,13 @@ type Reconciler struct {
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
-	return &Reconciler{
-		Options: options,
-		lookup:  controller.Lookup{Reader: options.Reader},
-		recent:  apply.NewRecent[string, v1alpha1.NodePodProbeSpec](),
-	}
+	return &Reconciler{Options: options}
 }
 
 // Reconcile creates, updates or deletes the NodePodProbe of the requested node, with at most
 // one write, and one more if ProbeReports of the node were lost.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if wait := r.settling(request.Name); wait > 0 {
+	if wait := r.debouncing(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	npp, err := r.Reader.NodePodProbe(ctx, request.Name)
@@ -201,7 +196,14 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 	maxBytes, reduced := budget.at(r.Now())
 	for refused := 0; ; refused++ {
 		fitted, shortages := plan.Fit(spec, pods, maxBytes)
-		retry, err := r.write(ctx, node, npp, fitted)
+		var retry time.Duration
+		var err error
+		if npp != nil {
+			retry, err = r.replace(ctx, npp, fitted)
+		} else {
+			// The node is enqueued when the cache gets a NodePodProbe that exists already.
+			err = client.IgnoreAlreadyExists(r.create(ctx, node, fitted))
+		}
 		r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
 		switch {
 		case errors.Is(err, apply.ErrTooLarge) && len(fitted.PodProbes) > 0:
@@ -215,7 +217,7 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 			// If even an empty plan is too large, the report is, and the agent may shorten it.
 			return reconcile.Result{}, err
 		default:
-			r.Shortages.Set(node.Name, shortages)
+			r.Shortages.Set(node.Name, byMarker(shortages))
 			if reduced == 0 || retry > 0 && retry < reduced {
 				reduced = retry
 			}
@@ -224,23 +226,20 @@ func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata
 	}
 }
 
+func byMarker(shortages []plan.Shortage) map[types.NamespacedName][]plan.Shortage {
+	found := make(map[types.NamespacedName][]plan.Shortage)
+	for _, short := range shortages {
+		marker := types.NamespacedName{Namespace: short.Namespace, Name: short.ID.Marker}
+		found[marker] = append(found[marker], short)
+	}
+	return found
+}
+
 func (r *Reconciler) reportTooLarge(node *metav1.PartialObjectMetadata, pods int) {
 	r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
 		corev1.EventTypeWarning, eventPlanTooLarge,
 		"The API server refused the node's plan with %d pods as too large. A smaller plan takes its place: "+
 			"the probes that it leaves out do not run, and their marks are removed.", pods)
-}
-
-// write creates or replaces the plan. It returns when it must be written again, zero if it is stored.
-func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
-	if npp != nil {
-		return r.replace(ctx, npp, spec)
-	}
-	if err := r.create(ctx, node, spec); !apierrors.IsAlreadyExists(err) {
-		return 0, err
-	}
-	// The node is enqueued when the cache gets it.
-	return 0, nil
 }
 
 func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) error {
@@ -255,6 +254,7 @@ func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetad
 	return nil
 }
 
+// replace returns when the plan must be written again, zero if it is stored.
 func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
 	current, unseen := r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion)
 	if !unseen {
@@ -263,9 +263,9 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 	if equality.Semantic.DeepEqual(current, spec) {
 		return 0, nil
 	}
-	if last, found := r.unstored.Get(npp.Name); found && !unseen {
-		if rest := last.rest(writeOf(npp, spec), r.Now()); rest > 0 {
-			return rest, nil
+	if last, found := r.unstored.Get(npp.Name); found && !unseen && last.write == writeOf(npp, spec) {
+		if wait := last.until.Sub(r.Now()); wait > 0 {
+			return wait, nil
 		}
 	}
 	version, err := r.Plans.Replace(ctx, npp.Name, spec)
@@ -276,7 +276,7 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 	case err != nil:
 		return 0, err
 	case version == npp.ResourceVersion:
-		r.unstored.Set(npp.Name, unstored{write: writeOf(npp, spec), at: r.Now()})
+		r.unstored.Set(npp.Name, unstored{write: writeOf(npp, spec), until: r.Now().Add(unstoredFor)})
 		return unstoredFor, nil
 	}
 	r.unstored.Forget(npp.Name)
@@ -285,4 +285,32 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 	logChanges(ctx, current.PodProbes, spec.PodProbes)
 	log.FromContext(ctx).V(logging.Writes).Info("Replaced plan", "pods", len(spec.PodProbes))
 	return 0, nil
+}
+
+// logChanges logs what a new plan changes for each pod, at the level of writes: first the pods that were
+// removed, then the others that differ, in the order of the plan.
+func logChanges(ctx context.Context, before, after []v1alpha1.PodProbe) {
+	lines := log.FromContext(ctx).V(logging.Writes)
+	if !lines.Enabled() {
+		return
+	}
+	byUID := func(pods []v1alpha1.PodProbe) map[string]*v1alpha1.PodProbe {
+		found := make(map[string]*v1alpha1.PodProbe, len(pods))
+		for i := range pods {
+			found[pods[i].UID] = &pods[i]
+		}
+		return found
+	}
+	earlier, later := byUID(before), byUID(after)
+	for i := range before {
+		if pod := &before[i]; later[pod.UID] == nil {
+			lines.Info("Unplanned pod", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID)
+		}
+	}
+	for i := range after {
+		pod := &after[i]
+		if was := earlier[pod.UID]; was == nil || !equality.Semantic.DeepEqual(was, pod) {
+			lines.Info("Planned pod", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID, "probes", len(pod.Probes))
+		}
+	}
 }

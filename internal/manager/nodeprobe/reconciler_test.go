@@ -20,11 +20,11 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -50,18 +50,18 @@ func (r *recorded) Delete(_ context.Context, npp *v1alpha1.NodePodProbe) error {
 	return r.err
 }
 
-// Restore and DeleteOf record the requests for ProbeReports.
+// Restore and DeleteReports record the requests for ProbeReports.
 func (r *recorded) Restore(_ context.Context, npp *v1alpha1.NodePodProbe, value string) error {
 	r.calls = append(r.calls, "restore "+npp.Name+": "+value)
 	return r.err
 }
 
-func (r *recorded) DeleteOf(_ context.Context, node string) error {
+func (r *recorded) DeleteReports(_ context.Context, node string) error {
 	r.calls = append(r.calls, "delete reports of "+node)
 	return r.err
 }
 
-func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Reconciler, *record.FakeRecorder) {
+func reconciler(t *testing.T, plans Plans, objects, live []client.Object) (*Reconciler, *record.FakeRecorder) {
 	t.Helper()
 	reader := func(objects []client.Object) client.Reader {
 		return fakeapi.Client(t, objects...).
@@ -77,9 +77,9 @@ func reconciler(t *testing.T, plans Plans, cached, live []client.Object) (*Recon
 	recorder := record.NewFakeRecorder(10)
 	slices, _ := plans.(Slices)
 	return New(Options{
-		Reader: gather.Reader{Client: reader(cached), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()}},
+		Reader: gather.Reader{Client: reader(objects), Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}},
 		Live:   reader(live), Plans: plans, Slices: slices, Recorder: recorder, Metrics: counters,
-		Shortages: controller.NewShortages(), Now: time.Now,
+		Shortages: &problems.Shortages{}, Refusals: &problems.Refusals{}, Now: time.Now,
 	}), recorder
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,58 +23,39 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
-// Slices requests and deletes the ProbeReports of nodes, as apply.Slices does.
+// Slices requests and deletes the ProbeReports of nodes, as apply.Plans does.
 type Slices interface {
 	Restore(ctx context.Context, npp *v1alpha1.NodePodProbe, value string) error
-	DeleteOf(ctx context.Context, node string) error
+	DeleteReports(ctx context.Context, node string) error
 }
 
 // sliceEvents returns a handler that touches a node when another client than its agent changes
 // or deletes its ProbeReports, and when there is one of a node without an agent. It ignores the
 // reports of agents.
 func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbeReport, reconcile.Request] {
-	return handler.TypedFuncs[*seamarkv1alpha1.ProbeReport, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			if view.ChangedByOthers(e.Object) {
-				r.lose(q, e.Object.NodeName, change(e.Object))
-			} else if r.lacksAgent(ctx, e.Object.NodeName) {
-				r.touch(q, e.Object.NodeName, afterPod())
+	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *seamarkv1alpha1.ProbeReport, _ bool) {
+		switch {
+		case after == nil:
+			if len(before.Pods) > 0 {
+				r.lose(q, before.NodeName, deletion(before))
 			}
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			switch before, after := e.ObjectOld, e.ObjectNew; {
-			case view.ChangedByOthers(after) &&
-				(!view.ChangedByOthers(before) || !equality.Semantic.DeepEqual(before.Pods, after.Pods)):
-				r.lose(q, after.NodeName, change(after))
-			case len(before.Pods) > 0 && len(after.Pods) == 0:
-				r.lose(q, after.NodeName, removal(before, after))
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			if r.mayPlan(ctx, e.Object.NodeName, e.Object.Pods) {
-				r.lose(q, e.Object.NodeName, deletion(e.Object))
-			}
-		},
-	}
+		case cached.ChangedByOthers(after) &&
+			(before == nil || !cached.ChangedByOthers(before) || !equality.Semantic.DeepEqual(before.Pods, after.Pods)):
+			r.lose(q, after.NodeName, change(after))
+		case before == nil && r.lacksAgent(ctx, after.NodeName):
+			r.touch(q, after.NodeName, afterPod())
+		case before != nil && len(before.Pods) > 0 && len(after.Pods) == 0:
+			r.lose(q, after.NodeName, removal(before, after))
+		}
+	})
 }
 
-func (r *Reconciler) lose(q controller.Queue, node string, lost loss) {
+func (r *Reconciler) lose(q controllers.Queue, node string, lost loss) {
 	r.losses.Update(node, func(known *loss) bool {
 		*known = known.join(lost)
 		return true
 	})
 	r.touch(q, node, afterPod())
-}
-
-// mayPlan reports whether one of the pods is planned, or may be when the node has a NodePodProbe
-// again: if a node is created again, the garbage collector deletes the ProbeReports of the old one
-// at any time.
-func (r *Reconciler) mayPlan(ctx context.Context, node string, pods []seamarkv1alpha1.PodReport) bool {
-	npp, err := r.Reader.NodePodProbe(ctx, node)
-	if err != nil || npp == nil {
-		return len(pods) > 0 && !r.lacksAgent(ctx, node)
-	}
-	return plansAny(npp, pods)
 }
 
 // lacksAgent reports whether the node has no agent, or is not in the cache.
@@ -118,7 +98,7 @@ func (r *Reconciler) deleteSlices(ctx context.Context, node string) error {
 	if err != nil || len(slices) == 0 {
 		return err
 	}
-	if err := r.Slices.DeleteOf(ctx, node); err != nil {
+	if err := r.Slices.DeleteReports(ctx, node); err != nil {
 		return err
 	}
 	log.FromContext(ctx).V(logging.Writes).Info("Deleted the ProbeReports of a node without an agent", "reports", len(slices))

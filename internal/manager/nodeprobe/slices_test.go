@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // changedBy returns the ProbeReport after another manager than the agent has set its pods.
@@ -101,8 +101,7 @@ func TestLostReports(t *testing.T) {
 			calls := &recorded{err: tc.err}
 			r, _ := reconciler(t, &recorded{}, tc.cached, nil)
 			r.Slices = calls
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
+			q := fakeapi.Queue(t)
 			events := r.sliceEvents()
 			for _, slice := range tc.initial {
 				events.Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: slice, IsInInitialList: true}, q)
@@ -158,8 +157,7 @@ func TestReportsLostWithTheirPlan(t *testing.T) {
 				calls.err = nil
 			}
 			r, _ := reconciler(t, calls, cached, nil)
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
+			q := fakeapi.Queue(t)
 			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("5", tc.pod)}, q)
 			last := slice("6", tc.pod)
 			last.UID = "last"
@@ -213,8 +211,7 @@ func TestReportsOfNodesWithoutAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := reconciler(t, &recorded{}, tc.cached, nil)
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
+			q := fakeapi.Queue(t)
 			r.sliceEvents().Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("1", "a"), IsInInitialList: true}, q)
 			if _, got := r.bursts.Get("node-1"); got != tc.want {
 				t.Errorf("enqueued: %t, want %t", got, tc.want)

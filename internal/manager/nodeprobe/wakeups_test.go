@@ -40,10 +40,10 @@ func TestNoWakeUpIsLost(t *testing.T) {
 				r, _ := reconciler(t, &recorded{}, nil, nil)
 				touched := false
 				race.Play(t, order, interleave.Controller{
-					Pods: r.podEvents(), Markers: controller.MarkerEvents(r.touchNodes),
-					Store: func(c client.Client) { r.Reader.Client, r.lookup.Reader.Client = c, c },
+					Pods: r.podEvents(), Markers: controllers.MarkerEvents(r.touchNodes),
+					Store: func(c client.Client) { r.Reader.Client = c },
 					// Either change removes the pod from the plan, if the node is compiled afterwards.
-					Stepped: func(_ controller.Queue, changed bool) {
+					Stepped: func(_ controllers.Queue, changed bool) {
 						if _, open := r.bursts.Take("node-1"); open {
 							touched = touched || changed
 						}

@@ -4,7 +4,14 @@
 package podmark
 
 import (
+	"maps"
+	"time"
+
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -74,8 +81,8 @@ func (c change) declaring() []string {
 }
 
 // ids returns the planned probes in order.
-func (c change) ids() []probeid.ID {
-	var ids []probeid.ID
+func (c change) ids() []identity.ID {
+	var ids []identity.ID
 	for _, probe := range c.order {
 		ids = append(ids, probe.ID)
 	}
@@ -91,4 +98,65 @@ func (c change) keptBy() []mark.Refusal {
 		}
 	}
 	return refusals
+}
+
+// isRefusal reports whether the API server refuses the content of a write, so that a retry
+// cannot succeed: invalid or too large marks, or the denial of an admission policy or webhook.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// searchInterval is the time after a search for the refused probes in which the same probes are
+// omitted without another search, if the API server accepts the marks of the others.
+const searchInterval = 30 * time.Second
+
+// refused is what the API server refuses to write to a pod: the marks of some probes, or the removal
+// of keys. As long as neither the pod nor its marks change, it is not tried again.
+type refused struct {
+	uid types.UID
+	// version is the resource version of the pod after the last write. desired are all marks, and
+	// claims are the probes that they belong to.
+	version string
+	desired mark.Marks
+	claims  mark.Claims
+	probes  []mark.Refusal
+	// kept are the keys whose removal is refused for the reason.
+	kept   []mark.Key
+	reason error
+	// until is the end of the searchInterval. again is whether the pod or its marks have changed
+	// since the search, so that another search may find fewer probes.
+	until time.Time
+	again bool
+}
+
+func (r refused) isEmpty() bool { return len(r.probes) == 0 && len(r.kept) == 0 }
+
+// due returns how long after now another search is needed. Zero means that none is.
+func (r refused) due(now time.Time) time.Duration {
+	if !r.again {
+		return 0
+	}
+	return max(time.Millisecond, r.until.Sub(now))
+}
+
+// applies reports whether the same is still refused without a try: neither the pod nor its marks
+// have changed, and no search is due.
+func (r refused) applies(pod *corev1.Pod, desired mark.Marks, claims mark.Claims, now time.Time) bool {
+	if r.uid != pod.UID || r.again && !now.Before(r.until) {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, r.version)
+	return err == nil && order <= 0 && r.desired.Equal(desired) && maps.Equal(r.claims, claims)
+}
+
+// omit returns the change without the marks of the probes.
+func (c change) omit(probes []mark.Refusal, until time.Time, again bool) change {
+	ids := sets.New[identity.ID]()
+	for _, refusal := range probes {
+		ids.Insert(refusal.Probe)
+	}
+	c.desired = c.all.Without(c.claims, ids)
+	c.refused.probes, c.refused.until, c.refused.again = probes, until, again
+	return c
 }

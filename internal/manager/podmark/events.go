@@ -4,6 +4,7 @@
 package podmark
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
@@ -35,58 +37,46 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.statusEvents()),
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
-		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(r.enqueueSelected)),
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(r.enqueueSelected)),
 		r.Inbox.Source(),
 	}
 	if r.Reader.Serverless {
 		sources = append(sources, source.Kind(informers, gather.NewNode(), r.nodeEvents()))
 	}
-	return controller.Add(mgr, "podmark", controller.SubjectPod, r, concurrency, sources...)
+	return controllers.Add(mgr, "podmark", controllers.SubjectPod, r, concurrency, sources...)
 }
 
 // sliceEvents returns a handler that enqueues the pods whose states in ProbeReports change.
 func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbeReport, reconcile.Request] {
-	return handler.TypedFuncs[*seamarkv1alpha1.ProbeReport, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			r.enqueueReported(q, nil, e.Object.Pods, !e.IsInInitialList)
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			r.enqueueReported(q, e.ObjectOld.Pods, e.ObjectNew.Pods, true)
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport], q controller.Queue) {
-			// Another ProbeReport may have an entry of the same pod, which takes effect now.
-			r.enqueueReported(q, e.Object.Pods, nil, true)
-		},
-	}
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *seamarkv1alpha1.ProbeReport, initial bool) {
+		none := &seamarkv1alpha1.ProbeReport{}
+		// If one is deleted, another one may have an entry of the same pod, which takes effect now.
+		r.enqueueReported(q, cmp.Or(before, none).Pods, cmp.Or(after, none).Pods, !initial)
+	})
 }
 
 // statusEvents returns a handler that enqueues the pods whose states in the status of a NodePodProbe
 // change, all pods of the node when its states move from the status to ProbeReports or back, and the
 // marked pods that the plan leaves out when the agent runs another generation of it.
 func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
-	return handler.TypedFuncs[*v1alpha1.NodePodProbe, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.enqueueStatus(ctx, q, &v1alpha1.NodePodProbe{}, e.Object, !e.IsInInitialList)
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.NodePodProbe], q controller.Queue) {
-			r.enqueueStatus(ctx, q, e.ObjectOld, e.ObjectNew, true)
-		},
-	}
-}
-
-func (r *Reconciler) enqueueStatus(ctx context.Context, q controller.Queue, before, after *v1alpha1.NodePodProbe, live bool) {
-	if !live && !mark.InStatus(after) {
-		// The events of the ProbeReports enqueue the pods.
-		return
-	}
-	r.enqueueReported(q, mark.StatusReports(before), mark.StatusReports(after), live)
-	if live && mark.InStatus(before) != mark.InStatus(after) {
-		// Pods without an entry in the other source may have to lose marks.
-		controller.EnqueuePods(q, r.lookup.NodePods(ctx, after.Name))
-	}
-	if live && mark.Runs(after) && (!mark.Runs(before) || before.UID != after.UID || before.Generation != after.Generation) {
-		controller.EnqueuePods(q, leftOut(after, r.lookup.NodePods(ctx, after.Name)))
-	}
+	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, initial bool) {
+		if after == nil || initial && !mark.InStatus(after) {
+			// The events of the ProbeReports enqueue the pods.
+			return
+		}
+		before = cmp.Or(before, &v1alpha1.NodePodProbe{})
+		r.enqueueReported(q, mark.StatusReports(before), mark.StatusReports(after), !initial)
+		if initial {
+			return
+		}
+		if mark.InStatus(before) != mark.InStatus(after) {
+			// Pods without an entry in the other source may have to lose marks.
+			enqueuePods(q, affected.Found(r.Reader.NodePods(ctx, after.Name))(ctx))
+		}
+		if mark.Runs(after) && (!mark.Runs(before) || before.UID != after.UID || before.Generation != after.Generation) {
+			enqueuePods(q, leftOut(after, affected.Found(r.Reader.NodePods(ctx, after.Name))(ctx)))
+		}
+	})
 }
 
 // leftOut returns the pods with marks that the plan leaves out. Almost always, there is none.
@@ -107,7 +97,7 @@ func leftOut(npp *v1alpha1.NodePodProbe, pods []*corev1.Pod) []*corev1.Pod {
 // enqueueReported enqueues the pods whose entries differ. live is false for reports that existed
 // at the start: their latency is not measured, and pods without states are not enqueued, because
 // those that have marks are enqueued for these.
-func (r *Reconciler) enqueueReported(q controller.Queue, before, after []seamarkv1alpha1.PodReport, live bool) {
+func (r *Reconciler) enqueueReported(q controllers.Queue, before, after []seamarkv1alpha1.PodReport, live bool) {
 	if !live {
 		after = slices.DeleteFunc(slices.Clone(after), func(pod seamarkv1alpha1.PodReport) bool { return len(pod.Probes) == 0 })
 	}
@@ -116,7 +106,7 @@ func (r *Reconciler) enqueueReported(q controller.Queue, before, after []seamark
 		if live {
 			r.noteArrival(pod, now)
 		}
-		controller.Enqueue(q, pod)
+		controllers.Enqueue(q, pod)
 	}
 }
 
@@ -124,20 +114,20 @@ func (r *Reconciler) enqueueReported(q controller.Queue, before, after []seamark
 // that it has, may change.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q controller.Queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q controllers.Queue) {
 			// A report that arrived before the pod did not find a pod to mark.
 			late := !e.IsInInitialList && plan.Eligible(e.Object)
 			if late || r.isProvided(ctx, e.Object) || mark.Entry(e.Object.ManagedFields) != nil {
-				controller.Enqueue(q, client.ObjectKeyFromObject(e.Object))
+				controllers.Enqueue(q, client.ObjectKeyFromObject(e.Object))
 			}
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controllers.Queue) {
 			key := client.ObjectKeyFromObject(e.ObjectNew)
 			if e.ObjectOld.UID != e.ObjectNew.UID {
 				r.forget(key)
 			}
 			r.recent.Seen(key, e.ObjectNew.UID, e.ObjectNew.ResourceVersion)
-			markers := func() []*plan.Marker { return r.lookup.Markers(ctx, e.ObjectNew.Namespace) }
+			markers := func() []*plan.Marker { return affected.Found(r.Reader.Markers(ctx, e.ObjectNew.Namespace))(ctx) }
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {
 				r.noteArrival(key, r.Now())
@@ -146,15 +136,15 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			_, refused := r.refused.Get(key)
 			if reported || refused || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
 				!sameMarks(e.ObjectOld, e.ObjectNew) {
-				controller.Enqueue(q, key)
+				controllers.Enqueue(q, key)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controllers.Queue) {
 			key := client.ObjectKeyFromObject(e.Object)
 			r.arrivals.Forget(key)
 			r.forget(key)
 			// A reconcile that runs now may remember the pod again. The next one forgets it.
-			controller.Enqueue(q, key)
+			controllers.Enqueue(q, key)
 		},
 	}
 }
@@ -162,7 +152,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 // nodeEvents returns a handler that enqueues the pods of new virtual nodes, and of nodes that
 // become virtual nodes or cease to be virtual nodes.
 func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
-	return controller.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)
+	return affected.NodeEvents(r.enqueueIfVirtual, r.enqueueNodePods)
 }
 
 // sameMarks reports whether both versions of the pod have the same marks, the same labels and
@@ -185,15 +175,15 @@ func conditions(pod *corev1.Pod) []corev1.PodCondition {
 	return found
 }
 
-func (r *Reconciler) enqueueSelected(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
-	controller.EnqueuePods(q, r.lookup.SelectedPods(ctx, marker))
+func (r *Reconciler) enqueueSelected(ctx context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
+	enqueuePods(q, affected.Found(r.Reader.SelectedPods(ctx, marker))(ctx))
 }
 
-func (r *Reconciler) enqueueNodePods(ctx context.Context, q controller.Queue, node *metav1.PartialObjectMetadata) {
-	controller.EnqueuePods(q, r.lookup.NodePods(ctx, node.Name))
+func (r *Reconciler) enqueueNodePods(ctx context.Context, q controllers.Queue, node *metav1.PartialObjectMetadata) {
+	enqueuePods(q, affected.Found(r.Reader.NodePods(ctx, node.Name))(ctx))
 }
 
-func (r *Reconciler) enqueueIfVirtual(ctx context.Context, q controller.Queue, node *metav1.PartialObjectMetadata) {
+func (r *Reconciler) enqueueIfVirtual(ctx context.Context, q controllers.Queue, node *metav1.PartialObjectMetadata) {
 	if serverless.IsVirtual(node.Labels) {
 		r.enqueueNodePods(ctx, q, node)
 	}
@@ -201,11 +191,18 @@ func (r *Reconciler) enqueueIfVirtual(ctx context.Context, q controller.Queue, n
 
 // isProvided reports whether a provider probes the pod, so that the pod's conditions matter.
 func (r *Reconciler) isProvided(ctx context.Context, pod *corev1.Pod) bool {
-	return r.Reader.Serverless && r.lookup.IsVirtual(ctx, pod)
+	return r.Reader.Serverless && affected.IsVirtual(ctx, r.Reader, pod)
 }
 
 // isProviderReport reports whether the change of the pod may be a report of its provider.
 func (r *Reconciler) isProviderReport(ctx context.Context, before, after *corev1.Pod) bool {
 	return r.Reader.Serverless && !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) &&
 		r.isProvided(ctx, after)
+}
+
+// enqueuePods adds the pods to the queue.
+func enqueuePods(q controllers.Queue, pods []*corev1.Pod) {
+	for _, pod := range pods {
+		controllers.Enqueue(q, client.ObjectKeyFromObject(pod))
+	}
 }

@@ -9,15 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -40,8 +38,7 @@ func TestNewPods(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
+			q := fakeapi.Queue(t)
 			created := event.TypedCreateEvent[*corev1.Pod]{Object: tc.pod, IsInInitialList: tc.initial}
 			reconciler(t, &recorded{}).podEvents().Create(t.Context(), created, q)
 			if got := q.Len() > 0; got != tc.want {
@@ -68,8 +65,7 @@ func TestInitialReports(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
+			q := fakeapi.Queue(t)
 			r := reconciler(t, &recorded{})
 			if tc.slice != nil {
 				r.sliceEvents().Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: tc.slice, IsInInitialList: true}, q)
@@ -113,10 +109,9 @@ func TestPlansEnqueueOnlyPodsThatLoseTheirPlace(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
+			q := fakeapi.Queue(t)
 			r := reconciler(t, &recorded{})
-			r.lookup.Reader.Client = fakeapi.Client(t, pods...).WithReturnManagedFields().
+			r.Reader.Client = fakeapi.Client(t, pods...).WithReturnManagedFields().
 				WithIndex(&corev1.Pod{}, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
 			r.statusEvents().Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.NodePodProbe]{ObjectOld: tc.before, ObjectNew: tc.after}, q)
 			if q.Len() != tc.want {
@@ -130,8 +125,7 @@ func TestPlansEnqueueOnlyPodsThatLoseTheirPlace(t *testing.T) {
 func TestWriteIsForgottenWhenTheCacheHasIt(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	for version, want := range map[string]bool{"6": true, "7": false, "8": false} {
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		defer q.ShutDown()
+		q := fakeapi.Queue(t)
 		r := reconciler(t, &recorded{})
 		r.recent.Wrote(key, "uid-a", "7", nil)
 		before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
@@ -146,22 +140,15 @@ func TestWriteIsForgottenWhenTheCacheHasIt(t *testing.T) {
 // A deletion is handled while a reconcile of the pod runs, which then remembers the pod again.
 func TestDeletedPodIsForgotten(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
+	q := fakeapi.Queue(t)
 	r := reconciler(t, &recorded{})
 	r.podEvents().Delete(t.Context(), event.TypedDeleteEvent[*corev1.Pod]{Object: builders.Pod("ns", "a").Build()}, q)
 	r.limits.wait(key, r.Now(), func() []string { return nil })
 	r.outdated.Set(key, "1")
 	r.refused.Set(key, refused{uid: "uid-a"})
 	r.recent.Wrote(key, "uid-a", "1", nil)
-	r.Problems.Set(key, map[string]controller.MarkProblem{"web": {Limited: controller.LimitLoop}})
-	for range q.Len() {
-		request, _ := q.Get()
-		if _, err := r.Reconcile(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
-		q.Done(request)
-	}
+	r.Problems.Set(key, map[types.NamespacedName]problems.Mark{{Namespace: "ns", Name: "web"}: {Limited: problems.LimitLoop}})
+	drain(t, r, q)
 	if r.limits.pods.Len()+r.outdated.Len()+r.refused.Len() > 0 {
 		t.Error("a deleted pod is remembered")
 	}
@@ -173,8 +160,7 @@ func TestDeletedPodIsForgotten(t *testing.T) {
 // The cache can miss the deletion of a pod that is recreated under the same name.
 func TestReplacedPodHasALimitOfItsOwn(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
+	q := fakeapi.Queue(t)
 	r := reconciler(t, &recorded{})
 	r.limits.wait(key, r.Now(), func() []string { return nil })
 	before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
@@ -196,10 +182,9 @@ func TestNewNodes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-			defer q.ShutDown()
+			q := fakeapi.Queue(t)
 			r := reconciler(t, &recorded{})
-			r.lookup.Reader.Client = fakeapi.Client(t, pod).
+			r.Reader.Client = fakeapi.Client(t, pod).
 				WithIndex(pod, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
 			node := gather.NewNode()
 			node.Name, node.Labels = "node-1", map[string]string{v1alpha1.NodeTypeLabel: tc.kind}

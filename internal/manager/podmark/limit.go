@@ -4,14 +4,19 @@
 package podmark
 
 import (
+	"sync/atomic"
 	"time"
 
-	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/manager/problems"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
 
 // The limits of the writes to one pod. Changes right after each write: burst writes at once, then one
 // per fastest, and the interval doubles with each write up to slowest. All changes: quota writes at
-// once, then one per controller.MarkInterval.
+// once, then one per problems.MarkInterval.
 const (
 	burst   = 5
 	fastest = time.Second
@@ -38,6 +43,8 @@ type limit struct {
 	// wanted is whether a write is needed. loops and flaps are whether the first or the second
 	// bucket has delayed a write and has not been full again since.
 	wanted, loops, flaps bool
+	// markers declare the keys that change while the pod is limited.
+	markers sets.Set[string]
 }
 
 // wait returns how long the write that is needed now must wait. Zero permits the write. first is
@@ -50,8 +57,8 @@ func (l *limit) wait(now time.Time) (wait time.Duration, first bool) {
 		wait = max(0, l.wrote.Add(max(l.gap, fastest)).Sub(now))
 		l.loops = l.loops || wait > 0
 	}
-	if rest := l.full.Add(-(quota - 1) * controller.MarkInterval).Sub(now); rest > wait {
-		wait, l.flaps, l.saved = rest, true, true
+	if refilled := l.full.Add(-(quota - 1) * problems.MarkInterval).Sub(now); refilled > wait {
+		wait, l.flaps, l.saved = refilled, true, true
 	}
 	return wait, first && wait > 0
 }
@@ -69,13 +76,13 @@ func (l *limit) written(now time.Time) {
 	if l.full.Before(now) {
 		l.full = now
 	}
-	l.full = l.full.Add(controller.MarkInterval)
+	l.full = l.full.Add(problems.MarkInterval)
 	l.wanted, l.saved, l.wrote, l.calm = false, false, now, now
 }
 
-// settled records that no write is needed. It returns how long the limit stays as it is reported;
+// unneeded records that no write is needed. It returns how long the limit stays as it is reported;
 // zero means that nothing is limited.
-func (l *limit) settled(now time.Time) time.Duration {
+func (l *limit) unneeded(now time.Time) time.Duration {
 	l.refill(now)
 	l.wanted, l.saved, l.calm = false, false, now
 	switch {
@@ -105,14 +112,72 @@ func (l *limit) unused(now time.Time) bool {
 	return !l.wanted && l.spent <= now.Sub(l.calm) && !now.Before(l.full)
 }
 
-// why returns why the writes are limited.
-func (l *limit) why() controller.Limit {
+func (l *limit) why() problems.Limit {
 	switch {
 	case l.loops:
-		return controller.LimitLoop
+		return problems.LimitLoop
 	case l.flaps:
-		return controller.LimitRate
+		return problems.LimitRate
 	default:
 		return ""
 	}
+}
+
+// limits holds the limits of the pods that were written recently. It is safe for concurrent use.
+type limits struct {
+	pods keyed.Store[types.NamespacedName, limit]
+	// swept is when the unused limits were last removed, in nanoseconds of Unix time.
+	swept atomic.Int64
+}
+
+// sweepInterval is the minimum time between two searches for unused limits.
+const sweepInterval = time.Minute
+
+// wait returns how long the write that the pod needs must wait, and whether this is the first
+// delay of this write. If it waits, the markers that declare its keys are remembered, and began
+// is why the pod is limited if it was not before.
+func (l *limits) wait(pod types.NamespacedName, now time.Time, markers func() []string) (wait time.Duration, first bool, began problems.Limit) {
+	l.pods.Update(pod, func(p *limit) bool {
+		before := p.why()
+		if wait, first = p.wait(now); first {
+			p.markers = p.markers.Union(sets.New(markers()...))
+		}
+		if before == "" {
+			began = p.why()
+		}
+		return true
+	})
+	return wait, first, began
+}
+
+// written records a write that wait permitted.
+func (l *limits) written(pod types.NamespacedName, now time.Time) {
+	l.pods.Update(pod, func(p *limit) bool {
+		p.written(now)
+		return true
+	})
+	if last := l.swept.Load(); now.UnixNano()-last >= int64(sweepInterval) && l.swept.CompareAndSwap(last, now.UnixNano()) {
+		// Limited pods are checked by a reconcile of their own, which reports the end.
+		l.pods.Expire(func(_ types.NamespacedName, p limit) bool { return p.why() == "" && p.unused(now) })
+	}
+}
+
+// unneeded records that the pod needs no write. It returns the time after which the pod must be
+// checked again, because its limit may end; zero means that it is not limited.
+func (l *limits) unneeded(pod types.NamespacedName, now time.Time) (remaining time.Duration) {
+	l.pods.Update(pod, func(p *limit) bool {
+		remaining = p.unneeded(now)
+		return !p.unused(now)
+	})
+	return remaining
+}
+
+// of returns why the writes are limited, and the names of the markers that declare their keys. They
+// are none if the pod is not limited.
+func (l *limits) of(pod types.NamespacedName) (problems.Limit, []string) {
+	p, _ := l.pods.Get(pod)
+	if p.why() == "" {
+		return "", nil
+	}
+	return p.why(), sets.List(p.markers)
 }

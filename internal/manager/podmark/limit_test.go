@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 )
 
 // drive simulates a pod whose marks need a write at the start and again each time that reaction
@@ -24,7 +24,7 @@ func drive(l *limit, reaction func(write int) time.Duration, span time.Duration)
 		}
 		l.written(start.Add(at))
 		writes = append(writes, at)
-		l.settled(start.Add(at))
+		l.unneeded(start.Add(at))
 		at += reaction(len(writes))
 	}
 	return writes
@@ -76,12 +76,12 @@ func TestLimitOfAFlappingProbe(t *testing.T) {
 		"out of step": func(write int) time.Duration { return time.Duration(write%10) * time.Second / 10 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &limit{full: time.Unix(1_700_000_000, 0).Add(quota * controller.MarkInterval)}
+			l := &limit{full: time.Unix(1_700_000_000, 0).Add(quota * problems.MarkInterval)}
 			writes := drive(l, reaction, time.Hour)
 			if len(writes) != 719 {
 				t.Errorf("%d writes without a quota, want 719", len(writes))
 			}
-			if l.why() != controller.LimitRate {
+			if l.why() != problems.LimitRate {
 				t.Errorf("limited because of %q", l.why())
 			}
 		})
@@ -91,7 +91,7 @@ func TestLimitOfAFlappingProbe(t *testing.T) {
 		t.Errorf("%d writes, want %d", len(writes), quota+719)
 	}
 	end := time.Unix(1_700_000_000, 0).Add(time.Hour)
-	if rest := l.settled(end); rest <= 0 || rest > quota*controller.MarkInterval || l.settled(end.Add(rest)) != 0 || !l.unused(end.Add(rest)) {
+	if rest := l.unneeded(end); rest <= 0 || rest > quota*problems.MarkInterval || l.unneeded(end.Add(rest)) != 0 || !l.unused(end.Add(rest)) {
 		t.Errorf("after %s without changes, the limit is %+v, want full buckets", rest, l)
 	}
 }
@@ -100,23 +100,23 @@ func TestLimitRecovers(t *testing.T) {
 	l := &limit{}
 	loop := drive(l, always(0), 200*time.Second)
 	end := time.Unix(1_700_000_000, 0).Add(loop[len(loop)-1])
-	if l.why() != controller.LimitLoop {
+	if l.why() != problems.LimitLoop {
 		t.Fatalf("the loop is limited because of %q", l.why())
 	}
-	rest := l.settled(end)
+	rest := l.unneeded(end)
 	if rest != burst*fastest {
 		t.Errorf("the bucket is full after %s, want %s", rest, burst*fastest)
 	}
-	if again := l.settled(end.Add(rest)); again != 0 || l.why() != "" || l.gap != 0 {
+	if again := l.unneeded(end.Add(rest)); again != 0 || l.why() != "" || l.gap != 0 {
 		t.Errorf("after %s without changes, the limit is %+v with %s left, want a full bucket", rest, l, again)
 	}
-	if later := end.Add(quota * controller.MarkInterval); !l.unused(later) {
-		t.Errorf("after %s without changes, the limit is %+v", quota*controller.MarkInterval, l)
+	if later := end.Add(quota * problems.MarkInterval); !l.unused(later) {
+		t.Errorf("after %s without changes, the limit is %+v", quota*problems.MarkInterval, l)
 	}
 }
 
 // FuzzLimit gives the reactions of a pod in tenths of a second. There are never more writes than
-// the burst and one per second, nor than the quota and one per controller.MarkInterval, and no write
+// the burst and one per second, nor than the quota and one per problems.MarkInterval, and no write
 // is delayed by more than the slowest interval.
 func FuzzLimit(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
@@ -132,7 +132,7 @@ func FuzzLimit(f *testing.F) {
 		writes := drive(&limit{}, reaction, time.Hour)
 		for i, from := range writes {
 			for j, to := range writes[i:] {
-				most := min(burst+int((to-from)/fastest), quota+int((to-from)/controller.MarkInterval)) + 1
+				most := min(burst+int((to-from)/fastest), quota+int((to-from)/problems.MarkInterval)) + 1
 				if j+1 > most {
 					t.Fatalf("%d writes from %s to %s, want at most %d", j+1, from, to, most)
 				}

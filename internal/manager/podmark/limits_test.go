@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -34,7 +34,7 @@ func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		why, _ := r.limits.of(key)
-		if got := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"].Limited; got != why {
+		if got := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}].Limited; got != why {
 			t.Errorf("the marker gets the limit %q, want %q", got, why)
 		}
 		now = now.Add(min(result.RequeueAfter, time.Second/10) + time.Millisecond)
@@ -75,14 +75,14 @@ func TestWritesOfAFlappingProbeAreLimited(t *testing.T) {
 		}
 		if wrote := len(server.labels) > writes; wrote && server.labels[writes]["healthy"] != value {
 			t.Errorf("after %s, wrote %v, want the newest state %s", now.Sub(start), server.labels[writes], value)
-		} else if wait := result.RequeueAfter; !wrote && server.labels[writes-1]["healthy"] != value && (wait <= 0 || wait > controller.MarkInterval) {
+		} else if wait := result.RequeueAfter; !wrote && server.labels[writes-1]["healthy"] != value && (wait <= 0 || wait > problems.MarkInterval) {
 			t.Errorf("after %s, the write waits for %s", now.Sub(start), wait)
 		}
 	}
 	if n := len(server.labels); n < 50 || n > quota+2*60/5 {
 		t.Errorf("%d writes in 2 minutes, want at most %d", n, quota+2*60/5)
 	}
-	if got := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"].Limited; got != controller.LimitRate {
+	if got := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}].Limited; got != problems.LimitRate {
 		t.Errorf("the marker gets the limit %q", got)
 	}
 	if event := <-events.Events; !strings.Contains(event, "because they change more often than every 5s: label healthy") || len(events.Events) > 0 {

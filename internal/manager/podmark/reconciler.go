@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
@@ -44,11 +45,11 @@ type Options struct {
 	// Pods writes.
 	Pods Pods
 	// Inbox receives pods from other controllers.
-	Inbox *controller.Inbox
+	Inbox *controllers.Inbox
 	// Refusals remembers the pods that cannot be written.
-	Refusals *controller.Refusals
+	Refusals *problems.Refusals
 	// Problems gets the pods that do not have all of their marks.
-	Problems *controller.MarkProblems
+	Problems *problems.Marks
 	// Recorder records events on pods.
 	Recorder record.EventRecorder
 	// Metrics counts the writes.
@@ -60,11 +61,10 @@ type Options struct {
 // Reconciler sets the marks of one pod at a time.
 type Reconciler struct {
 	Options
-	lookup controller.Lookup
 	parser *mark.Parser
 	// arrivals are the earliest reports that wait for the marks of a pod, for the latency.
 	arrivals keyed.Store[types.NamespacedName, time.Time]
-	recent   *apply.Recent[types.NamespacedName, mark.Marks]
+	recent   apply.Recent[types.NamespacedName, mark.Marks]
 	limits   limits
 	refused  keyed.Store[types.NamespacedName, refused]
 	// outdated are the cached versions of pods that a write found outdated, so that the write is
@@ -76,9 +76,7 @@ type Reconciler struct {
 func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options: options,
-		lookup:  controller.Lookup{Reader: options.Reader},
 		parser:  mark.NewParser(),
-		recent:  apply.NewRecent[types.NamespacedName, mark.Marks](),
 	}
 }
 
@@ -86,6 +84,11 @@ func New(options Options) *Reconciler {
 // pod.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	arrived, reported := r.arrivals.Take(request.NamespacedName)
+	notMarked := func() {
+		if reported {
+			r.noteArrival(request.NamespacedName, arrived)
+		}
+	}
 	pod, err := r.Reader.LivePod(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -95,38 +98,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if outdated, found := r.outdated.Get(request.NamespacedName); found && outdated == pod.ResourceVersion {
-		if reported {
-			r.noteArrival(request.NamespacedName, arrived)
-		}
+		notMarked()
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	r.outdated.Forget(request.NamespacedName)
 	change, err := r.compare(ctx, pod)
 	if err != nil {
+		notMarked()
 		return reconcile.Result{}, err
 	}
 	if change.isEmpty() {
 		r.Refusals.Note(request.NamespacedName, nil)
-		return r.settle(request.NamespacedName, change), nil
+		return r.requeue(request.NamespacedName, change), nil
 	}
 	if wait := r.delay(ctx, pod, change); wait > 0 {
-		if reported {
-			r.noteArrival(request.NamespacedName, arrived)
-		}
+		notMarked()
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	change, err = r.apply(ctx, pod, change)
 	if err != nil {
-		if reported {
-			r.noteArrival(request.NamespacedName, arrived)
+		notMarked()
+		if errors.Is(err, apply.ErrOutdated) {
+			r.outdated.Set(request.NamespacedName, pod.ResourceVersion)
+			return reconcile.Result{RequeueAfter: recheck}, nil
 		}
-		return r.outdatedOr(pod, err)
+		return reconcile.Result{}, err
 	}
 	if reported {
 		r.Metrics.Marked(r.Now().Sub(arrived))
 	}
 	r.limits.written(request.NamespacedName, r.Now())
-	return r.settle(request.NamespacedName, change), nil
+	return r.requeue(request.NamespacedName, change), nil
 }
 
 // noteArrival records when a state of the pod was reported, unless an earlier one waits for its marks.
@@ -139,20 +141,20 @@ func (r *Reconciler) noteArrival(pod types.NamespacedName, at time.Time) {
 	})
 }
 
-// settle records that the pod has the marks of the change. If the writes to the pod are limited,
+// requeue records that the pod has the marks of the change. If the writes to the pod are limited,
 // the pod is checked again when they may no longer be, and if marks are refused without a search,
 // when a search is due.
-func (r *Reconciler) settle(pod types.NamespacedName, change change) reconcile.Result {
+func (r *Reconciler) requeue(pod types.NamespacedName, change change) reconcile.Result {
 	now := r.Now()
-	rest := r.limits.settled(pod, now)
+	remaining := r.limits.unneeded(pod, now)
 	if last, found := r.refused.Get(pod); found && change.refused.isEmpty() && !now.Before(last.until) {
 		r.refused.Forget(pod)
 	}
 	r.publish(pod, change)
-	if due := change.refused.due(now); rest == 0 || due > 0 && due < rest {
-		rest = due
+	if due := change.refused.due(now); remaining == 0 || due > 0 && due < remaining {
+		remaining = due
 	}
-	return reconcile.Result{RequeueAfter: rest}
+	return reconcile.Result{RequeueAfter: remaining}
 }
 
 // forget forgets a pod that no longer exists or is ending.
@@ -163,15 +165,6 @@ func (r *Reconciler) forget(pod types.NamespacedName) {
 	r.outdated.Forget(pod)
 	r.Refusals.Note(pod, nil)
 	r.Problems.Set(pod, nil)
-}
-
-// outdatedOr turns a stale-cache conflict into a requeue.
-func (r *Reconciler) outdatedOr(pod *corev1.Pod, err error) (reconcile.Result, error) {
-	if errors.Is(err, apply.ErrOutdated) {
-		r.outdated.Set(client.ObjectKeyFromObject(pod), pod.ResourceVersion)
-		return reconcile.Result{RequeueAfter: recheck}, nil
-	}
-	return reconcile.Result{}, err
 }
 
 // compare compares the pod's marks with those that it should have.
@@ -198,9 +191,10 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 		change.refused = last
 		change = change.omit(last.probes, last.until, last.again)
 	}
-	if !unseen {
-		isKept := func(key mark.Key) bool { return slices.Contains(change.refused.kept, key) }
-		change.leftover = slices.DeleteFunc(v.Leftover(owned, all), isKept)
+	if unseen {
+		return change, nil
 	}
+	isKept := func(key mark.Key) bool { return slices.Contains(change.refused.kept, key) }
+	change.leftover = slices.DeleteFunc(v.Leftover(owned, all), isKept)
 	return change, nil
 }

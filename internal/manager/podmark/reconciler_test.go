@@ -19,12 +19,12 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -55,15 +55,15 @@ func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (st
 	return "1000", r.err
 }
 
-func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
+func reconciler(t *testing.T, pods Pods, objects ...client.Object) *Reconciler {
 	t.Helper()
 	counters := metrics.New(prometheus.NewRegistry())
 	return New(Options{
 		Reader: gather.Reader{
-			Client:   fakeapi.Client(t, cached...).WithReturnManagedFields().Build(),
-			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
+			Client:   fakeapi.Client(t, objects...).WithReturnManagedFields().Build(),
+			Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 		},
-		Pods: pods, Problems: controller.NewMarkProblems(nil), Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
+		Pods: pods, Problems: &problems.Marks{}, Refusals: &problems.Refusals{}, Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
 	})
 }
 

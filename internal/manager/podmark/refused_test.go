@@ -103,7 +103,7 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 		}
 	}
 	problems := func() []string {
-		return slices.Sorted(maps.Keys(r.Problems.Of(web)["a"].Refused))
+		return slices.Sorted(maps.Keys(r.Problems.Of(web)[types.NamespacedName{Namespace: "ns", Name: "a"}].Refused))
 	}
 
 	reconcileAgain(marker("bad"), "1")
@@ -158,7 +158,7 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := len(r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"].Refused); found != 4 {
+		if found := len(r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}].Refused); found != 4 {
 			t.Errorf("%d refused probes are reported, want 4", found)
 		}
 		return server.tries - tries, result.RequeueAfter
@@ -248,7 +248,7 @@ func TestRefusedRemovalBlocksNoMark(t *testing.T) {
 	if diff := cmp.Diff([]string{"label sick=true"}, server.written); diff != "" {
 		t.Errorf("marks written (-want +got):\n%s", diff)
 	}
-	if problem := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})["a"]; problem.Refused["p"] == "" {
+	if problem := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}]; problem.Refused["p"] == "" {
 		t.Errorf("problem %v, want the refused removal", problem)
 	}
 	if server.tries != 3 {

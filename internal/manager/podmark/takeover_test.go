@@ -10,13 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -77,8 +76,7 @@ type move struct {
 // NodePodProbe, M and m those of the ProbeReports. After each handler, the queue is emptied.
 func (m move) play(t *testing.T, order string, r *Reconciler, others ...client.Object) {
 	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
+	q := fakeapi.Queue(t)
 	npp, slices := m.before, m.slices
 	for _, step := range order {
 		switch step {
@@ -93,7 +91,7 @@ func (m move) play(t *testing.T, order string, r *Reconciler, others ...client.O
 		}
 		c := fakeapi.Client(t, stored...).WithReturnManagedFields().
 			WithIndex(&corev1.Pod{}, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
-		r.Reader.Client, r.lookup.Reader.Client = c, c
+		r.Reader.Client = c
 		switch step {
 		case 'p':
 			r.statusEvents().Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.NodePodProbe]{ObjectOld: m.before, ObjectNew: m.after}, q)
@@ -101,13 +99,13 @@ func (m move) play(t *testing.T, order string, r *Reconciler, others ...client.O
 			m.sliceEvents(t, r, q)
 		}
 		if m.busy {
-			controller.EnqueuePods(q, r.lookup.NodePods(t.Context(), "node-1"))
+			enqueuePods(q, affected.Found(r.Reader.NodePods(t.Context(), "node-1"))(t.Context()))
 		}
 		drain(t, r, q)
 	}
 }
 
-func (m move) sliceEvents(t *testing.T, r *Reconciler, q controller.Queue) {
+func (m move) sliceEvents(t *testing.T, r *Reconciler, q controllers.Queue) {
 	t.Helper()
 	old := map[string]*seamarkv1alpha1.ProbeReport{}
 	for _, slice := range m.slices {
@@ -126,7 +124,7 @@ func (m move) sliceEvents(t *testing.T, r *Reconciler, q controller.Queue) {
 	}
 }
 
-func drain(t *testing.T, r *Reconciler, q controller.Queue) {
+func drain(t *testing.T, r *Reconciler, q controllers.Queue) {
 	t.Helper()
 	for range q.Len() {
 		request, _ := q.Get()
@@ -254,7 +252,6 @@ func TestEachSourceEnqueuesPods(t *testing.T) {
 	}
 }
 
-// marked returns a pod with the mark of healthyMarker.
 func marked() *builders.PodBuilder {
 	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
 	return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").ManagedFields("seamark", "status", entry)

@@ -44,17 +44,9 @@ func TestNoWakeUpIsLost(t *testing.T) {
 				written := &recorded{}
 				r := reconciler(t, written)
 				race.Play(t, order, interleave.Controller{
-					Pods: r.podEvents(), Markers: controller.MarkerEvents(r.enqueueSelected),
-					Store: func(c client.Client) { r.Reader.Client, r.lookup.Reader.Client = c, c },
-					Stepped: func(q controller.Queue, _ bool) {
-						for range q.Len() {
-							request, _ := q.Get()
-							q.Done(request)
-							if _, err := r.Reconcile(t.Context(), request); err != nil {
-								t.Fatal(err)
-							}
-						}
-					},
+					Pods: r.podEvents(), Markers: controllers.MarkerEvents(r.enqueueSelected),
+					Store:   func(c client.Client) { r.Reader.Client = c },
+					Stepped: func(q controllers.Queue, _ bool) { drain(t, r, q) },
 				})
 				if diff := cmp.Diff([]map[string]string{nil}, written.labels); diff != "" {
 					t.Errorf("labels written (-want +got):\n%s", diff)

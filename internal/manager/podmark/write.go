@@ -17,9 +17,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	metrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
-	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
@@ -44,28 +44,21 @@ func (r *Reconciler) delay(ctx context.Context, pod *corev1.Pod, change change) 
 
 // publish reports the problems of the pod to the markers that cause them.
 func (r *Reconciler) publish(pod types.NamespacedName, change change) {
-	var problems map[string]controller.MarkProblem
-	problem := func(marker string) controller.MarkProblem {
-		if problems == nil {
-			problems = make(map[string]controller.MarkProblem)
-		}
-		return problems[marker]
-	}
+	byMarker := make(map[types.NamespacedName]problems.Mark)
 	limit, limited := r.limits.of(pod)
 	for _, marker := range limited {
-		p := problem(marker)
-		p.Limited = limit
-		problems[marker] = p
+		byMarker[types.NamespacedName{Namespace: pod.Namespace, Name: marker}] = problems.Mark{Limited: limit}
 	}
 	for _, refusal := range append(slices.Clip(change.refused.probes), change.keptBy()...) {
-		p := problem(refusal.Probe.Marker)
+		marker := types.NamespacedName{Namespace: pod.Namespace, Name: refusal.Probe.Marker}
+		p := byMarker[marker]
 		if p.Refused == nil {
 			p.Refused = make(map[string]string)
 		}
-		p.Refused[refusal.Probe.Probe] = controller.Reason(refusal.Reason)
-		problems[refusal.Probe.Marker] = p
+		p.Refused[refusal.Probe.Probe] = problems.Reason(refusal.Reason)
+		byMarker[marker] = p
 	}
-	r.Problems.Set(pod, problems)
+	r.Problems.Set(pod, byMarker)
 }
 
 // apply writes the change, without the marks of probes that the API server refuses. It returns
@@ -112,7 +105,7 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) 
 				return "", change, denied
 			}
 			r.Metrics.MarksApplied(metrics.MarkRefused)
-			log.FromContext(ctx).Info("API server refused removal of marks", "marks", names(change.leftover), "reason", controller.Reason(err))
+			log.FromContext(ctx).Info("API server refused removal of marks", "marks", names(change.leftover), "reason", problems.Reason(err))
 			change.refused.kept, change.refused.reason = append(slices.Clip(change.refused.kept), change.leftover...), err
 			change.leftover = nil
 		case err != nil:
@@ -177,6 +170,6 @@ func (r *Reconciler) noteRefused(ctx context.Context, change change, err error) 
 	}
 	r.Metrics.MarksApplied(metrics.MarkRefused)
 	for _, refusal := range change.refused.probes {
-		log.FromContext(ctx).Info("API server refused marks of probe", "probe", refusal.Probe, "reason", controller.Reason(refusal.Reason))
+		log.FromContext(ctx).Info("API server refused marks of probe", "probe", refusal.Probe, "reason", problems.Reason(refusal.Reason))
 	}
 }

@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	// pollInterval is the poll interval for the pod.
 	pollInterval = 200 * time.Millisecond
 	// cleanupTimeout is the timeout for deleting the objects of the test.
 	cleanupTimeout = 20 * time.Second
@@ -58,7 +57,6 @@ func Run(ctx context.Context, options Options) (err error) {
 	return t.run(ctx)
 }
 
-// test is one run.
 type test struct {
 	Options
 	pod    *corev1.Pod
@@ -139,7 +137,7 @@ func (t *test) say(format string, args ...any) {
 }
 
 func running(pod *corev1.Pod) error {
-	if workload.Ready(pod) {
+	if planning.Ready(pod) {
 		return nil
 	}
 	return fmt.Errorf("it is %s: %s", pod.Status.Phase, reasons(pod))

@@ -3,8 +3,8 @@
 
 // Package uninstall removes what Seamark has written to a cluster: the marks of all pods, the
 // finalizers of all markers, all NodePodProbes and all ProbeReports. The markers are kept.
-// CloneSets, StatefulSets and their pods are kept. During the work the managers and
-// seamark-workloads are scaled to zero and the managers' lease is held: no manager writes, and no
+// CloneSets, StatefulSets and their pods are kept. Before the work, the managers and
+// seamark-workloads are scaled to zero, and the managers' lease is free: no manager writes, and no
 // workload is scaled or updated based on marks that are being removed. A run that failed can be
 // repeated.
 //
@@ -16,27 +16,38 @@ package uninstall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/serverless"
 )
 
 const (
 	// concurrency is the number of concurrent writes.
 	concurrency = 16
-	// page is the number of objects that one list request returns.
-	page = 500
+	// sweeps is the maximum number of times that all reports are deleted: agents may still write
+	// some while they stop their probes.
+	sweeps = 3
 )
 
 // Options are the dependencies of an uninstall. All are required.
@@ -49,24 +60,8 @@ type Options struct {
 	Name string
 	// Workloads is the name of the Deployment and Lease of seamark-workloads.
 	Workloads string
-	// Identity of this run as the holder of the Lease.
-	Identity string
 	// Out receives a line for each completed step.
 	Out io.Writer
-}
-
-// Summary counts what was removed.
-type Summary struct {
-	// Pods is the number of pods that had marks or annotations of Seamark.
-	Pods int
-	// Finalizers is the number of markers that had Seamark's finalizer.
-	Finalizers int
-	// Markers is the number of all markers. They are kept.
-	Markers int
-	// Plans is the number of NodePodProbes.
-	Plans int
-	// Reports is the number of ProbeReports.
-	Reports int
 }
 
 type uninstaller struct {
@@ -75,140 +70,182 @@ type uninstaller struct {
 	metadata   metadata.Interface
 	pods       *apply.Pods
 	markers    *apply.Markers
-	client     client.Client
 }
 
 // Run uninstalls. If a step fails or the context ends, it returns an error and does not undo
 // completed steps. Missing CRDs or a missing Deployment are not errors.
-func Run(ctx context.Context, options Options) (Summary, error) {
-	u, err := connect(options)
-	if err != nil {
-		return Summary{}, err
-	}
-	workloads, err := u.stop(ctx, u.Workloads)
-	if err != nil {
-		return Summary{}, err
-	}
-	if _, err := u.stop(ctx, u.Name); err != nil {
-		return Summary{}, err
-	}
-	var summary Summary
-	err = u.withLease(ctx, func(ctx context.Context) error {
-		summary, err = u.clean(ctx)
-		return err
-	})
-	if err != nil {
-		return summary, err
-	}
-	for _, name := range []string{u.Workloads, u.Name} {
-		if err := u.deleteLease(ctx, name); err != nil {
-			return summary, err
-		}
-	}
-	u.say("Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io and probereports.seamark.dev, and %s.",
-		count(summary.Markers, "PodProbeMarker"))
-	if workloads {
-		u.say("Kept the CRDs of CloneSets and StatefulSets, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
-	}
-	return summary, nil
-}
-
-func connect(options Options) (*uninstaller, error) {
+func Run(ctx context.Context, options Options) error {
 	cfg := rest.CopyConfig(options.Config)
 	cfg.QPS = -1
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
 	clientset, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("create the client: %w", err)
+		return fmt.Errorf("create the client: %w", err)
 	}
 	metadataClient, err := metadata.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("create the metadata client: %w", err)
+		return fmt.Errorf("create the metadata client: %w", err)
 	}
-	markers, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("create the client for markers: %w", err)
-	}
-	return &uninstaller{
+	u := &uninstaller{
 		Options: options, kubernetes: clientset, metadata: metadataClient,
-		pods: apply.NewPods(metadataClient), markers: apply.NewMarkers(markers), client: markers,
-	}, nil
+		pods: apply.NewPods(metadataClient), markers: apply.NewMarkers(nil, metadataClient),
+	}
+	workloads, err := u.stop(ctx, u.Workloads)
+	if err != nil {
+		return err
+	}
+	if _, err := u.stop(ctx, u.Name); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{u.awaitLease, u.clean, u.deleteLeases} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if workloads {
+		u.say("Kept the CRDs of CloneSets and StatefulSets, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
+	}
+	return nil
 }
 
 // clean removes everything, marks first, then plans, then reports, which agents no longer write
 // without a plan. An interrupted run can leave plans, whose probes continue, but no finalizer
 // that nothing would remove.
-func (u *uninstaller) clean(ctx context.Context) (Summary, error) {
-	var summary Summary
-	var err error
-	if summary.Pods, err = u.unmark(ctx); err != nil {
-		return summary, err
+func (u *uninstaller) clean(ctx context.Context) error {
+	pods, _, err := u.each(ctx, corev1.SchemeGroupVersion.WithResource("pods"), u.unmark)
+	if err != nil {
+		return err
 	}
-	u.say("Removed the marks of %s.", count(summary.Pods, "pod"))
-	if summary.Markers, summary.Finalizers, err = u.release(ctx); err != nil {
-		return summary, err
+	u.say("Removed the marks of %s.", count(pods, "pod"))
+	released, markers, err := u.each(ctx, v1alpha1.GroupVersion().WithResource("podprobemarkers"), u.release)
+	if err != nil {
+		return err
 	}
-	u.say("Removed the finalizer of %s.", count(summary.Finalizers, "marker"))
-	if summary.Plans, err = u.deletePlans(ctx); err != nil {
-		return summary, err
+	u.say("Removed the finalizer of %s.", count(released, "marker"))
+	plans, _, err := u.each(ctx, v1alpha1.GroupVersion().WithResource("nodepodprobes"), remove)
+	if err != nil {
+		return err
 	}
-	u.say("Deleted %s.", count(summary.Plans, "NodePodProbe"))
-	if summary.Reports, err = u.deleteReports(ctx); err != nil {
-		return summary, err
-	}
-	u.say("Deleted %s.", count(summary.Reports, "ProbeReport"))
-	return summary, nil
-}
-
-// deletePlans deletes all NodePodProbes, so that a later installation does not mark pods
-// based on old reports.
-func (u *uninstaller) deletePlans(ctx context.Context) (int, error) {
-	plans := u.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
-	return u.each(ctx, plans, func(ctx context.Context, plan *metav1.PartialObjectMetadata) (bool, error) {
-		err := plans.Delete(ctx, plan.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(plan.UID))})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("delete NodePodProbe %s: %w", plan.Name, err)
-		}
-		return true, nil
-	})
-}
-
-// each calls do for every object of a resource, concurrently, and returns the number of
-// objects for which it returned true. A resource that is not served has no objects.
-func (u *uninstaller) each(ctx context.Context, lister metadata.ResourceInterface, do func(context.Context, *metav1.PartialObjectMetadata) (bool, error)) (int, error) {
-	done := 0
-	options := metav1.ListOptions{Limit: page}
-	for {
-		list, err := lister.List(ctx, options)
-		if apierrors.IsNotFound(err) {
-			return done, nil
-		}
+	u.say("Deleted %s.", count(plans, "NodePodProbe"))
+	var reports int64
+	for range sweeps {
+		deleted, _, err := u.each(ctx, seamarkv1alpha1.GroupVersion().WithResource("probereports"), remove)
 		if err != nil {
-			return done, fmt.Errorf("list objects: %w", err)
+			return err
 		}
-		counted := make([]bool, len(list.Items))
-		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(concurrency)
-		for i := range list.Items {
-			group.Go(func() (err error) {
-				counted[i], err = do(groupCtx, &list.Items[i])
-				return err
-			})
+		if deleted == 0 {
+			break
 		}
-		err = group.Wait()
-		for _, one := range counted {
-			if one {
-				done++
-			}
-		}
-		if err != nil || list.Continue == "" {
-			return done, err
-		}
-		options.Continue = list.Continue
+		reports += deleted
 	}
+	u.say("Deleted %s.", count(reports, "ProbeReport"))
+	u.say("Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io and probereports.seamark.dev, and %s.",
+		count(markers, "PodProbeMarker"))
+	return nil
+}
+
+// change changes one object of a resource and reports whether there was something to change.
+type change func(context.Context, metadata.ResourceInterface, *metav1.PartialObjectMetadata) (bool, error)
+
+// each changes all objects of a resource, concurrently, and returns the number of those that it
+// changed, and of all. A resource that is not served has no objects. Objects that no longer exist
+// are skipped.
+func (u *uninstaller) each(ctx context.Context, resource schema.GroupVersionResource, do change) (changed, total int64, err error) {
+	var done atomic.Int64
+	all := u.metadata.Resource(resource)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return all.List(ctx, options)
+	})
+	err = pages.EachListItem(groupCtx, metav1.ListOptions{}, func(object runtime.Object) error {
+		item := object.(*metav1.PartialObjectMetadata)
+		total++
+		group.Go(func() error {
+			changed, err := do(groupCtx, u.metadata.Resource(resource).Namespace(item.Namespace), item)
+			switch {
+			case apierrors.IsNotFound(err), errors.Is(err, apply.ErrGone):
+				return nil
+			case err != nil:
+				return fmt.Errorf("clean %s %s: %w", resource.Resource, client.ObjectKeyFromObject(item), err)
+			case changed:
+				done.Add(1)
+			}
+			return nil
+		})
+		return nil
+	})
+	// A failed change ends the context of the list.
+	if failed := group.Wait(); failed != nil {
+		return 0, 0, failed
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return 0, 0, fmt.Errorf("list %s: %w", resource.Resource, err)
+	}
+	return done.Load(), total, nil
+}
+
+// unmark removes the marks of a pod, even of a terminated one, and its annotations for the
+// provider of a virtual node. It retries on concurrent writes.
+func (u *uninstaller) unmark(ctx context.Context, _ metadata.ResourceInterface, object *metav1.PartialObjectMetadata) (bool, error) {
+	pod := &corev1.Pod{ObjectMeta: object.ObjectMeta}
+	marked, annotated := mark.Entry(pod.ManagedFields) != nil, serverless.Of(pod) != (serverless.Annotations{})
+	err := retry.OnError(retry.DefaultBackoff, isOutdated, func() error { return u.removeShared(ctx, pod) })
+	if err == nil && annotated {
+		_, err = u.pods.Handover(ctx, pod, serverless.Annotations{})
+	}
+	if err == nil && marked {
+		_, err = u.pods.Marks(ctx, pod, mark.Marks{})
+	}
+	return marked || annotated, err
+}
+
+// removeShared removes the marks that other managers own too. It must run before the empty
+// apply, which would keep them and remove the record that Seamark owned them.
+func (u *uninstaller) removeShared(ctx context.Context, pod *corev1.Pod) error {
+	if len(mark.Shared(pod.ManagedFields)) == 0 {
+		return nil
+	}
+	// The conditions are in the pod's status, which metadata does not include.
+	live, err := u.kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get pod: %w", err)
+	}
+	owned, err := mark.Owned(live)
+	if err != nil {
+		return err
+	}
+	keys := mark.Leftover(live, nil, mark.PodReport{}, owned, mark.Marks{})
+	if len(keys) == 0 {
+		return nil
+	}
+	_, err = u.pods.Remove(ctx, live, keys)
+	return err
+}
+
+func isOutdated(err error) bool { return errors.Is(err, apply.ErrOutdated) }
+
+// release removes the finalizer of a marker and retries on concurrent writes.
+func (u *uninstaller) release(ctx context.Context, markers metadata.ResourceInterface, marker *metav1.PartialObjectMetadata) (bool, error) {
+	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
+		return false, nil
+	}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, err := markers.Get(ctx, marker.Name, metav1.GetOptions{})
+		if err != nil || !controllerutil.RemoveFinalizer(live, v1alpha1.PodProbeMarkerFinalizer) {
+			return err
+		}
+		_, err = u.markers.Finalizers(ctx, &v1alpha1.PodProbeMarker{ObjectMeta: live.ObjectMeta}, live.Finalizers)
+		return err
+	})
+	return true, err
+}
+
+// remove deletes an object that is not being deleted.
+func remove(ctx context.Context, objects metadata.ResourceInterface, object *metav1.PartialObjectMetadata) (bool, error) {
+	if object.DeletionTimestamp != nil {
+		return false, nil
+	}
+	return true, objects.Delete(ctx, object.Name, metav1.DeleteOptions{})
 }
 
 func (u *uninstaller) say(format string, args ...any) {
@@ -216,14 +253,9 @@ func (u *uninstaller) say(format string, args ...any) {
 }
 
 // count returns the number with its noun.
-func count(n int, what string) string {
+func count(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// unserved reports whether the API server does not serve the resource.
-func unserved(err error) bool {
-	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }

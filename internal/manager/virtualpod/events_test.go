@@ -1,30 +1,28 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serverless
+package virtualpod
 
 import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // The cache may get a node after its pods, even if both exist at the start.
 func TestNodeAtTheStartEnqueuesItsPods(t *testing.T) {
 	pod, virtual := builders.Pod("ns", "a").Node("node-1").Build(), node("virtual-kubelet")
 	r := reconciler(t, &recorded{}, marker())
-	r.lookup.Reader.Client = fake.NewClientBuilder().WithObjects(pod, virtual).
+	r.Reader.Client = fake.NewClientBuilder().WithObjects(pod, virtual).
 		WithIndex(pod, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
+	q := fakeapi.Queue(t)
 	found := &metav1.PartialObjectMetadata{ObjectMeta: virtual.ObjectMeta}
 	r.nodeEvents().Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
 	if q.Len() != 1 {

@@ -1,23 +1,31 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serverless sets the annotations that tell the providers of virtual nodes what to
+// Package virtualpod sets the annotations that tell the providers of virtual nodes what to
 // probe. It handles what the webhook cannot know when a pod is created: a marker that is
 // created or edited later, a pod that is bound to a node with a kubelet, and a call of the
 // webhook that failed. It writes to a pod at most once per change.
-package serverless
+package virtualpod
 
 import (
 	"context"
 	"errors"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
@@ -38,23 +46,18 @@ type Options struct {
 	// Pods writes.
 	Pods Pods
 	// Inbox receives pods from other controllers.
-	Inbox *controller.Inbox
+	Inbox *controllers.Inbox
 }
 
 // Reconciler sets the annotations of one pod at a time.
 type Reconciler struct {
 	Options
-	lookup controller.Lookup
-	recent *apply.Recent[types.NamespacedName, serverless.Annotations]
+	recent apply.Recent[types.NamespacedName, serverless.Annotations]
 }
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
-	return &Reconciler{
-		Options: options,
-		lookup:  controller.Lookup{Reader: options.Reader},
-		recent:  apply.NewRecent[types.NamespacedName, serverless.Annotations](),
-	}
+	return &Reconciler{Options: options}
 }
 
 // Reconcile corrects the annotations of the requested pod with at most one write. It does
@@ -81,14 +84,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // desired returns the annotations that the pod should have, given those that it has.
 func (r *Reconciler) desired(ctx context.Context, pod *corev1.Pod, current serverless.Annotations) (serverless.Annotations, error) {
-	place, err := r.Reader.Place(ctx, pod)
+	kind, err := r.Reader.NodeKind(ctx, pod)
 	if err != nil {
 		return current, err
 	}
 	switch {
-	case place == view.PlaceKubelet:
+	case kind == cached.KubeletNode:
 		return serverless.Annotations{}, nil
-	case place == view.PlaceUnknown && (pod.Spec.NodeName != "" || current == serverless.Annotations{}):
+	case kind == cached.UnknownNode && (pod.Spec.NodeName != "" || current == serverless.Annotations{}):
 		// A pod that the webhook did not annotate is annotated when it is bound.
 		return current, nil
 	}
@@ -119,4 +122,60 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, desired serverl
 	r.recent.Wrote(key, pod.UID, version, desired)
 	log.FromContext(ctx).V(logging.Writes).Info("Annotated pod for provider", "markers", desired.Markers)
 	return nil
+}
+
+// Add runs the Reconciler under the manager, with at most concurrency reconciles at a time.
+func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	return controllers.Add(mgr, "serverless", controllers.SubjectPod, r, concurrency,
+		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
+		source.Kind(informers, gather.NewNode(), r.nodeEvents()),
+		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(r.enqueueNamespacePods)),
+		r.Inbox.Source())
+}
+
+// podEvents returns a handler that enqueues new pods, and pods whose annotations may have to
+// change.
+func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
+	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
+		switch {
+		case after == nil:
+			r.recent.Forget(client.ObjectKeyFromObject(before))
+		case before == nil || !sameInputs(before, after):
+			r.enqueue(ctx, q, after)
+		}
+	})
+}
+
+// nodeEvents returns a handler that enqueues the pods of new nodes, and of nodes that become
+// virtual nodes or cease to be virtual nodes.
+func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	return affected.NodeEvents(r.enqueueNodePods, r.enqueueNodePods)
+}
+
+// sameInputs reports whether both versions of the pod have and need the same annotations. It
+// does not compare containers, because those that matter are immutable.
+func sameInputs(before, after *corev1.Pod) bool {
+	return before.UID == after.UID && before.Spec.NodeName == after.Spec.NodeName &&
+		serverless.Of(before) == serverless.Of(after) && maps.Equal(before.Labels, after.Labels)
+}
+
+// enqueue adds the pod if it has annotations or runs on a virtual node.
+func (r *Reconciler) enqueue(ctx context.Context, q controllers.Queue, pod *corev1.Pod) {
+	if serverless.Of(pod) != (serverless.Annotations{}) || affected.IsVirtual(ctx, r.Reader, pod) {
+		controllers.Enqueue(q, client.ObjectKeyFromObject(pod))
+	}
+}
+
+func (r *Reconciler) enqueueNodePods(ctx context.Context, q controllers.Queue, node *metav1.PartialObjectMetadata) {
+	r.enqueueAll(ctx, q, affected.Found(r.Reader.NodePods(ctx, node.Name))(ctx))
+}
+
+func (r *Reconciler) enqueueNamespacePods(ctx context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
+	r.enqueueAll(ctx, q, affected.Found(r.Reader.NamespacePods(ctx, marker.Namespace))(ctx))
+}
+
+func (r *Reconciler) enqueueAll(ctx context.Context, q controllers.Queue, pods []*corev1.Pod) {
+	for _, pod := range pods {
+		r.enqueue(ctx, q, pod)
+	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package serverless
+package virtualpod
 
 import (
 	"context"
@@ -40,12 +40,12 @@ func (r *recorded) Handover(_ context.Context, _ *corev1.Pod, annotations server
 	return "1000", r.err
 }
 
-func reconciler(t *testing.T, pods Pods, cached ...client.Object) *Reconciler {
+func reconciler(t *testing.T, pods Pods, objects ...client.Object) *Reconciler {
 	t.Helper()
 	return New(Options{
 		Reader: gather.Reader{
-			Client:   fakeapi.Client(t, cached...).Build(),
-			Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
+			Client:   fakeapi.Client(t, objects...).Build(),
+			Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		},
 		Pods: pods,
 	})

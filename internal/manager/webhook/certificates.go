@@ -4,15 +4,25 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
-	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	certificates "github.com/cert-manager/cert-manager/pkg/server/tls"
 	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // Lifetimes of the certificates. The CA and the server certificates are renewed after two
@@ -58,7 +68,69 @@ func (s *certificateSource) Start(ctx context.Context) error {
 	return nil
 }
 
-// serve makes the server use the latest certificate.
-func (s *certificateSource) serve(config *tls.Config) {
-	config.GetCertificate = s.GetCertificate
+// authorityKey is the key of the CA certificate in the Secret.
+const authorityKey = "ca.crt"
+
+// bundles makes the API server trust the webhook's certificate: it copies the CA certificate
+// from the Secret to the webhook configuration. Requests do not distinguish the two.
+type bundles struct {
+	reader client.Reader
+	writer client.Client
+	// secret and configuration are the names of the two objects.
+	secret, configuration types.NamespacedName
+}
+
+// Reconcile writes the CA certificate to the configuration if it differs.
+func (b *bundles) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	secret, configuration := &corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
+	err := b.reader.Get(ctx, b.secret, secret)
+	if err == nil {
+		err = b.reader.Get(ctx, b.configuration, configuration)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		// The missing object triggers a request when it is created.
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("get CA Secret and webhook configuration: %w", err)
+	}
+	body, err := trusting(configuration, secret.Data[authorityKey])
+	if err != nil || body == nil {
+		return reconcile.Result{}, err
+	}
+	patch := client.RawPatch(types.StrategicMergePatchType, body)
+	err = b.writer.Patch(ctx, configuration.DeepCopy(), patch, client.FieldOwner(v1alpha1.FieldManager))
+	switch {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("write CA bundle to webhook configuration %s: %w", configuration.Name, err)
+	}
+	log.FromContext(ctx).Info("Wrote CA bundle of webhook")
+	return reconcile.Result{}, nil
+}
+
+// trusting returns the patch that makes every webhook of the configuration trust the CA, or
+// nil if all do or there is no CA.
+func trusting(configuration *admissionregistrationv1.MutatingWebhookConfiguration, authority []byte) ([]byte, error) {
+	var webhooks []map[string]any
+	for i := range configuration.Webhooks {
+		if webhook := &configuration.Webhooks[i]; !bytes.Equal(webhook.ClientConfig.CABundle, authority) {
+			webhooks = append(webhooks, map[string]any{
+				"name": webhook.Name, "clientConfig": map[string]any{"caBundle": authority},
+			})
+		}
+	}
+	if len(authority) == 0 || len(webhooks) == 0 {
+		return nil, nil
+	}
+	body, err := json.Marshal(map[string]any{
+		// A recreated configuration must not be patched; it triggers a new request.
+		"metadata": map[string]any{"uid": configuration.UID},
+		"webhooks": webhooks,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode CA bundle: %w", err)
+	}
+	return body, nil
 }

@@ -76,7 +76,7 @@ func TestHandle(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := &Handler{Nodes: reader(t, virtual), Reader: gather.Reader{
-				Client: reader(t, marker), Compiler: plan.NewCompiler(), Options: view.Options{Defaults: plan.KubernetesDefaults()},
+				Client: reader(t, marker), Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 			}}
 			if tc.markers != nil {
 				h.Reader.Client = tc.markers

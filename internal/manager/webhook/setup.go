@@ -67,7 +67,7 @@ func New(config *rest.Config, options Options) *Webhook {
 	server := webhook.Options{Port: options.Port, CertDir: options.CertificateDirectory}
 	if options.CertificateDirectory == "" {
 		w.source = newCertificateSource(config, options)
-		server.TLSOpts = []func(*tls.Config){w.source.serve}
+		server.TLSOpts = []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = w.source.GetCertificate }}
 	}
 	w.Server = webhook.NewServer(server)
 	return w
@@ -81,7 +81,11 @@ func (w *Webhook) Add(ctx context.Context, mgr manager.Manager, reader gather.Re
 		return err
 	}
 	// All informers must exist before the first request reads from one.
-	for _, object := range w.kinds() {
+	kinds := []client.Object{&corev1.Node{}}
+	if w.source != nil {
+		kinds = append(kinds, &corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{})
+	}
+	for _, object := range kinds {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("create informer of %T for webhook: %w", object, err)
 		}
@@ -107,7 +111,7 @@ func (w *Webhook) addBundles(mgr manager.Manager, informers cache.Cache) error {
 		secret:        types.NamespacedName{Namespace: w.options.Namespace, Name: w.options.Secret},
 		configuration: types.NamespacedName{Name: w.options.Configuration},
 	}
-	return controller.Add(mgr, "webhookbundle", "configuration", b, 1,
+	return controllers.Add(mgr, "webhookbundle", "configuration", b, 1,
 		source.Kind(informers, &corev1.Secret{}, &handler.TypedEnqueueRequestForObject[*corev1.Secret]{}),
 		source.Kind(informers, &admissionregistrationv1.MutatingWebhookConfiguration{},
 			&handler.TypedEnqueueRequestForObject[*admissionregistrationv1.MutatingWebhookConfiguration]{}))
@@ -118,13 +122,6 @@ type caches struct{ cache.Cache }
 
 // GetCache identifies the informers as a cache to the manager.
 func (c *caches) GetCache() cache.Cache { return c }
-
-func (w *Webhook) kinds() []client.Object {
-	if w.source == nil {
-		return []client.Object{&corev1.Node{}}
-	}
-	return []client.Object{&corev1.Node{}, &corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{}}
-}
 
 // informers returns informers of the virtual nodes, the Secret and the configuration. The
 // webhook has no permission to read other objects.
@@ -143,7 +140,7 @@ func (w *Webhook) informers(mgr manager.Manager) (*caches, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {
 				Label:     labels.SelectorFromSet(labels.Set{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet}),
-				Transform: view.Transform(view.TrimVirtualNode),
+				Transform: cached.Transform(cached.TrimVirtualNode),
 			},
 			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{w.options.Namespace: {FieldSelector: named(w.options.Secret)}},

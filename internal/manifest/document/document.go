@@ -16,8 +16,51 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
+
+// File is a manifest with any number of documents.
+type File struct {
+	// Name is the name in messages, such as the path.
+	Name string
+	// Content is the YAML or JSON.
+	Content []byte
+	// Generated is whether the lines of the content are not those of a file that the user wrote, as
+	// for the result of a kustomization.
+	Generated bool
+	// Mixed is whether the file may have documents that are not Kubernetes objects.
+	Mixed bool
+}
+
+// Objects returns the objects of the file, and the items of its lists. The error names the file.
+func (f File) Objects() ([]*unstructured.Unstructured, error) {
+	documents, err := Split(f.Content)
+	var objects []*unstructured.Unstructured
+	for _, d := range documents {
+		if err = d.Err; err != nil {
+			break
+		}
+		var decoded runtime.Object
+		// The numbers of the objects are integers, as validation needs them.
+		if decoded, _, err = unstructured.UnstructuredJSONScheme.Decode(d.JSON, nil, nil); err != nil {
+			break
+		}
+		switch object := decoded.(type) {
+		case *unstructured.Unstructured:
+			objects = append(objects, object)
+		case *unstructured.UnstructuredList:
+			for i := range object.Items {
+				objects = append(objects, &object.Items[i])
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return objects, nil
+}
 
 // Document is one document of a manifest in YAML or JSON.
 type Document struct {

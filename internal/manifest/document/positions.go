@@ -14,7 +14,6 @@ import (
 // circle.
 const maxMerges = 100
 
-// mergeTag is the tag of merge keys.
 const mergeTag = "!!merge"
 
 // Positions finds the fields of a document.

@@ -16,7 +16,6 @@
 package environ
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,19 +61,16 @@ func VolumeVariable(volume string) string {
 	return "SEAMARK_VOLUME_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(volume))
 }
 
-// For returns the environment of a container. It returns an error if a reference can't be
-// resolved.
-func For(container *corev1.Container, sources Sources) (Environment, error) {
+// For returns the environment of a container. A reference to something that does not exist is left
+// out: package manifest refuses it unless it is optional.
+func For(container *corev1.Container, sources Sources) Environment {
 	volumes := map[string]string{}
 	for _, mount := range container.VolumeMounts {
 		if folder, found := sources.Volumes[mount.Name]; found {
 			volumes[VolumeVariable(mount.Name)] = folder
 		}
 	}
-	declared, err := declaredBy(container, sources, volumes)
-	if err != nil {
-		return Environment{}, err
-	}
+	declared := declaredBy(container, sources, volumes)
 	variables := maps.Clone(sources.Base)
 	if variables == nil {
 		variables = map[string]string{}
@@ -90,7 +86,7 @@ func For(container *corev1.Container, sources Sources) (Environment, error) {
 	for _, word := range slices.Concat(container.Command, container.Args) {
 		command = append(command, Expand(word, declared))
 	}
-	return Environment{Variables: variables, Command: command}, nil
+	return Environment{Variables: variables, Command: command}
 }
 
 // Static expands the references in a probe's command. As in the kubelet, a reference can
@@ -111,21 +107,22 @@ func Static(command []string, env []corev1.EnvVar) []string {
 
 // declaredBy returns the variables of envFrom and env. A value can refer to the variables
 // before it.
-func declaredBy(container *corev1.Container, sources Sources, fixed map[string]string) (map[string]string, error) {
+func declaredBy(container *corev1.Container, sources Sources, fixed map[string]string) map[string]string {
 	declared := map[string]string{}
 	for i := range container.EnvFrom {
-		if err := addAll(declared, &container.EnvFrom[i], sources); err != nil {
-			return nil, fmt.Errorf("envFrom[%d]: %w", i, err)
+		from := &container.EnvFrom[i]
+		for key, value := range sources.all(from) {
+			// Other keys cannot be names of variables.
+			if name := from.Prefix + key; name != "" && !strings.ContainsAny(name, "=\x00") {
+				declared[name] = value
+			}
 		}
 	}
 	known := maps.Clone(declared)
 	maps.Copy(known, fixed)
 	for i := range container.Env {
 		variable := &container.Env[i]
-		value, found, err := valueOf(variable, sources, known)
-		if err != nil {
-			return nil, fmt.Errorf("env %s: %w", variable.Name, err)
-		}
+		value, found := valueOf(variable, sources, known)
 		if !found {
 			continue
 		}
@@ -134,76 +131,51 @@ func declaredBy(container *corev1.Container, sources Sources, fixed map[string]s
 			known[variable.Name] = value
 		}
 	}
-	return declared, nil
+	return declared
 }
 
-// addAll adds the keys of a config map or secret that are valid names of variables.
-func addAll(declared map[string]string, from *corev1.EnvFromSource, sources Sources) error {
-	add := func(key, value string) {
-		if name := from.Prefix + key; name != "" && !strings.ContainsAny(name, "=\x00") {
-			declared[name] = value
-		}
-	}
+// all returns the keys and values of a config map or secret.
+func (s Sources) all(from *corev1.EnvFromSource) map[string]string {
 	switch {
 	case from.ConfigMapRef != nil:
-		object, found := sources.ConfigMaps[sources.named(from.ConfigMapRef.Name)]
-		if !found {
-			return notFound(fmt.Sprintf("ConfigMap %q", from.ConfigMapRef.Name), from.ConfigMapRef.Optional)
-		}
-		for key, value := range object.Data {
-			add(key, value)
-		}
+		return s.configMap(from.ConfigMapRef.Name)
 	case from.SecretRef != nil:
-		object, found := sources.Secrets[sources.named(from.SecretRef.Name)]
-		if !found {
-			return notFound(fmt.Sprintf("Secret %q", from.SecretRef.Name), from.SecretRef.Optional)
-		}
-		for key, value := range object.Data {
-			add(key, string(value))
-		}
+		return s.secret(from.SecretRef.Name)
 	}
 	return nil
 }
 
-// valueOf returns a variable's value. It returns false if an optional source has none.
-func valueOf(variable *corev1.EnvVar, sources Sources, known map[string]string) (string, bool, error) {
+func (s Sources) configMap(name string) map[string]string {
+	if object := s.ConfigMaps[types.NamespacedName{Namespace: s.Pod.Namespace, Name: name}]; object != nil {
+		return object.Data
+	}
+	return nil
+}
+
+func (s Sources) secret(name string) map[string]string {
+	values := map[string]string{}
+	if object := s.Secrets[types.NamespacedName{Namespace: s.Pod.Namespace, Name: name}]; object != nil {
+		for key, value := range object.Data {
+			values[key] = string(value)
+		}
+	}
+	return values
+}
+
+// valueOf returns a variable's value. It returns false if its source has none, such as a resource limit,
+// which a local run does not have.
+func valueOf(variable *corev1.EnvVar, sources Sources, known map[string]string) (value string, found bool) {
 	from := variable.ValueFrom
 	switch {
 	case from == nil:
-		return Expand(variable.Value, known), true, nil
+		return Expand(variable.Value, known), true
 	case from.FieldRef != nil:
 		value, err := FieldValue(sources.Pod, from.FieldRef.FieldPath)
-		return value, true, err
+		return value, err == nil
 	case from.ConfigMapKeyRef != nil:
-		ref := from.ConfigMapKeyRef
-		if object, found := sources.ConfigMaps[sources.named(ref.Name)]; found {
-			if value, has := object.Data[ref.Key]; has {
-				return value, true, nil
-			}
-		}
-		return "", false, notFound(fmt.Sprintf("key %q of ConfigMap %q", ref.Key, ref.Name), ref.Optional)
+		value, found = sources.configMap(from.ConfigMapKeyRef.Name)[from.ConfigMapKeyRef.Key]
 	case from.SecretKeyRef != nil:
-		ref := from.SecretKeyRef
-		if object, found := sources.Secrets[sources.named(ref.Name)]; found {
-			if value, has := object.Data[ref.Key]; has {
-				return string(value), true, nil
-			}
-		}
-		return "", false, notFound(fmt.Sprintf("key %q of Secret %q", ref.Key, ref.Name), ref.Optional)
+		value, found = sources.secret(from.SecretKeyRef.Name)[from.SecretKeyRef.Key]
 	}
-	// A local run can't provide other sources, such as resource limits.
-	return "", false, nil
-}
-
-// named returns the key of an object in the pod's namespace.
-func (s Sources) named(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: s.Pod.Namespace, Name: name}
-}
-
-// notFound returns nil if the reference is optional.
-func notFound(what string, optional *bool) error {
-	if optional != nil && *optional {
-		return nil
-	}
-	return fmt.Errorf("%s not found", what)
+	return value, found
 }

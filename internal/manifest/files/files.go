@@ -1,14 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package files has the convention by which users name manifests: with --filename or as arguments of
-// a command.
+// Package files reads the manifests that users name with --filename or as arguments of a command: files,
+// folders, URLs, kustomizations and the standard input.
 package files
 
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,31 +51,4 @@ func isFile(arg string) bool {
 	}
 	return slices.Contains([]string{Stdin, ".", ".."}, arg) || slices.Contains(resource.FileExtensions, filepath.Ext(arg)) ||
 		strings.ContainsAny(arg, `/`+string(filepath.Separator))
-}
-
-// Expand returns the path of a file, or the paths of the manifests in a folder, sorted and without
-// those in subfolders. A folder without manifests is an error.
-func Expand(name string) ([]string, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the operation and the file
-	}
-	if info.IsDir() {
-		// With a trailing separator, a symbolic link to a folder is followed.
-		name = filepath.Clean(name) + string(filepath.Separator)
-	}
-	visitors, err := resource.ExpandPathsToFileVisitors(nil, name, false, resource.FileExtensions, nil)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the operation and the file
-	}
-	if len(visitors) == 0 {
-		return nil, fmt.Errorf("%s: no .yaml, .yml or .json file in the folder", name)
-	}
-	var paths []string
-	for _, visitor := range visitors {
-		if file, ok := visitor.(*resource.FileVisitor); ok {
-			paths = append(paths, file.Path)
-		}
-	}
-	return paths, nil
 }

@@ -4,6 +4,11 @@
 package files_test
 
 import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,4 +48,63 @@ func TestSplit(t *testing.T) {
 	if diff := cmp.Diff([]string{"game-0", "pod/game.yaml", "pods/game-1", "game.v2"}, pods); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
+}
+
+func TestLoadFiles(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"b.yaml", "a.yml", "c.json", "README.md", "sub/d.yaml", "other"} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("sub", filepath.Join(folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := (&files.Loader{Stdin: strings.NewReader("x")}).Load(t.Context(), []string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, input := range inputs {
+		got = append(got, strings.TrimPrefix(input.Name, folder+"/"))
+	}
+	if diff := cmp.Diff([]string{"a.yml", "b.yaml", "c.json", "standard input", "other", "link/d.yaml"}, got); diff != "" {
+		t.Errorf("inputs (-want +got):\n%s", diff)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	names := slices.Repeat([]string{files.Stdin}, 5)
+	large := strings.NewReader(strings.Repeat("#", 5*files.MaxBytes))
+	for name, test := range map[string]struct {
+		in   io.Reader
+		want string
+	}{
+		"file":  {large, "larger than 16777216 bytes"},
+		"total": {&parts{}, "more than 10000 files or 67108864 bytes: read fewer files at once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&files.Loader{Stdin: test.in}).Load(t.Context(), names)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// parts are files of the maximum size, one after another.
+type parts struct{ read int }
+
+func (p *parts) Read(buffer []byte) (int, error) {
+	if p.read == files.MaxBytes {
+		p.read = 0
+		return 0, io.EOF
+	}
+	n := min(len(buffer), files.MaxBytes-p.read)
+	p.read += n
+	return n, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view_test
+package cached_test
 
 import (
 	"testing"
@@ -31,9 +31,9 @@ func FuzzTrimPod(f *testing.F) {
 	}
 	markers := fuzzMarkers(f)
 	// All seeds share the trimmers, as the pods of a cache do.
-	trimmers := map[bool]*view.PodTrimmer{}
+	trimmers := map[bool]*cached.PodTrimmer{}
 	for _, providers := range []bool{false, true} {
-		trimmers[providers] = view.NewPodTrimmer(view.Options{Defaults: plan.KubernetesDefaults(), Serverless: providers})
+		trimmers[providers] = cached.NewPodTrimmer(cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: providers})
 	}
 	f.Fuzz(func(t *testing.T, seed int64) {
 		pod := fillPod(seed)
@@ -42,13 +42,13 @@ func FuzzTrimPod(f *testing.F) {
 				{Name: "web#a", State: v1alpha1.ProbeSucceeded}, {Name: "web#b", State: v1alpha1.ProbeFailed},
 			},
 		}}}}
-		for _, options := range []view.Options{
+		for _, options := range []cached.Options{
 			{Defaults: plan.KubernetesDefaults()},
 			{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		} {
 			trimmer := trimmers[options.Serverless]
 			trimmed := trimmer.Trim(pod)
-			for _, place := range []view.Place{view.PlaceKubelet, view.PlaceVirtual} {
+			for _, place := range []cached.NodeKind{cached.KubeletNode, cached.VirtualNode} {
 				if diff := cmp.Diff(observe(pod, markers, place, npp, options), observe(trimmed, markers, place, npp, options)); diff != "" {
 					t.Errorf("trimmed pod differs with serverless %t, place %d (-whole +trimmed):\n%s", options.Serverless, place, diff)
 				}
@@ -77,8 +77,8 @@ type observed struct {
 	Annotations serverless.Annotations
 }
 
-func observe(pod *corev1.Pod, markers []*plan.Marker, place view.Place, npp *v1alpha1.NodePodProbe, options view.Options) observed {
-	v := view.New(pod, markers, place, mark.NodeReport{Plan: npp}, options)
+func observe(pod *corev1.Pod, markers []*plan.Marker, place cached.NodeKind, npp *v1alpha1.NodePodProbe, options cached.Options) observed {
+	v := cached.New(pod, markers, place, mark.NodeReport{Plan: npp}, options)
 	owned, errOwned := mark.Owned(pod)
 	desired := v.Desired(owned)
 	o := observed{

@@ -1,16 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package cached
 
 import (
 	"encoding/binary"
 	"slices"
-	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -58,15 +56,12 @@ func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
 		// The controller that reads the marks gets the same error and reports it.
 		owned = nil
 	}
-	block := &podBlock{}
-	name, uid := pack(pod.Name, string(pod.UID))
-	version, ip := block.keep(pod.ResourceVersion, pod.Status.PodIP)
-	block.Pod = corev1.Pod{
+	trimmed := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:              name,
+			Name:              pod.Name,
 			Namespace:         intern(pod.Namespace),
-			UID:               types.UID(uid),
-			ResourceVersion:   version,
+			UID:               pod.UID,
+			ResourceVersion:   pod.ResourceVersion,
 			Labels:            t.sharedTexts(pod.Labels),
 			Annotations:       t.sharedTexts(t.trimAnnotations(pod, owned)),
 			CreationTimestamp: pod.CreationTimestamp,
@@ -80,40 +75,13 @@ func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
 			InitContainers: t.trimContainers(pod.Spec.InitContainers, plan.Restartable),
 		},
 		Status: corev1.PodStatus{
-			Phase: intern(pod.Status.Phase), PodIP: ip, Conditions: t.trimConditions(pod, owned),
+			Phase: intern(pod.Status.Phase), PodIP: pod.Status.PodIP, Conditions: t.trimConditions(pod, owned),
 		},
 	}
 	if plan.HasRun(pod) && (pod.Status.PodIP == "" || !plan.Initialized(pod)) {
-		block.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
+		trimmed.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
 	}
-	return &block.Pod
-}
-
-// restSize is the number of bytes that the allocator adds to a pod, because it rounds sizes up.
-const restSize = 32
-
-// podBlock contains a pod and short texts of it. It takes as much memory as a pod alone.
-type podBlock struct {
-	corev1.Pod
-	rest [restSize]byte
-}
-
-// keep returns copies of the strings, in the block if they fit.
-func (b *podBlock) keep(first, second string) (copyFirst, copySecond string) {
-	size := len(first) + len(second)
-	if size == 0 || size > restSize {
-		return pack(first, second)
-	}
-	copy(b.rest[copy(b.rest[:], first):], second)
-	// Nothing changes the bytes after this, as a string requires.
-	kept := unsafe.String(&b.rest[0], size) //nolint:gosec // see above
-	return kept[:len(first)], kept[len(first):]
-}
-
-// pack returns copies of the strings. They are parts of one string, which takes less memory.
-func pack(first, second string) (copyFirst, copySecond string) {
-	both := first + second
-	return both[:len(first)], both[len(first):]
+	return trimmed
 }
 
 // sharedTexts returns the shared copy of a map.

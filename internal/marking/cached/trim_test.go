@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package view_test
+package cached_test
 
 import (
 	"testing"
@@ -10,9 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/randfill"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -52,12 +56,12 @@ func TestTrimPod(t *testing.T) {
 			Updated("kruise-manager", "", `{"f:metadata":{"f:labels":{"f:idle":{}}}}`)
 	}
 	cases := map[string]struct {
-		options view.Options
+		options cached.Options
 		want    *builders.PodBuilder
 	}{
 		"agents": {want: base()},
 		"agents and providers": {
-			options: view.Options{Serverless: true},
+			options: cached.Options{Serverless: true},
 			want: base().Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "web").
 				Condition(corev1.PodCondition{Type: "game.io/role", Status: corev1.ConditionFalse}),
 		},
@@ -71,7 +75,7 @@ func TestTrimPod(t *testing.T) {
 			}
 			want.Spec.InitContainers[0].Image = ""
 			whole := fullPod()
-			got := view.NewPodTrimmer(tc.options).Trim(whole)
+			got := cached.NewPodTrimmer(tc.options).Trim(whole)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("trimmed pod (-want +got):\n%s", diff)
 			}
@@ -104,13 +108,13 @@ func TestTrimmedPodsShareOnlyEqualFields(t *testing.T) {
 		},
 		"address and age": func(pod *corev1.Pod) { pod.Status.PodIP, pod.ResourceVersion = "10.0.0.9", "10" },
 	}
-	shared := view.NewPodTrimmer(view.Options{})
+	shared := cached.NewPodTrimmer(cached.Options{})
 	for range 2 {
 		for name, change := range pods {
 			pod := fullPod()
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
 			change(pod)
-			if diff := cmp.Diff(view.NewPodTrimmer(view.Options{}).Trim(pod), shared.Trim(pod)); diff != "" {
+			if diff := cmp.Diff(cached.NewPodTrimmer(cached.Options{}).Trim(pod), shared.Trim(pod)); diff != "" {
 				t.Errorf("%s: pod (-alone +sharing):\n%s", name, diff)
 			}
 		}
@@ -126,15 +130,158 @@ func TestTrimNode(t *testing.T) {
 		Name: "n", UID: "u", ResourceVersion: "7",
 		Labels: map[string]string{v1alpha1.NodeTypeLabel: "virtual-kubelet", "liqo.io/type": "virtual-node"},
 	}}
-	if diff := cmp.Diff(want, view.TrimNode(node)); diff != "" {
+	if diff := cmp.Diff(want, cached.TrimNode(node)); diff != "" {
 		t.Errorf("trimmed node (-want +got):\n%s", diff)
 	}
 }
 
 func TestTransformPassesOtherTypes(t *testing.T) {
-	trim := view.Transform(view.TrimNode)
+	trim := cached.Transform(cached.TrimNode)
 	pod := builders.Pod("ns", "a").Build()
 	if got, err := trim(pod); got != any(pod) || err != nil {
 		t.Errorf("transformed to %v, %v", got, err)
+	}
+}
+
+// FuzzTrimPlan fills every field of a NodePodProbe. Whatever other objects have been trimmed, plan
+// and report stay as they are, and so does the metadata that identifies the object.
+func FuzzTrimPlan(f *testing.F) {
+	for seed := range int64(100) {
+		f.Add(seed)
+	}
+	trimmer := cached.NewPlanTrimmer()
+	f.Fuzz(func(t *testing.T, seed int64) {
+		whole := &v1alpha1.NodePodProbe{}
+		// Time has no exported fields to fill.
+		randfill.NewWithSeed(seed).NilChance(.3).NumElements(0, 3).MaxDepth(12).
+			Funcs(func(*metav1.Time, randfill.Continue) {}, func(*metav1.FieldsV1, randfill.Continue) {}).Fill(whole)
+		want := whole.DeepCopy()
+		want.TypeMeta = metav1.TypeMeta{}
+		want.ObjectMeta = metav1.ObjectMeta{
+			Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion, Generation: whole.Generation,
+			Annotations: whole.Annotations, DeletionTimestamp: whole.DeletionTimestamp, OwnerReferences: whole.OwnerReferences,
+		}
+		before := whole.DeepCopy()
+		got := trimmer.Trim(whole)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("trimmed NodePodProbe (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, whole); diff != "" {
+			t.Errorf("original changed (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff(got, trimmer.Trim(got)); diff != "" {
+			t.Errorf("Trim is not idempotent (-once +twice):\n%s", diff)
+		}
+	})
+}
+
+func TestTrimmedPlansShareEqualProbes(t *testing.T) {
+	node := func(name, marker string) *v1alpha1.NodePodProbe {
+		probe := v1alpha1.ContainerProbe{Name: marker + "#p", ContainerName: "main", Plan: "1"}
+		return &v1alpha1.NodePodProbe{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Name: "pod-" + name, Probes: []v1alpha1.ContainerProbe{probe}}}},
+		}
+	}
+	trimmer := cached.NewPlanTrimmer()
+	first := func(npp *v1alpha1.NodePodProbe) *v1alpha1.ContainerProbe {
+		return &trimmer.Trim(npp).Spec.PodProbes[0].Probes[0]
+	}
+	a := first(node("a", "web"))
+	if b := first(node("b", "web")); a != b {
+		t.Error("equal probes of two nodes are not shared")
+	}
+	if c := first(node("c", "api")); a == c {
+		t.Error("different probes are shared")
+	}
+}
+
+// Who reads a trimmed plan still knows since when the agent must run it. Writes of the status do not
+// count.
+func TestTrimmedPlanKeepsLastEdit(t *testing.T) {
+	at := func(seconds int64) *metav1.Time { return new(metav1.Unix(seconds, 0)) }
+	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
+		CreationTimestamp: *at(1), ManagedFields: []metav1.ManagedFieldsEntry{{Time: at(3)}, {Time: at(2)}, {Time: at(4), Subresource: "status"}, {}},
+	}}
+	trimmer := cached.NewPlanTrimmer()
+	for _, plan := range []*v1alpha1.NodePodProbe{npp, trimmer.Trim(npp), trimmer.Trim(trimmer.Trim(npp))} {
+		if got := cached.Edited(plan); !got.Equal(at(3).Time) {
+			t.Errorf("last edit %s, want %s", got, at(3))
+		}
+	}
+}
+
+// FuzzTrimReport fills every field of a ProbeReport from the seed. The trimmed one must have all
+// fields of the pods except those that only agents read.
+func FuzzTrimReport(f *testing.F) {
+	for seed := range int64(50) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed int64) {
+		whole := &seamarkv1alpha1.ProbeReport{}
+		randfill.NewWithSeed(seed).NilChance(0.2).NumElements(1, 4).MaxDepth(12).Funcs(
+			func(e *metav1.ManagedFieldsEntry, c randfill.Continue) {
+				e.Manager = []string{"seamark-agent", "kubectl-edit"}[c.Intn(2)]
+				e.FieldsV1 = metav1.NewFieldsV1([]string{`{"f:pods":{}}`, `{"f:metadata":{"f:labels":{}}}`}[c.Intn(2)])
+			},
+		).Fill(whole)
+		trimmed := cached.TrimReport(whole)
+		if diff := cmp.Diff(trimmed, cached.TrimReport(trimmed)); diff != "" {
+			t.Errorf("TrimReport is not idempotent (-once +twice):\n%s", diff)
+		}
+		if cached.ChangedByOthers(whole) != cached.ChangedByOthers(trimmed) {
+			t.Errorf("ChangedByOthers = %t of the trimmed one", cached.ChangedByOthers(trimmed))
+		}
+		want := whole.DeepCopy()
+		want.TypeMeta = metav1.TypeMeta{}
+		want.ObjectMeta = metav1.ObjectMeta{
+			Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion, ManagedFields: trimmed.ManagedFields,
+		}
+		report := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{trimmed}}
+		for i := range want.Pods {
+			for j := range want.Pods[i].Probes {
+				want.Pods[i].Probes[j].ContainerID = ""
+			}
+			if uid := types.UID(want.Pods[i].UID); !report.Of(uid).Reported {
+				t.Errorf("no report about pod %s", uid)
+			}
+		}
+		if diff := cmp.Diff(want, trimmed); diff != "" {
+			t.Errorf("trimmed ProbeReport (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestChangedByOthers(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		e := metav1.ManagedFieldsEntry{Manager: manager}
+		if fields != "" {
+			e.FieldsV1 = metav1.NewFieldsV1(fields)
+		}
+		return e
+	}
+	const pods, labels = `{"f:nodeName":{},"f:pods":{}}`, `{"f:metadata":{"f:labels":{"f:pods":{}}}}`
+	cases := map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    bool
+	}{
+		"no writer":           {},
+		"agent":               {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods)}},
+		"labels of another":   {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods), entry("kubectl", `{"f:metadata":{"f:labels":{}}}`)}},
+		"label named pods":    {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods), entry("kubectl", labels)}},
+		"another":             {entries: []metav1.ManagedFieldsEntry{entry("kubectl", pods)}, want: true},
+		"agent and another":   {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods), entry("kubectl", pods)}, want: true},
+		"entry without field": {entries: []metav1.ManagedFieldsEntry{entry("kubectl", "")}},
+		"invalid field":       {entries: []metav1.ManagedFieldsEntry{entry("kubectl", "{")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
+			for _, r := range []*seamarkv1alpha1.ProbeReport{report, cached.TrimReport(report)} {
+				if got := cached.ChangedByOthers(r); got != tc.want {
+					t.Errorf("ChangedByOthers = %t, want %t", got, tc.want)
+				}
+			}
+		})
 	}
 }

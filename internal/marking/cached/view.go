@@ -1,14 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view combines what the marks of one pod depend on into one value: the pod, the
+// Package cached combines what the marks of one pod depend on into one value: the pod, the
 // markers of its namespace, its node, and the report about it. Controllers, webhook and
 // command line build it in the same way, so they all compute the same plan and marks.
 //
 // The package is pure; package gather reads the arguments of New with a client. Pods, Nodes and
 // ProbeReports in the manager's caches keep only the fields that New and the packages below it
 // read: see PodTrimmer and TrimReport.
-package view
+package cached
 
 import (
 	"time"
@@ -21,28 +21,28 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 )
 
-// Place is the kind of node that a pod runs on.
-type Place int
+// NodeKind is the kind of node that a pod runs on.
+type NodeKind int
 
 // The places of a pod.
 const (
-	// PlaceUnknown means that the pod is not bound, or that its node is not in the cache.
-	PlaceUnknown Place = iota
-	// PlaceKubelet is a node with a kubelet, whose agent probes the pod.
-	PlaceKubelet
-	// PlaceVirtual is a virtual node, whose provider probes the pod.
-	PlaceVirtual
+	// UnknownNode means that the pod is not bound, or that its node is not in the cache.
+	UnknownNode NodeKind = iota
+	// KubeletNode is a node with a kubelet, whose agent probes the pod.
+	KubeletNode
+	// VirtualNode is a virtual node, whose provider probes the pod.
+	VirtualNode
 )
 
-// PlaceOn returns the place of the pods on the node; nil is no node.
-func PlaceOn(node *metav1.PartialObjectMetadata) Place {
+// NodeKindOf returns the kind of the node; nil is no node.
+func NodeKindOf(node *metav1.PartialObjectMetadata) NodeKind {
 	switch {
 	case node == nil:
-		return PlaceUnknown
+		return UnknownNode
 	case serverless.IsVirtual(node.Labels):
-		return PlaceVirtual
+		return VirtualNode
 	default:
-		return PlaceKubelet
+		return KubeletNode
 	}
 }
 
@@ -54,15 +54,15 @@ type Options struct {
 	Serverless bool
 }
 
-// Provided reports whether a provider probes the pods in the place.
-func (o Options) Provided(place Place) bool { return o.Serverless && place == PlaceVirtual }
+// Provided reports whether a provider probes the pods of the kind of node.
+func (o Options) Provided(kind NodeKind) bool { return o.Serverless && kind == VirtualNode }
 
 // Pod is a pod together with what its marks depend on.
 type Pod struct {
 	// Object is the pod.
 	Object *corev1.Pod
-	// Place is where the pod runs.
-	Place Place
+	// NodeKind is the kind of node that the pod runs on.
+	NodeKind NodeKind
 	// Plan has the probes that the markers require in the pod.
 	Plan plan.PodPlan
 	// Report has the states that the agent or the provider reported.
@@ -71,10 +71,10 @@ type Pod struct {
 
 // New returns the view of the pod. The markers are those of its namespace. The report is that of
 // the pod's node; it does not matter if a provider probes the pod.
-func New(pod *corev1.Pod, markers []*plan.Marker, place Place, report mark.NodeReport, options Options) Pod {
-	v := Pod{Object: pod, Place: place, Plan: Plan(pod, markers, place, options)}
+func New(pod *corev1.Pod, markers []*plan.Marker, kind NodeKind, report mark.NodeReport, options Options) Pod {
+	v := Pod{Object: pod, NodeKind: kind, Plan: Plan(pod, markers, kind, options)}
 	switch {
-	case options.Provided(place):
+	case options.Provided(kind):
 		v.Report = mark.Provided(pod, v.Plan.Probes)
 	default:
 		v.Report = report.Of(pod.UID)
@@ -84,9 +84,9 @@ func New(pod *corev1.Pod, markers []*plan.Marker, place Place, report mark.NodeR
 
 // Plan returns the probes that the markers require in the pod, which the agent of its node
 // or the provider of its virtual node runs.
-func Plan(pod *corev1.Pod, markers []*plan.Marker, place Place, options Options) plan.PodPlan {
+func Plan(pod *corev1.Pod, markers []*plan.Marker, kind NodeKind, options Options) plan.PodPlan {
 	switch {
-	case !options.Provided(place):
+	case !options.Provided(kind):
 		return plan.Pod(pod, markers, options.Defaults)
 	case !plan.Eligible(pod):
 		return plan.PodPlan{}

@@ -11,7 +11,9 @@ package diagnosis
 import (
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -140,4 +142,22 @@ func OfProblem(p plan.Problem) *Finding {
 func OfError(e v1alpha1.ContainerProbeError) *Finding {
 	e = mark.Known(e)
 	return &Finding{Reason: Reason(e.Reason), Detail: e.Message}
+}
+
+// leaseSeconds is the duration of a lease without one.
+const leaseSeconds = 15
+
+// Leader returns the holder of a lease of leader-elected programs, which is empty if there is none,
+// and when it renewed the lease. It leads until Settle after the end of the lease. Without a leader,
+// plans and marks do not change. The lease may be nil.
+func Leader(lease *coordinationv1.Lease, now time.Time) (holder string, renewed time.Time, leads bool) {
+	if lease == nil {
+		return "", time.Time{}, false
+	}
+	if lease.Spec.RenewTime != nil {
+		renewed = lease.Spec.RenewTime.Time
+	}
+	holder = ptr.Deref(lease.Spec.HolderIdentity, "")
+	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, leaseSeconds)) * time.Second
+	return holder, renewed, holder != "" && now.Sub(renewed) <= duration+Settle
 }

@@ -37,12 +37,11 @@ type setup struct {
 	pod    *corev1.Pod
 	marker *v1alpha1.PodProbeMarker
 	report *seamarkv1alpha1.PodReport
-	place  view.Place
+	place  cached.NodeKind
 	// known is whether a state is known from the marks.
 	known bool
 }
 
-// npp returns the plan of the node.
 func (s *setup) npp() *v1alpha1.NodePodProbe { return s.Node.Plan }
 
 // healthy returns a probe that is planned, run and reported, all for an hour.
@@ -51,14 +50,14 @@ func healthy() *setup {
 		pod:    builders.Pod("ns", "game-0").Label("app", "game").Node("n1").Build(),
 		marker: builders.Marker("ns", "game").Selector("app", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build(),
 		report: &seamarkv1alpha1.PodReport{Probes: []v1alpha1.ContainerProbeState{{Name: "game#idle", State: v1alpha1.ProbeFailed}}},
-		place:  view.PlaceKubelet,
+		place:  cached.KubeletNode,
 	}
 	s.pod.CreationTimestamp, s.marker.CreationTimestamp = ago(time.Hour), ago(time.Hour)
 	s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "main", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: ago(time.Hour)}},
 	}}
 	s.report.UID = string(s.pod.UID)
-	s.Options = view.Options{Defaults: plan.KubernetesDefaults()}
+	s.Options = cached.Options{Defaults: plan.KubernetesDefaults()}
 	s.Statuses, s.Now = true, now()
 	s.Node.Plan = &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", Generation: 3, CreationTimestamp: ago(time.Hour)},
@@ -76,7 +75,6 @@ func (s *setup) compiled() []*plan.Marker {
 	return []*plan.Marker{compiled}
 }
 
-// find returns the findings and the probe.
 func (s *setup) find() (*diagnosis.Pod, plan.PlannedProbe) {
 	if s.report != nil {
 		s.Node.Slices = append(s.Node.Slices, &seamarkv1alpha1.ProbeReport{
@@ -84,7 +82,7 @@ func (s *setup) find() (*diagnosis.Pod, plan.PlannedProbe) {
 		})
 	}
 	s.Markers = []*v1alpha1.PodProbeMarker{s.marker}
-	s.Pod = view.New(s.pod, s.compiled(), s.place, s.Node, s.Options)
+	s.Pod = cached.New(s.pod, s.compiled(), s.place, s.Node, s.Options)
 	if len(s.Pod.Plan.Probes) == 0 {
 		s.Pod.Plan = plan.Selected(s.pod, s.compiled(), s.Options.Defaults)
 	}
@@ -140,7 +138,6 @@ func all(changes ...func(*setup)) func(*setup) {
 	}
 }
 
-// words returns a finding in one line.
 func words(f *diagnosis.Finding) string {
 	switch {
 	case f == nil:
@@ -165,7 +162,7 @@ func TestProbe(t *testing.T) {
 		s.marker.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProbesResolved, Reason: string(plan.NodePlanFull)}}
 	}
 	virtual := func(s *setup) {
-		s.place, s.Options.Serverless, s.Node.Plan, s.report = view.PlaceVirtual, true, nil, nil
+		s.place, s.Options.Serverless, s.Node.Plan, s.report = cached.VirtualNode, true, nil, nil
 	}
 	noReports := func(s *setup) { s.ReportsUnread, s.report = true, nil }
 	unconditional := func(s *setup) { s.marker.Spec.Probes[0].PodConditionType = "" }
@@ -247,7 +244,6 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// inStatus makes the agent report in the status.
 func inStatus(generation int64) func(*setup) {
 	return func(s *setup) {
 		s.npp().Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: generation, PodProbeStatuses: []v1alpha1.PodProbeStatus{{
@@ -286,13 +282,13 @@ func TestSentences(t *testing.T) {
 		"not known":  {plan.Problem{Reason: "Other"}, `Probe "p": cannot be run`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			test.problem.ID = probeid.ID{Marker: "m", Probe: "p"}
+			test.problem.ID = identity.ID{Marker: "m", Probe: "p"}
 			if diff := cmp.Diff(test.want, diagnosis.ProblemText(test.problem)); diff != "" {
 				t.Errorf("sentence (-want +got):\n%s", diff)
 			}
 		})
 	}
-	conflict := mark.Conflict{Key: mark.Label("a"), Winner: probeid.ID{Marker: "m", Probe: "p"}, Loser: probeid.ID{Marker: "n", Probe: "q"}}
+	conflict := mark.Conflict{Key: mark.Label("a"), Winner: identity.ID{Marker: "m", Probe: "p"}, Loser: identity.ID{Marker: "n", Probe: "q"}}
 	if got, want := diagnosis.ConflictText(conflict), `Probe "q": label "a" is set by probe "p" of marker "m"`; got != want {
 		t.Errorf("conflict %q, want %q", got, want)
 	}

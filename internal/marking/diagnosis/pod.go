@@ -22,8 +22,8 @@ import (
 type Input struct {
 	// Pod is the view of the pod, and Options are the settings that it was computed with. Only
 	// findings about the plan need its plan.
-	Pod     view.Pod
-	Options view.Options
+	Pod     cached.Pod
+	Options cached.Options
 	// Node is what is stored and reported about the pods of the node.
 	Node mark.NodeReport
 	// Markers are those of the namespace. Only findings about the plan need them.
@@ -52,7 +52,7 @@ type Pod struct {
 // New returns the findings about a pod. It evaluates what all probes of the pod share.
 func New(in Input) *Pod {
 	pod := in.Pod.Object
-	d := &Pod{in: in, provided: in.Options.Provided(in.Pod.Place), waiting: OfPod(pod)}
+	d := &Pod{in: in, provided: in.Options.Provided(in.Pod.NodeKind), waiting: OfPod(pod)}
 	if d.provided {
 		return d
 	}
@@ -135,7 +135,7 @@ func (d *Pod) planned(p plan.PlannedProbe) *Finding {
 // has reports whether the entry of a pod, which may be nil, has the probe.
 func has(entry *v1alpha1.PodProbe, probe v1alpha1.ContainerProbe) bool {
 	return entry != nil && slices.ContainsFunc(entry.Probes, func(c v1alpha1.ContainerProbe) bool {
-		return c.Name == probe.Name && probeid.SamePlan(c.Plan, probe.Plan)
+		return c.Name == probe.Name && identity.SamePlan(c.Plan, probe.Plan)
 	})
 }
 
@@ -172,7 +172,7 @@ func OfAgent(npp *v1alpha1.NodePodProbe, now time.Time) *Finding {
 		return nil
 	}
 	f := Finding{Reason: PlanNotRunning, Planned: npp.Generation, Running: npp.Status.ObservedGeneration}
-	return f.after(view.Edited(npp), Settle, now)
+	return f.after(cached.Edited(npp), Settle, now)
 }
 
 // failed returns the reported error of the probe, or nil.
@@ -188,14 +188,14 @@ func (d *Pod) failed(p plan.PlannedProbe) *Finding {
 // Changed returns when the plan of the pod last had to change.
 func (d *Pod) Changed() time.Time {
 	pod := d.in.Pod.Object
-	last := view.Edited(pod)
+	last := cached.Edited(pod)
 	for _, c := range pod.Status.Conditions {
 		if (c.Type == corev1.PodInitialized || c.Type == corev1.PodScheduled) && c.LastTransitionTime.After(last) {
 			last = c.LastTransitionTime.Time
 		}
 	}
 	for _, marker := range d.in.Markers {
-		if at := view.Edited(marker); at.After(last) {
+		if at := cached.Edited(marker); at.After(last) {
 			last = at
 		}
 	}

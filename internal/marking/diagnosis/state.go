@@ -85,7 +85,7 @@ func (d *Pod) status(container string) *corev1.ContainerStatus {
 // due according to the delay, the period and the thresholds. If it is not known when the container
 // started, it may take the longest time.
 func (d *Pod) pending(p plan.PlannedProbe) *Finding {
-	policy := streak.PolicyOf(&p.Plan.Probe.Probe)
+	policy := thresholds.PolicyOf(&p.Plan.Probe.Probe)
 	start := d.required()
 	if start.IsZero() || d.in.Now.IsZero() {
 		return &Finding{Reason: NoResult, Waiting: true}
@@ -107,8 +107,8 @@ func (d *Pod) pending(p plan.PlannedProbe) *Finding {
 func (d *Pod) required() time.Time {
 	switch {
 	case d.in.Node.Plan != nil:
-		return view.Edited(d.in.Node.Plan)
-	case d.in.Pod.Place == view.PlaceKubelet:
+		return cached.Edited(d.in.Node.Plan)
+	case d.in.Pod.NodeKind == cached.KubeletNode:
 		return d.Changed()
 	default:
 		return time.Time{}

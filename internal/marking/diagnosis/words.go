@@ -25,81 +25,55 @@ func (f *Finding) String() string {
 // clause returns the only wording of the finding. It does not name the probe, and does not change with
 // time, so that it can be compared.
 func (f *Finding) clause() string {
-	switch f.Reason {
-	case PodEnding:
-		if f.Phase != "" {
-			return fmt.Sprintf("pod has ended: its phase is %s", f.Phase)
-		}
-		return "pod is terminating"
-	case PodNotBound:
-		return "pod is not bound to a node"
-	case PodNotInitialized:
-		return "pod is not initialized"
-	case NoPlan:
+	switch {
+	case f.Reason == PodEnding && f.Phase != "":
+		return fmt.Sprintf("pod has ended: its phase is %s", f.Phase)
+	case f.Reason == NoPlan:
 		return fmt.Sprintf("node %s has no NodePodProbe", f.Node)
-	case NoAddress:
-		return "pod has a network probe and no IP address, so it is not in the node's plan yet"
-	case NotPlanned:
-		return "the node's plan does not have the probe"
-	case Reason(plan.NodePlanFull):
-		return "the node's plan has no room for the probe: the markers of the namespace exceed its share"
-	case PlanOutdated:
-		return "the node's plan has an earlier version of the pod's probes"
-	case PlanNotRunning:
-		if f.Running == 0 {
-			return "no agent has reported that it runs the node's plan"
-		}
+	case f.Reason == PlanNotRunning && f.Running > 0:
 		return fmt.Sprintf("the node's agent runs generation %d of the plan, which has generation %d now", f.Running, f.Planned)
-	default:
-		return f.ofResult()
-	}
-}
-
-// ofResult words the reasons that are about one probe.
-func (f *Finding) ofResult() string {
-	switch f.Reason {
-	case Reason(plan.ContainerNotFound):
+	case f.Reason == Reason(plan.ContainerNotFound):
 		return fmt.Sprintf("container %q not found", f.Container)
-	case Reason(plan.PortNotFound):
+	case f.Reason == Reason(plan.PortNotFound):
 		return fmt.Sprintf("container %q has no port %q", f.Container, f.Port)
-	case Reason(plan.TooManyMarkers):
-		return f.tooManyMarkers()
-	case Reason(plan.TimeoutTooLong):
+	case f.Reason == Reason(plan.TooManyMarkers):
+		words := fmt.Sprintf("more than %d markers select the pod, and only the oldest count", plan.MaxMarkers)
+		return strings.TrimSuffix(words+": "+f.Counted, ": ")
+	case f.Reason == Reason(plan.TimeoutTooLong):
 		return fmt.Sprintf("timeoutSeconds must be at most %d", v1alpha1.MaxTimeoutSeconds)
-	case Reason(plan.HandlerInvalid):
-		return "exactly one handler is required"
-	case Reason(serverless.ConditionTypeMissing):
-		return "podConditionType is required for pods on virtual nodes"
-	case Reason(serverless.ConditionTypeTaken):
-		return "podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same"
-	case Reason(v1alpha1.ProbeNotEnded):
-		return "the runtime has not ended an earlier run"
-	case Reason(v1alpha1.ProbeWaitingForSlot):
-		return "waits for a slot of the node: too many probes of the pod, the namespace or the node are running"
-	case StateNotVisible:
-		return "only the report has the state, and the report could not be read"
-	case EarlierMarker:
-		return "the reported state is that of an earlier marker with the same name"
-	case NotProvided:
+	case f.Reason == NotProvided:
 		return fmt.Sprintf("the provider has not set the condition %s", f.Condition)
-	case NotStarted:
+	case f.Reason == NotStarted:
 		return fmt.Sprintf("container %q has not started", f.Container)
-	case NoResult:
-		if f.Waiting {
-			return "no threshold has been reached yet"
-		}
-		return "no state has been reported, although one is due"
-	default:
-		return "cannot be run"
+	case f.Reason == NoResult && f.Waiting:
+		return "no threshold has been reached yet"
 	}
-}
-
-func (f *Finding) tooManyMarkers() string {
-	words := fmt.Sprintf("more than %d markers select the pod, and only the oldest count", plan.MaxMarkers)
-	if f.Counted == "" {
+	if words, found := clauses()[f.Reason]; found {
 		return words
 	}
-	return words + ": " + f.Counted
+	return "cannot be run"
+}
+
+// clauses returns the wordings that depend on the reason only.
+func clauses() map[Reason]string {
+	return map[Reason]string{
+		PodEnding:                               "pod is terminating",
+		PodNotBound:                             "pod is not bound to a node",
+		PodNotInitialized:                       "pod is not initialized",
+		NoAddress:                               "pod has a network probe and no IP address, so it is not in the node's plan yet",
+		NotPlanned:                              "the node's plan does not have the probe",
+		Reason(plan.NodePlanFull):               "the node's plan has no room for the probe: the markers of the namespace exceed its share",
+		PlanOutdated:                            "the node's plan has an earlier version of the pod's probes",
+		PlanNotRunning:                          "no agent has reported that it runs the node's plan",
+		Reason(plan.HandlerInvalid):             "exactly one handler is required",
+		StateNotVisible:                         "only the report has the state, and the report could not be read",
+		EarlierMarker:                           "the reported state is that of an earlier marker with the same name",
+		NoResult:                                "no state has been reported, although one is due",
+		Reason(v1alpha1.ProbeNotEnded):          "the runtime has not ended an earlier run",
+		Reason(v1alpha1.ProbeWaitingForSlot):    "waits for a slot of the node: too many probes of the pod, the namespace or the node are running",
+		Reason(serverless.ConditionTypeMissing): "podConditionType is required for pods on virtual nodes",
+		Reason(serverless.ConditionTypeTaken):   "podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same",
+	}
 }
 
 // ProblemText returns the sentence for a probe that cannot run in a pod, or for all probes of a marker

@@ -14,7 +14,7 @@ import (
 )
 
 // States are the reported states of one pod's probes.
-type States map[probeid.ID]v1alpha1.ContainerProbeState
+type States map[identity.ID]v1alpha1.ContainerProbeState
 
 // PodReport is what the agent on the pod's node, or the provider of its virtual node,
 // reported about the pod.
@@ -36,11 +36,11 @@ type Conflict struct {
 	// Key is the key that both declare.
 	Key Key
 	// Winner is the probe whose mark the pod has. Loser is the other one.
-	Winner, Loser probeid.ID
+	Winner, Loser identity.ID
 }
 
 // Claims maps each key of a pod to the probe that it belongs to.
-type Claims map[Key]probeid.ID
+type Claims map[Key]identity.ID
 
 // Claim gives every key that the probes declare, in any state, to the first probe that
 // declares it, and returns the conflicts in the order of the losers. The probes are in
@@ -108,7 +108,6 @@ func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 	return desired
 }
 
-// marksOf returns the marks that one probe sets in the state.
 func marksOf(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState, provider bool, owned Marks) Marks {
 	marks := make(Marks)
 	for i := range probe.MarkerPolicy {
@@ -147,4 +146,38 @@ func conditionStatus(state v1alpha1.ProbeState) corev1.ConditionStatus {
 	default:
 		return corev1.ConditionUnknown
 	}
+}
+
+// Provided returns what the provider of a virtual node reports about the pod through the
+// conditions that the probes declare: True means Succeeded, False means Failed, any other
+// status Unknown, and no status no report. These conditions belong to the provider and are
+// not marks. A condition that Seamark set while the pod's node had a kubelet stays until
+// the provider sets it, field by field.
+func Provided(pod *corev1.Pod, probes []plan.PlannedProbe) PodReport {
+	report := PodReport{Reported: true, Provider: true, States: make(States, len(probes))}
+	for _, probe := range probes {
+		for i := range pod.Status.Conditions {
+			c := &pod.Status.Conditions[i]
+			if string(c.Type) == probe.Source.PodConditionType && c.Status != "" {
+				report.States[probe.ID] = v1alpha1.ContainerProbeState{
+					Name:               probe.ID.String(),
+					State:              stateOf(c.Status),
+					Message:            c.Message,
+					LastProbeTime:      c.LastProbeTime,
+					LastTransitionTime: c.LastTransitionTime,
+				}
+			}
+		}
+	}
+	return report
+}
+
+// stateOf is the inverse of conditionStatus.
+func stateOf(status corev1.ConditionStatus) v1alpha1.ProbeState {
+	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed} {
+		if conditionStatus(state) == status {
+			return state
+		}
+	}
+	return v1alpha1.ProbeUnknown
 }

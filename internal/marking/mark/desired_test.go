@@ -21,9 +21,9 @@ import (
 )
 
 var (
-	webIdle = probeid.ID{Marker: "web", Probe: "idle"}
-	webBusy = probeid.ID{Marker: "web", Probe: "busy"}
-	apiIdle = probeid.ID{Marker: "api", Probe: "idle"}
+	webIdle = identity.ID{Marker: "web", Probe: "idle"}
+	webBusy = identity.ID{Marker: "web", Probe: "busy"}
+	apiIdle = identity.ID{Marker: "api", Probe: "idle"}
 	probed  = metav1.Unix(1_700_000_100, 0)
 	changed = metav1.Unix(1_700_000_000, 0)
 )

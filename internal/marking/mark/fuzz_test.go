@@ -95,7 +95,7 @@ func randomStates(rng *rand.Rand) mark.States {
 	for _, marker := range []string{"web", "my-web", "api", "gone"} {
 		for i := range 3 {
 			if rng.IntN(3) > 0 {
-				states[probeid.ID{Marker: marker, Probe: fmt.Sprint("p", i)}] = v1alpha1.ContainerProbeState{State: all[rng.IntN(3)]}
+				states[identity.ID{Marker: marker, Probe: fmt.Sprint("p", i)}] = v1alpha1.ContainerProbeState{State: all[rng.IntN(3)]}
 			}
 		}
 	}

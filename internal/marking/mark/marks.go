@@ -54,6 +54,21 @@ func ConditionType(name string) Key { return Key{KindCondition, name} }
 // String returns the kind and the name, for messages.
 func (k Key) String() string { return string(k.Kind) + " " + k.Name }
 
+// In returns the pod's value of a label or annotation, or its status of a condition, and whether the pod has it.
+func (k Key) In(pod *corev1.Pod) (value string, found bool) {
+	switch k.Kind {
+	case KindLabel:
+		value, found = pod.Labels[k.Name]
+	case KindAnnotation:
+		value, found = pod.Annotations[k.Name]
+	case KindCondition:
+		if i := slices.IndexFunc(pod.Status.Conditions, hasType(k.Name)); i >= 0 {
+			value, found = string(pod.Status.Conditions[i].Status), true
+		}
+	}
+	return value, found
+}
+
 func compareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
 }
@@ -65,6 +80,9 @@ type Value struct {
 	// Condition is the value of a condition.
 	Condition Condition
 }
+
+// String returns the value of a label or annotation, or the status of a condition.
+func (v Value) String() string { return v.Text + string(v.Condition.Status) }
 
 func (v Value) equal(other Value) bool {
 	return v.Text == other.Text && v.Condition.equal(other.Condition)

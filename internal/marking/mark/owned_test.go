@@ -4,12 +4,15 @@
 package mark_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -69,5 +72,71 @@ func TestOwned(t *testing.T) {
 				t.Errorf("owned (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// FuzzOwned parses arbitrary managedFields. Every owned mark must be on the pod with the same
+// value, and another manager's entry must not contribute any.
+func FuzzOwned(f *testing.F) {
+	for _, seed := range []string{
+		`{"f:metadata":{"f:labels":{"f:idle":{}},"f:annotations":{"f:cost":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{"f:status":{}}}}}`,
+		`{"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{"f:message":{},"f:lastProbeTime":{},"f:lastTransitionTime":{}}}}}`,
+		`{"f:metadata":{"f:labels":{".":{},"f:gone":{},"idle":{}}}}`,
+		`{"f:status":{"f:conditions":{"k:{}":{},"k:[1]":{},"v:1":{},"k:":{}}}}`,
+		`{"f:metadata":[]}`, `{`, ``, `null`, `{"f:metadata":{"f:labels":null}}`,
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	// All seeds share the parser, as the pods of a cache do.
+	parser := mark.NewParser()
+	f.Fuzz(func(t *testing.T, fields string, mine bool) {
+		manager := v1alpha1.FieldManager
+		if !mine {
+			manager = "kubectl"
+		}
+		pod := builders.Pod("ns", "pod").Label("idle", "true").Annotation("cost", "5").
+			Condition(corev1.PodCondition{
+				Type: "game.io/idle", Status: corev1.ConditionTrue, Message: "idle",
+				LastProbeTime: metav1.Unix(1_700_000_000, 0), LastTransitionTime: metav1.Unix(1_600_000_000, 0),
+			}).
+			ManagedFields(manager, "status", fields).Build()
+		owned, err := mark.Owned(pod)
+		for range 2 {
+			remembered, errRemembered := parser.Owned(pod)
+			if diff := cmp.Diff(owned, remembered); diff != "" || (err == nil) != (errRemembered == nil) {
+				t.Errorf("remembered marks (-parsed +remembered), errors %v and %v:\n%s", err, errRemembered, diff)
+			}
+		}
+		if !mine && (err != nil || len(owned) > 0) {
+			t.Errorf("owned by another manager's entry: %v, error %v", owned, err)
+		}
+		for key, value := range owned {
+			if key.Kind == mark.KindCondition {
+				checkOwnedCondition(t, pod, key.Name, value)
+				continue
+			}
+			on, found := map[mark.Key]string{mark.Label("idle"): "true", mark.Annotation("cost"): "5"}[key]
+			if !found || value != (mark.Value{Text: on}) {
+				t.Errorf("%s is owned as %v, and is %q on the pod (found %t)", key, value, on, found)
+			}
+		}
+	})
+}
+
+// checkOwnedCondition checks that the pod has the condition, with the owned value of every
+// field that is not empty.
+func checkOwnedCondition(t *testing.T, pod *corev1.Pod, name string, value mark.Value) {
+	t.Helper()
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == name })
+	if i < 0 {
+		t.Errorf("condition %s is owned, but the pod does not have it", name)
+		return
+	}
+	on, c := pod.Status.Conditions[i], value.Condition
+	if value.Text != "" || c.Status != "" && c.Status != on.Status || c.Message != "" && c.Message != on.Message ||
+		!c.LastProbeTime.IsZero() && c.LastProbeTime != on.LastProbeTime ||
+		!c.LastTransitionTime.IsZero() && c.LastTransitionTime != on.LastTransitionTime {
+		t.Errorf("condition %s is owned as %v, and is %v on the pod", name, value, on)
 	}
 }

@@ -6,26 +6,25 @@ package mark
 import (
 	"bytes"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// parserSize is the number of different entries after which a Parser forgets those that it has
-// not read since.
-const parserSize = 2048
+// parserSize is the maximum number of different entries that a Parser remembers: those that it has
+// read last.
+const parserSize = 4096
 
 // Parser reads managedFields entries and remembers the result, because pods with the same marks
 // have equal entries. It is safe for concurrent use. A nil Parser remembers nothing.
-type Parser struct {
-	mu            sync.Mutex
-	recent, older map[string][]ownedField
-}
+type Parser struct{ known *lru.Cache }
 
 // NewParser returns a Parser that remembers nothing yet.
-func NewParser() *Parser { return &Parser{recent: make(map[string][]ownedField)} }
+func NewParser() *Parser { return &Parser{known: lru.New(parserSize)} }
 
 // ownedField is a mark in an entry, or a field of one.
 type ownedField struct {
@@ -52,14 +51,14 @@ func (p *Parser) Owned(pod *corev1.Pod) (Marks, error) {
 	return owned, nil
 }
 
-// fields returns the marks in the entry.
 func (p *Parser) fields(entry *metav1.ManagedFieldsEntry) ([]ownedField, error) {
 	if entry.FieldsV1 == nil {
 		return nil, nil
 	}
-	raw := entry.FieldsV1.GetRawBytes()
-	if known, found := p.known(raw); found {
-		return known, nil
+	if p != nil {
+		if known, found := p.known.Get(entry.FieldsV1.GetRawString()); found {
+			return known.([]ownedField), nil
+		}
 	}
 	parsed, err := parse(entry)
 	if err != nil {
@@ -71,41 +70,10 @@ func (p *Parser) fields(entry *metav1.ManagedFieldsEntry) ([]ownedField, error) 
 			fields = append(fields, ownedField{key: key, field: field})
 		}
 	})
-	p.remember(raw, fields)
+	if p != nil {
+		p.known.Add(entry.FieldsV1.GetRawString(), fields)
+	}
 	return fields, nil
-}
-
-func (p *Parser) known(raw []byte) ([]ownedField, bool) {
-	if p == nil {
-		return nil, false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if fields, found := p.recent[string(raw)]; found {
-		return fields, true
-	}
-	fields, found := p.older[string(raw)]
-	if found {
-		p.add(string(raw), fields)
-	}
-	return fields, found
-}
-
-func (p *Parser) remember(raw []byte, fields []ownedField) {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.add(string(raw), fields)
-}
-
-// add requires the lock.
-func (p *Parser) add(raw string, fields []ownedField) {
-	if len(p.recent) >= parserSize {
-		p.recent, p.older = make(map[string][]ownedField), p.recent
-	}
-	p.recent[raw] = fields
 }
 
 // parse parses the entry's FieldsV1. fieldpath takes 0.9 times as long as a parser of only
@@ -117,4 +85,90 @@ func parse(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 		return nil, fmt.Errorf("parse managedFields entry of %q: %w", entry.Manager, err)
 	}
 	return fields, nil
+}
+
+// Entry returns the managedFields entry that Seamark's applies to a pod's status create,
+// or nil if there is none, which means that the pod has no marks.
+func Entry(managed []metav1.ManagedFieldsEntry) *metav1.ManagedFieldsEntry {
+	for i := range managed {
+		entry := &managed[i]
+		if entry.Manager == v1alpha1.FieldManager &&
+			entry.Operation == metav1.ManagedFieldsOperationApply &&
+			entry.Subresource == "status" {
+			return entry
+		}
+	}
+	return nil
+}
+
+// Owned returns the marks that Seamark owns on the pod: see Parser.Owned.
+func Owned(pod *corev1.Pod) (Marks, error) { return (*Parser)(nil).Owned(pod) }
+
+// own adds the pod's value of the key or, of a condition, that of one field of it.
+func (m Marks) own(pod *corev1.Pod, key Key, field string) {
+	switch key.Kind {
+	case KindLabel:
+		if text, found := pod.Labels[key.Name]; found {
+			m[key] = Value{Text: text}
+		}
+	case KindAnnotation:
+		if text, found := pod.Annotations[key.Name]; found {
+			m[key] = Value{Text: text}
+		}
+	case KindCondition:
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; string(c.Type) == key.Name {
+				m[key] = Value{Condition: m[key].Condition.with(field, c)}
+			}
+		}
+	}
+}
+
+// with returns the condition with one more field of the pod's condition.
+func (c Condition) with(field string, from *corev1.PodCondition) Condition {
+	switch field {
+	case "status":
+		c.Status = from.Status
+	case "message":
+		c.Message = from.Message
+	case "lastProbeTime":
+		c.LastProbeTime = from.LastProbeTime
+	case "lastTransitionTime":
+		c.LastTransitionTime = from.LastTransitionTime
+	}
+	return c
+}
+
+// depth is the length of the path to a mark: its object, its list or map, and its key.
+const depth = 3
+
+// keyOf returns the key of the mark that the path leads to, and the field of the mark if
+// the path leads further.
+func keyOf(path fieldpath.Path) (key Key, field string, isMark bool) {
+	if len(path) < depth || path[0].FieldName == nil || path[1].FieldName == nil {
+		return Key{}, "", false
+	}
+	if len(path) > depth && path[depth].FieldName != nil {
+		field = *path[depth].FieldName
+	}
+	switch element := path[2]; *path[0].FieldName + "." + *path[1].FieldName {
+	case "metadata.labels":
+		if element.FieldName != nil {
+			return Label(*element.FieldName), field, true
+		}
+	case "metadata.annotations":
+		if element.FieldName != nil {
+			return Annotation(*element.FieldName), field, true
+		}
+	case "status.conditions":
+		if element.Key == nil {
+			break
+		}
+		for _, part := range *element.Key {
+			if part.Name == "type" && part.Value.IsString() {
+				return ConditionType(part.Value.AsString()), field, true
+			}
+		}
+	}
+	return Key{}, "", false
 }

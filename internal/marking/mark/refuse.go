@@ -14,7 +14,7 @@ import (
 // Refusal is a probe whose marks the API server does not accept.
 type Refusal struct {
 	// Probe identifies the probe.
-	Probe probeid.ID
+	Probe identity.ID
 	// Reason is the error of the API server.
 	Reason error
 }
@@ -32,7 +32,7 @@ type Try func(marks Marks) (refusal, err error)
 // are too large together, the last ones are refused. If the marks without any probe are refused
 // too, no probe is at fault, and the error is the reason. After MaxTries, it omits the probes that
 // it has not tried.
-func Accepted(desired Marks, claims Claims, order []probeid.ID, reason error, try Try) (Marks, []Refusal, error) {
+func Accepted(desired Marks, claims Claims, order []identity.ID, reason error, try Try) (Marks, []Refusal, error) {
 	accepted := make(Marks)
 	refusal, err := try(accepted)
 	switch {
@@ -68,11 +68,11 @@ func Accepted(desired Marks, claims Claims, order []probeid.ID, reason error, tr
 }
 
 // Of returns the marks that belong to the probe.
-func (m Marks) Of(claims Claims, probe probeid.ID) Marks {
+func (m Marks) Of(claims Claims, probe identity.ID) Marks {
 	return m.filter(func(key Key) bool { return claims[key] == probe })
 }
 
 // Without returns the marks that do not belong to the probes.
-func (m Marks) Without(claims Claims, probes sets.Set[probeid.ID]) Marks {
+func (m Marks) Without(claims Claims, probes sets.Set[identity.ID]) Marks {
 	return m.filter(func(key Key) bool { return !probes.Has(claims[key]) })
 }

@@ -4,16 +4,21 @@
 package mark
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // NodeReport contains what is reported about the pods of one node.
@@ -58,7 +63,7 @@ func (r NodeReport) Of(pod types.UID) PodReport {
 	}
 	report := PodReport{Reported: true, States: make(States, len(found.States))}
 	for _, state := range found.States {
-		if id, err := probeid.Parse(state.Name); err == nil {
+		if id, err := identity.Parse(state.Name); err == nil {
 			report.States[id] = state
 		}
 	}
@@ -131,7 +136,7 @@ func (r NodeReport) entries(yield func(string, entry) bool) {
 // a state of an earlier marker with the same name is not a state of the probe.
 func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
 	state, known := r.States[probe.ID]
-	if !known || !probeid.SamePlan(probe.Plan.Plan, state.Plan) {
+	if !known || !identity.SamePlan(probe.Plan.Plan, state.Plan) {
 		return v1alpha1.ContainerProbeState{}, false
 	}
 	return state, true
@@ -176,4 +181,62 @@ func Changed(before, after []seamarkv1alpha1.PodReport) []types.NamespacedName {
 		}
 	}
 	return changed
+}
+
+// MaxErrorBytes is the maximum number of bytes of the message of a reported error.
+const MaxErrorBytes = 256
+
+// Errors returns the errors that are reported for the probes of the pod with the UID, in the entry
+// whose states take effect. A reason that is unknown, such as that of a later agent, is
+// ProbeCannotRun, and longer messages are truncated: whoever can write reports writes neither the
+// reasons nor the text of conditions.
+func (r NodeReport) Errors(pod types.UID) []v1alpha1.ContainerProbeError {
+	found, _ := r.entry(pod)
+	if len(found.errors) == 0 {
+		return nil
+	}
+	errs := slices.Clone(found.errors)
+	for i := range errs {
+		errs[i] = Known(errs[i])
+	}
+	return errs
+}
+
+// Known returns the error with a known reason, and with valid text of at most MaxErrorBytes.
+func Known(e v1alpha1.ContainerProbeError) v1alpha1.ContainerProbeError {
+	if !slices.Contains(v1alpha1.ProbeErrorReasons(), e.Reason) {
+		e.Reason = v1alpha1.ProbeCannotRun
+	}
+	e.Message = text.Truncate(e.Message, MaxErrorBytes)
+	return e
+}
+
+// ChangedErrors returns the markers whose errors differ between two versions of one object, each
+// once and ordered by namespace and name.
+func ChangedErrors(before, after []seamarkv1alpha1.PodReport) []types.NamespacedName {
+	changed := sets.New[types.NamespacedName]()
+	for one := range errorsIn(before).SymmetricDifference(errorsIn(after)) {
+		if id, err := identity.Parse(one.Name); err == nil {
+			changed.Insert(types.NamespacedName{Namespace: one.namespace, Name: id.Marker})
+		}
+	}
+	return slices.SortedFunc(maps.Keys(changed), func(a, b types.NamespacedName) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// podError is an error of a pod.
+type podError struct {
+	namespace, uid string
+	v1alpha1.ContainerProbeError
+}
+
+func errorsIn(pods []seamarkv1alpha1.PodReport) sets.Set[podError] {
+	errs := sets.New[podError]()
+	for i := range pods {
+		for _, e := range pods[i].Errors {
+			errs.Insert(podError{pods[i].Namespace, pods[i].UID, e})
+		}
+	}
+	return errs
 }

@@ -10,12 +10,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -69,29 +72,6 @@ func since(s v1alpha1.ProbeState, transition, result int64) v1alpha1.ContainerPr
 	return state
 }
 
-func TestInStatus(t *testing.T) {
-	idle := podStatus("new", named("web#idle", v1alpha1.ProbeSucceeded))
-	cases := map[string]struct {
-		npp  *v1alpha1.NodePodProbe
-		want bool
-	}{
-		"no NodePodProbe":               {},
-		"no report":                     {npp: &v1alpha1.NodePodProbe{}},
-		"OpenKruise":                    {npp: &v1alpha1.NodePodProbe{Status: v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{idle}}}, want: true},
-		"earlier release":               {npp: status(false, idle), want: true},
-		"earlier release, no states":    {npp: status(false)},
-		"reports":                       {npp: status(true)},
-		"reports, status is up to date": {npp: status(true, idle)},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := mark.InStatus(tc.npp); got != tc.want {
-				t.Errorf("InStatus = %t, want %t", got, tc.want)
-			}
-		})
-	}
-}
-
 func TestNodeReport(t *testing.T) {
 	const succeeded, failed = v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed
 	idle, busy := named("web#idle", succeeded), named("web#idle", failed)
@@ -139,7 +119,7 @@ func TestNodeReport(t *testing.T) {
 					t.Errorf("report (-want +got):\n%s", diff)
 				}
 				states := reported.States()["new"]
-				if id := (probeid.ID{Marker: "web", Probe: "idle"}); len(states) > 0 || len(tc.want.States) > 0 {
+				if id := (identity.ID{Marker: "web", Probe: "idle"}); len(states) > 0 || len(tc.want.States) > 0 {
 					if diff := cmp.Diff(tc.want.States[id], states[len(states)-1]); diff != "" {
 						t.Errorf("states (-want +got):\n%s", diff)
 					}
@@ -268,5 +248,58 @@ func TestCostOfFullNode(t *testing.T) {
 	}
 	if alone, full := allocations(1, 1), allocations(14, 8); full > alone {
 		t.Errorf("%v allocations for a pod of a full node, %v for the only one", full, alone)
+	}
+}
+
+func TestProvided(t *testing.T) {
+	const (
+		whole = `{"f:metadata":{"f:labels":{"f:idle":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{".":{},"f:message":{},"f:status":{},"f:type":{}}}}}`
+		rest  = `{"f:metadata":{"f:labels":{"f:idle":{}}},"f:status":{"f:conditions":{"k:{\"type\":\"game.io/idle\"}":{".":{},"f:type":{}}}}}`
+	)
+	is := func(status corev1.ConditionStatus) *builders.PodBuilder {
+		return builders.Pod("ns", "a").Label("app", "game").Label("idle", "old").
+			Condition(corev1.PodCondition{Type: "game.io/idle", Status: status, Message: "said", LastTransitionTime: metav1.Unix(9, 0)})
+	}
+	idle := mark.ConditionType("game.io/idle")
+	label := func(value string) mark.Marks { return mark.Marks{mark.Label("idle"): text(value)} }
+	cases := map[string]struct {
+		pod  *builders.PodBuilder
+		want mark.Marks
+	}{
+		"no condition":       {pod: builders.Pod("ns", "a").Label("app", "game")},
+		"True":               {pod: is(corev1.ConditionTrue), want: label("yes")},
+		"False":              {pod: is(corev1.ConditionFalse), want: label("no")},
+		"Unknown":            {pod: is(corev1.ConditionUnknown)},
+		"nonstandard status": {pod: is("Maybe")},
+		"provider has set the condition": {pod: is(corev1.ConditionTrue).ManagedFields("seamark", "status", rest), want: mark.Marks{
+			mark.Label("idle"): text("yes"), idle: {},
+		}},
+		"condition without status": {pod: is("").ManagedFields("seamark", "status", rest)},
+		"condition of an agent, not yet set by the provider": {
+			pod: is(corev1.ConditionTrue).ManagedFields("seamark", "status", whole),
+			want: mark.Marks{
+				mark.Label("idle"): text("yes"),
+				idle:               {Condition: mark.Condition{Status: corev1.ConditionTrue, Message: "said"}},
+			},
+		},
+	}
+	marker, err := plan.Compile(builders.Marker("ns", "web").Probe(builders.Probe("p").Condition("game.io/idle").
+		Label(v1alpha1.ProbeSucceeded, "idle", "yes").Label(v1alpha1.ProbeFailed, "idle", "no")).Build())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := tc.pod.Build()
+			probes := plan.Pod(pod, []*plan.Marker{marker}, plan.KubernetesDefaults()).Probes
+			report := mark.Provided(pod, probes)
+			owned, err := mark.Owned(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, mark.Desired(probes, report, owned), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("marks (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

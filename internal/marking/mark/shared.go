@@ -167,22 +167,12 @@ func Leftover(pod *corev1.Pod, probes []plan.PlannedProbe, report PodReport, own
 			continue
 		}
 		for _, key := range Declared(probe.Source) {
-			if claims[key] == probe.ID && !owned.Has(key) && !desired.Has(key) && isLabelOrAnnotationOf(pod, key) {
+			_, found := key.In(pod)
+			if found && key.Kind != KindCondition && claims[key] == probe.ID && !owned.Has(key) && !desired.Has(key) {
 				leftover = append(leftover, key)
 			}
 		}
 	}
 	slices.SortFunc(leftover, compareKeys)
 	return leftover
-}
-
-func isLabelOrAnnotationOf(pod *corev1.Pod, key Key) bool {
-	found := false
-	switch key.Kind {
-	case KindLabel:
-		_, found = pod.Labels[key.Name]
-	case KindAnnotation:
-		_, found = pod.Annotations[key.Name]
-	}
-	return found
 }

@@ -4,9 +4,14 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
@@ -49,11 +54,88 @@ func TestCompilerCachesEachVersion(t *testing.T) {
 	}
 }
 
-func TestCompilerOmitsInvalidMarkers(t *testing.T) {
-	broken := builders.Marker("ns", "broken").Build()
-	broken.Spec.Selector = nil
-	got := plan.NewCompiler().All([]*v1alpha1.PodProbeMarker{broken, builders.Marker("ns", "web").Build()})
-	if len(got) != 1 || got[0].Name != "web" {
-		t.Errorf("compiled %v, want only web", got)
+// TestPublishBody checks which probes of a marker with an exec and an httpGet probe publish bodies.
+func TestPublishBody(t *testing.T) {
+	get := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}
+	pod := builders.Pod("ns", "a").Label("app", "game").Build()
+	for value, want := range map[string][]string{"true": {"web#get"}, "True": nil, "false": nil, "": nil} {
+		marker := builders.Marker("ns", "web").Annotation(v1alpha1.PublishHTTPBodyAnnotationKey, value).
+			Probe(builders.Probe("exec")).Probe(builders.Probe("get").Handler(get)).Build()
+		compiled, err := plan.Compile(marker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, probe := range plan.Pod(pod, []*plan.Marker{compiled}, plan.KubernetesDefaults()).Probes {
+			if probe.Plan.PublishBody {
+				got = append(got, probe.Plan.Name)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("annotation %q: probes that publish bodies (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
+// ignorePlan ignores the identity of the marker, which TestPlanIdentifiesMarker tests.
+func ignorePlan() cmp.Option { return cmpopts.IgnoreFields(v1alpha1.ContainerProbe{}, "Plan") }
+
+// TestPlanIdentifiesMarker checks that the plan distinguishes a marker from an earlier one with
+// the same name, but not an edited marker from itself.
+func TestPlanIdentifiesMarker(t *testing.T) {
+	pod := builders.Pod("ns", "a").Label("app", "game").Build()
+	planOf := func(uid types.UID, probe *builders.ProbeBuilder) string {
+		m := builders.Marker("ns", "web").Probe(probe).Build()
+		m.UID = uid
+		spec := plan.Node([]*corev1.Pod{pod}, compile(t, m), plan.KubernetesDefaults())
+		return spec.PodProbes[0].Probes[0].Plan
+	}
+	first := planOf("uid-1", builders.Probe("p"))
+	if len(first) != 8 {
+		t.Errorf("plan %q, want 8 characters", first)
+	}
+	if edited := planOf("uid-1", builders.Probe("p").Handler(tcp())); edited != first {
+		t.Errorf("plan of the edited marker = %q, want %q", edited, first)
+	}
+	if recreated := planOf("uid-2", builders.Probe("p")); recreated == first {
+		t.Errorf("plan of the recreated marker = %q, want another one", recreated)
+	}
+	if unknown := planOf("", builders.Probe("p")); unknown != "" {
+		t.Errorf("plan of a marker without a UID = %q, want none", unknown)
+	}
+}
+
+func TestMarkers(t *testing.T) {
+	spec := func(namespace, probe string) *v1alpha1.NodePodProbeSpec {
+		return &v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
+			Namespace: namespace, Name: "a", Probes: []v1alpha1.ContainerProbe{{Name: probe}},
+		}}}
+	}
+	cases := map[string]struct {
+		spec *v1alpha1.NodePodProbeSpec
+		want bool
+	}{
+		"probe of the marker":          {spec: spec("ns", "web#p"), want: true},
+		"marker of another namespace":  {spec: spec("other", "web#p")},
+		"marker name with prefix":      {spec: spec("ns", "my-web#p")},
+		"marker name with suffix":      {spec: spec("ns", "web-2#p")},
+		"probe with the marker's name": {spec: spec("ns", "my#web")},
+		"no pods":                      {spec: &v1alpha1.NodePodProbeSpec{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := plan.Markers(tc.spec, "ns").Has("web"); got != tc.want {
+				t.Errorf("the plan has probes of the marker: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCompileRejectsPoliciesForProviderAnnotations(t *testing.T) {
+	for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
+		_, err := plan.Compile(builders.Marker("ns", "web").Probe(builders.Probe("p").Annotation(v1alpha1.ProbeFailed, key, "x")).Build())
+		if err == nil || !strings.Contains(err.Error(), `spec.probes[0].markerPolicy[0].annotations: "`+key+`"`) {
+			t.Errorf("%s: error %v does not name the field and the key", key, err)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func TestOnlyTheOldestMarkersCount(t *testing.T) {
 			}
 			for i, p := range got.Unplanned(pod) {
 				want := plan.Problem{
-					ID: probeid.ID{Marker: tc.excess[i], Probe: "p"}, Namespace: "ns", Pod: "a", Container: "main",
+					ID: identity.ID{Marker: tc.excess[i], Probe: "p"}, Namespace: "ns", Pod: "a", Container: "main",
 					Counted: tc.counted, Reason: plan.TooManyMarkers,
 				}
 				if diff := cmp.Diff(want, p); diff != "" {

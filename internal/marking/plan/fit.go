@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/shares"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -39,7 +38,7 @@ type Shortage struct {
 	// Namespace is that of the marker and the pods.
 	Namespace string
 	// ID identifies the probe.
-	ID probeid.ID
+	ID identity.ID
 	// Pods is the number of pods, and Example the first of their names.
 	Pods    int
 	Example string
@@ -70,7 +69,7 @@ func Fit(spec v1alpha1.NodePodProbeSpec, pods []*corev1.Pod, maxBytes int) (v1al
 	for _, pod := range pods {
 		f.created[string(pod.UID)] = pod.CreationTimestamp.Time
 	}
-	share := fair.Share(demands, maxBytes)
+	share := fairShare(demands, maxBytes)
 	f.left = make(map[string]map[string]bool)
 	f.short = make(map[probeKey]Shortage)
 	for namespace, demand := range demands {
@@ -116,7 +115,7 @@ func (f *fitter) restrict(namespace string, maxBytes int) {
 			return true
 		})
 	}
-	share := fair.Share(demands, maxBytes)
+	share := fairShare(demands, maxBytes)
 	room := make(map[string]int, len(demands))
 	for marker, demand := range demands {
 		room[marker] = min(demand, share)
@@ -156,7 +155,7 @@ func (f *fitter) leaveOut(pod *v1alpha1.PodProbe, probe *v1alpha1.ContainerProbe
 		f.left[pod.UID] = make(map[string]bool)
 	}
 	f.left[pod.UID][probe.Name] = true
-	id, err := probeid.Parse(probe.Name)
+	id, err := identity.Parse(probe.Name)
 	if err != nil {
 		return
 	}
@@ -247,4 +246,19 @@ func encodedSize(value any) int {
 		return math.MaxInt32
 	}
 	return len(encoded)
+}
+
+// fairShare divides the budget: everyone gets the smaller of the demand and the returned share, and
+// all of this together is at most the budget. Whoever needs less than an equal share leaves the
+// rest to the others.
+func fairShare(demands map[string]int, budget int) int {
+	sorted := slices.Sorted(maps.Values(demands))
+	for i, demand := range sorted {
+		share := max(0, budget) / (len(sorted) - i)
+		if demand > share {
+			return share
+		}
+		budget -= demand
+	}
+	return math.MaxInt
 }

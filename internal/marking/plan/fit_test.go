@@ -68,7 +68,7 @@ func TestFit(t *testing.T) {
 		return builders.Marker(namespace, name).Probe(builders.Probe("p").Handler(command(bytes))).Build()
 	}
 	shortage := func(namespace, marker string, pods int, example string) plan.Shortage {
-		return plan.Shortage{Namespace: namespace, ID: probeid.ID{Marker: marker, Probe: "p"}, Pods: pods, Example: example}
+		return plan.Shortage{Namespace: namespace, ID: identity.ID{Marker: marker, Probe: "p"}, Pods: pods, Example: example}
 	}
 	cases := map[string]struct {
 		pods    []*corev1.Pod

@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ type Marker struct {
 
 // source is one probe of a marker. wire is the encoded id.
 type source struct {
-	id   probeid.ID
+	id   identity.ID
 	wire string
 	spec *v1alpha1.PodContainerProbe
 }
@@ -65,13 +66,13 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		selector:  selector,
 		probes:    make([]source, 0, len(m.Spec.Probes)),
 
-		publishBody: PublishesBody(m),
+		publishBody: publishesBody(m),
 	}
-	seen := make(map[probeid.ID]bool, len(m.Spec.Probes))
+	seen := make(map[identity.ID]bool, len(m.Spec.Probes))
 	for i := range m.Spec.Probes {
 		spec := &m.Spec.Probes[i]
-		id := probeid.ID{Marker: m.Name, Probe: spec.Name}
-		if parsed, err := probeid.Parse(id.String()); err != nil || parsed != id {
+		id := identity.ID{Marker: m.Name, Probe: spec.Name}
+		if parsed, err := identity.Parse(id.String()); err != nil || parsed != id {
 			return nil, fmt.Errorf("spec.probes[%d].name: %q is invalid: must not be empty or contain \"#\"", i, spec.Name)
 		}
 		if seen[id] {
@@ -92,9 +93,9 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	return compiled, nil
 }
 
-// PublishesBody reports whether the marker requests that bodies of httpGet responses are
+// publishesBody reports whether the marker requests that bodies of httpGet responses are
 // published. It is the only annotation of a marker that its plan depends on.
-func PublishesBody(m *v1alpha1.PodProbeMarker) bool {
+func publishesBody(m *v1alpha1.PodProbeMarker) bool {
 	return m.Annotations[v1alpha1.PublishHTTPBodyAnnotationKey] == "true"
 }
 
@@ -182,4 +183,61 @@ func (m *Marker) Unmet(of map[string]string) []labels.Requirement {
 func (m *Marker) Requirements() []labels.Requirement {
 	requirements, _ := m.selector.Requirements()
 	return slices.Clone(requirements)
+}
+
+// Compiler caches compiled markers by generation and annotation. It is safe for concurrent use.
+type Compiler struct {
+	mu   sync.Mutex
+	done map[types.NamespacedName]compilation
+}
+
+// compilation is the result for one version of a marker.
+type compilation struct {
+	uid        types.UID
+	generation int64
+	deleting   bool
+	publishes  bool
+	marker     *Marker
+	err        error
+}
+
+// NewCompiler returns a Compiler with an empty cache.
+func NewCompiler() *Compiler {
+	return &Compiler{done: make(map[types.NamespacedName]compilation)}
+}
+
+// Compile is like the function Compile, but caches the result.
+func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
+	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, found := c.done[key]
+	if found && known.uid == m.UID && known.generation == m.Generation &&
+		known.deleting == (m.DeletionTimestamp != nil) && known.publishes == publishesBody(m) {
+		return known.marker, known.err
+	}
+	marker, err := Compile(m)
+	c.done[key] = compilation{
+		uid: m.UID, generation: m.Generation, deleting: m.DeletionTimestamp != nil, publishes: publishesBody(m),
+		marker: marker, err: err,
+	}
+	return marker, err
+}
+
+// All compiles the markers and omits those that do not compile.
+func (c *Compiler) All(markers []*v1alpha1.PodProbeMarker) []*Marker {
+	compiled := make([]*Marker, 0, len(markers))
+	for _, marker := range markers {
+		if m, err := c.Compile(marker); err == nil {
+			compiled = append(compiled, m)
+		}
+	}
+	return compiled
+}
+
+// Forget removes a deleted marker from the cache.
+func (c *Compiler) Forget(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.done, key)
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -28,7 +29,7 @@ import (
 // PlannedProbe is one probe in the plan of one pod.
 type PlannedProbe struct {
 	// ID identifies the probe.
-	ID probeid.ID
+	ID identity.ID
 	// Plan is the probe as the agent gets it, with all defaults and port numbers.
 	Plan v1alpha1.ContainerProbe
 	// Source is the probe in the marker, with the marks that it declares. It belongs to the
@@ -39,7 +40,7 @@ type PlannedProbe struct {
 // Problem describes why a probe cannot run in one pod.
 type Problem struct {
 	// ID identifies the probe.
-	ID probeid.ID
+	ID identity.ID
 	// Namespace and Pod identify the pod.
 	Namespace, Pod string
 	// Container is the container name in the probe.
@@ -205,4 +206,29 @@ func wirePod(pod *corev1.Pod, address string, probes []PlannedProbe) v1alpha1.Po
 		wire.Probes = append(wire.Probes, probe.Plan)
 	}
 	return wire
+}
+
+// Markers returns the names of the markers of the namespace that have probes in the plan, or nil if
+// there are none.
+func Markers(spec *v1alpha1.NodePodProbeSpec, namespace string) sets.Set[string] {
+	var markers sets.Set[string]
+	last := ""
+	for i := range spec.PodProbes {
+		pod := &spec.PodProbes[i]
+		if pod.Namespace != namespace {
+			continue
+		}
+		for j := range pod.Probes {
+			id, err := identity.Parse(pod.Probes[j].Name)
+			if err != nil || id.Marker == last {
+				continue
+			}
+			if markers == nil {
+				markers = sets.New[string]()
+			}
+			markers.Insert(id.Marker)
+			last = id.Marker
+		}
+	}
+	return markers
 }

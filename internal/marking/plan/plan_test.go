@@ -178,7 +178,7 @@ func TestPodProblems(t *testing.T) {
 	}
 	problem := func(reason plan.Reason, container, port string) []plan.Problem {
 		return []plan.Problem{{
-			ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a",
+			ID: identity.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a",
 			Container: container, Port: port, Reason: reason,
 		}}
 	}

@@ -63,14 +63,14 @@ func orDefault(value, unset int32) int32 {
 // reach only its own pod.
 func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHandler, Problem) {
 	var resolved corev1.ProbeHandler
-	handler, err := probe.HandlerOf(h)
+	handler, err := probing.HandlerOf(h)
 	if err != nil {
 		return resolved, Problem{Reason: HandlerInvalid}
 	}
 	switch handler {
-	case probe.HandlerExec:
+	case probing.HandlerExec:
 		resolved.Exec = h.Exec.DeepCopy()
-	case probe.HandlerHTTP:
+	case probing.HandlerHTTP:
 		port, ok := portNumber(c, h.HTTPGet.Port)
 		if !ok {
 			return resolved, Problem{Reason: PortNotFound, Port: h.HTTPGet.Port.String()}
@@ -84,13 +84,13 @@ func resolveHandler(c *corev1.Container, h *corev1.ProbeHandler) (corev1.ProbeHa
 		if resolved.HTTPGet.Path == "" {
 			resolved.HTTPGet.Path = "/"
 		}
-	case probe.HandlerTCP:
+	case probing.HandlerTCP:
 		port, ok := portNumber(c, h.TCPSocket.Port)
 		if !ok {
 			return resolved, Problem{Reason: PortNotFound, Port: h.TCPSocket.Port.String()}
 		}
 		resolved.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}
-	case probe.HandlerGRPC:
+	case probing.HandlerGRPC:
 		if !isPort(h.GRPC.Port) {
 			return resolved, Problem{Reason: PortNotFound, Port: strconv.Itoa(int(h.GRPC.Port))}
 		}
@@ -127,3 +127,17 @@ func portNumber(c *corev1.Container, port intstr.IntOrString) (int32, bool) {
 }
 
 func isPort(number int32) bool { return number >= 1 && number <= 65535 }
+
+// Resolve resolves one probe of a container by the rules for markers: it sets the defaults,
+// replaces port names by numbers, and drops the host. It is for probes in the pod's own spec. A
+// reason in the problem means that the probe cannot run.
+func Resolve(pod *corev1.Pod, containerName string, probe *corev1.Probe, defaults Defaults) (corev1.Probe, Problem) {
+	resolved, problem := resolve(pod, &v1alpha1.PodContainerProbe{
+		ContainerName: containerName,
+		Probe:         v1alpha1.ContainerProbeSpec{Probe: *probe},
+	}, defaults)
+	if problem.Reason != "" {
+		problem.Namespace, problem.Pod = pod.Namespace, pod.Name
+	}
+	return resolved.Probe, problem
+}

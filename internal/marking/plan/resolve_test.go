@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,76 +13,46 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
 func TestResolve(t *testing.T) {
-	grace, service, whole := int64(5), "match", ""
+	service, whole := "match", ""
+	httpGet := func(action corev1.HTTPGetAction) corev1.ProbeHandler {
+		action.HTTPHeaders = []corev1.HTTPHeader{{Name: "A", Value: "b"}}
+		return corev1.ProbeHandler{HTTPGet: &action}
+	}
+	tcpSocket := func(action corev1.TCPSocketAction) corev1.ProbeHandler {
+		return corev1.ProbeHandler{TCPSocket: &action}
+	}
+	grpc := func(service *string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Service: service}}
+	}
+	exec := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}
+	times := func(delay, period, timeout, success, failure int32) corev1.Probe {
+		return corev1.Probe{
+			InitialDelaySeconds: delay, PeriodSeconds: period, TimeoutSeconds: timeout, SuccessThreshold: success, FailureThreshold: failure,
+		}
+	}
 	kubernetes := plan.KubernetesDefaults()
 	upstream := plan.Defaults{PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1}
 	cases := map[string]struct {
-		defaults plan.Defaults
-		in, want corev1.Probe
+		defaults         plan.Defaults
+		in, want         corev1.ProbeHandler
+		times, wantTimes corev1.Probe
 	}{
-		"unset fields": {
-			defaults: kubernetes,
-			in:       corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}},
-			want: corev1.Probe{
-				ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}},
-				PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
-			},
-		},
-		"other defaults": {
-			defaults: upstream,
-			in:       corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}, InitialDelaySeconds: -1},
-			want: corev1.Probe{
-				ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{}},
-				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
-			},
-		},
-		"set fields, with a grace period": {
-			defaults: kubernetes,
-			in: corev1.Probe{
-				ProbeHandler:        corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Service: &service}},
-				InitialDelaySeconds: 1, PeriodSeconds: 2, TimeoutSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5,
-				TerminationGracePeriodSeconds: &grace,
-			},
-			want: corev1.Probe{
-				ProbeHandler:        corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Service: &service}},
-				InitialDelaySeconds: 1, PeriodSeconds: 2, TimeoutSeconds: 3, SuccessThreshold: 4, FailureThreshold: 5,
-			},
-		},
-		"gRPC without service": {
-			defaults: upstream,
-			in:       corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000}}},
-			want: corev1.Probe{
-				ProbeHandler:  corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9000, Service: &whole}},
-				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
-			},
-		},
+		"unset fields":         {kubernetes, exec, exec, corev1.Probe{}, times(0, 10, 1, 1, 3)},
+		"other defaults":       {upstream, exec, exec, times(-1, 0, 0, 0, 0), times(0, 1, 1, 1, 1)},
+		"set fields":           {kubernetes, grpc(&service), grpc(&service), times(1, 2, 3, 4, 5), times(1, 2, 3, 4, 5)},
+		"gRPC without service": {upstream, grpc(nil), grpc(&whole), corev1.Probe{}, times(0, 1, 1, 1, 1)},
 		"HTTP with port name and host, without scheme and path": {
-			defaults: upstream,
-			in: corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-				Host: "example.com", Port: intstr.FromString("http"),
-				HTTPHeaders: []corev1.HTTPHeader{{Name: "A", Value: "b"}},
-			}}},
-			want: corev1.Probe{
-				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-					Port: intstr.FromInt32(8080), Scheme: corev1.URISchemeHTTP, Path: "/",
-					HTTPHeaders: []corev1.HTTPHeader{{Name: "A", Value: "b"}},
-				}},
-				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
-			},
+			upstream, httpGet(corev1.HTTPGetAction{Host: "example.com", Port: intstr.FromString("http")}),
+			httpGet(corev1.HTTPGetAction{Port: intstr.FromInt32(8080), Scheme: "HTTP", Path: "/"}), corev1.Probe{}, times(0, 1, 1, 1, 1),
 		},
 		"TCP with number in a string and host": {
-			defaults: upstream,
-			in: corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{
-				Host: "example.com", Port: intstr.FromString("6379"),
-			}}},
-			want: corev1.Probe{
-				ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(6379)}},
-				PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
-			},
+			upstream, tcpSocket(corev1.TCPSocketAction{Host: "example.com", Port: intstr.FromString("6379")}),
+			tcpSocket(corev1.TCPSocketAction{Port: intstr.FromInt32(6379)}), corev1.Probe{}, times(0, 1, 1, 1, 1),
 		},
 	}
 	pod := builders.Pod("ns", "a").Label("app", "game").
@@ -89,14 +60,16 @@ func TestResolve(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := builders.Marker("ns", "web").Probe(builders.Probe("p").Container("web")).Build()
-			m.Spec.Probes[0].Probe.Probe = tc.in
+			tc.times.ProbeHandler, tc.wantTimes.ProbeHandler = tc.in, tc.want
+			tc.times.TerminationGracePeriodSeconds = new(int64(5)) // It has no effect.
+			m.Spec.Probes[0].Probe.Probe = tc.times
 			before := m.DeepCopy()
 			got := plan.Pod(pod, compile(t, m), tc.defaults)
 			if len(got.Probes) != 1 {
 				t.Fatalf("planned %d probes, problems %v", len(got.Probes), got.Problems)
 			}
 			want := v1alpha1.ContainerProbe{
-				Name: "web#p", ContainerName: "web", Probe: v1alpha1.ContainerProbeSpec{Probe: tc.want},
+				Name: "web#p", ContainerName: "web", Probe: v1alpha1.ContainerProbeSpec{Probe: tc.wantTimes},
 			}
 			if diff := cmp.Diff(want, got.Probes[0].Plan, ignorePlan()); diff != "" {
 				t.Errorf("probe (-want +got):\n%s", diff)
@@ -106,4 +79,55 @@ func TestResolve(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzResolve plans probes that were not validated. Every probe in the plan must have its
+// defaults, and the agent must be able to parse it.
+func FuzzResolve(f *testing.F) {
+	f.Add(byte(0), int32(8080), "", "/", int32(0), int32(0))
+	f.Add(byte(1), int32(0), "web", "/idle?a=b", int32(-1), int32(5))
+	f.Add(byte(2), int32(65535), "8080", "", int32(1), int32(1))
+	f.Add(byte(3), int32(65536), "nope", "/100%", int32(1<<30), int32(-1<<31))
+	f.Add(byte(4), int32(-1), "4294967376", "//host", int32(7), int32(7))
+	f.Add(byte(15), int32(1), "", "/", int32(1), int32(1))
+	f.Fuzz(func(t *testing.T, kind byte, number int32, name, path string, period, timeout int32) {
+		port := intstr.FromInt32(number)
+		if name != "" {
+			port = intstr.FromString(name)
+		}
+		pod := builders.Pod("ns", "pod").Label("app", "game").Node("node").
+			Container("web", corev1.ContainerPort{Name: "web", ContainerPort: number}).Build()
+		p := builders.Probe("p").Container("web").Handler(handlerOf(kind, port, number, path)).Times(period, timeout)
+		compiled := compile(t, builders.Marker("ns", "m").Selector("app", "game").Probe(p).Build())
+		for _, planned := range plan.Node([]*corev1.Pod{pod}, compiled, plan.KubernetesDefaults()).PodProbes {
+			spec := planned.Probes[0].Probe.Probe
+			if spec.PeriodSeconds < 1 || spec.TimeoutSeconds < 1 || spec.SuccessThreshold < 1 || spec.FailureThreshold < 1 {
+				t.Errorf("missing defaults: %+v", spec)
+			}
+			if spec.HTTPGet != nil && !strings.HasPrefix(spec.HTTPGet.Path, "/") {
+				continue
+			}
+			if _, err := probing.Parse(&spec, "10.0.0.7"); err != nil {
+				t.Errorf("the agent rejects the planned probe: %v", err)
+			}
+		}
+	})
+}
+
+// handlerOf returns a handler for each bit that is set.
+func handlerOf(kind byte, port intstr.IntOrString, number int32, path string) corev1.ProbeHandler {
+	var h corev1.ProbeHandler
+	if kind&1 != 0 {
+		h.HTTPGet = &corev1.HTTPGetAction{Port: port, Path: path}
+	}
+	if kind&2 != 0 {
+		h.TCPSocket = &corev1.TCPSocketAction{Port: port}
+	}
+	if kind&4 != 0 {
+		h.GRPC = &corev1.GRPCAction{Port: number}
+	}
+	if kind&8 != 0 {
+		h.Exec = &corev1.ExecAction{Command: []string{"idle"}}
+	}
+	return h
 }

@@ -6,7 +6,10 @@ package report
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 const (
@@ -62,7 +65,7 @@ func (a *Announcer) Due(now time.Time, plan Plan, ledger Ledger) (events []Event
 		for j := range pod.Probes {
 			id := entryID{podUID: pod.UID, name: pod.Probes[j].Name}
 			planned[id] = true
-			entry := ledger.pods[pod.UID].error(id.name)
+			entry := ledger.pod(pod.UID).error(id.name)
 			if entry.Reason == "" {
 				continue
 			}
@@ -75,7 +78,7 @@ func (a *Announcer) Due(now time.Time, plan Plan, ledger Ledger) (events []Event
 		}
 	}
 	for id, last := range a.announced {
-		stays := ledger.pods[id.podUID].error(id.name).Reason != ""
+		stays := ledger.pod(id.podUID).error(id.name).Reason != ""
 		if !planned[id] || !stays && now.Sub(last.at) >= last.repeat {
 			delete(a.announced, id)
 		}
@@ -97,4 +100,50 @@ func (a *Announcer) announce(now time.Time, id entryID, reason v1alpha1.ProbeErr
 		return false
 	}
 	return true
+}
+
+// eventTextBytes is the maximum length of an event's message.
+const eventTextBytes = 1024
+
+// Reason returns the event's reason.
+func (e Event) Reason() string {
+	if e.Error {
+		return v1alpha1.EventReasonProbeError
+	}
+	if e.State == v1alpha1.ProbeSucceeded {
+		return v1alpha1.EventReasonProbeSucceeded
+	}
+	return v1alpha1.EventReasonProbeFailed
+}
+
+// Type returns the event's type: Warning for an error, Normal for a change of the state.
+func (e Event) Type() string {
+	if e.Error {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
+
+// Text returns the event's message: the probe's name and its message, if any. It has at
+// most 1024 bytes.
+func (e Event) Text() string {
+	message := e.Probe.Name
+	if e.Message != "" {
+		message += ": " + e.Message
+	}
+	return text.Truncate(message, eventTextBytes)
+}
+
+// Event is a change of a reported state, or an error, that causes an event for the pod.
+type Event struct {
+	// Pod is the planned pod.
+	Pod *v1alpha1.PodProbe
+	// Probe is the planned probe.
+	Probe *v1alpha1.ContainerProbe
+	// State is Succeeded or Failed. It is empty for an error.
+	State v1alpha1.ProbeState
+	// Error reports whether the event is for an error.
+	Error bool
+	// Message is the message that was reported with the state or the error.
+	Message string
 }

@@ -99,9 +99,9 @@ func TestLargestPod(t *testing.T) {
 			whole := podPlan("largest")
 			for i := range 8000 {
 				whole.Probes = append(whole.Probes, v1alpha1.ContainerProbe{Name: probe(i), ContainerName: "main", Plan: "0123abcd"})
-				states[key(t, "largest", probe(i))] = streak.State{
+				states[key(t, "largest", probe(i))] = thresholds.State{
 					State: succeeded, LastProbe: at(1), LastTransition: at(1), ContainerID: "0123456789abc", Message: strings.Repeat("<", 1024),
-					Problem: streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)},
+					Problem: thresholds.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)},
 				}
 			}
 			fitted, short := plan.Fit(v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{whole}}, nil, plan.MaxBytes)
@@ -126,7 +126,7 @@ func TestLargestPod(t *testing.T) {
 // TestMessagesDependOnTheirPodOnly checks that neither another pod in the slice nor its errors shorten
 // the messages of a pod, and that they cause no write of them.
 func TestMessagesDependOnTheirPodOnly(t *testing.T) {
-	long, trouble := strings.Repeat("m", 1024), streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)}
+	long, trouble := strings.Repeat("m", 1024), thresholds.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)}
 	states, all := report.States{}, report.Plan{Generation: 1}
 	largePlan(t, &all, states, "small", 1, 3, long)
 	largePlan(t, &all, states, "large", 3, 8, long)
@@ -177,7 +177,7 @@ func FuzzBudget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, pods uint8, length uint16) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		plan, before, after := report.Plan{Generation: 1}, report.States{}, report.States{}
-		full := map[probeid.Key]string{}
+		full := map[identity.Key]string{}
 		for i := range int(pods) {
 			pod := podPlan(fmt.Sprintf("p%04d", i))
 			pod.Namespace = fmt.Sprintf("ns-%d", rng.IntN(1+i%7))
@@ -190,7 +190,7 @@ func FuzzBudget(f *testing.F) {
 				switch rng.IntN(4) {
 				case 0: // Not known yet.
 				case 1:
-					after[k] = streak.State{}
+					after[k] = thresholds.State{}
 				default:
 					after[k] = known(failed, randomMessage(rng, int(length)%1024), 2, float64(1+rng.IntN(2)))
 					full[k] = after[k].Message
@@ -211,15 +211,15 @@ func FuzzBudget(f *testing.F) {
 }
 
 // checkMessages checks that messages are prefixes of the full ones, and equal if those are short.
-func checkMessages(t *testing.T, pods []seamarkv1alpha1.PodReport, full map[probeid.Key]string) {
+func checkMessages(t *testing.T, pods []seamarkv1alpha1.PodReport, full map[identity.Key]string) {
 	t.Helper()
 	for _, pod := range pods {
 		for _, entry := range pod.Probes {
-			id, err := probeid.Parse(entry.Name)
+			id, err := identity.Parse(entry.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			message := full[probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: types.UID(pod.UID), Name: "main"}, ID: id}]
+			message := full[identity.Key{ContainerKey: identity.ContainerKey{PodUID: types.UID(pod.UID), Name: "main"}, ID: id}]
 			if !utf8.ValidString(entry.Message) || !strings.HasPrefix(message, entry.Message) {
 				t.Fatalf("message %q, want a prefix of %q", entry.Message, message)
 			}

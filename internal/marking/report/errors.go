@@ -4,7 +4,6 @@
 package report
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -53,17 +52,6 @@ func encodedError(e v1alpha1.ContainerProbeError) int {
 	return errorBytes + len(e.Name) + encodedBytes(e.Message)
 }
 
-// errorsChanged reports whether the errors differ from the reported ones, apart from their order.
-func (m *member) errorsChanged(errs []v1alpha1.ContainerProbeError) bool {
-	reported := 0
-	if m.ledger != nil {
-		reported = len(m.ledger.report.Errors)
-	}
-	return len(errs) != reported || slices.ContainsFunc(errs, func(e v1alpha1.ContainerProbeError) bool {
-		return m.ledger.error(e.Name) != e
-	})
-}
-
 // error returns the current or the reported error of a probe. Its reason is empty if there
 // is none.
 func (s *sliceDecider) error(ledger *podLedger, c *candidate) v1alpha1.ContainerProbeError {
@@ -72,7 +60,7 @@ func (s *sliceDecider) error(ledger *podLedger, c *candidate) v1alpha1.Container
 		return reported
 	}
 	fresh := errorOf(c.planned.Name, c.state.Problem)
-	due := ledger.errorTime(c.planned.Name)
+	due := ledger.errorAt[c.planned.Name]
 	switch {
 	case fresh == reported:
 		return reported
@@ -87,14 +75,14 @@ func (s *sliceDecider) error(ledger *podLedger, c *candidate) v1alpha1.Container
 		}
 	}
 	if due.After(s.now) {
-		s.again(due)
+		s.recheck(due)
 		return reported
 	}
 	return fresh
 }
 
 // errorOf returns the entry of a problem; it is empty if there is none.
-func errorOf(name string, problem streak.Problem) v1alpha1.ContainerProbeError {
+func errorOf(name string, problem thresholds.Problem) v1alpha1.ContainerProbeError {
 	if problem.Reason == "" {
 		return v1alpha1.ContainerProbeError{}
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // troubled returns a state without results and with a problem that was noticed at since.
-func troubled(reason v1alpha1.ProbeErrorReason, message string, since float64) streak.State {
-	return streak.State{Problem: streak.Problem{Reason: reason, Message: message, Since: at(since)}}
+func troubled(reason v1alpha1.ProbeErrorReason, message string, since float64) thresholds.State {
+	return thresholds.State{Problem: thresholds.Problem{Reason: reason, Message: message, Since: at(since)}}
 }
 
 // TestErrors decides each time that a state changes and each time that Decide requests it,
@@ -26,9 +26,9 @@ func troubled(reason v1alpha1.ProbeErrorReason, message string, since float64) s
 func TestErrors(t *testing.T) {
 	type change struct {
 		at    float64
-		state streak.State
+		state thresholds.State
 	}
-	succeeds := func(s float64) streak.State { return known(succeeded, "ok", 0, 0) }
+	succeeds := func(s float64) thresholds.State { return known(succeeded, "ok", 0, 0) }
 	counting := func(n int) (changes []change) {
 		for i := range n {
 			s := float64(i)
@@ -100,7 +100,7 @@ func TestErrors(t *testing.T) {
 func TestErrorsSurviveAgentRestart(t *testing.T) {
 	pod := podReport("a")
 	pod.Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: cannotRun, Message: "no"}}
-	want := report.States{key(t, "a", "m#p"): {Problem: streak.Problem{Reason: cannotRun, Message: "no"}}}
+	want := report.States{key(t, "a", "m#p"): {Problem: thresholds.Problem{Reason: cannotRun, Message: "no"}}}
 	for name, ledger := range map[string]report.Ledger{
 		"slices": report.Read(stored(pod), nil),
 		"status": report.Read(stored(pod), []v1alpha1.PodProbeStatus{podStatus(pod)}),
@@ -122,7 +122,7 @@ func TestErrorsSurviveAgentRestart(t *testing.T) {
 // causes no writes.
 func TestErrorsAreWithinTheBudget(t *testing.T) {
 	plan, states := report.Plan{Generation: 1}, report.States{}
-	trouble := streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 1000)}
+	trouble := thresholds.Problem{Reason: cannotRun, Message: strings.Repeat("<", 1000)}
 	for i := range 8 {
 		pod := podPlan(fmt.Sprintf("pod-%03d", i))
 		probes := 4

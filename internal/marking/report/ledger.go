@@ -4,13 +4,18 @@
 package report
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
 // Ledger records what has been reported, and where it is stored. It is immutable: its methods
@@ -24,8 +29,8 @@ type Ledger struct {
 	pods map[string]*podLedger
 	// empty is when Decide first found that a slice has no planned pods.
 	empty map[int]time.Time
-	// left is when Decide first found that a stored pod with running containers is not planned.
-	left map[string]time.Time
+	// leftPlan is when Decide first found that a stored pod with running containers is not planned.
+	leftPlan map[string]time.Time
 	// settled are the slices that Decide found no need to write, until the time. It is zero if there
 	// is no need until their pods change.
 	settled map[int]time.Time
@@ -59,7 +64,7 @@ func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
 		}}
 	}
 	for _, pod := range legacy {
-		l.pods[pod.UID] = &podLedger{number: l.pods[pod.UID].place(), report: seamarkv1alpha1.PodReport{
+		l.pods[pod.UID] = &podLedger{number: l.pod(pod.UID).number, report: seamarkv1alpha1.PodReport{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates, Errors: pod.ProbeErrors,
 		}}
 	}
@@ -89,7 +94,7 @@ func (l Ledger) Wrote(now time.Time, w Write) Ledger {
 	l.stored = set(l.stored, w.Number, w.Pods)
 	l.pods = maps.Clone(l.pods)
 	for _, pod := range w.Pods {
-		l.pods = set(l.pods, pod.UID, l.pods[pod.UID].wrote(now, w.Number, pod))
+		l.pods = set(l.pods, pod.UID, l.pod(pod.UID).wrote(now, w.Number, pod))
 	}
 	return l
 }
@@ -102,8 +107,8 @@ func (l Ledger) Slices() int { return len(l.stored) }
 // last report, at transition, the message is due immediately: within a second, reported times
 // do not show the change. The reported transition is never newer than the report, although a
 // wall clock that was set back before an agent restart makes it look so.
-func (l Ledger) MessageDue(key probeid.Key, transition time.Time) time.Time {
-	pod := l.pods[string(key.PodUID)]
+func (l Ledger) MessageDue(key identity.Key, transition time.Time) time.Time {
+	pod := l.pod(string(key.PodUID))
 	return pod.messageDue(pod.find(key.String(), 0), transition)
 }
 
@@ -117,12 +122,12 @@ func (l Ledger) Events(plan Plan, w Write) []Event {
 		if at < 0 {
 			continue
 		}
-		written, known := &podLedger{report: w.Pods[at]}, l.pods[pod.UID]
+		written, known := &podLedger{report: w.Pods[at]}, l.pod(pod.UID)
 		for j := range pod.Probes {
 			probe := &pod.Probes[j]
 			entry, found := written.entry(written.find(probe.Name, j))
 			before, _ := known.entry(known.find(probe.Name, j))
-			again := entry.State == before.State && probeid.SamePlan(entry.Plan, before.Plan)
+			again := entry.State == before.State && identity.SamePlan(entry.Plan, before.Plan)
 			if !found || again || entry.State == v1alpha1.ProbeUnknown {
 				continue
 			}
@@ -137,8 +142,9 @@ func (l Ledger) Errors(plan Plan, reason v1alpha1.ProbeErrorReason) int {
 	n := 0
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
+		reported := l.pod(pod.UID)
 		for j := range pod.Probes {
-			if l.pods[pod.UID].error(pod.Probes[j].Name).Reason == reason {
+			if reported.error(pod.Probes[j].Name).Reason == reason {
 				n++
 			}
 		}
@@ -164,4 +170,132 @@ func set[K comparable, V any](m map[K]V, key K, value V) map[K]V {
 	}
 	m[key] = value
 	return m
+}
+
+// InStatus is the number of an entry that is not in a slice with a valid name: of one in
+// NodePodProbe.status.
+const InStatus = math.MaxInt
+
+// Entry is what one object reports about a pod.
+type Entry struct {
+	// Number is the number of the slice (see NumberOf), or InStatus.
+	Number int
+	// States are the reported states. They must not be modified.
+	States []v1alpha1.ContainerProbeState
+}
+
+// Precedes reports whether the entry takes effect and the other entry of the same pod does not: it
+// has the newer transition, or else the newer result, or else the lower number. A pod has two
+// entries if an agent stopped between two writes, and while the status is kept up to date. Slices
+// are written before the status. Of entries with equal times and numbers, none precedes.
+//
+// Agents and managers must not differ in this: a mark would depend on who reads the report.
+func (e Entry) Precedes(other Entry) bool {
+	transition, result := newest(e.States)
+	otherTransition, otherResult := newest(other.States)
+	return cmp.Or(
+		transition.Compare(otherTransition), result.Compare(otherResult), cmp.Compare(other.Number, e.Number),
+	) > 0
+}
+
+func newest(entries []v1alpha1.ContainerProbeState) (transition, result time.Time) {
+	for i := range entries {
+		if t := entries[i].LastTransitionTime.Time; t.After(transition) {
+			transition = t
+		}
+		if t := entries[i].LastProbeTime.Time; t.After(result) {
+			result = t
+		}
+	}
+	return transition, result
+}
+
+// NameOf returns the name of a node's slice.
+func NameOf(node string, number int) string { return node + "." + strconv.Itoa(number) }
+
+// NumberOf returns the number of a node's slice. It returns false if NameOf does not return
+// the name for any number, which includes numbers with leading zeros.
+func NumberOf(node, name string) (int, bool) {
+	suffix, own := strings.CutPrefix(name, node)
+	digits, dot := strings.CutPrefix(suffix, ".")
+	number, err := strconv.ParseUint(digits, 10, 31)
+	if !own || !dot || err != nil || len(digits) > 1 && digits[0] == '0' {
+		return 0, false
+	}
+	return int(number), true
+}
+
+// MaxCopyBytes is the budget of Copy in encoded bytes: etcd stores it together with the plan
+// (see plan.MaxBytes).
+const MaxCopyBytes = 624 << 10
+
+// Restore returns the reported states of the planned probes. An agent starts from them.
+func Restore(plan Plan, ledger Ledger) States {
+	states := States{}
+	for i := range plan.Pods {
+		pod := &plan.Pods[i]
+		reported := ledger.pod(pod.UID)
+		for j := range pod.Probes {
+			planned := &pod.Probes[j]
+			key, err := identity.KeyOf(pod, planned)
+			if err != nil {
+				continue
+			}
+			problem := reported.error(planned.Name)
+			state := thresholds.State{Problem: thresholds.Problem{Reason: problem.Reason, Message: problem.Message}}
+			if entry, _ := reported.of(reported.find(planned.Name, j), planned.Plan); isState(entry.State) {
+				state.State, state.Message, state.ContainerID = entry.State, entry.Message, entry.ContainerID
+				state.LastProbe, state.LastTransition = entry.LastProbeTime.Time, entry.LastTransitionTime.Time
+			}
+			if state != (thresholds.State{}) {
+				states[key] = state
+			}
+		}
+	}
+	return states
+}
+
+func isState(s v1alpha1.ProbeState) bool {
+	return s == v1alpha1.ProbeSucceeded || s == v1alpha1.ProbeFailed || s == v1alpha1.ProbeUnknown
+}
+
+// Copy returns the reported states and errors of the planned pods, in the order of the plan,
+// for NodePodProbe.status. If they exceed MaxCopyBytes, errors are left out and messages are
+// shortened: the pods have equal shares of what the states leave. The states are always copied: they
+// can be stored together with the plan (see plan.Fit).
+func (l Ledger) Copy(plan Plan) []v1alpha1.PodProbeStatus {
+	var copied []v1alpha1.PodProbeStatus
+	free, texts := MaxCopyBytes-restBytes, 0
+	for i := range plan.Pods {
+		pod, reported := &plan.Pods[i], l.pod(plan.Pods[i].UID)
+		status := v1alpha1.PodProbeStatus{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
+		free -= podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
+		for j := range pod.Probes {
+			planned := &pod.Probes[j]
+			if entry, found := reported.of(reported.find(planned.Name, j), planned.Plan); found {
+				status.ProbeStates = append(status.ProbeStates, entry)
+				free -= stateBytes + len(entry.Name) + len(entry.Plan) + len(entry.ContainerID)
+				texts += encodedBytes(entry.Message)
+			}
+			if e := reported.error(planned.Name); e.Reason != "" {
+				status.ProbeErrors = append(status.ProbeErrors, e)
+				texts += encodedError(e)
+			}
+		}
+		if len(status.ProbeStates)+len(status.ProbeErrors) > 0 {
+			copied = append(copied, status)
+		}
+	}
+	if texts <= free {
+		return copied
+	}
+	for i := range copied {
+		pod := &copied[i]
+		pod.ProbeErrors = nil
+		limit := max(free, 0) / len(copied) / max(len(pod.ProbeStates), 1)
+		for j := range pod.ProbeStates {
+			pod.ProbeStates[j].Message = shorten(pod.ProbeStates[j].Message, limit)
+		}
+	}
+	return copied
 }

@@ -32,14 +32,6 @@ func TestMessageTokens(t *testing.T) {
 		changes []change
 		want    []string
 	}{
-		"first result": {
-			changes: []change{{0, succeeded, "a"}},
-			want:    []string{"0s a"},
-		},
-		"three messages at once": {
-			changes: []change{{0, succeeded, "a"}, {1, succeeded, "b"}, {2, succeeded, "c"}, {3, succeeded, "d"}},
-			want:    []string{"0s a", "1s b", "2s c", "3s d"},
-		},
 		"newest message when there is a token": {
 			changes: []change{
 				{0, succeeded, "a"}, {1, succeeded, "b"}, {2, succeeded, "c"}, {3, succeeded, "d"},

@@ -32,8 +32,7 @@ type model struct {
 	ledger report.Ledger
 	// changed are the pods whose states have changed since the last decision, or nil for any pod.
 	changed map[string]bool
-	// store are the stored slices.
-	store map[int][]seamarkv1alpha1.PodReport
+	store   map[int][]seamarkv1alpha1.PodReport
 	// want are the newest states of the planned probes, also of those that are not in states.
 	want report.States
 	// places are the slices of the pods when the model last settled. The pods may have been
@@ -65,9 +64,8 @@ func (m *model) list() []report.Slice {
 	return listed
 }
 
-// keyAt returns the key of a planned probe.
-func (m *model) keyAt(pod *v1alpha1.PodProbe, i int) probeid.Key {
-	key, err := probeid.KeyOf(pod, &pod.Probes[i])
+func (m *model) keyAt(pod *v1alpha1.PodProbe, i int) identity.Key {
+	key, err := identity.KeyOf(pod, &pod.Probes[i])
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -77,13 +75,13 @@ func (m *model) keyAt(pod *v1alpha1.PodProbe, i int) probeid.Key {
 // replan replaces the plan, and removes the states of the probes that are not planned.
 func (m *model) replan(pods []v1alpha1.PodProbe) {
 	m.plan, m.changed = report.Plan{Generation: m.plan.Generation + 1, Pods: pods}, nil
-	planned := map[probeid.Key]bool{}
+	planned := map[identity.Key]bool{}
 	for i := range pods {
 		for j := range pods[i].Probes {
 			planned[m.keyAt(&pods[i], j)] = true
 		}
 	}
-	gone := func(key probeid.Key, _ streak.State) bool { return !planned[key] }
+	gone := func(key identity.Key, _ thresholds.State) bool { return !planned[key] }
 	maps.DeleteFunc(m.states, gone)
 	maps.DeleteFunc(m.want, gone)
 }
@@ -142,14 +140,14 @@ func (m *model) editPod() {
 		key := m.keyAt(pod, i)
 		pod.Probes[i].Plan += "1"
 		// The new probe has no result yet.
-		m.states[key] = streak.State{}
+		m.states[key] = thresholds.State{}
 		delete(m.want, key)
 	}
 	m.replan(pods)
 }
 
-func (m *model) probes() []probeid.Key {
-	var keys []probeid.Key
+func (m *model) probes() []identity.Key {
+	var keys []identity.Key
 	for i := range m.plan.Pods {
 		for j := range m.plan.Pods[i].Probes {
 			keys = append(keys, m.keyAt(&m.plan.Pods[i], j))
@@ -158,8 +156,8 @@ func (m *model) probes() []probeid.Key {
 	return keys
 }
 
-func (m *model) transition(key probeid.Key) {
-	state := streak.State{
+func (m *model) transition(key identity.Key) {
+	state := thresholds.State{
 		State: []v1alpha1.ProbeState{succeeded, failed, unknown}[m.rng.IntN(3)], LastProbe: m.now, LastTransition: m.now,
 		ContainerID: "0123456789abc", Message: randomMessage(m.rng, m.rng.IntN(1+m.rng.IntN(1100))),
 	}
@@ -179,7 +177,7 @@ func (m *model) change() {
 			state.Message = randomMessage(m.rng, m.rng.IntN(200))
 			m.set(key, state)
 		case known:
-			state.Problem = streak.Problem{Reason: cannotRun, Message: fmt.Sprint(m.rng.IntN(9)), Since: m.now}
+			state.Problem = thresholds.Problem{Reason: cannotRun, Message: fmt.Sprint(m.rng.IntN(9)), Since: m.now}
 			m.set(key, state)
 		}
 	}
@@ -192,8 +190,7 @@ func (m *model) decide() report.Decision {
 	return d
 }
 
-// set sets the state of a probe.
-func (m *model) set(key probeid.Key, state streak.State) {
+func (m *model) set(key identity.Key, state thresholds.State) {
 	m.states[key] = state
 	if m.changed != nil {
 		m.changed[string(key.PodUID)] = true
@@ -319,7 +316,7 @@ func (m *model) settle() {
 	}
 }
 
-func (m *model) checkState(key probeid.Key, want streak.State, pod *seamarkv1alpha1.PodReport) {
+func (m *model) checkState(key identity.Key, want thresholds.State, pod *seamarkv1alpha1.PodReport) {
 	if pod == nil {
 		m.Fatalf("pod %s has a state and is not reported", key.PodUID)
 	}

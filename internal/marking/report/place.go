@@ -6,6 +6,7 @@ package report
 import (
 	"maps"
 	"slices"
+	"time"
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
@@ -16,8 +17,7 @@ type place struct {
 	// pods are indexes of the plan, in the order of the slice.
 	pods []int
 	// bytes are the budgets of the pods.
-	bytes int
-	// stored reports whether the slice is stored.
+	bytes  int
 	stored bool
 	// moved reports whether the planned pods in the stored slice are others than pods.
 	moved bool
@@ -39,9 +39,9 @@ func (d *decider) locate() []*place {
 	d.planned = make(map[string]int, len(d.plan.Pods))
 	d.pods = make([]*podLedger, len(d.plan.Pods))
 	for i := range d.plan.Pods {
+		d.pods[i] = d.ledger.pod(d.plan.Pods[i].UID)
 		if _, twice := d.planned[d.plan.Pods[i].UID]; !twice {
 			d.planned[d.plan.Pods[i].UID] = i
-			d.pods[i] = d.ledger.pods[d.plan.Pods[i].UID]
 		}
 	}
 	d.prune()
@@ -50,7 +50,7 @@ func (d *decider) locate() []*place {
 		places = d.place(places, pod)
 	}
 	for i := range d.plan.Pods {
-		if d.isFirst(i) && d.pods[i].place() == nowhere && d.hasReport(i) {
+		if d.isFirst(i) && d.pods[i].number == nowhere && d.hasReport(i) {
 			places = d.place(places, i)
 		}
 	}
@@ -70,13 +70,10 @@ func (d *decider) prune() {
 		d.ownPods()
 		delete(d.ledger.pods, uid)
 	}
-	for uid := range d.ledger.left {
+	maps.DeleteFunc(d.ledger.leftPlan, func(uid string, _ time.Time) bool {
 		_, planned := d.planned[uid]
-		if _, known := d.ledger.pods[uid]; planned || !known {
-			d.ledger.left = maps.Clone(d.ledger.left)
-			delete(d.ledger.left, uid)
-		}
-	}
+		return planned || d.ledger.pods[uid] == nil
+	})
 }
 
 // ownPods makes the pods of the ledger safe to modify.
@@ -108,7 +105,7 @@ func (d *decider) known() []*place {
 			switch {
 			case !planned:
 				p.moved = d.mustLeave(pods[j].UID) || p.moved
-			case d.pods[i].place() != number || taken[i]:
+			case d.pods[i].number != number || taken[i]:
 				p.moved = true
 			default:
 				taken[i] = true
@@ -120,7 +117,7 @@ func (d *decider) known() []*place {
 		at(number)
 	}
 	for i := range d.plan.Pods {
-		if number := d.pods[i].place(); number != nowhere && !taken[i] && d.isFirst(i) {
+		if number := d.pods[i].number; number != nowhere && !taken[i] && d.isFirst(i) {
 			p := at(number)
 			p.moved = true
 			p.add(i, budgetOf(&d.plan.Pods[i]).size())
@@ -138,14 +135,14 @@ func (d *decider) mustLeave(uid string) bool {
 	if !d.plan.Running[uid] {
 		return false
 	}
-	since, known := d.ledger.left[uid]
+	since, known := d.ledger.leftPlan[uid]
 	if !known {
 		since = d.now
-		d.ledger.left = set(maps.Clone(d.ledger.left), uid, since)
+		d.ledger.leftPlan = set(d.ledger.leftPlan, uid, since)
 	}
 	due := since.Add(LeftDelay)
 	if due.After(d.now) {
-		d.again(due)
+		d.recheck(due)
 		return false
 	}
 	return true
@@ -203,7 +200,7 @@ func (d *decider) hasReport(i int) bool {
 	s := sliceDecider{now: d.now}
 	found := slices.ContainsFunc(m.probes, candidate.hasState) || len(s.errors(&m)) > 0
 	if !found {
-		d.again(s.next)
+		d.recheck(s.next)
 	}
 	return found
 }

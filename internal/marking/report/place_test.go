@@ -363,7 +363,7 @@ func TestCopyLeavesOutErrors(t *testing.T) {
 	plan, states := report.Plan{Generation: 1}, report.States{}
 	largePlan(t, &plan, states, "games", 250, 8, "ok")
 	for key, state := range states {
-		state.Problem = streak.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)}
+		state.Problem = thresholds.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)}
 		states[key] = state
 	}
 	ledger, _ := wrote(at(10), plan, report.Ledger{}, states)

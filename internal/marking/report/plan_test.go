@@ -4,7 +4,9 @@
 package report_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,7 +21,6 @@ func of(e v1alpha1.ContainerProbeState, plan, container string) v1alpha1.Contain
 	return e
 }
 
-// planWith returns the plan of one probe with the plan value.
 func planWith(value string) report.Plan {
 	plan := onePlan()
 	plan.Pods[0].Probes[0].Plan = value
@@ -34,14 +35,14 @@ func TestDecideRecreatedMarker(t *testing.T) {
 	inA.ContainerID = "a"
 	cases := map[string]struct {
 		reported, planned string
-		state             *streak.State
+		state             *thresholds.State
 		want              []v1alpha1.ContainerProbeState
 		write             bool
 	}{
 		"same marker, not known":    {"1", "1", nil, nil, false},
 		"same marker, same state":   {"1", "1", &inA, nil, false},
 		"new marker, not known":     {"1", "2", nil, nil, true},
-		"new marker, no result":     {"1", "2", &streak.State{}, nil, true},
+		"new marker, no result":     {"1", "2", &thresholds.State{}, nil, true},
 		"new marker, same state":    {"1", "2", &inA, []v1alpha1.ContainerProbeState{of(base, "2", "a")}, true},
 		"older agent, not known":    {"", "2", nil, nil, false},
 		"older agent, same state":   {"", "2", &inA, nil, false},
@@ -101,5 +102,105 @@ func TestEventsOfRecreatedMarker(t *testing.T) {
 		if got := len(ledger.Events(planWith("2"), after)); got != want {
 			t.Errorf("%d events after a report of plan %q, want %d", got, before, want)
 		}
+	}
+}
+
+// TestPodsThatLeaveThePlan decides while pod b is not planned: at once, and when Next is.
+func TestPodsThatLeaveThePlan(t *testing.T) {
+	running := map[string]bool{"uid-b": true}
+	cases := map[string]struct {
+		// running are the pods with running containers, and later those after half of LeftDelay.
+		running, later map[string]bool
+		// returns reports whether b is planned again after half of LeftDelay.
+		returns bool
+		want    []string
+	}{
+		"deleted":                         {},
+		"terminates within the delay":     {running: running},
+		"still runs":                      {running: running, later: running, want: []string{"0 a"}},
+		"still runs and is planned again": {running: running, later: running, returns: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			states := report.States{}
+			for _, pod := range []string{"a", "b"} {
+				states[key(t, pod, "m#p")] = known(succeeded, "ok", 0, 0)
+			}
+			ledger, _ := wrote(at(0), planOf("a", "b"), report.Ledger{}, states)
+			plan := planOf("a")
+			plan.Running = tc.running
+			ledger, d := wrote(at(1), plan, ledger, states)
+			if len(d.Writes) > 0 || d.Next.IsZero() != (tc.running == nil) {
+				t.Fatalf("writes %v, next decision at %v", summary(d.Writes), d.Next)
+			}
+			if tc.returns {
+				plan = planOf("a", "b")
+			}
+			plan.Running = tc.later
+			ledger, d = wrote(at(1).Add(report.LeftDelay/2), plan, ledger, states)
+			if len(d.Writes) > 0 {
+				t.Fatalf("writes %v before the delay has passed", summary(d.Writes))
+			}
+			_, d = wrote(at(1).Add(report.LeftDelay+time.Second), plan, ledger, states)
+			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEvents(t *testing.T) {
+	before := write(podReport("a", entry("m#p", succeeded, "ok", 0, 0)))
+	read := report.Read(stored(before.Pods...), nil)
+	after := func(state v1alpha1.ProbeState, message string) report.Write {
+		return write(podReport("a", entry("m#p", state, message, 9, 9)))
+	}
+	cases := map[string]struct {
+		ledger report.Ledger
+		write  report.Write
+		want   []string
+	}{
+		"first result":                    {report.Ledger{}, after(failed, "no"), []string{"Failed no"}},
+		"transition":                      {read, after(failed, "no"), []string{"Failed no"}},
+		"to Unknown":                      {read, after(unknown, ""), nil},
+		"from Unknown":                    {read.Wrote(at(1), after(unknown, "")), after(succeeded, "ok"), []string{"Succeeded ok"}},
+		"message only":                    {read, after(succeeded, "fine"), nil},
+		"restored state":                  {read, before, nil},
+		"state removed by another client": {read.Adopt(nil), after(succeeded, "ok"), nil},
+		"transition after a foreign edit": {read.Adopt(nil), after(failed, "no"), []string{"Failed no"}},
+		"takeover":                        {report.Read(nil, []v1alpha1.PodProbeStatus{podStatus(before.Pods[0])}), before, nil},
+		"state removed":                   {read, write(podReport("a")), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, e := range tc.ledger.Events(onePlan(), tc.write) {
+				if e.Pod.Name != "a" || e.Probe.Name != "m#p" {
+					t.Errorf("event of %s %s", e.Pod.Name, e.Probe.Name)
+				}
+				got = append(got, string(e.State)+" "+e.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEventText(t *testing.T) {
+	cases := map[string]struct {
+		message, want string
+	}{
+		"no message":   {"", "m#p"},
+		"message":      {"idle", "m#p: idle"},
+		"long message": {strings.Repeat("é", 600), "m#p: " + strings.Repeat("é", 509)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			event := report.Event{Probe: &v1alpha1.ContainerProbe{Name: "m#p"}, Message: tc.message}
+			if got := event.Text(); got != tc.want {
+				t.Errorf("Text() = %q (%d bytes), want %q (%d bytes)", got, len(got), tc.want, len(tc.want))
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,8 +16,7 @@ import (
 // nowhere is the number of the slice of a pod that has no place.
 const nowhere = -1
 
-// podLedger records what has been reported about one pod. It is immutable. A nil podLedger is
-// that of a pod without a report.
+// podLedger records what has been reported about one pod. It is immutable.
 type podLedger struct {
 	// number is the slice in which the pod has its place, or nowhere.
 	number int
@@ -28,7 +28,6 @@ type podLedger struct {
 	errorAt map[string]time.Time
 }
 
-// messages are the reports of one probe's messages.
 type messages struct {
 	// at is when a state or message was last reported.
 	at time.Time
@@ -36,19 +35,16 @@ type messages struct {
 	tokens bucket
 }
 
-// place returns the slice in which the pod has its place, or nowhere.
-func (p *podLedger) place() int {
-	if p == nil {
-		return nowhere
+// pod returns the ledger of a pod. It is empty if nothing was reported about the pod.
+func (l Ledger) pod(uid string) *podLedger {
+	if pod := l.pods[uid]; pod != nil {
+		return pod
 	}
-	return p.number
+	return &podLedger{number: nowhere}
 }
 
 // moved returns the ledger of the pod with another place.
 func (p *podLedger) moved(number int) *podLedger {
-	if p == nil {
-		return &podLedger{number: number}
-	}
 	moved := *p
 	moved.number = number
 	return &moved
@@ -57,9 +53,6 @@ func (p *podLedger) moved(number int) *podLedger {
 // find returns the index of a probe in the report, or -1. Most probes are found at the hint:
 // reports have the order of the plan.
 func (p *podLedger) find(name string, hint int) int {
-	if p == nil {
-		return -1
-	}
 	if hint < len(p.report.Probes) && p.report.Probes[hint].Name == name {
 		return hint
 	}
@@ -77,7 +70,7 @@ func (p *podLedger) entry(at int) (v1alpha1.ContainerProbeState, bool) {
 // of returns the reported state of a probe that is planned with the plan value.
 func (p *podLedger) of(at int, plan string) (v1alpha1.ContainerProbeState, bool) {
 	entry, found := p.entry(at)
-	if !found || !probeid.SamePlan(entry.Plan, plan) {
+	if !found || !identity.SamePlan(entry.Plan, plan) {
 		return v1alpha1.ContainerProbeState{}, false
 	}
 	return entry, true
@@ -93,22 +86,12 @@ func (p *podLedger) tokens(at int) messages {
 
 // error returns the reported error of a probe. Its reason is empty if there is none.
 func (p *podLedger) error(name string) v1alpha1.ContainerProbeError {
-	if p != nil {
-		for _, e := range p.report.Errors {
-			if e.Name == name {
-				return e
-			}
+	for _, e := range p.report.Errors {
+		if e.Name == name {
+			return e
 		}
 	}
 	return v1alpha1.ContainerProbeError{}
-}
-
-// errorTime returns when the error of a probe was last reported or cleared.
-func (p *podLedger) errorTime(name string) time.Time {
-	if p == nil {
-		return time.Time{}
-	}
-	return p.errorAt[name]
 }
 
 // messageDue is Ledger.MessageDue for the probe at an index that find returned.
@@ -144,22 +127,13 @@ func (p *podLedger) wrote(now time.Time, number int, report seamarkv1alpha1.PodR
 
 // wroteErrors returns when the errors were last reported or cleared, after a write.
 func (p *podLedger) wroteErrors(now time.Time, next *podLedger) map[string]time.Time {
-	var at map[string]time.Time
-	if p != nil {
-		for name, before := range p.errorAt {
-			// A cleared error is remembered until it no longer delays the next one.
-			if next.error(name).Reason != "" || now.Sub(before) < ErrorInterval {
-				at = set(at, name, before)
-			}
-		}
-		for _, e := range p.report.Errors {
-			if next.error(e.Name).Reason == "" {
-				at = set(at, e.Name, now)
-			}
-		}
-	}
-	for _, e := range next.report.Errors {
-		if p.error(e.Name) != e {
+	at := maps.Clone(p.errorAt)
+	// A cleared error is remembered until it no longer delays the next one.
+	maps.DeleteFunc(at, func(name string, before time.Time) bool {
+		return next.error(name).Reason == "" && now.Sub(before) >= ErrorInterval
+	})
+	for _, e := range slices.Concat(p.report.Errors, next.report.Errors) {
+		if next.error(e.Name) != p.error(e.Name) {
 			at = set(at, e.Name, now)
 		}
 	}
@@ -174,4 +148,34 @@ func equalReports(a, b *seamarkv1alpha1.PodReport) bool {
 				x.ContainerID == y.ContainerID && x.LastProbeTime.Equal(&y.LastProbeTime) &&
 				x.LastTransitionTime.Equal(&y.LastTransitionTime)
 		})
+}
+
+const (
+	// messageBurst is how many changed messages of a probe may be reported without delay
+	// while the state stays the same.
+	messageBurst = 3
+
+	// messageRefill is how long it takes until another one may be reported.
+	messageRefill = time.Minute
+)
+
+// bucket contains the tokens for changed messages of one probe. The zero bucket is full. It is
+// immutable: take returns a new bucket.
+type bucket struct {
+	// full is when the bucket is full again, if no token is taken until then.
+	full time.Time
+}
+
+// due returns when the bucket has a token, which may be in the past.
+func (b bucket) due() time.Time { return b.full.Add(-(messageBurst - 1) * messageRefill) }
+
+// take takes a token. An empty bucket stays empty.
+func (b bucket) take(now time.Time) bucket {
+	if b.full.Before(now) {
+		b.full = now
+	}
+	if empty := now.Add((messageBurst - 1) * messageRefill); b.full.After(empty) {
+		b.full = empty
+	}
+	return bucket{full: b.full.Add(messageRefill)}
 }

@@ -39,6 +39,7 @@ package report
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -91,7 +92,7 @@ func (p Plan) Probes() int {
 
 // States are the current states of the probes on the node. A probe whose state is empty has
 // had no result. A probe without an entry is not known yet and keeps its reported state.
-type States map[probeid.Key]streak.State
+type States map[identity.Key]thresholds.State
 
 // Slice is a stored slice: a ProbeReport.
 type Slice struct {
@@ -130,6 +131,7 @@ type Decision struct {
 // contains the UIDs of the pods whose states may have changed since the decision that returned the
 // ledger. It is nil if the plan or any state may have changed.
 func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[string]bool) Decision {
+	ledger.unsure, ledger.empty, ledger.leftPlan = maps.Clone(ledger.unsure), maps.Clone(ledger.empty), maps.Clone(ledger.leftPlan)
 	d := &decider{now: now, plan: plan, ledger: ledger, states: states, changed: changed}
 	places := d.locate()
 	spare, settled := d.spare(places), make(map[int]time.Time, len(places))
@@ -142,9 +144,9 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[
 			spare--
 			continue
 		}
-		d.occupy(p)
+		delete(d.ledger.empty, p.number)
 		w, write, next := d.slice(p)
-		d.again(next)
+		d.recheck(next)
 		if write {
 			writes = append(writes, w)
 		} else {
@@ -152,11 +154,8 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[
 		}
 	}
 	d.ledger.settled = settled
-	if len(writes) > 0 {
-		d.ledger.unsure = maps.Clone(d.ledger.unsure)
-		for _, w := range writes {
-			d.ledger.unsure = set(d.ledger.unsure, w.Number, true)
-		}
+	for _, w := range writes {
+		d.ledger.unsure = set(d.ledger.unsure, w.Number, true)
 	}
 	return Decision{Writes: writes, Ledger: d.ledger, Next: d.next}
 }
@@ -178,8 +177,8 @@ type decider struct {
 	next  time.Time
 }
 
-// again schedules another decision.
-func (d *decider) again(at time.Time) { d.next = earlier(d.next, at) }
+// recheck schedules another decision.
+func (d *decider) recheck(at time.Time) { d.next = earlier(d.next, at) }
 
 // earlier returns the earlier of two times. A zero time is no time.
 func earlier(a, b time.Time) time.Time {
@@ -187,4 +186,75 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// isSettled reports whether an earlier decision not to write a slice still applies, and until when,
+// which is zero if it applies until one of its pods changes.
+func (d *decider) isSettled(p *place) (until time.Time, settled bool) {
+	until, settled = d.ledger.settled[p.number]
+	settled = settled && d.changed != nil && (until.IsZero() || until.After(d.now)) &&
+		!slices.ContainsFunc(p.pods, func(i int) bool { return d.changed[d.plan.Pods[i].UID] })
+	return until, settled
+}
+
+// slice decides whether to write a slice with planned pods. If not, it returns when to decide again,
+// which is zero if there is no need to.
+func (d *decider) slice(p *place) (w Write, write bool, next time.Time) {
+	must := p.moved || !p.stored || d.ledger.unsure[p.number]
+	if until, settled := d.isSettled(p); settled && !must {
+		return Write{}, false, until
+	}
+	s := sliceDecider{now: d.now, write: must || d.isForeign(p)}
+	for _, i := range p.pods {
+		s.members = append(s.members, d.gather(i))
+	}
+	pods := s.decide()
+	return Write{Number: p.number, Pods: pods, Create: !p.stored}, s.write, s.next
+}
+
+// isForeign reports whether the planned pods in a stored slice, which are those of the place,
+// have other content than the agent last read or wrote.
+func (d *decider) isForeign(p *place) bool {
+	for i := range d.ledger.stored[p.number] {
+		pod := &d.ledger.stored[p.number][i]
+		if at, planned := d.planned[pod.UID]; planned && !equalReports(pod, &d.pods[at].report) {
+			return true
+		}
+	}
+	return false
+}
+
+// spare returns how many slices without planned pods are kept because planned pods that have
+// no place yet may need them.
+func (d *decider) spare(places []*place) int {
+	waiting := 0
+	for i := range d.plan.Pods {
+		if d.isFirst(i) && d.pods[i].number == nowhere {
+			waiting++
+		}
+	}
+	for _, p := range places {
+		if len(p.pods) > 0 {
+			waiting -= max(0, MaxPods-len(p.pods))
+		}
+	}
+	return max(0, waiting+MaxPods-1) / MaxPods
+}
+
+// vacate decides whether to write or delete a slice without planned pods, which is kept for
+// EmptyDelay, and longer if it is a spare one.
+func (d *decider) vacate(p *place, spare bool) (w Write, write bool) {
+	since, known := d.ledger.empty[p.number]
+	if !known {
+		since = d.now
+		d.ledger.empty = set(d.ledger.empty, p.number, since)
+	}
+	due := since.Add(EmptyDelay)
+	if !p.stored || p.number >= MaxSlices || !spare && !due.After(d.now) {
+		return Write{Number: p.number, Delete: true}, true
+	}
+	if !spare {
+		d.recheck(due)
+	}
+	return Write{Number: p.number, Pods: []seamarkv1alpha1.PodReport{}}, p.moved || d.ledger.unsure[p.number]
 }

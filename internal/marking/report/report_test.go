@@ -4,7 +4,6 @@
 package report_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -27,18 +26,18 @@ func podPlan(name string, probes ...string) v1alpha1.PodProbe {
 	return pod
 }
 
-func key(t testing.TB, pod, name string) probeid.Key {
+func key(t testing.TB, pod, name string) identity.Key {
 	t.Helper()
-	id, err := probeid.Parse(name)
+	id, err := identity.Parse(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return probeid.Key{ContainerKey: probeid.ContainerKey{PodUID: types.UID("uid-" + pod), Name: "main"}, ID: id}
+	return identity.Key{ContainerKey: identity.ContainerKey{PodUID: types.UID("uid-" + pod), Name: "main"}, ID: id}
 }
 
 // known returns a state with the times of the last probe and the last transition.
-func known(state v1alpha1.ProbeState, message string, probed, transition float64) streak.State {
-	return streak.State{State: state, Message: message, LastProbe: at(probed), LastTransition: at(transition)}
+func known(state v1alpha1.ProbeState, message string, probed, transition float64) thresholds.State {
+	return thresholds.State{State: state, Message: message, LastProbe: at(probed), LastTransition: at(transition)}
 }
 
 func entry(name string, state v1alpha1.ProbeState, message string, probed, transition float64) v1alpha1.ContainerProbeState {
@@ -52,7 +51,6 @@ func podReport(name string, entries ...v1alpha1.ContainerProbeState) seamarkv1al
 	return seamarkv1alpha1.PodReport{Name: name, Namespace: "games", UID: "uid-" + name, Probes: entries}
 }
 
-// stored returns slice 0 with the pods.
 func stored(pods ...seamarkv1alpha1.PodReport) []report.Slice {
 	if len(pods) == 0 {
 		return nil
@@ -86,7 +84,7 @@ func TestDecideOneProbe(t *testing.T) {
 	before := podReport("a", entry("m#p", succeeded, "ok", 0, 0))
 	cases := map[string]struct {
 		ledger report.Ledger
-		state  *streak.State
+		state  *thresholds.State
 		now    float64
 		want   []report.Write
 	}{
@@ -96,18 +94,13 @@ func TestDecideOneProbe(t *testing.T) {
 		},
 		"no result, reported": {
 			ledger: report.Read(stored(before), nil),
-			state:  &streak.State{},
+			state:  &thresholds.State{},
 			want:   []report.Write{write(podReport("a"))},
 		},
 		"first result": {
 			state: new(known(failed, "no", 1.7, 1.7)),
 			now:   1.7,
 			want:  []report.Write{create(podReport("a", entry("m#p", failed, "no", 1, 1)))},
-		},
-		"no change": {
-			ledger: report.Read(stored(before), nil),
-			state:  new(known(succeeded, "ok", 0, 0)),
-			now:    3600,
 		},
 		"transition": {
 			ledger: report.Ledger{}.Wrote(at(0), create(before)),
@@ -203,31 +196,6 @@ func TestDecideFollowsPlan(t *testing.T) {
 	)}
 	if diff := cmp.Diff(want, report.Decide(at(90), plan, reported, states, nil).Writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-}
-
-// TestIdleNodeCausesNoWrites checks that a node without transitions is not written, however
-// long it runs, although its probes run at different times.
-func TestIdleNodeCausesNoWrites(t *testing.T) {
-	const pods, period, hours = 50, 10, 2
-	plan := report.Plan{Generation: 1}
-	states := report.States{}
-	for i := range pods {
-		plan.Pods = append(plan.Pods, podPlan(fmt.Sprintf("p%02d", i), "m#p"))
-	}
-	ledger, writes := report.Ledger{}, 0
-	for second := range hours * 3600 {
-		for i := range pods {
-			if second%period == i%period {
-				states[key(t, fmt.Sprintf("p%02d", i), "m#p")] = known(succeeded, "ok", float64(second), float64(i%period))
-			}
-		}
-		var d report.Decision
-		ledger, d = wrote(at(float64(second)), plan, ledger, states)
-		writes += len(d.Writes)
-	}
-	if writes > 2*period {
-		t.Errorf("%d writes in %d hours without transitions, want at most %d for the first states", writes, hours, 2*period)
 	}
 }
 

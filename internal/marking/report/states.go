@@ -4,6 +4,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,7 @@ type member struct {
 type candidate struct {
 	planned *v1alpha1.ContainerProbe
 	// state is the current state if known is set. Otherwise the reported state stays.
-	state streak.State
+	state thresholds.State
 	known bool
 	// reported is the reported entry if wasReported is set. at is its index in the ledger,
 	// also if it is the entry of an earlier marker.
@@ -36,7 +37,6 @@ type candidate struct {
 	at          int
 }
 
-// hasState reports whether there is a state to report.
 func (c candidate) hasState() bool {
 	return c.known && c.state.State != "" || !c.known && c.wasReported
 }
@@ -48,7 +48,7 @@ func (d *decider) gather(i int) member {
 	hint := 0
 	for j := range m.pod.Probes {
 		c := candidate{planned: &m.pod.Probes[j]}
-		key, err := probeid.KeyOf(m.pod, c.planned)
+		key, err := identity.KeyOf(m.pod, c.planned)
 		if err != nil {
 			continue
 		}
@@ -62,7 +62,6 @@ func (d *decider) gather(i int) member {
 	return m
 }
 
-// sliceDecider decides on the content of one slice.
 type sliceDecider struct {
 	now     time.Time
 	members []member
@@ -71,17 +70,16 @@ type sliceDecider struct {
 	next  time.Time
 }
 
-// again schedules another decision.
-func (s *sliceDecider) again(at time.Time) { s.next = earlier(s.next, at) }
+// recheck schedules another decision.
+func (s *sliceDecider) recheck(at time.Time) { s.next = earlier(s.next, at) }
 
-// decide returns the entries of the pods.
 func (s *sliceDecider) decide() []seamarkv1alpha1.PodReport {
 	pods := make([]seamarkv1alpha1.PodReport, 0, len(s.members))
 	for i := range s.members {
 		m := &s.members[i]
 		report := seamarkv1alpha1.PodReport{Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID, Errors: s.errors(m)}
 		report.Probes = s.states(m, m.budget.limit(report.Errors))
-		s.write = s.write || m.ledger == nil || !sameShape(&report, &m.ledger.report) || m.errorsChanged(report.Errors)
+		s.write = s.write || !sameShape(&report, &m.ledger.report)
 		pods = append(pods, report)
 	}
 	return pods
@@ -91,10 +89,7 @@ func (s *sliceDecider) decide() []seamarkv1alpha1.PodReport {
 // that were reported have the limit of the reported errors, so a change of the limit alone is not a
 // change of the messages.
 func (s *sliceDecider) states(m *member, limit int) []v1alpha1.ContainerProbeState {
-	before := limit
-	if m.ledger != nil {
-		before = m.budget.limit(m.ledger.report.Errors)
-	}
+	before := m.budget.limit(m.ledger.report.Errors)
 	var entries []v1alpha1.ContainerProbeState
 	for i := range m.probes {
 		if m.probes[i].hasState() {
@@ -123,28 +118,22 @@ func (s *sliceDecider) state(m *member, c *candidate, before int) v1alpha1.Conta
 		return reported
 	}
 	if due := m.ledger.messageDue(c.at, c.state.LastTransition); due.After(s.now) {
-		s.again(due)
+		s.recheck(due)
 		return reported
 	}
 	s.write = true
 	return fresh
 }
 
-// sameShape reports whether two entries of a pod have the same probes in the same order.
+// sameShape reports whether two entries of a pod have the same errors, and the same probes in the
+// same order.
 func sameShape(a, b *seamarkv1alpha1.PodReport) bool {
-	if a.Name != b.Name || a.Namespace != b.Namespace || a.UID != b.UID || len(a.Probes) != len(b.Probes) {
-		return false
-	}
-	for i := range a.Probes {
-		if a.Probes[i].Name != b.Probes[i].Name {
-			return false
-		}
-	}
-	return true
+	return a.Name == b.Name && a.Namespace == b.Namespace && a.UID == b.UID && slices.Equal(a.Errors, b.Errors) &&
+		slices.EqualFunc(a.Probes, b.Probes, func(x, y v1alpha1.ContainerProbeState) bool { return x.Name == y.Name })
 }
 
 // entryOf returns the entry of a planned probe's state. Its times are whole seconds.
-func entryOf(planned *v1alpha1.ContainerProbe, state streak.State) v1alpha1.ContainerProbeState {
+func entryOf(planned *v1alpha1.ContainerProbe, state thresholds.State) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{
 		Name:               planned.Name,
 		State:              state.State,

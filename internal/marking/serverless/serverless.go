@@ -19,7 +19,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
@@ -116,4 +119,99 @@ func Encode(probes []plan.PlannedProbe) (Annotations, error) {
 		return Annotations{}, fmt.Errorf("encode probes for provider: %w", err)
 	}
 	return Annotations{Probes: string(encoded), Markers: strings.Join(markers, ",")}, nil
+}
+
+// NodeLabel is a label by which nodes without agents are recognized.
+type NodeLabel struct {
+	// Key is the key of the label.
+	Key string
+	// Values are the values that identify such nodes. If it is empty, any value does.
+	Values []string
+}
+
+func (l NodeLabel) matches(nodeLabels map[string]string) bool {
+	value, found := nodeLabels[l.Key]
+	return found && (len(l.Values) == 0 || slices.Contains(l.Values, value))
+}
+
+// AgentlessLabels returns the labels of nodes that cannot run an agent, because no machine that
+// runs DaemonSets is behind them. The node affinity of the DaemonSet excludes the same labels.
+func AgentlessLabels() []NodeLabel {
+	return []NodeLabel{
+		// Virtual Kubelet and the providers that keep its label: Azure Container Instances,
+		// Alibaba Cloud ECI and ACS, Huawei CCI, Volcengine VCI, interLink. KWOK simulates nodes.
+		{Key: v1alpha1.NodeTypeLabel, Values: []string{v1alpha1.NodeTypeVirtualKubelet, "kwok"}},
+		// AWS Fargate: the machine of a pod runs only this pod.
+		{Key: "eks.amazonaws.com/compute-type", Values: []string{"fargate"}},
+		// Liqo.
+		{Key: "liqo.io/type", Values: []string{"virtual-node"}},
+		// Tencent Cloud super nodes.
+		{Key: corev1.LabelInstanceTypeStable, Values: []string{"eklet"}},
+		// Oracle Cloud.
+		{Key: "node-role.kubernetes.io/virtual-node"},
+		// Admiralty, and other providers that are built with the library of Virtual Kubelet.
+		{Key: "virtual-kubelet.io/provider"},
+	}
+}
+
+// IsVirtual reports whether the labels are those of a virtual node, whose provider may read
+// annotations.
+func IsVirtual(nodeLabels map[string]string) bool {
+	return nodeLabels[v1alpha1.NodeTypeLabel] == v1alpha1.NodeTypeVirtualKubelet
+}
+
+// HasAgent reports whether an agent can run on a node with the labels. It cannot run on virtual
+// nodes.
+func HasAgent(nodeLabels map[string]string) bool {
+	return !slices.ContainsFunc(AgentlessLabels(), func(l NodeLabel) bool { return l.matches(nodeLabels) })
+}
+
+// temporary is the prefix of the taints that Kubernetes sets for conditions of a node, such as
+// node.kubernetes.io/not-ready. They may disappear before the pod is scheduled.
+const temporary = "node.kubernetes.io/"
+
+// MayRunOn reports whether the pod is bound to one of the virtual nodes or may be bound to one:
+// its node selector and required node affinity match the node, and it tolerates the node's
+// taints. It ignores resources and temporary taints, because they change.
+func MayRunOn(pod *corev1.Pod, virtual []corev1.Node) bool {
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	for i := range virtual {
+		node := &virtual[i]
+		if !IsVirtual(node.Labels) {
+			continue
+		}
+		if pod.Spec.NodeName != "" {
+			if pod.Spec.NodeName == node.Name {
+				return true
+			}
+			continue
+		}
+		if admits(node, affinity, pod.Spec.Tolerations) {
+			return true
+		}
+	}
+	return false
+}
+
+// Admits reports whether the node selector and required node affinity of the pod match the node,
+// and the pod tolerates the node's taints. It ignores resources and temporary taints.
+func Admits(node *corev1.Node, pod *corev1.Pod) bool {
+	return admits(node, nodeaffinity.GetRequiredNodeAffinity(pod), pod.Spec.Tolerations)
+}
+
+func admits(node *corev1.Node, affinity nodeaffinity.RequiredNodeAffinity, tolerations []corev1.Toleration) bool {
+	// An invalid affinity matches no node.
+	matches, err := affinity.Match(node)
+	if err != nil || !matches {
+		return false
+	}
+	_, untolerated := schedulinghelpers.FindMatchingUntoleratedTaint(
+		logr.Discard(), node.Spec.Taints, tolerations, isPermanent, true)
+	return !untolerated
+}
+
+// isPermanent reports whether the taint always prevents pods without a toleration.
+func isPermanent(taint *corev1.Taint) bool {
+	return (taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute) &&
+		!strings.HasPrefix(taint.Key, temporary)
 }

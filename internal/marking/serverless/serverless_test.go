@@ -50,7 +50,6 @@ func TestAnnotations(t *testing.T) {
 		want     serverless.Annotations
 		problems []plan.Problem
 	}{
-		"no markers": {pod: game()},
 		"pod not selected": {
 			pod:     builders.Pod("ns", "a").Label("app", "db"),
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(idle())},
@@ -66,7 +65,7 @@ func TestAnnotations(t *testing.T) {
 				Probe(builders.Probe("bare").Label(v1alpha1.ProbeSucceeded, "k", "v")).Probe(idle())},
 			want: serverless.Annotations{Probes: "[" + one + "]", Markers: "web"},
 			problems: []plan.Problem{{
-				ID: probeid.ID{Marker: "web", Probe: "bare"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.ConditionTypeMissing,
+				ID: identity.ID{Marker: "web", Probe: "bare"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.ConditionTypeMissing,
 			}},
 		},
 		"repeated condition type": {
@@ -77,7 +76,7 @@ func TestAnnotations(t *testing.T) {
 			},
 			want: serverless.Annotations{Probes: "[" + one + "]", Markers: "api"},
 			problems: []plan.Problem{{
-				ID: probeid.ID{Marker: "web", Probe: "later"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.ConditionTypeTaken,
+				ID: identity.ID{Marker: "web", Probe: "later"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.ConditionTypeTaken,
 			}},
 		},
 		"missing container": {
@@ -85,14 +84,7 @@ func TestAnnotations(t *testing.T) {
 			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(idle()).Probe(builders.Probe("p").Container("none").Condition("game.io/p"))},
 			want:    serverless.Annotations{Probes: "[" + one + "]", Markers: "web"},
 			problems: []plan.Problem{{
-				ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a", Container: "none", Reason: plan.ContainerNotFound,
-			}},
-		},
-		"init container": {
-			pod:     game().InitContainer("init", false),
-			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(builders.Probe("p").Container("init").Condition("game.io/p"))},
-			problems: []plan.Problem{{
-				ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a", Container: "init", Reason: plan.ContainerNotFound,
+				ID: identity.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a", Container: "none", Reason: plan.ContainerNotFound,
 			}},
 		},
 		"sidecar with port name and unset times": {
@@ -103,13 +95,6 @@ func TestAnnotations(t *testing.T) {
 				Probes:  `[{"name":"p","containerName":"proxy","probe":{"tcpSocket":{"port":"admin"},"periodSeconds":5},"podConditionType":"game.io/p"}]`,
 				Markers: "web",
 			},
-		},
-		"missing port": {
-			pod:     game(),
-			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").Probe(builders.Probe("p").Condition("game.io/p").Handler(port("admin")))},
-			problems: []plan.Problem{{
-				ID: probeid.ID{Marker: "web", Probe: "p"}, Namespace: "ns", Pod: "a", Container: "main", Port: "admin", Reason: plan.PortNotFound,
-			}},
 		},
 		"markers ordered by name": {
 			pod: game(),

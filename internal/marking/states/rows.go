@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package probestate
+package states
 
 import (
 	"slices"
@@ -20,8 +20,8 @@ import (
 
 // View returns the view of the pod, as the controllers have it. The markers are those of its
 // namespace.
-func (in Input) View(pod *corev1.Pod, markers []*plan.Marker) view.Pod {
-	return view.New(pod, markers, view.PlaceOn(in.Nodes[pod.Spec.NodeName]), in.report(pod), in.Options)
+func (in Input) View(pod *corev1.Pod, markers []*plan.Marker) cached.Pod {
+	return cached.New(pod, markers, cached.NodeKindOf(in.Nodes[pod.Spec.NodeName]), in.report(pod), in.Options)
 }
 
 // report returns what is reported about the pods of the pod's node.
@@ -29,17 +29,16 @@ func (in Input) report(pod *corev1.Pod) mark.NodeReport {
 	return mark.NodeReport{Plan: in.Plans[pod.Spec.NodeName], Slices: in.Reports[pod.Spec.NodeName]}
 }
 
-// podRows builds the rows of one pod.
 type podRows struct {
 	in    Input
-	pod   view.Pod
+	pod   cached.Pod
 	marks mark.Marks
 	// claims are the probes that the marks belong to.
 	claims mark.Claims
 	// findings are why probes have no state.
 	findings *diagnosis.Pod
-	// again is when the rows change although no object does. It is zero if they do not.
-	again time.Time
+	// recheckAt is when the rows change although no object does. It is zero if they do not.
+	recheckAt time.Time
 }
 
 // rowsOf returns the rows of a pod, and when they change although no object does.
@@ -72,10 +71,10 @@ func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.P
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int { return strings.Compare(a.Marker, b.Marker) })
-	return rows, r.again
+	return rows, r.recheckAt
 }
 
-func (r podRows) empty(id probeid.ID, container string) Row {
+func (r podRows) empty(id identity.ID, container string) Row {
 	pod := r.pod.Object
 	return Row{
 		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName,
@@ -89,16 +88,11 @@ func (r *podRows) row(probe plan.PlannedProbe) Row {
 	row.State, row.Source, row.Message = state.State, source, state.Message
 	row.LastProbeTime, row.LastTransitionTime = state.LastProbeTime, state.LastTransitionTime
 	for _, key := range r.own(probe) {
-		value := r.marks[key]
-		text := value.Text
-		if key.Kind == mark.KindCondition {
-			text = string(value.Condition.Status)
-		}
-		row.Marks = append(row.Marks, Mark{Kind: key.Kind, Name: key.Name, Value: text})
+		row.Marks = append(row.Marks, Mark{Kind: key.Kind, Name: key.Name, Value: r.marks[key].String()})
 	}
 	found := r.findings.Probe(probe, row.State != "")
 	if found != nil {
-		r.again = earlier(r.again, found.Until)
+		r.recheckAt = earlier(r.recheckAt, found.Until)
 	}
 	row.Problem = ProblemOf(found)
 	return row
@@ -136,7 +130,7 @@ func (r podRows) state(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, S
 // virtual node, its provider may have written the condition.
 func (r podRows) fromCondition(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
 	key := mark.ConditionType(probe.Source.PodConditionType)
-	mayBeProvided := r.in.NodesUnread || r.in.Provided(r.pod.Place)
+	mayBeProvided := r.in.NodesUnread || r.in.Provided(r.pod.NodeKind)
 	if r.claims[key] != probe.ID || !r.marks.Has(key) && !mayBeProvided {
 		return v1alpha1.ContainerProbeState{}, false
 	}
@@ -181,4 +175,21 @@ func (r *Row) Shown() string {
 	default:
 		return "Pending"
 	}
+}
+
+// Problem is why a probe has no state, or why its state may be outdated.
+type Problem struct {
+	// Reason is the type of the problem.
+	Reason diagnosis.Reason `json:"reason"`
+	// Message describes the problem, in lower case and without a period at the end.
+	Message string `json:"message"`
+}
+
+// ProblemOf returns a finding as a row shows it, or nil if there is none or if nothing is known to be
+// wrong.
+func ProblemOf(found *diagnosis.Finding) *Problem {
+	if found == nil || found.Waiting {
+		return nil
+	}
+	return &Problem{Reason: found.Reason, Message: found.String()}
 }

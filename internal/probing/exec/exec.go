@@ -10,9 +10,11 @@
 package exec
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,7 +55,7 @@ type Prober struct {
 	close  sync.Once
 }
 
-var _ probe.Prober = (*Prober)(nil)
+var _ probing.Prober = (*Prober)(nil)
 
 // New returns a prober that runs at most concurrency commands at a time, at least one. The
 // observer may be nil. The caller must close the prober.
@@ -88,7 +90,7 @@ func (p *Prober) Unended() int { return p.unended.count() }
 //
 // While the runtime has not ended the last run of the command, Probe does not run it again:
 // the outcome is another timeout with NotEnded set.
-func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *Prober) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	id := idOf(target)
 	if p.unended.blocked(time.Now(), id) {
 		outcome := timedOut(target, nil, nil)
@@ -97,7 +99,7 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 	}
 	release, err := p.gate.Acquire(ctx, target.Owner)
 	if err != nil {
-		return probe.Outcome{}, fmt.Errorf("wait to run command in container %s: %w", target.ContainerID, err)
+		return probing.Outcome{}, fmt.Errorf("wait to run command in container %s: %w", target.ContainerID, err)
 	}
 	defer release()
 	if target.Started != nil {
@@ -114,7 +116,7 @@ type result struct {
 }
 
 // run runs the command, and gives the run up if the runtime does not end it.
-func (p *Prober) run(ctx context.Context, id runID, target probe.Target) (probe.Outcome, error) {
+func (p *Prober) run(ctx context.Context, id runID, target probing.Target) (probing.Outcome, error) {
 	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	results := make(chan result, 1)
 	ended := make(chan struct{})
@@ -132,10 +134,10 @@ func (p *Prober) run(ctx context.Context, id runID, target probe.Target) (probe.
 		return r.outcome(target)
 	case <-ctx.Done():
 		cancel()
-		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, context.Cause(ctx))
+		return probing.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, context.Cause(ctx))
 	case <-p.closed:
 		cancel()
-		return probe.Outcome{}, fmt.Errorf("run command in container %s: prober is closed", target.ContainerID)
+		return probing.Outcome{}, fmt.Errorf("run command in container %s: prober is closed", target.ContainerID)
 	case <-limit.C:
 	}
 	over := p.unended.add(time.Now(), id)
@@ -155,27 +157,53 @@ func (p *Prober) run(ctx context.Context, id runID, target probe.Target) (probe.
 }
 
 // outcome evaluates a run that has ended.
-func (r result) outcome(target probe.Target) (probe.Outcome, error) {
+func (r result) outcome(target probing.Target) (probing.Outcome, error) {
 	switch {
 	case errors.Is(r.err, context.DeadlineExceeded):
 		return timedOut(target, r.stdout, r.stderr), nil
 	case r.err != nil:
-		return probe.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, r.err)
+		return probing.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, r.err)
 	}
 	return evaluate(r.stdout, r.stderr, r.exitCode), nil
 }
 
 // timedOut returns the outcome of a run that exceeded its timeout.
-func timedOut(target probe.Target, stdout, stderr []byte) probe.Outcome {
+func timedOut(target probing.Target, stdout, stderr []byte) probing.Outcome {
 	reason := fmt.Appendf(nil, "timed out after %s", target.Timeout)
-	return probe.Outcome{TimedOut: true, Message: probe.Message(reason, stdout, stderr)}
+	return probing.Outcome{TimedOut: true, Message: probing.Message(reason, stdout, stderr)}
 }
 
-// evaluate returns the outcome of a command that has exited.
-func evaluate(stdout, stderr []byte, exitCode int32) probe.Outcome {
-	message := probe.Message(stdout, stderr)
+func evaluate(stdout, stderr []byte, exitCode int32) probing.Outcome {
+	message := probing.Message(stdout, stderr)
 	if exitCode != 0 && message == "" {
 		message = fmt.Sprintf("exited with code %d", exitCode)
 	}
-	return probe.Outcome{Success: exitCode == 0, Message: message}
+	return probing.Outcome{Success: exitCode == 0, Message: message}
+}
+
+// MaxOutputBytes is how much of each stream of a command is kept.
+const MaxOutputBytes = 10 << 10
+
+// Output keeps the beginning of a stream of a command. It is safe for concurrent use: a stream may
+// still be written to while the command is given up. The zero Output is empty.
+type Output struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+// Write never fails, so that a command can write more than is kept.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if room := MaxOutputBytes - o.kept.Len(); room > 0 {
+		o.kept.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// Bytes returns a copy of what is kept.
+func (o *Output) Bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.kept.Bytes())
 }

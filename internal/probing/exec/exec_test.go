@@ -30,10 +30,10 @@ func (r runner) ExecSync(ctx context.Context, containerID string, _ []string, ti
 	return r(ctx, containerID, timeout)
 }
 
-func target(containerID string) probe.Target {
-	return probe.Target{
-		Handler: probe.HandlerExec, Timeout: time.Second, ContainerID: containerID,
-		Exec: &probe.Exec{Command: []string{"/idle"}},
+func target(containerID string) probing.Target {
+	return probing.Target{
+		Handler: probing.HandlerExec, Timeout: time.Second, ContainerID: containerID,
+		Exec: &probing.Exec{Command: []string{"/idle"}},
 	}
 }
 
@@ -55,19 +55,19 @@ func TestProbeEvaluatesResult(t *testing.T) {
 	timedOut := fmt.Errorf("exec: %w", context.DeadlineExceeded)
 	cases := map[string]struct {
 		runner runner
-		want   probe.Outcome
+		want   probing.Outcome
 	}{
-		"success":                {runner: result("idle\n", "", 0, nil), want: probe.Outcome{Success: true, Message: "idle"}},
-		"success without output": {runner: result("", "", 0, nil), want: probe.Outcome{Success: true}},
-		"success keeps stderr":   {runner: result("idle\n", "warn\n", 0, nil), want: probe.Outcome{Success: true, Message: "idle\nwarn"}},
-		"failure":                {runner: result("busy\n", "2 players\n", 1, nil), want: probe.Outcome{Message: "busy\n2 players"}},
-		"failure without output": {runner: result("", "\n", 137, nil), want: probe.Outcome{Message: "exited with code 137"}},
-		"negative exit code":     {runner: result("", "command timed out", -1, nil), want: probe.Outcome{Message: "command timed out"}},
-		"timeout":                {runner: result("", "", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s"}},
-		"timeout with output":    {runner: result("half", "way", 0, timedOut), want: probe.Outcome{TimedOut: true, Message: "timed out after 1s\nhalf\nway"}},
+		"success":                {runner: result("idle\n", "", 0, nil), want: probing.Outcome{Success: true, Message: "idle"}},
+		"success without output": {runner: result("", "", 0, nil), want: probing.Outcome{Success: true}},
+		"success keeps stderr":   {runner: result("idle\n", "warn\n", 0, nil), want: probing.Outcome{Success: true, Message: "idle\nwarn"}},
+		"failure":                {runner: result("busy\n", "2 players\n", 1, nil), want: probing.Outcome{Message: "busy\n2 players"}},
+		"failure without output": {runner: result("", "\n", 137, nil), want: probing.Outcome{Message: "exited with code 137"}},
+		"negative exit code":     {runner: result("", "command timed out", -1, nil), want: probing.Outcome{Message: "command timed out"}},
+		"timeout":                {runner: result("", "", 0, timedOut), want: probing.Outcome{TimedOut: true, Message: "timed out after 1s"}},
+		"timeout with output":    {runner: result("half", "way", 0, timedOut), want: probing.Outcome{TimedOut: true, Message: "timed out after 1s\nhalf\nway"}},
 		"100 KiB of invalid UTF-8": {
 			runner: result(strings.Repeat("\xff", 100<<10), "boom", 1, nil),
-			want:   probe.Outcome{Message: strings.Repeat("\ufffd", 339) + "\nboom"},
+			want:   probing.Outcome{Message: strings.Repeat("\ufffd", 339) + "\nboom"},
 		},
 	}
 	for name, tc := range cases {
@@ -113,7 +113,7 @@ func TestProbeTimesOutIfRuntimeIgnoresTimeout(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Probe: %v", err)
 		}
-		if diff := cmp.Diff(probe.Outcome{TimedOut: true, Message: "timed out after 1s"}, got); diff != "" {
+		if diff := cmp.Diff(probing.Outcome{TimedOut: true, Message: "timed out after 1s"}, got); diff != "" {
 			t.Errorf("Probe() (-want +got):\n%s", diff)
 		}
 		if took := time.Since(start); took != 2*time.Second {
@@ -174,7 +174,7 @@ func TestProbesRunInOrderOfArrival(t *testing.T) {
 			}
 		}
 		prober := open(t, runner(run), slots, &log)
-		outcomes := make(chan probe.Outcome, probes)
+		outcomes := make(chan probing.Outcome, probes)
 		want := map[string]time.Duration{}
 		for i := range probes {
 			id := fmt.Sprint("c", i)

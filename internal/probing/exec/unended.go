@@ -22,11 +22,11 @@ const (
 // runID identifies the runs of one command. An edited command, or a new container, does not
 // wait for the runs of the previous one.
 type runID struct {
-	owner              probe.Owner
+	owner              probing.Owner
 	container, command string
 }
 
-func idOf(target probe.Target) runID {
+func idOf(target probing.Target) runID {
 	return runID{owner: target.Owner, container: target.ContainerID, command: strings.Join(target.Exec.Command, "\x00")}
 }
 

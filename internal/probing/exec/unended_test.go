@@ -6,7 +6,6 @@ package exec_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +17,9 @@ import (
 )
 
 // owned returns the target of a probe of a pod, in the pod's container.
-func owned(namespace, pod, name string) probe.Target {
+func owned(namespace, pod, name string) probing.Target {
 	t := target("container-of-" + pod)
-	t.Owner = probe.Owner{Namespace: namespace, Pod: pod, Probe: name}
+	t.Owner = probing.Owner{Namespace: namespace, Pod: pod, Probe: name}
 	return t
 }
 
@@ -46,7 +45,7 @@ func (s *stuck) Waited(time.Duration) {}
 func (s *stuck) Unended()             { s.unended++ }
 
 // periods runs a probe every two seconds.
-func (s *stuck) periods(t *testing.T, target probe.Target, d time.Duration) (outcomes []probe.Outcome) {
+func (s *stuck) periods(t *testing.T, target probing.Target, d time.Duration) (outcomes []probing.Outcome) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		next := time.Now().Add(2 * time.Second)
@@ -77,7 +76,7 @@ func TestUnendedRunsDoNotAccumulate(t *testing.T) {
 			t.Errorf("times at which runs began (-want +got):\n%s", diff)
 		}
 		for i, got := range outcomes {
-			want := probe.Outcome{TimedOut: true, NotEnded: i != 0 && i != 151, Message: "timed out after 1s"}
+			want := probing.Outcome{TimedOut: true, NotEnded: i != 0 && i != 151, Message: "timed out after 1s"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("outcome %d (-want +got):\n%s", i, diff)
 			}
@@ -98,11 +97,11 @@ func TestUnendedRunsDoNotAccumulate(t *testing.T) {
 
 func TestUnendedRunBlocksOnlyItsCommand(t *testing.T) {
 	edited := owned("games", "a", "idle")
-	edited.Exec = &probe.Exec{Command: []string{"/idle", "-v"}}
+	edited.Exec = &probing.Exec{Command: []string{"/idle", "-v"}}
 	restarted := owned("games", "a", "idle")
 	restarted.ContainerID = "container2-of-a"
 	cases := map[string]struct {
-		target probe.Target
+		target probing.Target
 		want   int
 	}{
 		"same command":  {owned("games", "a", "idle"), 1},
@@ -154,44 +153,5 @@ func TestRetriesOfUnendedRunsBackOff(t *testing.T) {
 			t.Errorf("minutes at which runs began (-want +got):\n%s", diff)
 		}
 		close(s.end)
-	})
-}
-
-// TestSlowProbesOfOnePodLeaveSlotsToOthers starts sixteen probes of a pod that run for ten
-// minutes. A probe of every other pod and namespace starts at once.
-func TestSlowProbesOfOnePodLeaveSlotsToOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := func(ctx context.Context, id string, _ time.Duration) ([]byte, []byte, int32, error) {
-			if id == "container-of-slow" {
-				<-ctx.Done()
-			}
-			return nil, nil, 0, ctx.Err()
-		}
-		log := &queueLog{began: map[string]time.Duration{}}
-		prober := open(t, runner(slow), 16, log)
-		for i := range 16 {
-			run := owned("games", "slow", fmt.Sprint(i))
-			run.Timeout = 10 * time.Minute
-			go func() {
-				if _, err := prober.Probe(t.Context(), run); err == nil {
-					t.Error("a probe of the pod has a result, want none before the test ends")
-				}
-			}()
-		}
-		synctest.Wait()
-		if got := prober.Queued(); got != 12 {
-			t.Errorf("%d probes of the pod wait, want 12", got)
-		}
-		for _, other := range []probe.Target{owned("games", "b", "idle"), owned("web", "a", "idle")} {
-			if _, err := prober.Probe(t.Context(), other); err != nil {
-				t.Errorf("Probe: %v", err)
-			}
-		}
-		for _, wait := range log.waits {
-			if wait != 0 {
-				t.Errorf("a probe waited for %s, want none to wait", wait)
-			}
-		}
-		prober.Close()
 	})
 }

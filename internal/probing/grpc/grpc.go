@@ -27,7 +27,7 @@ import (
 const (
 	// maxConnectionBytes bounds what is read of a connection: the TLS handshake and the responses.
 	// In memory, small frames are many times as long.
-	maxConnectionBytes = probe.MaxHandshakeBytes
+	maxConnectionBytes = probing.MaxHandshakeBytes
 	// maxResponseBytes bounds the header and the message of a response, which are read completely.
 	maxResponseBytes = 8 << 10
 	// bufferBytes is the size of the buffers of a connection.
@@ -36,17 +36,15 @@ const (
 
 // Prober checks the health of gRPC servers.
 type Prober struct {
-	connector probe.Connector
+	connector probing.Connector
 	userAgent string
 }
 
-var _ probe.Prober = (*Prober)(nil)
+var _ probing.Prober = (*Prober)(nil)
 
-// New returns a prober with the user agent kube-probe/<version>.
-func New(version string) *Prober { return Through(probe.Dialer(), version) }
-
-// Through returns a prober as New does, whose connections are opened by the connector.
-func Through(connector probe.Connector, version string) *Prober {
+// New returns a prober with the user agent kube-probe/<version>, whose connections are opened by the
+// connector.
+func New(connector probing.Connector, version string) *Prober {
 	return &Prober{connector: connector, userAgent: "kube-probe/" + version}
 }
 
@@ -54,16 +52,16 @@ func Through(connector probe.Connector, version string) *Prober {
 // Everything else is a failure with a message: no connection within the timeout (a refused
 // connection is retried until then), no response, another status, an unknown service, or a
 // server without the health service.
-func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *Prober) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	outcome, err := p.check(ctx, target)
 	if ctx.Err() != nil {
-		return probe.Outcome{}, fmt.Errorf("check health of %s: %w", target.GRPC.Address, context.Cause(ctx))
+		return probing.Outcome{}, fmt.Errorf("check health of %s: %w", target.GRPC.Address, context.Cause(ctx))
 	}
 	return outcome, err
 }
 
 // check runs the probe. Its outcome is only valid while ctx has not ended.
-func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *Prober) check(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
 
@@ -80,7 +78,7 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 		grpc.WithWriteBufferSize(bufferBytes),
 	)
 	if err != nil {
-		return probe.Outcome{}, fmt.Errorf("create client for %s: %w", target.GRPC.Address, err)
+		return probing.Outcome{}, fmt.Errorf("create client for %s: %w", target.GRPC.Address, err)
 	}
 	defer func() { _ = conn.Close() }()
 
@@ -99,14 +97,14 @@ func (p *Prober) check(ctx context.Context, target probe.Target) (probe.Outcome,
 	if response.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 		return failure("service unhealthy (responded with %q)", response.GetStatus()), nil
 	}
-	return probe.Outcome{Success: true, Message: "service healthy"}, nil
+	return probing.Outcome{Success: true, Message: "service healthy"}, nil
 }
 
-func credentialsOf(target *probe.GRPC) credentials.TransportCredentials {
+func credentialsOf(target *probing.GRPC) credentials.TransportCredentials {
 	if !target.TLS {
 		return insecure.NewCredentials()
 	}
-	return credentials.NewTLS(probe.TLSConfig())
+	return credentials.NewTLS(probing.TLSConfig())
 }
 
 // connected waits until the connection is ready. It returns false if ctx ends before.
@@ -137,25 +135,25 @@ func explain(err error, service string, timeout time.Duration) string {
 	}
 }
 
-func failure(format string, args ...any) probe.Outcome {
-	return probe.Outcome{Message: probe.Message(fmt.Appendf(nil, format, args...))}
+func failure(format string, args ...any) probing.Outcome {
+	return probing.Outcome{Message: probing.Message(fmt.Appendf(nil, format, args...))}
 }
 
 // dialer records why the last connection is not ready, because gRPC does not report it.
 type dialer struct {
-	connector probe.Connector
+	connector probing.Connector
 
 	mu  sync.Mutex
 	err error
 	// conn is the last connection if it is not confirmed, and refusal why an earlier one was refused.
-	conn    probe.Unconfirmed
+	conn    probing.Unconfirmed
 	refusal error
 }
 
 func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	d.note(errors.New("no response from host"))
 	conn, err := d.connector.DialContext(ctx, "tcp", address)
-	if unconfirmed, is := conn.(probe.Unconfirmed); is && err == nil {
+	if unconfirmed, is := conn.(probing.Unconfirmed); is && err == nil {
 		d.keep(unconfirmed)
 	}
 	if err != nil {
@@ -163,11 +161,11 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 		return nil, err
 	}
 	d.note(errors.New("server does not respond as a gRPC server"))
-	return probe.Limit(conn, "response of the server", maxConnectionBytes), nil
+	return probing.Limit(conn, "response of the server", maxConnectionBytes), nil
 }
 
 // keep keeps a connection that may be refused later.
-func (d *dialer) keep(conn probe.Unconfirmed) {
+func (d *dialer) keep(conn probing.Unconfirmed) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refusal = d.refused()

@@ -33,14 +33,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // timeout is ample for servers that respond.
 const timeout = 10 * time.Second
 
-func target(address, service string, timeout time.Duration) probe.Target {
-	return probe.Target{
-		Handler: probe.HandlerGRPC, Timeout: timeout,
-		GRPC: &probe.GRPC{Address: address, Service: service},
+func target(address, service string, timeout time.Duration) probing.Target {
+	return probing.Target{
+		Handler: probing.HandlerGRPC, Timeout: timeout,
+		GRPC: &probing.GRPC{Address: address, Service: service},
 	}
 }
 
-// serve starts a gRPC server on the listener.
 func serve(t *testing.T, listener net.Listener, register func(*grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
 	server := grpc.NewServer(options...)
@@ -89,7 +88,7 @@ func TestProbe(t *testing.T) {
 	silent := probetest.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 
 	cases := map[string]struct {
-		target probe.Target
+		target probing.Target
 		want   bool
 		text   string
 	}{
@@ -113,7 +112,7 @@ func TestProbe(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := grpcprobe.New("1.36").Probe(t.Context(), tc.target)
+			got, err := grpcprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), tc.target)
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
@@ -134,7 +133,7 @@ func TestProbeSendsUserAgent(t *testing.T) {
 		agents <- strings.Join(md.Get("user-agent"), ",")
 		return &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}, nil
 	})
-	if got, err := grpcprobe.New("1.36").Probe(t.Context(), target(address, "", timeout)); err != nil || !got.Success {
+	if got, err := grpcprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(address, "", timeout)); err != nil || !got.Success {
 		t.Fatalf("Probe() = %+v, %v, want success", got, err)
 	}
 	if agent := <-agents; !strings.HasPrefix(agent, "kube-probe/1.36 ") {
@@ -146,7 +145,7 @@ func TestProbeSendsUserAgent(t *testing.T) {
 func TestProbeReconnects(t *testing.T) {
 	listener := &closingListener{Listener: probetest.Listen(t, "127.0.0.1:0"), refuse: 1}
 	address := serve(t, listener, func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, health.NewServer()) })
-	got, err := grpcprobe.New("1.36").Probe(t.Context(), target(address, "", timeout))
+	got, err := grpcprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(address, "", timeout))
 	if err != nil || !got.Success {
 		t.Errorf("Probe() = %+v, %v, want success on the second connection", got, err)
 	}
@@ -175,7 +174,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	if got, err := grpcprobe.New("1.36").Probe(ctx, target(address, "", time.Minute)); !errors.Is(err, stopping) {
+	if got, err := grpcprobe.New(probing.Dialer(), "1.36").Probe(ctx, target(address, "", time.Minute)); !errors.Is(err, stopping) {
 		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
 	}
 }
@@ -202,7 +201,7 @@ func TestProbeOverTLS(t *testing.T) {
 				to.Timeout = 200 * time.Millisecond
 			}
 			to.GRPC.TLS = test.tls
-			got, err := grpcprobe.New("1.36").Probe(t.Context(), to)
+			got, err := grpcprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), to)
 			if err != nil || got.Success != test.want {
 				t.Errorf("Probe() = %+v, %v, want success %t", got, err, test.want)
 			}

@@ -43,13 +43,11 @@ type Prober struct {
 	userAgent        string
 }
 
-var _ probe.Prober = (*Prober)(nil)
+var _ probing.Prober = (*Prober)(nil)
 
-// New returns a prober with the user agent kube-probe/<version>.
-func New(version string) *Prober { return Through(probe.Dialer(), version) }
-
-// Through returns a prober as New does, whose connections are opened by the connector.
-func Through(connector probe.Connector, version string) *Prober {
+// New returns a prober with the user agent kube-probe/<version>, whose connections are opened by the
+// connector.
+func New(connector probing.Connector, version string) *Prober {
 	// No Proxy: the agent's environment must not redirect probes.
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -82,12 +80,12 @@ func Through(connector probe.Connector, version string) *Prober {
 // is a success with a message that says so. A timeout or a failed connection is a failure.
 // If the body is incomplete, the result is unknown and Probe returns an error, as the
 // kubelet does.
-func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *Prober) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	run, cancel := context.WithTimeout(ctx, target.Timeout+overrun)
 	defer cancel()
 	request, err := p.request(context.WithValue(run, runKey{}, run), target.HTTP)
 	if err != nil {
-		return probe.Outcome{}, err
+		return probing.Outcome{}, err
 	}
 	transport := p.transport
 	if target.HTTP.HTTP2 {
@@ -99,19 +97,19 @@ func (p *Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 		if err == nil {
 			_ = response.Body.Close()
 		}
-		return probe.Outcome{}, fmt.Errorf("GET %s: %w", target.HTTP.URL, context.Cause(ctx))
+		return probing.Outcome{}, fmt.Errorf("GET %s: %w", target.HTTP.URL, context.Cause(ctx))
 	}
 	if err != nil {
 		if long := (addressError(0)); errors.As(err, &long) {
 			err = fmt.Errorf("GET %s: %w", target.HTTP.URL, long) // The client's error begins with the address.
 		}
-		return probe.Outcome{TimedOut: probe.TimedOut(err), Message: probe.Message([]byte(err.Error()))}, nil
+		return probing.Outcome{TimedOut: probing.TimedOut(err), Message: probing.Message([]byte(err.Error()))}, nil
 	}
 	defer func() { _ = response.Body.Close() }()
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBodyBytes))
 	if err != nil {
-		return probe.Outcome{}, fmt.Errorf("read body of GET %s, status %d: %w", target.HTTP.URL, response.StatusCode, err)
+		return probing.Outcome{}, fmt.Errorf("read body of GET %s, status %d: %w", target.HTTP.URL, response.StatusCode, err)
 	}
 	return evaluate(response.StatusCode, body, target.HTTP.PublishBody), nil
 }
@@ -122,7 +120,7 @@ type runKey struct{}
 // dial connects for one run of a probe. It ends the attempt, and everything on the
 // connection, with the run. Otherwise, net/http would continue to connect for a later
 // request, for minutes if the host drops packets.
-func dial(ctx context.Context, connector probe.Connector, network, address string) (net.Conn, error) {
+func dial(ctx context.Context, connector probing.Connector, network, address string) (net.Conn, error) {
 	run, ok := ctx.Value(runKey{}).(context.Context)
 	if !ok {
 		return nil, fmt.Errorf("connect to %s: context does not belong to a probe", address)
@@ -143,15 +141,15 @@ func dial(ctx context.Context, connector probe.Connector, network, address strin
 }
 
 // dialTLS connects as dial does, and starts TLS.
-func dialTLS(ctx context.Context, connector probe.Connector, network, address string, protocols ...string) (net.Conn, error) {
+func dialTLS(ctx context.Context, connector probing.Connector, network, address string, protocols ...string) (net.Conn, error) {
 	conn, err := dial(ctx, connector, network, address)
 	if err != nil {
 		return nil, err
 	}
-	config := probe.TLSConfig()
+	config := probing.TLSConfig()
 	config.NextProtos = protocols
 	config.ServerName, _, _ = net.SplitHostPort(address)
-	limited := probe.Limit(conn, "TLS handshake", probe.MaxHandshakeBytes)
+	limited := probing.Limit(conn, "TLS handshake", probing.MaxHandshakeBytes)
 	secured := tls.Client(limited, config)
 	shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -165,7 +163,7 @@ func dialTLS(ctx context.Context, connector probe.Connector, network, address st
 
 // request builds the request of one run. It copies the header, because runs share the
 // target.
-func (p *Prober) request(ctx context.Context, target *probe.HTTP) (*http.Request, error) {
+func (p *Prober) request(ctx context.Context, target *probing.HTTP) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.URL.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("build request GET %s: %w", target.URL, err)
@@ -195,19 +193,19 @@ func headerOf(given http.Header, userAgent string) http.Header {
 
 // evaluate returns the outcome of a complete response. The message of a failure never contains
 // the body.
-func evaluate(status int, body []byte, publishBody bool) probe.Outcome {
+func evaluate(status int, body []byte, publishBody bool) probing.Outcome {
 	switch {
 	case status < http.StatusOK || status >= http.StatusBadRequest:
-		return probe.Outcome{Message: fmt.Sprintf("HTTP probe failed with statuscode: %d", status)}
+		return probing.Outcome{Message: fmt.Sprintf("HTTP probe failed with statuscode: %d", status)}
 	case !publishBody && status >= http.StatusMultipleChoices:
-		return probe.Outcome{Success: true, Message: fmt.Sprintf("HTTP probe terminated redirects with statuscode: %d", status)}
+		return probing.Outcome{Success: true, Message: fmt.Sprintf("HTTP probe terminated redirects with statuscode: %d", status)}
 	case !publishBody:
-		return probe.Outcome{Success: true, Message: fmt.Sprintf("HTTP probe succeeded with statuscode: %d", status)}
+		return probing.Outcome{Success: true, Message: fmt.Sprintf("HTTP probe succeeded with statuscode: %d", status)}
 	case status >= http.StatusMultipleChoices:
 		prefix := []byte("Probe terminated redirects, Response body: ")
-		return probe.Outcome{Success: true, Message: probe.Message(append(prefix, body...))}
+		return probing.Outcome{Success: true, Message: probing.Message(append(prefix, body...))}
 	default:
-		return probe.Outcome{Success: true, Message: probe.Message(body)}
+		return probing.Outcome{Success: true, Message: probing.Message(body)}
 	}
 }
 

@@ -31,13 +31,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // timeout is ample for servers that respond.
 const timeout = 10 * time.Second
 
-func target(t *testing.T, address string, timeout time.Duration) probe.Target {
+func target(t *testing.T, address string, timeout time.Duration) probing.Target {
 	t.Helper()
 	parsed, err := url.Parse(address)
 	if err != nil {
 		t.Fatalf("parse %q: %v", address, err)
 	}
-	return probe.Target{Handler: probe.HandlerHTTP, Timeout: timeout, HTTP: &probe.HTTP{URL: parsed, Header: http.Header{}, PublishBody: true}}
+	return probing.Target{Handler: probing.HandlerHTTP, Timeout: timeout, HTTP: &probing.HTTP{URL: parsed, Header: http.Header{}, PublishBody: true}}
 }
 
 func serve(t *testing.T, handle http.HandlerFunc) string {
@@ -75,7 +75,7 @@ func TestProbeEvaluatesResponse(t *testing.T) {
 	base := serve(t, mux.ServeHTTP)
 	mux.HandleFunc("/redirect-to-port", http.RedirectHandler(serve(t, mux.ServeHTTP)+"/200", http.StatusFound).ServeHTTP)
 
-	cases := map[string]probe.Outcome{
+	cases := map[string]probing.Outcome{
 		"/200":                 {Success: true, Message: "idle"},
 		"/201":                 {Success: true},
 		"/304":                 {Success: true, Message: "Probe terminated redirects, Response body:"},
@@ -93,7 +93,7 @@ func TestProbeEvaluatesResponse(t *testing.T) {
 	}
 	for path, want := range cases {
 		t.Run(path[1:], func(t *testing.T) {
-			got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, base+path, timeout))
+			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, base+path, timeout))
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
@@ -111,7 +111,7 @@ func TestUnpublishedBody(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "secret")
 	})
-	cases := map[int]probe.Outcome{
+	cases := map[int]probing.Outcome{
 		200: {Success: true, Message: "HTTP probe succeeded with statuscode: 200"},
 		299: {Success: true, Message: "HTTP probe succeeded with statuscode: 299"},
 		302: {Success: true, Message: "HTTP probe terminated redirects with statuscode: 302"},
@@ -121,7 +121,7 @@ func TestUnpublishedBody(t *testing.T) {
 	for status, want := range cases {
 		to := target(t, fmt.Sprint(base, "/", status), timeout)
 		to.HTTP.PublishBody = false
-		got, err := httpprobe.New("1.36").Probe(t.Context(), to)
+		got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), to)
 		if err != nil {
 			t.Fatalf("Probe: %v", err)
 		}
@@ -161,7 +161,7 @@ func TestProbeSendsHeader(t *testing.T) {
 			target := target(t, serve(t, func(_ http.ResponseWriter, r *http.Request) { requests <- r })+"/idle?full=1", timeout)
 			target.HTTP.Header, target.HTTP.Host = tc.header, tc.host
 			before := tc.header.Clone()
-			if got, err := httpprobe.New("1.36").Probe(t.Context(), target); err != nil || !got.Success {
+			if got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target); err != nil || !got.Success {
 				t.Fatalf("Probe() = %+v, %v, want success", got, err)
 			}
 			request := <-requests
@@ -209,14 +209,14 @@ func TestProbeOfRawServer(t *testing.T) {
 		"not HTTP":              {address: reply("SSH-2.0-OpenSSH\r\n", done), timeout: timeout, text: "malformed HTTP"},
 		"closed in body":        {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", done), timeout: timeout, unknown: true, text: "unexpected EOF"},
 		"incomplete body":       {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", hang), timeout: 50 * time.Millisecond, unknown: true, text: "Client.Timeout"},
-		"long body":             {address: reply("HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat("x", 20<<10), done), timeout: timeout, want: true, text: strings.Repeat("x", probe.MaxMessageBytes)},
+		"long body":             {address: reply("HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat("x", 20<<10), done), timeout: timeout, want: true, text: strings.Repeat("x", probing.MaxMessageBytes)},
 		"status without reason": {address: reply("HTTP/1.1 204\r\n\r\n", done), timeout: timeout, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, "http://"+tc.address+"/", tc.timeout))
+			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, "http://"+tc.address+"/", tc.timeout))
 			if tc.unknown {
-				if err == nil || !strings.Contains(err.Error(), tc.text) || probe.TimedOut(err) != (tc.timeout < timeout) {
+				if err == nil || !strings.Contains(err.Error(), tc.text) || probing.TimedOut(err) != (tc.timeout < timeout) {
 					t.Fatalf("Probe() = %+v, %v, want an error that contains %q", got, err, tc.text)
 				}
 				return
@@ -243,11 +243,11 @@ func TestProbeLimitsBody(t *testing.T) {
 			}
 		}
 	})
-	got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, address, timeout))
+	got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, address, timeout))
 	if err != nil {
 		t.Fatalf("Probe: %v", err)
 	}
-	if want := (probe.Outcome{Success: true, Message: strings.Repeat("x", 1023)}); got != want {
+	if want := (probing.Outcome{Success: true, Message: strings.Repeat("x", 1023)}); got != want {
 		t.Errorf("Probe() = %+v, want %+v", got, want)
 	}
 }
@@ -261,11 +261,11 @@ func TestProbeOverTLS(t *testing.T) {
 			server.EnableHTTP2 = http2
 			server.StartTLS()
 			t.Cleanup(server.Close)
-			got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, server.URL, timeout))
+			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, server.URL, timeout))
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
-			if want := (probe.Outcome{Success: true, Message: name}); got != want {
+			if want := (probing.Outcome{Success: true, Message: name}); got != want {
 				t.Errorf("Probe() = %+v, want %+v", got, want)
 			}
 		})
@@ -280,11 +280,11 @@ func TestProbeWithHTTP2OverCleartext(t *testing.T) {
 	for name, test := range map[string]struct {
 		server http.Protocols
 		http2  bool
-		want   probe.Outcome
+		want   probing.Outcome
 	}{
-		"server of both, HTTP/2":        {server: both, http2: true, want: probe.Outcome{Success: true, Message: "HTTP/2.0"}},
-		"server of both, HTTP/1.1":      {server: both, want: probe.Outcome{Success: true, Message: "HTTP/1.1"}},
-		"server of HTTP/2 only, HTTP/2": {server: only, http2: true, want: probe.Outcome{Success: true, Message: "HTTP/2.0"}},
+		"server of both, HTTP/2":        {server: both, http2: true, want: probing.Outcome{Success: true, Message: "HTTP/2.0"}},
+		"server of both, HTTP/1.1":      {server: both, want: probing.Outcome{Success: true, Message: "HTTP/1.1"}},
+		"server of HTTP/2 only, HTTP/2": {server: only, http2: true, want: probing.Outcome{Success: true, Message: "HTTP/2.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -295,7 +295,7 @@ func TestProbeWithHTTP2OverCleartext(t *testing.T) {
 			t.Cleanup(server.Close)
 			to := target(t, server.URL, timeout)
 			to.HTTP.HTTP2 = test.http2
-			got, err := httpprobe.New("1.36").Probe(t.Context(), to)
+			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), to)
 			if err != nil || got != test.want {
 				t.Errorf("Probe() = %+v, %v, want %+v", got, err, test.want)
 			}
@@ -307,14 +307,14 @@ func TestProbeWithHTTP2OverCleartext(t *testing.T) {
 func TestProbeFailsForHTTP2OnHTTP1Server(t *testing.T) {
 	to := target(t, serve(t, func(http.ResponseWriter, *http.Request) {}), timeout)
 	to.HTTP.HTTP2 = true
-	if got, err := httpprobe.New("1.36").Probe(t.Context(), to); err != nil || got.Success || !strings.Contains(got.Message, ": http2: ") {
+	if got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), to); err != nil || got.Success || !strings.Contains(got.Message, ": http2: ") {
 		t.Errorf("Probe() = %+v, %v, want a failure that names the protocol", got, err)
 	}
 }
 
 func TestProbeFailsForHTTPSOnHTTPServer(t *testing.T) {
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
-	got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, strings.Replace(plain, "http:", "https:", 1), timeout))
+	got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, strings.Replace(plain, "http:", "https:", 1), timeout))
 	if err != nil || got.Success || !strings.Contains(got.Message, "HTTP response to HTTPS client") {
 		t.Errorf("Probe() = %+v, %v, want a failure that names the scheme", got, err)
 	}
@@ -338,7 +338,7 @@ func TestProbeClosesConnection(t *testing.T) {
 			}
 			server.StartTLS()
 			t.Cleanup(server.Close)
-			prober, target := httpprobe.New("1.36"), target(t, server.URL, timeout)
+			prober, target := httpprobe.New(probing.Dialer(), "1.36"), target(t, server.URL, timeout)
 			for range rounds {
 				if got, err := prober.Probe(t.Context(), target); err != nil || !got.Success {
 					t.Fatalf("Probe() = %+v, %v, want success", got, err)
@@ -364,8 +364,8 @@ func TestProbeOnIPv6(t *testing.T) {
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)
-	got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, "http://"+listener.Addr().String(), timeout))
-	if want := (probe.Outcome{Success: true, Message: listener.Addr().String()}); err != nil || got != want {
+	got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, "http://"+listener.Addr().String(), timeout))
+	if want := (probing.Outcome{Success: true, Message: listener.Addr().String()}); err != nil || got != want {
 		t.Errorf("Probe() = %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -377,7 +377,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 		cancel(stopping)
 		<-r.Context().Done()
 	})
-	if got, err := httpprobe.New("1.36").Probe(ctx, target(t, address, time.Minute)); !errors.Is(err, stopping) {
+	if got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(ctx, target(t, address, time.Minute)); !errors.Is(err, stopping) {
 		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seamark-dev/seamark/internal/probing"
 	httpprobe "github.com/seamark-dev/seamark/internal/probing/http"
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
 )
@@ -37,7 +38,7 @@ func TestProbeLimitsHeader(t *testing.T) {
 				_, _ = io.WriteString(conn, tc.reply+"\r\n\r\n")
 				_, _ = io.Copy(io.Discard, conn)
 			})
-			got, err := httpprobe.New("1.36").Probe(t.Context(), target(t, "http://"+address, timeout))
+			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, "http://"+address, timeout))
 			if err != nil || got.Success != (tc.says == "") || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("Probe() = %+v, %v, want success %t and a message with %q", got, err, tc.says == "", tc.says)
 			}

@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probeid defines the identity of probes: the marker and probe, and the pod and
+// Package identity defines the identity of probes: the marker and probe, and the pod and
 // container that is probed. It contains the only codec of the wire form marker#probe.
-package probeid
+package identity
 
 import (
 	"fmt"

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package probeid_test
+package identity_test
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func TestSamePlan(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := probeid.SamePlan(tc.a, tc.b); got != tc.want {
+			if got := identity.SamePlan(tc.a, tc.b); got != tc.want {
 				t.Errorf("SamePlan(%q, %q) = %t, want %t", tc.a, tc.b, got, tc.want)
 			}
 		})
@@ -34,11 +34,11 @@ func TestSamePlan(t *testing.T) {
 func TestParse(t *testing.T) {
 	cases := map[string]struct {
 		in      string
-		want    probeid.ID
+		want    identity.ID
 		wantErr bool
 	}{
-		"two names":      {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
-		"dotted marker":  {in: "my.web#idle", want: probeid.ID{Marker: "my.web", Probe: "idle"}},
+		"two names":      {in: "web#idle", want: identity.ID{Marker: "web", Probe: "idle"}},
+		"dotted marker":  {in: "my.web#idle", want: identity.ID{Marker: "my.web", Probe: "idle"}},
 		"no separator":   {in: "idle", wantErr: true},
 		"no marker":      {in: "#idle", wantErr: true},
 		"no probe":       {in: "web#", wantErr: true},
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := probeid.Parse(tc.in)
+			got, err := identity.Parse(tc.in)
 			if (err != nil) != tc.wantErr {
 				t.Fatalf("Parse(%q): error = %v, want error: %t", tc.in, err, tc.wantErr)
 			}
@@ -62,14 +62,14 @@ func TestParseSelection(t *testing.T) {
 	const invalid = `%q is invalid: must be MARKER or MARKER#PROBE`
 	cases := map[string]struct {
 		in   string
-		want probeid.ID
+		want identity.ID
 		err  string
 	}{
 		"all":                  {in: ""},
-		"marker":               {in: "my.web", want: probeid.ID{Marker: "my.web"}},
-		"probe":                {in: "web#idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
-		"slash":                {in: "web/idle", want: probeid.ID{Marker: "web", Probe: "idle"}},
-		"probe with a slash":   {in: "web#a/b", want: probeid.ID{Marker: "web", Probe: "a/b"}},
+		"marker":               {in: "my.web", want: identity.ID{Marker: "my.web"}},
+		"probe":                {in: "web#idle", want: identity.ID{Marker: "web", Probe: "idle"}},
+		"slash":                {in: "web/idle", want: identity.ID{Marker: "web", Probe: "idle"}},
+		"probe with a slash":   {in: "web#a/b", want: identity.ID{Marker: "web", Probe: "a/b"}},
 		"no probe":             {in: "web#", err: invalid},
 		"no probe after slash": {in: "web/", err: invalid},
 		"no marker":            {in: "#idle", err: invalid},
@@ -78,7 +78,7 @@ func TestParseSelection(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := probeid.ParseSelection(tc.in)
+			got, err := identity.ParseSelection(tc.in)
 			if err != nil && err.Error() != fmt.Sprintf(tc.err, tc.in) || err == nil && tc.err != "" {
 				t.Errorf("ParseSelection(%q): error = %v, want %q", tc.in, err, tc.err)
 			}
@@ -94,7 +94,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		id, err := probeid.Parse(s)
+		id, err := identity.Parse(s)
 		if err == nil && id.String() != s {
 			t.Errorf("Parse(%q).String() = %q", s, id.String())
 		}
@@ -107,9 +107,9 @@ func FuzzString(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, marker, probe string) {
-		id := probeid.ID{Marker: marker, Probe: probe}
+		id := identity.ID{Marker: marker, Probe: probe}
 		valid := marker != "" && probe != "" && !strings.Contains(marker+probe, "#")
-		got, err := probeid.Parse(id.String())
+		got, err := identity.Parse(id.String())
 		if (err == nil) != valid || valid && got != id {
 			t.Errorf("Parse(%q) = %+v, %v, want %+v, valid: %t", id.String(), got, err, id, valid)
 		}

@@ -26,7 +26,7 @@ import (
 
 // attack is a server that costs its clients memory.
 type attack struct {
-	target func(t *testing.T, address string) probe.Target
+	target func(t *testing.T, address string) probing.Target
 	// reply answers on a connection. It returns whether the connection stays open.
 	reply func(net.Conn) (stall bool)
 	// refused reports whether the probes fail instead of waiting for the rest of the answer.
@@ -59,20 +59,20 @@ func attacks(t *testing.T) map[string]attack {
 	}
 }
 
-func web(scheme string) func(*testing.T, string) probe.Target {
-	return func(t *testing.T, address string) probe.Target {
+func web(scheme string) func(*testing.T, string) probing.Target {
+	return func(t *testing.T, address string) probing.Target {
 		t.Helper()
 		parsed, err := url.Parse(strings.TrimSuffix(scheme, "2") + "://" + address + "/")
 		if err != nil {
 			t.Fatalf("parse the address of the server: %v", err)
 		}
-		return probe.Target{Handler: probe.HandlerHTTP, HTTP: &probe.HTTP{URL: parsed, HTTP2: scheme == "http2"}}
+		return probing.Target{Handler: probing.HandlerHTTP, HTTP: &probing.HTTP{URL: parsed, HTTP2: scheme == "http2"}}
 	}
 }
 
-func health(tls bool) func(*testing.T, string) probe.Target {
-	return func(_ *testing.T, address string) probe.Target {
-		return probe.Target{Handler: probe.HandlerGRPC, GRPC: &probe.GRPC{Address: address, TLS: tls}}
+func health(tls bool) func(*testing.T, string) probing.Target {
+	return func(_ *testing.T, address string) probing.Target {
+		return probing.Target{Handler: probing.HandlerGRPC, GRPC: &probing.GRPC{Address: address, TLS: tls}}
 	}
 }
 

@@ -44,7 +44,7 @@ func TestHostileServersBoundMemory(t *testing.T) {
 			const due = NetworkSlots * 5 / 4
 			for i := range due {
 				own := target
-				own.Owner = probe.Owner{Namespace: fmt.Sprint(i), Pod: fmt.Sprint(i)}
+				own.Owner = probing.Owner{Namespace: fmt.Sprint(i), Pod: fmt.Sprint(i)}
 				runs.Go(func() {
 					outcome, _ := set.Probe(ctx, own)
 					if ctx.Err() == nil {
@@ -86,7 +86,7 @@ type wire struct {
 	links map[string]*link
 	// hung are the servers that have sent everything, and ended the probes with a result.
 	hung, ended int
-	last        probe.Outcome
+	last        probing.Outcome
 }
 
 // link is one connection. unread are the bytes that its client has not read.
@@ -128,7 +128,7 @@ func (w *wire) change(edit func()) {
 	}
 }
 
-func (w *wire) end(outcome probe.Outcome) { w.change(func() { w.ended++; w.last = outcome }) }
+func (w *wire) end(outcome probing.Outcome) { w.change(func() { w.ended++; w.last = outcome }) }
 
 // serve replies, and reports whether the connection stays open.
 func (w *wire) serve(conn net.Conn, reply func(net.Conn) (stall bool)) bool {
@@ -163,7 +163,7 @@ func (w *wire) settle(t *testing.T, slots, due int) {
 
 // DialContext connects as probes do.
 func (w *wire) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := probe.Dialer().DialContext(ctx, network, address)
+	conn, err := probing.Dialer().DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

@@ -17,28 +17,28 @@ import (
 // memory, whatever the server sends, so all of them need at most 128 MiB.
 const NetworkSlots = 256
 
-// New returns a set with a prober for each of probe.Handlers. Commands run through exec,
+// New returns a set with a prober for each of probing.Handlers. Commands run through exec,
 // because where they run differs between an agent and a local run. Network probes wait for a slot
 // of the gate, and send the user agent kube-probe/<version>.
-func New(exec probe.Prober, network *slots.Gate, version string) probe.Set {
-	return newSet(probe.Dialer(), exec, network, version)
+func New(exec probing.Prober, network *slots.Gate, version string) probing.Set {
+	return newSet(probing.Dialer(), exec, network, version)
 }
 
-func newSet(connector probe.Connector, exec probe.Prober, network *slots.Gate, version string) probe.Set {
+func newSet(connector probing.Connector, exec probing.Prober, network *slots.Gate, version string) probing.Set {
 	set := Through(connector, version)
 	for handler, prober := range set {
 		set[handler] = network.Limit(prober)
 	}
-	set[probe.HandlerExec] = exec
+	set[probing.HandlerExec] = exec
 	return set
 }
 
 // Through returns a set with a prober for each of the network handlers, whose connections are
 // opened by the connector.
-func Through(connector probe.Connector, version string) probe.Set {
-	return probe.Set{
-		probe.HandlerHTTP: http.Through(connector, version),
-		probe.HandlerTCP:  tcp.Through(connector),
-		probe.HandlerGRPC: grpc.Through(connector, version),
+func Through(connector probing.Connector, version string) probing.Set {
+	return probing.Set{
+		probing.HandlerHTTP: http.New(connector, version),
+		probing.HandlerTCP:  tcp.New(connector),
+		probing.HandlerGRPC: grpc.New(connector, version),
 	}
 }

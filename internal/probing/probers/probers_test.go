@@ -16,7 +16,7 @@ import (
 )
 
 func TestEveryHandlerHasAProber(t *testing.T) {
-	want := slices.Sorted(slices.Values(probe.Handlers()))
+	want := slices.Sorted(slices.Values(probing.Handlers()))
 	got := slices.Sorted(maps.Keys(probers.New(nil, slots.New(1, nil), "test")))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("handlers (-want +got):\n%s", diff)

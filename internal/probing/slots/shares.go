@@ -42,7 +42,7 @@ type share struct {
 
 // ticket is one run that waits for a slot or uses one.
 type ticket struct {
-	owner probe.Owner
+	owner probing.Owner
 	// ready is closed when the run has a slot.
 	ready chan struct{}
 }
@@ -146,7 +146,7 @@ func (s *shares) release(t *ticket) {
 }
 
 // tidy removes the shares of an owner that neither uses a slot nor waits.
-func (s *shares) tidy(owner probe.Owner) {
+func (s *shares) tidy(owner probing.Owner) {
 	namespace := s.namespaces[owner.Namespace]
 	if pod := namespace.pods[owner.Pod]; pod.used == 0 && pod.waiting == 0 {
 		delete(namespace.pods, owner.Pod)

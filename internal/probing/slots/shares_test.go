@@ -17,7 +17,7 @@ import (
 // run returns the ticket of a run, written namespace/pod/probe.
 func run(name string) *ticket {
 	parts := strings.Split(name, "/")
-	return &ticket{owner: probe.Owner{Namespace: parts[0], Pod: parts[1], Probe: parts[2]}}
+	return &ticket{owner: probing.Owner{Namespace: parts[0], Pod: parts[1], Probe: parts[2]}}
 }
 
 func nameOf(t *ticket) string {

@@ -31,7 +31,7 @@ func New(total int, waited func(time.Duration)) *Gate {
 
 // Acquire waits for a slot. The caller calls release once, when the run has ended. The error is
 // the cause of the end of ctx.
-func (g *Gate) Acquire(ctx context.Context, owner probe.Owner) (release func(), err error) {
+func (g *Gate) Acquire(ctx context.Context, owner probing.Owner) (release func(), err error) {
 	start := time.Now()
 	t, err := g.wait(ctx, owner)
 	if g.waited != nil {
@@ -50,7 +50,7 @@ func (g *Gate) Queued() int {
 	return g.waiting
 }
 
-func (g *Gate) wait(ctx context.Context, owner probe.Owner) (*ticket, error) {
+func (g *Gate) wait(ctx context.Context, owner probing.Owner) (*ticket, error) {
 	t := &ticket{owner: owner, ready: make(chan struct{})}
 	g.mu.Lock()
 	g.shares.wait(t)
@@ -93,19 +93,19 @@ func (g *Gate) admit() {
 
 // Limit returns a prober whose runs wait for a slot of the gate. The wait does not count against
 // the timeout of a target.
-func (g *Gate) Limit(prober probe.Prober) probe.Prober { return limited{g, prober} }
+func (g *Gate) Limit(prober probing.Prober) probing.Prober { return limited{g, prober} }
 
 // limited is a prober with a gate.
 type limited struct {
 	gate   *Gate
-	prober probe.Prober
+	prober probing.Prober
 }
 
 // Probe waits for a slot and runs the probe.
-func (l limited) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (l limited) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	release, err := l.gate.Acquire(ctx, target.Owner)
 	if err != nil {
-		return probe.Outcome{}, fmt.Errorf("wait to run %s probe: %w", target.Handler, err)
+		return probing.Outcome{}, fmt.Errorf("wait to run %s probe: %w", target.Handler, err)
 	}
 	defer release()
 	if target.Started != nil {

@@ -12,35 +12,32 @@ import (
 )
 
 // Prober opens and closes connections.
-type Prober struct{ connector probe.Connector }
+type Prober struct{ connector probing.Connector }
 
-var _ probe.Prober = Prober{}
+var _ probing.Prober = Prober{}
 
-// New returns a prober.
-func New() Prober { return Through(probe.Dialer()) }
-
-// Through returns a prober whose connections are opened by the connector.
-func Through(connector probe.Connector) Prober { return Prober{connector} }
+// New returns a prober whose connections are opened by the connector.
+func New(connector probing.Connector) Prober { return Prober{connector} }
 
 // Probe connects to the target and closes the connection. A connection is success, without
 // a message. If it is refused or takes longer than the timeout, the probe fails, and the
 // message is the error.
-func (p Prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p Prober) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
 	conn, err := p.connector.DialContext(dialCtx, "tcp", target.TCP.Address)
 	if err == nil {
-		if unconfirmed, is := conn.(probe.Unconfirmed); is {
+		if unconfirmed, is := conn.(probing.Unconfirmed); is {
 			err = unconfirmed.Confirm(ctx)
 		}
 		_ = conn.Close() // An error does not matter: the peer has accepted the connection.
 	}
 	switch {
 	case ctx.Err() != nil:
-		return probe.Outcome{}, fmt.Errorf("connect to %s: %w", target.TCP.Address, context.Cause(ctx))
+		return probing.Outcome{}, fmt.Errorf("connect to %s: %w", target.TCP.Address, context.Cause(ctx))
 	case err != nil:
-		return probe.Outcome{TimedOut: probe.TimedOut(err), Message: probe.Message([]byte(err.Error()))}, nil
+		return probing.Outcome{TimedOut: probing.TimedOut(err), Message: probing.Message([]byte(err.Error()))}, nil
 	default:
-		return probe.Outcome{Success: true}, nil
+		return probing.Outcome{Success: true}, nil
 	}
 }

@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func target(address string, timeout time.Duration) probe.Target {
-	return probe.Target{Handler: probe.HandlerTCP, Timeout: timeout, TCP: &probe.TCP{Address: address}}
+func target(address string, timeout time.Duration) probing.Target {
+	return probing.Target{Handler: probing.HandlerTCP, Timeout: timeout, TCP: &probing.TCP{Address: address}}
 }
 
 func TestProbe(t *testing.T) {
@@ -46,7 +46,7 @@ func TestProbe(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := tcp.New().Probe(t.Context(), target(tc.address, tc.timeout))
+			got, err := tcp.New(probing.Dialer()).Probe(t.Context(), target(tc.address, tc.timeout))
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
@@ -69,11 +69,11 @@ func TestProbeClosesConnectionWithoutReset(t *testing.T) {
 		_, err := io.ReadAll(conn)
 		ends <- err
 	})
-	got, err := tcp.New().Probe(t.Context(), target(address, time.Second))
+	got, err := tcp.New(probing.Dialer()).Probe(t.Context(), target(address, time.Second))
 	if err != nil {
 		t.Fatalf("Probe: %v", err)
 	}
-	if diff := cmp.Diff(probe.Outcome{Success: true}, got); diff != "" {
+	if diff := cmp.Diff(probing.Outcome{Success: true}, got); diff != "" {
 		t.Errorf("Probe() (-want +got):\n%s", diff)
 	}
 	if err := <-ends; err != nil {
@@ -85,7 +85,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 	stopping := errors.New("agent stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopping)
-	if got, err := tcp.New().Probe(ctx, target(probetest.Unresponsive(t), time.Minute)); !errors.Is(err, stopping) {
+	if got, err := tcp.New(probing.Dialer()).Probe(ctx, target(probetest.Unresponsive(t), time.Minute)); !errors.Is(err, stopping) {
 		t.Errorf("Probe() = %+v, %v, want error %v", got, err, stopping)
 	}
 }

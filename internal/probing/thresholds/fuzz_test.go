@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package streak_test
+package thresholds_test
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ type model struct {
 	changed  bool
 	outcome  bool
 	existed  bool
-	policy   streak.Policy
+	policy   thresholds.Policy
 	sequence int
 }
 
@@ -74,7 +74,7 @@ func FuzzEvaluator(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		m := &model{policy: kubernetes()}
-		evaluator := streak.New(m.policy, streak.Phase{})
+		evaluator := thresholds.New(m.policy, thresholds.Phase{})
 		for i, op := range script {
 			before := evaluator.State().State
 			transition, changed := m.play(op, float64(i))(evaluator)
@@ -89,7 +89,7 @@ func FuzzEvaluator(f *testing.F) {
 			if m.existed && !m.running && after.State != failed {
 				t.Fatalf("step %d: state = %q while the container does not run", i, after.State)
 			}
-			if !m.existed && after != (streak.State{}) {
+			if !m.existed && after != (thresholds.State{}) {
 				t.Fatalf("step %d: state = %+v before the container has run", i, after)
 			}
 		}
@@ -97,7 +97,7 @@ func FuzzEvaluator(f *testing.F) {
 }
 
 // checkCause fails if the state changed without a cause or did not change despite one.
-func checkCause(t *testing.T, m *model, i int, before v1alpha1.ProbeState, after streak.State) {
+func checkCause(t *testing.T, m *model, i int, before v1alpha1.ProbeState, after thresholds.State) {
 	t.Helper()
 	var met v1alpha1.ProbeState
 	switch {

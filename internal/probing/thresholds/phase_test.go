@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package streak_test
+package thresholds_test
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 )
 
 // runTimes returns when the first n runs are due, relative to at(0). Each starts when it is due.
-func runTimes(e *streak.Evaluator, n int) []time.Duration {
+func runTimes(e *thresholds.Evaluator, n int) []time.Duration {
 	var times []time.Duration
 	for range n {
 		due, _ := e.Due()
@@ -38,7 +38,7 @@ func TestPhase(t *testing.T) {
 	cases := map[string]struct {
 		// origin is when the process started, offset the phase.
 		origin, offset float64
-		start          streak.State
+		start          thresholds.State
 		steps          []step
 		want           []time.Duration
 	}{
@@ -58,7 +58,7 @@ func TestPhase(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := streak.Restore(kubernetes(), streak.Phase{Origin: at(tc.origin), Offset: tc.offset}, tc.start)
+			e := thresholds.Restore(kubernetes(), thresholds.Phase{Origin: at(tc.origin), Offset: tc.offset}, tc.start)
 			for _, s := range tc.steps {
 				s(e)
 			}
@@ -74,12 +74,12 @@ func TestPhase(t *testing.T) {
 func TestPhaseIsReached(t *testing.T) {
 	for period := 1; period <= 61; period += 3 {
 		for offset := 0.0; offset < 1; offset += 0.0137 {
-			policy, phase := every(period), streak.Phase{Origin: at(-1234.567), Offset: offset}
-			restored := streak.Restore(policy, phase, reported(succeeded))
+			policy, phase := every(period), thresholds.Phase{Origin: at(-1234.567), Offset: offset}
+			restored := thresholds.Restore(policy, phase, reported(succeeded))
 			running(1000.25, "a", -900)(restored)
 			inPhase := runTimes(restored, 1)[0]
 
-			e := streak.New(policy, phase)
+			e := thresholds.New(policy, phase)
 			running(0.125, "a", 0)(e)
 			times := runTimes(e, 8)
 			for i, gap := range gaps(times) {
@@ -103,13 +103,13 @@ func gaps(times []time.Duration) []time.Duration {
 	return gaps
 }
 
-func delayed() streak.Policy {
+func delayed() thresholds.Policy {
 	p := kubernetes()
 	p.InitialDelay = 30 * time.Second
 	return p
 }
 
-func every(seconds int) streak.Policy {
+func every(seconds int) thresholds.Policy {
 	p := kubernetes()
 	p.Period = time.Duration(seconds) * time.Second
 	return p
@@ -131,9 +131,9 @@ func TestClockSteps(t *testing.T) {
 				return clock.Set(now, by)
 			}
 			policy := delayed()
-			e := streak.New(policy, streak.Phase{Origin: start, Offset: 0.3})
+			e := thresholds.New(policy, thresholds.Phase{Origin: start, Offset: 0.3})
 			runtimeClock := start.Round(0) // Has no monotonic reading.
-			e.ContainerChanged(after(1), streak.ContainerRun{ID: "a", Running: true, StartedAt: runtimeClock})
+			e.ContainerChanged(after(1), thresholds.ContainerRun{ID: "a", Running: true, StartedAt: runtimeClock})
 
 			due, _ := e.Due()
 			if wait := due.Sub(start); wait != policy.InitialDelay {
@@ -156,11 +156,11 @@ func TestClockSteps(t *testing.T) {
 			if !changed || transition.To != v1alpha1.ProbeSucceeded {
 				t.Fatalf("Outcome() = %+v, %t", transition, changed)
 			}
-			e.ContainerChanged(after(400), streak.ContainerRun{ID: "a", Reason: "ended"})
+			e.ContainerChanged(after(400), thresholds.ContainerRun{ID: "a", Reason: "ended"})
 			if got, want := e.State().LastTransition.Unix(), start.Add(400*time.Second+by).Unix(); got != want {
 				t.Errorf("LastTransition is %d, want %d on the wall clock", got, want)
 			}
-			e.ContainerChanged(after(410), streak.ContainerRun{ID: "b", Running: true, StartedAt: after(409).Round(0)})
+			e.ContainerChanged(after(410), thresholds.ContainerRun{ID: "b", Running: true, StartedAt: after(409).Round(0)})
 			if due, _ := e.Due(); due.Sub(start) != 409*time.Second+policy.InitialDelay {
 				t.Errorf("first run of the new container is due after %s, want its delay", due.Sub(start))
 			}
@@ -171,7 +171,7 @@ func TestClockSteps(t *testing.T) {
 // TestRestoredStateAfterClockWasSetBack covers an agent that restarts after the wall clock was set
 // back by an hour: the start of the container is in the future.
 func TestRestoredStateAfterClockWasSetBack(t *testing.T) {
-	e := streak.Restore(kubernetes(), streak.Phase{}, reported(succeeded))
+	e := thresholds.Restore(kubernetes(), thresholds.Phase{}, reported(succeeded))
 	if transition, changed := running(0, "a", 3000)(e); changed {
 		t.Errorf("the state changed: %+v", transition)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package streak_test
+package thresholds_test
 
 import (
 	"strings"
@@ -35,7 +35,7 @@ func TestRestoredContainerID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := reported(succeeded)
 			start.ContainerID = tc.reported
-			if diff := cmp.Diff(tc.want, transitionsOf(streak.Restore(kubernetes(), streak.Phase{}, start), tc.step)); diff != "" {
+			if diff := cmp.Diff(tc.want, transitionsOf(thresholds.Restore(kubernetes(), thresholds.Phase{}, start), tc.step)); diff != "" {
 				t.Errorf("transitions (-want +got):\n%s", diff)
 			}
 		})
@@ -59,7 +59,7 @@ func TestMovedState(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := streak.New(kubernetes(), streak.Phase{})
+			e := thresholds.New(kubernetes(), thresholds.Phase{})
 			state := reported(succeeded)
 			state.ContainerID = "a"
 			e.Move(state)
@@ -73,8 +73,7 @@ func TestMovedState(t *testing.T) {
 	}
 }
 
-// transitionsOf plays the steps and returns the transitions.
-func transitionsOf(e *streak.Evaluator, steps ...step) []string {
+func transitionsOf(e *thresholds.Evaluator, steps ...step) []string {
 	var got []string
 	for _, s := range steps {
 		if transition, changed := s(e); changed {
@@ -93,7 +92,7 @@ func FuzzRestore(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script []byte, withID bool) {
 		m := &model{policy: kubernetes()}
-		before := streak.New(m.policy, streak.Phase{})
+		before := thresholds.New(m.policy, thresholds.Phase{})
 		for i, op := range script {
 			m.play(op, float64(i))(before)
 		}
@@ -107,12 +106,12 @@ func FuzzRestore(f *testing.F) {
 			state.ContainerID = ""
 		}
 		now := at(float64(len(script)) + 10)
-		same := streak.Restore(m.policy, streak.Phase{}, state)
+		same := thresholds.Restore(m.policy, thresholds.Phase{}, state)
 		if transition, changed := same.ContainerChanged(now, run); changed && state.State != unknown {
 			t.Errorf("the same run caused %s to %s", transition.From, transition.To)
 		}
 		run.ID, run.StartedAt = "other", now.Add(-time.Second)
-		other := streak.Restore(m.policy, streak.Phase{}, state)
+		other := thresholds.Restore(m.policy, thresholds.Phase{}, state)
 		other.ContainerChanged(now, run)
 		if got := other.State().State; got != unknown {
 			t.Errorf("another run has the state %s, want Unknown", got)

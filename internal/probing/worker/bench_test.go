@@ -23,18 +23,18 @@ type counter struct {
 	done chan struct{}
 }
 
-func (c *counter) Probe(context.Context, probe.Target) (probe.Outcome, error) {
+func (c *counter) Probe(context.Context, probing.Target) (probing.Outcome, error) {
 	if c.runs.Add(1) == c.n {
 		close(c.done)
 	}
-	return probe.Outcome{Success: true, Message: "ok"}, nil
+	return probing.Outcome{Success: true, Message: "ok"}, nil
 }
 
 // discard is a sink that ignores all changes.
 type discard struct{}
 
 func (discard) ProbeChanged(worker.Change) {}
-func (discard) ProbeGone(probeid.Key)      {}
+func (discard) ProbeGone(identity.Key)     {}
 
 // BenchmarkWorker runs 1,000 probes that are always due, and measures the overhead per run.
 // It compares with a plain loop that runs each probe in its own goroutine.
@@ -54,7 +54,7 @@ func BenchmarkWorker(b *testing.B) {
 		defer close(stopped)
 		w.Run(ctx)
 	}()
-	w.ContainerChanged(container(), streak.ContainerRun{ID: "a", Running: true, StartedAt: time.Now()})
+	w.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Running: true, StartedAt: time.Now()})
 	w.SetPlan(probes, func() {})
 	b.ResetTimer()
 	w.ContainersSynced()
@@ -71,7 +71,7 @@ func plainLoop(b *testing.B, n int) time.Duration {
 	b.Helper()
 	c := &counter{n: -1}
 	target := planned("p").Target
-	done := make(chan probe.Outcome)
+	done := make(chan probing.Outcome)
 	start := time.Now()
 	for range n {
 		go func() {

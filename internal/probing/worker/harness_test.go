@@ -31,13 +31,13 @@ type prober struct {
 	start time.Time
 
 	mu       sync.Mutex
-	result   func(target probe.Target, n int) (time.Duration, probe.Outcome, error)
+	result   func(target probing.Target, n int) (time.Duration, probing.Outcome, error)
 	runs     map[string][]string
 	inFlight map[string]int
 	most     map[string]int
 }
 
-func (p *prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (p *prober) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	name := target.Exec.Command[0]
 	p.mu.Lock()
 	p.runs[name] = append(p.runs[name], fmt.Sprintf("%s %s", time.Since(p.start), target.ContainerID))
@@ -54,7 +54,7 @@ func (p *prober) Probe(ctx context.Context, target probe.Target) (probe.Outcome,
 	case <-time.After(took):
 		return outcome, err
 	case <-ctx.Done():
-		return probe.Outcome{}, ctx.Err()
+		return probing.Outcome{}, ctx.Err()
 	}
 }
 
@@ -72,7 +72,7 @@ type bench struct {
 	problems []string
 	troubled map[string]v1alpha1.ProbeErrorReason
 	// state is the newest state of any probe.
-	state streak.State
+	state thresholds.State
 }
 
 // ProbeChanged records transitions: time, name and states.
@@ -92,11 +92,10 @@ func (b *bench) ProbeChanged(change worker.Change) {
 	b.changes = append(b.changes, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
 }
 
-func (b *bench) ProbeGone(key probeid.Key) {
+func (b *bench) ProbeGone(key identity.Key) {
 	b.changes = append(b.changes, fmt.Sprintf("%s %s gone", time.Since(b.start), key.Probe))
 }
 
-// observe counts the observed runs.
 func (b *bench) observe(run worker.Run) {
 	if run.Pod != podName() {
 		b.t.Errorf("run of pod %s, want %s", run.Pod, podName())
@@ -106,19 +105,19 @@ func (b *bench) observe(run worker.Run) {
 
 // newBench starts a worker without phases. By default, its probes succeed immediately.
 func newBench(t *testing.T) *bench {
-	return newBenchWith(t, func(p *prober) probe.Prober { return p })
+	return newBenchWith(t, func(p *prober) probing.Prober { return p })
 }
 
 // newBenchWith starts a worker with a wrapped prober.
-func newBenchWith(t *testing.T, wrap func(*prober) probe.Prober) *bench {
+func newBenchWith(t *testing.T, wrap func(*prober) probing.Prober) *bench {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &bench{t: t, troubled: map[string]v1alpha1.ProbeErrorReason{}, cancel: cancel, done: make(chan struct{}), prober: &prober{
 		start:    time.Now(),
 		runs:     map[string][]string{},
 		inFlight: map[string]int{},
 		most:     map[string]int{},
-		result: func(probe.Target, int) (time.Duration, probe.Outcome, error) {
-			return 0, probe.Outcome{Success: true}, nil
+		result: func(probing.Target, int) (time.Duration, probing.Outcome, error) {
+			return 0, probing.Outcome{Success: true}, nil
 		},
 	}}
 	b.Worker = worker.New(worker.Options{
@@ -165,17 +164,17 @@ func pass(d time.Duration) {
 
 func podName() types.NamespacedName { return types.NamespacedName{Namespace: "games", Name: "pod"} }
 
-func container() probeid.ContainerKey { return probeid.ContainerKey{PodUID: "uid", Name: "main"} }
+func container() identity.ContainerKey { return identity.ContainerKey{PodUID: "uid", Name: "main"} }
 
 // planned returns the task of a probe that is named after its command. Its period is ten
 // seconds.
 func planned(name string, edits ...func(*worker.Task)) worker.Task {
 	p := worker.Task{
 		Pod:     podName(),
-		Key:     probeid.Key{ContainerKey: container(), ID: probeid.ID{Marker: "m", Probe: name}},
-		Policy:  streak.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+		Key:     identity.Key{ContainerKey: container(), ID: identity.ID{Marker: "m", Probe: name}},
+		Policy:  thresholds.Policy{Period: 10 * time.Second, SuccessThreshold: 1, FailureThreshold: 1},
 		Handler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{name}}},
-		Target:  probe.Target{Handler: probe.HandlerExec, Timeout: time.Second, Exec: &probe.Exec{Command: []string{name}}},
+		Target:  probing.Target{Handler: probing.HandlerExec, Timeout: time.Second, Exec: &probing.Exec{Command: []string{name}}},
 	}
 	for _, edit := range edits {
 		edit(&p)
@@ -183,9 +182,8 @@ func planned(name string, edits ...func(*worker.Task)) worker.Task {
 	return p
 }
 
-// containerRuns starts a run of the container.
 func (b *bench) containerRuns(id string) {
-	b.ContainerChanged(container(), streak.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
+	b.ContainerChanged(container(), thresholds.ContainerRun{ID: id, Running: true, StartedAt: time.Now()})
 	b.ContainersSynced()
 	synctest.Wait()
 }
@@ -201,18 +199,18 @@ func timeout(d time.Duration) func(*worker.Task) {
 func command(name string) func(*worker.Task) {
 	return func(p *worker.Task) {
 		p.Handler.Exec = &corev1.ExecAction{Command: []string{name}}
-		p.Target.Exec = &probe.Exec{Command: []string{name}}
+		p.Target.Exec = &probing.Exec{Command: []string{name}}
 	}
 }
 
 func restored(state v1alpha1.ProbeState) func(*worker.Task) {
 	return func(p *worker.Task) {
-		p.Restored = streak.State{State: state, LastProbe: time.Now(), LastTransition: time.Now()}
+		p.Restored = thresholds.State{State: state, LastProbe: time.Now(), LastTransition: time.Now()}
 	}
 }
 
-func slow(d time.Duration) func(probe.Target, int) (time.Duration, probe.Outcome, error) {
-	return func(probe.Target, int) (time.Duration, probe.Outcome, error) {
-		return d, probe.Outcome{Success: true}, nil
+func slow(d time.Duration) func(probing.Target, int) (time.Duration, probing.Outcome, error) {
+	return func(probing.Target, int) (time.Duration, probing.Outcome, error) {
+		return d, probing.Outcome{Success: true}, nil
 	}
 }

@@ -26,19 +26,19 @@ type loop struct {
 
 	// synced reports whether all containers are known.
 	synced     bool
-	entries    map[probeid.Key]*entry
-	members    map[probeid.ContainerKey]map[probeid.Key]*entry
-	containers map[probeid.ContainerKey]streak.ContainerRun
+	entries    map[identity.Key]*entry
+	members    map[identity.ContainerKey]map[identity.Key]*entry
+	containers map[identity.ContainerKey]thresholds.ContainerRun
 	// unknown contains the containers that the runtime cannot describe.
-	unknown  map[probeid.ContainerKey]bool
-	inFlight map[probeid.Key]*flight
+	unknown  map[identity.ContainerKey]bool
+	inFlight map[identity.Key]*flight
 	queue    queue
 }
 
 // entry is one probe of the plan.
 type entry struct {
 	task      Task
-	evaluator *streak.Evaluator
+	evaluator *thresholds.Evaluator
 	// due and index are the entry's position in the queue. The index is -1 if it is not
 	// in the queue.
 	due   time.Time
@@ -59,7 +59,7 @@ type flight struct {
 
 func (l *loop) setPlan(now time.Time, tasks []Task) {
 	removed := l.removeUnplanned(tasks)
-	added := make(map[probeid.Key]bool, len(tasks))
+	added := make(map[identity.Key]bool, len(tasks))
 	for i := range tasks {
 		task := &tasks[i]
 		if added[task.Key] {
@@ -77,21 +77,21 @@ func (l *loop) setPlan(now time.Time, tasks []Task) {
 // inPod identifies a probe in a pod, whatever its container.
 type inPod struct {
 	pod types.UID
-	id  probeid.ID
+	id  identity.ID
 }
 
-func inPodOf(key probeid.Key) inPod { return inPod{pod: key.PodUID, id: key.ID} }
+func inPodOf(key identity.Key) inPod { return inPod{pod: key.PodUID, id: key.ID} }
 
 // removeUnplanned removes the probes that the tasks lack, and those of an earlier marker with
-// the same name, and returns them.
+// the same name or of another static pod, and returns them.
 func (l *loop) removeUnplanned(tasks []Task) map[inPod]*entry {
-	plans := make(map[probeid.Key]string, len(tasks))
+	wanted := make(map[identity.Key]*Task, len(tasks))
 	for i := range tasks {
-		plans[tasks[i].Key] = tasks[i].Plan
+		wanted[tasks[i].Key] = &tasks[i]
 	}
 	removed := map[inPod]*entry{}
 	for key, e := range l.entries {
-		if plan, wanted := plans[key]; !wanted || !probeid.SamePlan(e.task.Plan, plan) {
+		if task := wanted[key]; task == nil || task.RuntimeUID != e.task.RuntimeUID || !identity.SamePlan(e.task.Plan, task.Plan) {
 			l.remove(key, e)
 			removed[inPodOf(key)] = e
 		}
@@ -102,19 +102,19 @@ func (l *loop) removeUnplanned(tasks []Task) map[inPod]*entry {
 // add adds a probe to the plan. A probe that the plan moves to another container keeps its
 // state.
 func (l *loop) add(now time.Time, task *Task, removed map[inPod]*entry) {
-	var phase streak.Phase
+	var phase thresholds.Phase
 	if l.options.Phase != nil {
-		phase = streak.Phase{Origin: l.origin, Offset: l.options.Phase(task.Key)}
+		phase = thresholds.Phase{Origin: l.origin, Offset: l.options.Phase(task.Key)}
 	}
-	e := &entry{task: *task, evaluator: streak.Restore(task.Policy, phase, task.Restored), index: -1}
-	if old, found := removed[inPodOf(task.Key)]; found && probeid.SamePlan(old.task.Plan, task.Plan) {
+	e := &entry{task: *task, evaluator: thresholds.Restore(task.Policy, phase, task.Restored), index: -1}
+	if old, found := removed[inPodOf(task.Key)]; found && identity.SamePlan(old.task.Plan, task.Plan) {
 		e.evaluator.Move(old.evaluator.State())
 	}
 	l.entries[task.Key] = e
-	if l.members[task.Key.ContainerKey] == nil {
-		l.members[task.Key.ContainerKey] = map[probeid.Key]*entry{}
+	if l.members[task.container()] == nil {
+		l.members[task.container()] = map[identity.Key]*entry{}
 	}
-	l.members[task.Key.ContainerKey][task.Key] = e
+	l.members[task.container()][task.Key] = e
 	l.announce(e, nil)
 	if l.synced {
 		l.resolve(now, e)
@@ -141,31 +141,31 @@ func (l *loop) edit(now time.Time, e *entry, task *Task) {
 	l.enqueue(e)
 }
 
-func (l *loop) remove(key probeid.Key, e *entry) {
+func (l *loop) remove(key identity.Key, e *entry) {
 	l.queue.remove(e)
 	l.discard(key)
 	delete(l.entries, key)
-	delete(l.members[key.ContainerKey], key)
-	if len(l.members[key.ContainerKey]) == 0 {
-		delete(l.members, key.ContainerKey)
+	delete(l.members[e.task.container()], key)
+	if len(l.members[e.task.container()]) == 0 {
+		delete(l.members, e.task.container())
 	}
 	l.options.Sink.ProbeGone(key)
 }
 
-func (l *loop) containerChanged(now time.Time, id probeid.ContainerKey, c streak.ContainerRun) {
+func (l *loop) containerChanged(now time.Time, id identity.ContainerKey, c thresholds.ContainerRun) {
 	l.containers[id] = c
 	delete(l.unknown, id)
 	l.resolveAll(now, id)
 }
 
-func (l *loop) containerGone(now time.Time, id probeid.ContainerKey) {
+func (l *loop) containerGone(now time.Time, id identity.ContainerKey) {
 	delete(l.containers, id)
 	delete(l.unknown, id)
 	l.resolveAll(now, id)
 }
 
 // containerUnknown pauses the probes of a container. Their states do not change.
-func (l *loop) containerUnknown(id probeid.ContainerKey) {
+func (l *loop) containerUnknown(id identity.ContainerKey) {
 	l.unknown[id] = true
 	for key, e := range l.members[id] {
 		l.discard(key)
@@ -183,7 +183,7 @@ func (l *loop) sync(now time.Time) {
 	}
 }
 
-func (l *loop) resolveAll(now time.Time, id probeid.ContainerKey) {
+func (l *loop) resolveAll(now time.Time, id identity.ContainerKey) {
 	if !l.synced {
 		return
 	}
@@ -192,16 +192,17 @@ func (l *loop) resolveAll(now time.Time, id probeid.ContainerKey) {
 	}
 }
 
-// resolve updates an evaluator with the newest run of its container, unless it is unknown.
+// resolve updates an evaluator with the newest run of its container, unless it is unknown. The
+// annotations of a pod can state any UID, so a static pod must also have the same name.
 func (l *loop) resolve(now time.Time, e *entry) {
 	key, before := e.task.Key, e.evaluator.Container()
-	if l.unknown[key.ContainerKey] {
+	if l.unknown[e.task.container()] {
 		return
 	}
 	state := e.evaluator.State()
-	var transition streak.Transition
+	var transition thresholds.Transition
 	var changed bool
-	if c, found := l.containers[key.ContainerKey]; found {
+	if c, found := l.containers[e.task.container()]; found && (e.task.RuntimeUID == "" || c.Pod == e.task.Pod) {
 		transition, changed = e.evaluator.ContainerChanged(now, c)
 	} else {
 		transition, changed = e.evaluator.ContainerGone(now)
@@ -220,7 +221,7 @@ func (l *loop) resolve(now time.Time, e *entry) {
 }
 
 // discard cancels the run in flight, if any, and ignores its result.
-func (l *loop) discard(key probeid.Key) {
+func (l *loop) discard(key identity.Key) {
 	if f, found := l.inFlight[key]; found {
 		f.stale = true
 		f.cancel()
@@ -234,7 +235,7 @@ func (l *loop) enqueue(e *entry) {
 	if f, busy := l.inFlight[e.task.Key]; busy {
 		due, ok = f.lateAt(e.task.Policy.Period)
 	}
-	if !ok || l.unknown[e.task.Key.ContainerKey] {
+	if !ok || l.unknown[e.task.container()] {
 		l.queue.remove(e)
 		return
 	}
@@ -274,7 +275,7 @@ func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	f := &flight{cancel: cancel, began: now}
 	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
 	target.ContainerID = e.evaluator.Container().ID
-	target.Owner = probe.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
+	target.Owner = probing.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
 	target.Started = func() { f.started.Store(true) }
 	l.inFlight[key] = f
 	l.enqueue(e)
@@ -313,6 +314,6 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 }
 
 // announce sends the state of a probe to the sink.
-func (l *loop) announce(e *entry, transition *streak.Transition) {
+func (l *loop) announce(e *entry, transition *thresholds.Transition) {
 	l.options.Sink.ProbeChanged(Change{Key: e.task.Key, Pod: e.task.Pod, State: e.evaluator.State(), Transition: transition})
 }

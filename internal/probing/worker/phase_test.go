@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,27 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
-	"github.com/seamark-dev/seamark/test/clock"
 )
-
-// machine has clocks with separate readings. Time in a bubble has no monotonic reading, so they
-// start from one of outside.
-type machine struct {
-	booted, bubble time.Time
-	// set is how far the wall clock has been set.
-	set atomic.Int64
-}
-
-// onMachine runs a test in a bubble.
-func onMachine(t *testing.T, test func(*testing.T, *machine)) {
-	t.Helper()
-	booted := time.Now()
-	synctest.Test(t, func(t *testing.T) { test(t, &machine{booted: booted, bubble: time.Now()}) })
-}
-
-func (m *machine) now() time.Time {
-	return clock.Set(m.booted.Add(time.Since(m.bubble)), time.Duration(m.set.Load()))
-}
 
 // fleet is a worker with a probe in each of many pods. All probes are named after their pod and
 // have a period of ten seconds.
@@ -54,11 +33,11 @@ type fleet struct {
 
 // newFleet starts a worker and plans the probes of running containers. It returns when the plan
 // is in force.
-func newFleet(t *testing.T, m *machine, pods int, restored streak.State) *fleet {
+func newFleet(t *testing.T, pods int, restored thresholds.State) *fleet {
 	t.Helper()
 	f := &fleet{runs: map[string][]time.Time{}}
 	f.Worker = worker.New(worker.Options{
-		Prober: f, Sink: f, Observe: func(worker.Run) {}, Phase: worker.PhaseOf, Now: m.now,
+		Prober: f, Sink: f, Observe: func(worker.Run) {}, Phase: worker.PhaseOf, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -71,7 +50,7 @@ func newFleet(t *testing.T, m *machine, pods int, restored streak.State) *fleet 
 		task := planned(name)
 		task.Key.PodUID, task.Restored = types.UID(name), restored
 		tasks = append(tasks, task)
-		f.ContainerChanged(task.Key.ContainerKey, streak.ContainerRun{ID: name, Running: true, StartedAt: m.now().Round(0)})
+		f.ContainerChanged(task.Key.ContainerKey, thresholds.ContainerRun{ID: name, Running: true, StartedAt: time.Now()})
 	}
 	f.ContainersSynced()
 	f.SetPlan(tasks, func() {})
@@ -79,12 +58,12 @@ func newFleet(t *testing.T, m *machine, pods int, restored streak.State) *fleet 
 	return f
 }
 
-func (f *fleet) Probe(_ context.Context, target probe.Target) (probe.Outcome, error) {
+func (f *fleet) Probe(_ context.Context, target probing.Target) (probing.Outcome, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := target.Exec.Command[0]
 	f.runs[name] = append(f.runs[name], time.Now())
-	return probe.Outcome{Success: true}, nil
+	return probing.Outcome{Success: true}, nil
 }
 
 // take returns the runs since the last call.
@@ -113,9 +92,9 @@ func busiest(runs map[string][]time.Time) int {
 // the period, at times that are the same after a restart.
 func TestNoLockstep(t *testing.T) {
 	const pods, settled = 110, 50 * time.Second
-	onMachine(t, func(t *testing.T, m *machine) {
+	synctest.Test(t, func(t *testing.T) {
 		pass(3500 * time.Millisecond)
-		f := newFleet(t, m, pods, streak.State{})
+		f := newFleet(t, pods, thresholds.State{})
 		if first := busiest(f.take()); first != pods {
 			t.Errorf("%d first runs at once, want %d", first, pods)
 		}
@@ -130,7 +109,7 @@ func TestNoLockstep(t *testing.T) {
 		f.stop()
 
 		pass(1234 * time.Millisecond)
-		f = newFleet(t, m, pods, streak.State{State: v1alpha1.ProbeSucceeded, LastProbe: m.now().Round(0), LastTransition: m.now().Round(0)})
+		f = newFleet(t, pods, thresholds.State{State: v1alpha1.ProbeSucceeded, LastProbe: time.Now(), LastTransition: time.Now()})
 		pass(10*time.Second - 1)
 		again := f.take()
 		f.stop()
@@ -142,50 +121,22 @@ func TestNoLockstep(t *testing.T) {
 	})
 }
 
-// TestClockSteps sets the wall clock of a running worker. The probes run as before.
-func TestClockSteps(t *testing.T) {
-	const pods = 20
-	for name, by := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			onMachine(t, func(t *testing.T, m *machine) {
-				f := newFleet(t, m, pods, streak.State{})
-				defer f.stop()
-				pass(60 * time.Second)
-				f.take()
-				pass(10 * time.Second)
-				before := f.take()
-				m.set.Store(int64(by))
-				pass(10 * time.Second)
-				after := f.take()
-				if len(before) != pods || len(after) != pods {
-					t.Fatalf("%d pods were probed before the clock was set, %d after, want %d", len(before), len(after), pods)
-				}
-				for name, times := range before {
-					if len(times) != 1 || len(after[name]) != 1 || after[name][0].Sub(times[0]) != 10*time.Second {
-						t.Errorf("runs of %s at %s, then at %s, want one period between them", name, times, after[name])
-					}
-				}
-			})
-		})
-	}
-}
-
 func TestPhaseOf(t *testing.T) {
-	key := probeid.Key{
-		ContainerKey: probeid.ContainerKey{PodUID: "0a1b2c3d-0000-4000-8000-000000000001", Name: "main"},
-		ID:           probeid.ID{Marker: "game", Probe: "idle"},
+	key := identity.Key{
+		ContainerKey: identity.ContainerKey{PodUID: "0a1b2c3d-0000-4000-8000-000000000001", Name: "main"},
+		ID:           identity.ID{Marker: "game", Probe: "idle"},
 	}
 	// Agents of different versions must agree.
 	if got := worker.PhaseOf(key); got < 0 || got >= 1 || fmt.Sprintf("%.6f", got) != "0.927458" {
 		t.Errorf("PhaseOf() = %.6f", got)
 	}
 	seen := map[float64]bool{worker.PhaseOf(key): true}
-	for _, other := range []probeid.Key{
-		{ContainerKey: probeid.ContainerKey{PodUID: "other", Name: key.Name}, ID: key.ID},
-		{ContainerKey: probeid.ContainerKey{PodUID: key.PodUID, Name: "other"}, ID: key.ID},
-		{ContainerKey: key.ContainerKey, ID: probeid.ID{Marker: "other", Probe: key.Probe}},
-		{ContainerKey: key.ContainerKey, ID: probeid.ID{Marker: key.Marker, Probe: "other"}},
-		{ContainerKey: key.ContainerKey, ID: probeid.ID{Marker: key.Marker + key.Probe}},
+	for _, other := range []identity.Key{
+		{ContainerKey: identity.ContainerKey{PodUID: "other", Name: key.Name}, ID: key.ID},
+		{ContainerKey: identity.ContainerKey{PodUID: key.PodUID, Name: "other"}, ID: key.ID},
+		{ContainerKey: key.ContainerKey, ID: identity.ID{Marker: "other", Probe: key.Probe}},
+		{ContainerKey: key.ContainerKey, ID: identity.ID{Marker: key.Marker, Probe: "other"}},
+		{ContainerKey: key.ContainerKey, ID: identity.ID{Marker: key.Marker + key.Probe}},
 	} {
 		if phase := worker.PhaseOf(other); seen[phase] {
 			t.Errorf("phase %f of %+v is not its own", phase, other)

@@ -35,9 +35,9 @@ func (l *loop) late(now time.Time, e *entry, f *flight) {
 }
 
 // messageLate says which slots a late run waits for.
-func messageLate(handler probe.Handler) string {
+func messageLate(handler probing.Handler) string {
 	kind := "a network"
-	if handler == probe.HandlerExec {
+	if handler == probing.HandlerExec {
 		kind = "an exec"
 	}
 	return fmt.Sprintf("the probe has not run for %d periods: it waits for %s slot of the node", lateAfter, kind)
@@ -68,7 +68,7 @@ func unavailable(err error) bool {
 }
 
 // Reason returns why a command could not be run: the part of the runtime's error that does
-// not depend on the run, valid UTF-8 of at most probe.MaxMessageBytes.
+// not depend on the run, valid UTF-8 of at most probing.MaxMessageBytes.
 func Reason(err error) string {
 	reason := err.Error()
 	for _, context := range []string{"run command in container ", "exec in container "} {
@@ -82,7 +82,7 @@ func Reason(err error) string {
 		}
 	}
 	reason = strings.TrimSuffix(strings.TrimSpace(reason), ": unknown")
-	return probe.Message([]byte(withoutIDs(reason)))
+	return probing.Message([]byte(withoutIDs(reason)))
 }
 
 // withoutIDs replaces the IDs of containers and of their runs, which are hexadecimal and

@@ -67,13 +67,13 @@ func (b *bench) problem(change worker.Change) {
 func TestProblems(t *testing.T) {
 	type result struct {
 		took    time.Duration
-		outcome probe.Outcome
+		outcome probing.Outcome
 		err     error
 	}
-	success := result{outcome: probe.Outcome{Success: true}}
+	success := result{outcome: probing.Outcome{Success: true}}
 	failed := result{err: errors.New("not found")}
 	lost := result{err: fmt.Errorf("exec: %w", unavailable{errors.New("connection lost")})}
-	hung := result{outcome: probe.Outcome{TimedOut: true, NotEnded: true}}
+	hung := result{outcome: probing.Outcome{TimedOut: true, NotEnded: true}}
 	cases := map[string]struct {
 		results           []result
 		problems, changes []string
@@ -98,7 +98,7 @@ func TestProblems(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				defer b.stop()
-				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(_ probing.Target, n int) (time.Duration, probing.Outcome, error) {
 					r := tc.results[min(n, len(tc.results))-1]
 					return r.took, r.outcome, r.err
 				}
@@ -121,30 +121,30 @@ func TestProblems(t *testing.T) {
 func TestProbeThatWaitsForSlotHasProblem(t *testing.T) {
 	cases := map[string]struct {
 		wait    time.Duration
-		handler probe.Handler
+		handler probing.Handler
 		want    []string
 	}{
-		"two periods":          {wait: 20 * time.Second, handler: probe.HandlerExec},
-		"five periods":         {wait: 50 * time.Second, handler: probe.HandlerExec, want: []string{`30s a "WaitingForSlot"`, `51s a ""`}},
-		"network probe":        {wait: 50 * time.Second, handler: probe.HandlerHTTP, want: []string{`30s a "WaitingForSlot"`, `51s a ""`}},
-		"slow network request": {handler: probe.HandlerHTTP},
+		"two periods":          {wait: 20 * time.Second, handler: probing.HandlerExec},
+		"five periods":         {wait: 50 * time.Second, handler: probing.HandlerExec, want: []string{`30s a "WaitingForSlot"`, `51s a ""`}},
+		"network probe":        {wait: 50 * time.Second, handler: probing.HandlerHTTP, want: []string{`30s a "WaitingForSlot"`, `51s a ""`}},
+		"slow network request": {handler: probing.HandlerHTTP},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				defer b.stop()
-				b.result = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(target probing.Target, n int) (time.Duration, probing.Outcome, error) {
 					switch {
 					case n > 1:
 						target.Started()
-						return 0, probe.Outcome{Success: true}, nil
+						return 0, probing.Outcome{Success: true}, nil
 					case tc.wait == 0:
 						target.Started()
-						return 50 * time.Second, probe.Outcome{Success: true}, nil
+						return 50 * time.Second, probing.Outcome{Success: true}, nil
 					default:
 						time.AfterFunc(tc.wait, target.Started)
-						return tc.wait + time.Second, probe.Outcome{Success: true}, nil
+						return tc.wait + time.Second, probing.Outcome{Success: true}, nil
 					}
 				}
 				b.containerRuns("c1")

@@ -28,20 +28,20 @@ type tenants struct {
 	t     *testing.T
 	start time.Time
 	// runs counts the runs that answered.
-	runs map[probeid.Key]int
+	runs map[identity.Key]int
 }
 
 // Probe takes as long as the address says.
-func (*tenants) Probe(ctx context.Context, target probe.Target) (probe.Outcome, error) {
+func (*tenants) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	took := answer
 	if target.TCP.Address == "hangs" {
 		took = target.Timeout
 	}
 	select {
 	case <-time.After(took):
-		return probe.Outcome{Success: true}, nil
+		return probing.Outcome{Success: true}, nil
 	case <-ctx.Done():
-		return probe.Outcome{}, ctx.Err()
+		return probing.Outcome{}, ctx.Err()
 	}
 }
 
@@ -51,7 +51,7 @@ func (tt *tenants) ProbeChanged(change worker.Change) {
 	}
 }
 
-func (*tenants) ProbeGone(probeid.Key) {}
+func (*tenants) ProbeGone(identity.Key) {}
 
 // observe checks that no run waited. At the start, all probes run at once, and the last ones wait
 // for less than a fifth of their period.
@@ -77,12 +77,12 @@ func planOf(namespace string, pods, probes int, timeout time.Duration, address f
 		for i := range probes {
 			tasks = append(tasks, worker.Task{
 				Pod: name,
-				Key: probeid.Key{
-					ContainerKey: probeid.ContainerKey{PodUID: types.UID(name.String()), Name: "main"},
-					ID:           probeid.ID{Marker: "m", Probe: fmt.Sprint(i)},
+				Key: identity.Key{
+					ContainerKey: identity.ContainerKey{PodUID: types.UID(name.String()), Name: "main"},
+					ID:           identity.ID{Marker: "m", Probe: fmt.Sprint(i)},
 				},
-				Policy: streak.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
-				Target: probe.Target{Handler: probe.HandlerTCP, Timeout: timeout, TCP: &probe.TCP{Address: address(pod, i)}},
+				Policy: thresholds.Policy{Period: time.Second, SuccessThreshold: 1, FailureThreshold: 1},
+				Target: probing.Target{Handler: probing.HandlerTCP, Timeout: timeout, TCP: &probing.TCP{Address: address(pod, i)}},
 			})
 		}
 	}
@@ -112,7 +112,7 @@ func TestHangingProbesDelayNobodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const seconds = 20
-				tt := &tenants{t: t, start: time.Now(), runs: map[probeid.Key]int{}}
+				tt := &tenants{t: t, start: time.Now(), runs: map[identity.Key]int{}}
 				gate := slots.New(probers.NetworkSlots, nil)
 				w := worker.New(worker.Options{
 					Prober: gate.Limit(tt), Sink: tt, Observe: tt.observe, Phase: worker.PhaseOf, Now: time.Now,
@@ -124,7 +124,7 @@ func TestHangingProbesDelayNobodyElse(t *testing.T) {
 					w.Run(ctx)
 				}()
 				for i := range tasks {
-					w.ContainerChanged(tasks[i].Key.ContainerKey, streak.ContainerRun{ID: "c", Running: true, StartedAt: time.Now()})
+					w.ContainerChanged(tasks[i].Key.ContainerKey, thresholds.ContainerRun{ID: "c", Running: true, StartedAt: time.Now()})
 				}
 				w.SetPlan(tasks, func() {})
 				w.ContainersSynced()

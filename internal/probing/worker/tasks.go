@@ -4,6 +4,9 @@
 package worker
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,7 +36,7 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 		for j := range pod.Probes {
 			planned := &pod.Probes[j]
-			key, err := probeid.KeyOf(pod, planned)
+			key, err := identity.KeyOf(pod, planned)
 			if err != nil {
 				problems = append(problems, Problem{Pod: name, Probe: planned.Name, Err: err})
 				continue
@@ -45,7 +48,7 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 			if task.Target.HTTP != nil {
 				task.Target.HTTP.PublishBody = planned.PublishBody
 			}
-			task.Plan = planned.Plan
+			task.Plan, task.RuntimeUID = planned.Plan, types.UID(pod.RuntimeUID)
 			tasks = append(tasks, task)
 		}
 	}
@@ -54,12 +57,25 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 
 // NewTask returns the task of one probe whose defaults and named ports are resolved. If
 // the error is not nil, the probe can't run and the task has no target.
-func NewTask(key probeid.Key, pod types.NamespacedName, spec *corev1.Probe, podIP string) (Task, error) {
-	task := Task{Key: key, Pod: pod, Policy: streak.PolicyOf(spec), Handler: spec.ProbeHandler, PodIP: podIP}
+func NewTask(key identity.Key, pod types.NamespacedName, spec *corev1.Probe, podIP string) (Task, error) {
+	task := Task{Key: key, Pod: pod, Policy: thresholds.PolicyOf(spec), Handler: spec.ProbeHandler, PodIP: podIP}
 	if podIP == "" && spec.Exec == nil {
 		return task, nil
 	}
 	var err error
-	task.Target, err = probe.Parse(spec, podIP)
+	task.Target, err = probing.Parse(spec, podIP)
 	return task, err
+}
+
+// PhaseOf returns the position of a probe's runs within its period, in [0, 1). It is a hash
+// of the key: the same after a restart of the agent, and evenly distributed over the probes
+// of a node and of a cluster.
+func PhaseOf(key identity.Key) float64 {
+	const bits = 53 // The precision of a float64.
+	hash := sha256.New()
+	for _, part := range []string{string(key.PodUID), key.Name, key.Marker, key.Probe} {
+		// No part contains a NUL byte.
+		_, _ = hash.Write(append([]byte(part), 0))
+	}
+	return float64(binary.BigEndian.Uint64(hash.Sum(nil))>>(64-bits)) / (1 << bits)
 }

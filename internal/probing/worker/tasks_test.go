@@ -5,12 +5,17 @@ package worker_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
@@ -35,7 +40,7 @@ func TestTasksOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tasks, found := worker.TasksOf([]v1alpha1.PodProbe{{
-				Name: "pod", Namespace: "games", UID: "pod-uid", IP: tc.ip,
+				Name: "pod", Namespace: "games", UID: "pod-uid", RuntimeUID: "hash", IP: tc.ip,
 				Probes: []v1alpha1.ContainerProbe{{Name: tc.name, ContainerName: "main", Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
 					ProbeHandler: tc.handler, PeriodSeconds: 10, TimeoutSeconds: tc.timeout, SuccessThreshold: 1, FailureThreshold: 3,
 				}}}},
@@ -47,8 +52,8 @@ func TestTasksOf(t *testing.T) {
 					address = task.Target.TCP.Address
 				}
 				targets = append(targets, address)
-				if task.Pod != podName() || task.Key.String() != "m#p" {
-					t.Errorf("task of probe %s of pod %s, want m#p of %s", task.Key, task.Pod, podName())
+				if task.Pod != podName() || task.Key.String() != "m#p" || task.RuntimeUID != "hash" {
+					t.Errorf("task of probe %s of pod %s with runtime UID %q, want m#p of %s with hash", task.Key, task.Pod, task.RuntimeUID, podName())
 				}
 			}
 			for _, problem := range found {
@@ -77,5 +82,68 @@ func TestTasksOfPublishBody(t *testing.T) {
 		if len(tasks) != 1 || len(problems) > 0 || tasks[0].Target.HTTP.PublishBody != publish {
 			t.Errorf("publishBody %t: tasks %+v, problems %v", publish, tasks, problems)
 		}
+	}
+}
+
+func ofPlan(plan string) func(*worker.Task) { return func(p *worker.Task) { p.Plan = plan } }
+
+func inContainer(name string) func(*worker.Task) {
+	return func(p *worker.Task) { p.Key.Name = name }
+}
+
+// TestIdentityOfProbes checks which probes of a later plan continue probes of an earlier one.
+func TestIdentityOfProbes(t *testing.T) {
+	cases := map[string]struct {
+		first, second []func(*worker.Task)
+		want          []string
+	}{
+		"same marker":   {[]func(*worker.Task){ofPlan("1")}, []func(*worker.Task){ofPlan("1")}, nil},
+		"older manager": {[]func(*worker.Task){ofPlan("1")}, nil, nil},
+		"newer manager": {nil, []func(*worker.Task){ofPlan("1")}, nil},
+		"recreated marker": {
+			[]func(*worker.Task){ofPlan("1")}, []func(*worker.Task){ofPlan("2")},
+			[]string{"1s p gone", "1s p >Failed"},
+		},
+		"moved to a container with another result": {
+			nil, []func(*worker.Task){inContainer("other"), command("q")},
+			[]string{"1s p gone", "1s p Succeeded>Failed"},
+		},
+		"moved to a container with the same result": {
+			nil, []func(*worker.Task){inContainer("other")}, []string{"1s p gone"},
+		},
+		"moved to a container that has not run": {
+			nil, []func(*worker.Task){inContainer("none")}, []string{"1s p gone"},
+		},
+		"moved to a container that has ended": {
+			nil, []func(*worker.Task){inContainer("ended")}, []string{"1s p gone", "1s p Succeeded>Failed"},
+		},
+		"moved by a recreated marker": {
+			[]func(*worker.Task){ofPlan("1")}, []func(*worker.Task){ofPlan("2"), inContainer("other")},
+			[]string{"1s p gone", "1s p >Succeeded"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				success := true
+				b.result = func(target probing.Target, _ int) (time.Duration, probing.Outcome, error) {
+					return 0, probing.Outcome{Success: success && target.Exec.Command[0] == "p"}, nil
+				}
+				other := func(name string) identity.ContainerKey { return identity.ContainerKey{PodUID: "uid", Name: name} }
+				b.ContainerChanged(other("other"), thresholds.ContainerRun{ID: "b", Running: true, StartedAt: time.Now()})
+				b.ContainerChanged(other("ended"), thresholds.ContainerRun{ID: "c", Reason: "exited"})
+				b.containerRuns("a")
+				b.plan(planned("p", tc.first...))
+				pass(time.Second)
+				success = name != "recreated marker"
+				b.plan(planned("p", tc.second...))
+				pass(time.Second)
+				if diff := cmp.Diff(append([]string{"0s p >" + string(v1alpha1.ProbeSucceeded)}, tc.want...), b.changes); diff != "" {
+					t.Errorf("changes (-want +got):\n%s", diff)
+				}
+				b.stop()
+			})
+		})
 	}
 }

@@ -11,6 +11,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -34,32 +35,35 @@ type Sink interface {
 	// each outcome, and after each change of its container or its handler.
 	ProbeChanged(change Change)
 	// ProbeGone receives a probe that has left the plan.
-	ProbeGone(key probeid.Key)
+	ProbeGone(key identity.Key)
 }
 
 // Change is the newest state of a probe.
 type Change struct {
 	// Key identifies the probe.
-	Key probeid.Key
+	Key identity.Key
 	// Pod is the name of its pod.
 	Pod types.NamespacedName
 	// State is its state now.
-	State streak.State
+	State thresholds.State
 	// Transition is the transition that led to State; nil if the state did not change.
-	Transition *streak.Transition
+	Transition *thresholds.Transition
 }
 
 // Task is one probe that the worker runs.
 type Task struct {
 	// Key identifies the probe; it is unique within a plan.
-	Key probeid.Key
+	Key identity.Key
 	// Pod is the name of the probe's pod.
 	Pod types.NamespacedName
 	// Plan is the planned value that distinguishes the probe from one of an earlier marker with
 	// the same name. See v1alpha1.ContainerProbe.
 	Plan string
+	// RuntimeUID is the UID by which the runtime knows the pod, if it is not that of the key: the
+	// planned pod is the mirror pod of a static pod.
+	RuntimeUID types.UID
 	// Policy is how the probe is timed and evaluated.
-	Policy streak.Policy
+	Policy thresholds.Policy
 	// Handler is what Target was parsed from. If it differs between two plans, the
 	// handler has changed.
 	Handler corev1.ProbeHandler
@@ -67,24 +71,29 @@ type Task struct {
 	PodIP string
 	// Target is what to run. Its ContainerID is filled in for each run. A task without a
 	// handler does not run: its state follows the container alone.
-	Target probe.Target
+	Target probing.Target
 	// Restored is the state to start from. It is used only if the previous plan lacks
 	// the probe.
-	Restored streak.State
+	Restored thresholds.State
+}
+
+// container returns the key of the probed container in the runtime.
+func (t *Task) container() identity.ContainerKey {
+	return identity.ContainerKey{PodUID: cmp.Or(t.RuntimeUID, t.Key.PodUID), Name: t.Key.Name}
 }
 
 // Run is one finished run of a probe.
 type Run struct {
 	// Key identifies the probe.
-	Key probeid.Key
+	Key identity.Key
 	// Pod is the name of its pod.
 	Pod types.NamespacedName
 	// Handler is the kind of the probe.
-	Handler probe.Handler
+	Handler probing.Handler
 	// Duration is how long it took, including the wait for a free slot.
 	Duration time.Duration
 	// Outcome is the result if Err is nil.
-	Outcome probe.Outcome
+	Outcome probing.Outcome
 	// Streak is how many equal outcomes there were in a row, including this one.
 	Streak int
 	// Err is why the result is unknown.
@@ -94,14 +103,14 @@ type Run struct {
 // Options are what a Worker needs. Fields are required unless their comment says otherwise.
 type Options struct {
 	// Prober runs the probes. It is called from many goroutines at once.
-	Prober probe.Prober
+	Prober probing.Prober
 	// Sink receives the states.
 	Sink Sink
 	// Observe receives every run that was not cancelled. The loop calls it.
 	Observe func(Run)
 	// Phase returns the position of a probe's runs within its period, in [0, 1): PhaseOf.
 	// If it is nil, the runs of each probe follow its first run.
-	Phase func(probeid.Key) float64
+	Phase func(identity.Key) float64
 	// Now returns the current time: time.Now.
 	Now func() time.Time
 }
@@ -121,11 +130,11 @@ func New(options Options) *Worker {
 		options:    options,
 		origin:     options.Now(),
 		post:       w.inbox.Post,
-		entries:    map[probeid.Key]*entry{},
-		members:    map[probeid.ContainerKey]map[probeid.Key]*entry{},
-		containers: map[probeid.ContainerKey]streak.ContainerRun{},
-		unknown:    map[probeid.ContainerKey]bool{},
-		inFlight:   map[probeid.Key]*flight{},
+		entries:    map[identity.Key]*entry{},
+		members:    map[identity.ContainerKey]map[identity.Key]*entry{},
+		containers: map[identity.ContainerKey]thresholds.ContainerRun{},
+		unknown:    map[identity.ContainerKey]bool{},
+		inFlight:   map[identity.Key]*flight{},
 	}
 	return w
 }
@@ -142,18 +151,18 @@ func (w *Worker) SetPlan(tasks []Task, inForce func()) {
 }
 
 // ContainerChanged sets the newest run of a container.
-func (w *Worker) ContainerChanged(id probeid.ContainerKey, c streak.ContainerRun) {
+func (w *Worker) ContainerChanged(id identity.ContainerKey, c thresholds.ContainerRun) {
 	w.inbox.Post(func(now time.Time) { w.loop.containerChanged(now, id, c) })
 }
 
 // ContainerGone removes a container that the runtime no longer has.
-func (w *Worker) ContainerGone(id probeid.ContainerKey) {
+func (w *Worker) ContainerGone(id identity.ContainerKey) {
 	w.inbox.Post(func(now time.Time) { w.loop.containerGone(now, id) })
 }
 
 // ContainerUnknown pauses the probes of a container that the runtime cannot describe. Their
 // states do not change until ContainerChanged or ContainerGone is called for it.
-func (w *Worker) ContainerUnknown(id probeid.ContainerKey) {
+func (w *Worker) ContainerUnknown(id identity.ContainerKey) {
 	w.inbox.Post(func(time.Time) { w.loop.containerUnknown(id) })
 }
 

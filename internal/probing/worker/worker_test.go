@@ -5,7 +5,6 @@ package worker_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,13 +17,35 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
+// scenario is what happens to a worker, with the expected runs of each command and the expected
+// transitions.
+type scenario struct {
+	play    func(b *bench)
+	runs    map[string][]string
+	changes []string
+}
+
+func playAll(t *testing.T, scenarios map[string]scenario) {
+	t.Helper()
+	for name, s := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				s.play(b)
+				b.stop()
+				b.check(s.runs, s.changes)
+				for name, most := range b.most {
+					if most > 1 {
+						t.Errorf("%d concurrent runs of %s, want 1", most, name)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestWorker(t *testing.T) {
-	cases := map[string]struct {
-		play func(b *bench)
-		// runs are the expected runs of each command, changes the expected transitions.
-		runs    map[string][]string
-		changes []string
-	}{
+	playAll(t, map[string]scenario{
 		"first plan": {
 			play: func(b *bench) {
 				b.containerRuns("a")
@@ -34,21 +55,10 @@ func TestWorker(t *testing.T) {
 			runs:    map[string][]string{"p": {"0s a", "10s a"}},
 			changes: []string{"0s p >Succeeded"},
 		},
-		"probe of later plan": {
-			play: func(b *bench) {
-				b.containerRuns("a")
-				b.plan()
-				pass(time.Second)
-				b.plan(planned("p"))
-				pass(5 * time.Second)
-			},
-			runs:    map[string][]string{"p": {"1s a"}},
-			changes: []string{"1s p >Succeeded"},
-		},
 		"containers not synced": {
 			play: func(b *bench) {
 				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
-				b.ContainerChanged(container(), streak.ContainerRun{ID: "a"})
+				b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a"})
 				pass(time.Minute)
 			},
 		},
@@ -60,35 +70,6 @@ func TestWorker(t *testing.T) {
 				pass(time.Minute)
 			},
 			changes: []string{"1s p Succeeded>Failed"},
-		},
-		"restored state, same result": {
-			play: func(b *bench) {
-				b.containerRuns("a")
-				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)))
-				pass(time.Second)
-			},
-			runs: map[string][]string{"p": {"0s a"}},
-		},
-		"container runs after a long start": {
-			play: func(b *bench) {
-				b.ContainersSynced()
-				b.plan(planned("p"))
-				pass(time.Hour)
-				b.ContainerGone(container())
-				pass(time.Hour)
-				b.containerRuns("a")
-			},
-			runs:    map[string][]string{"p": {"2h0m0s a"}},
-			changes: []string{"2h0m0s p >Succeeded"},
-		},
-		"initial delay": {
-			play: func(b *bench) {
-				b.containerRuns("a")
-				b.plan(planned("p", func(p *worker.Task) { p.Policy.InitialDelay = 3 * time.Second }))
-				pass(5 * time.Second)
-			},
-			runs:    map[string][]string{"p": {"3s a"}},
-			changes: []string{"3s p >Succeeded"},
 		},
 		"period edited": {
 			play: func(b *bench) {
@@ -114,11 +95,11 @@ func TestWorker(t *testing.T) {
 		},
 		"handler changed during a run": {
 			play: func(b *bench) {
-				b.result = func(target probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(target probing.Target, n int) (time.Duration, probing.Outcome, error) {
 					if target.Exec.Command[0] == "p" && n == 2 {
-						return 5 * time.Second, probe.Outcome{}, nil
+						return 5 * time.Second, probing.Outcome{}, nil
 					}
-					return 0, probe.Outcome{Success: true}, nil
+					return 0, probing.Outcome{Success: true}, nil
 				}
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -128,20 +109,6 @@ func TestWorker(t *testing.T) {
 			},
 			runs:    map[string][]string{"p": {"0s a", "10s a"}, "other": {"11s a"}},
 			changes: []string{"0s p >Succeeded"},
-		},
-		"handler changed, other result": {
-			play: func(b *bench) {
-				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
-					return 2 * time.Second, probe.Outcome{Success: target.Exec.Command[0] == "p"}, nil
-				}
-				b.containerRuns("a")
-				b.plan(planned("p"))
-				pass(5 * time.Second)
-				b.plan(planned("p", command("other")))
-				pass(4 * time.Second)
-			},
-			runs:    map[string][]string{"p": {"0s a"}, "other": {"5s a"}},
-			changes: []string{"2s p >Succeeded", "7s p Succeeded>Failed"},
 		},
 		"pod IP changed": {
 			play: func(b *bench) {
@@ -172,7 +139,7 @@ func TestWorker(t *testing.T) {
 				b.containerRuns("a")
 				b.plan(planned("p"))
 				pass(11 * time.Second)
-				b.ContainerChanged(container(), streak.ContainerRun{ID: "a", Reason: "exited with code 1"})
+				b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Reason: "exited with code 1"})
 				pass(4 * time.Second)
 				b.containerRuns("b")
 				pass(4 * time.Second)
@@ -182,24 +149,13 @@ func TestWorker(t *testing.T) {
 				"3s p >Succeeded", "11s p Succeeded>Failed", "15s p Failed>Unknown", "18s p Unknown>Succeeded",
 			},
 		},
-		"container removed": {
-			play: func(b *bench) {
-				b.containerRuns("a")
-				b.plan(planned("p"))
-				pass(time.Second)
-				b.ContainerGone(container())
-				pass(time.Minute)
-			},
-			runs:    map[string][]string{"p": {"0s a"}},
-			changes: []string{"0s p >Succeeded", "1s p Succeeded>Failed"},
-		},
 		"body no longer published during a run": {
 			play: func(b *bench) {
 				published := func(publish bool) func(*worker.Task) {
-					return func(p *worker.Task) { p.Target.HTTP = &probe.HTTP{PublishBody: publish} }
+					return func(p *worker.Task) { p.Target.HTTP = &probing.HTTP{PublishBody: publish} }
 				}
-				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
-					return 3 * time.Second, probe.Outcome{Success: !target.HTTP.PublishBody}, nil
+				b.result = func(target probing.Target, _ int) (time.Duration, probing.Outcome, error) {
+					return 3 * time.Second, probing.Outcome{Success: !target.HTTP.PublishBody}, nil
 				}
 				b.containerRuns("a")
 				b.plan(planned("p", published(true)))
@@ -212,11 +168,11 @@ func TestWorker(t *testing.T) {
 		},
 		"timeout edited during a run": {
 			play: func(b *bench) {
-				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(_ probing.Target, n int) (time.Duration, probing.Outcome, error) {
 					if n == 1 {
-						return time.Hour, probe.Outcome{}, nil
+						return time.Hour, probing.Outcome{}, nil
 					}
-					return 0, probe.Outcome{Success: true}, nil
+					return 0, probing.Outcome{Success: true}, nil
 				}
 				b.containerRuns("a")
 				b.plan(planned("p", timeout(time.Hour)))
@@ -268,15 +224,15 @@ func TestWorker(t *testing.T) {
 		"probe without a target": {
 			play: func(b *bench) {
 				b.containerRuns("a")
-				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Task) { p.Target = probe.Target{} }))
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded), func(p *worker.Task) { p.Target = probing.Target{} }))
 				pass(25 * time.Second)
-				b.ContainerChanged(container(), streak.ContainerRun{ID: "a", Reason: "exited with code 1"})
+				b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Reason: "exited with code 1"})
 				pass(time.Second)
 				b.containerRuns("b")
 				pass(time.Second)
 				b.plan(planned("p"))
 				pass(time.Second)
-				b.plan(planned("p", func(p *worker.Task) { p.Target = probe.Target{} }))
+				b.plan(planned("p", func(p *worker.Task) { p.Target = probing.Target{} }))
 				pass(15 * time.Second)
 				b.plan(planned("p", command("other")))
 				pass(time.Second)
@@ -286,11 +242,11 @@ func TestWorker(t *testing.T) {
 		},
 		"run longer than the period": {
 			play: func(b *bench) {
-				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
+				b.result = func(_ probing.Target, n int) (time.Duration, probing.Outcome, error) {
 					if n == 1 {
-						return 35 * time.Second, probe.Outcome{Success: true}, nil
+						return 35 * time.Second, probing.Outcome{Success: true}, nil
 					}
-					return 0, probe.Outcome{Success: true}, nil
+					return 0, probing.Outcome{Success: true}, nil
 				}
 				b.containerRuns("a")
 				b.plan(planned("p"))
@@ -299,59 +255,14 @@ func TestWorker(t *testing.T) {
 			runs:    map[string][]string{"p": {"0s a", "35s a", "40s a", "50s a"}},
 			changes: []string{"35s p >Succeeded"},
 		},
-		"slow probe next to another probe": {
-			play: func(b *bench) {
-				b.result = func(target probe.Target, _ int) (time.Duration, probe.Outcome, error) {
-					if target.Exec.Command[0] == "slow" {
-						return time.Hour, probe.Outcome{}, nil
-					}
-					return 0, probe.Outcome{Success: true}, nil
-				}
-				b.containerRuns("a")
-				b.plan(planned("slow"), planned("p"))
-				pass(25 * time.Second)
-			},
-			runs:    map[string][]string{"slow": {"0s a"}, "p": {"0s a", "10s a", "20s a"}},
-			changes: []string{"0s p >Succeeded"},
-		},
-		"unknown result": {
-			play: func(b *bench) {
-				b.result = func(_ probe.Target, n int) (time.Duration, probe.Outcome, error) {
-					if n == 2 {
-						return 0, probe.Outcome{}, errors.New("runtime unavailable")
-					}
-					return 0, probe.Outcome{Success: n == 1}, nil
-				}
-				b.containerRuns("a")
-				b.plan(planned("p"))
-				pass(25 * time.Second)
-			},
-			runs:    map[string][]string{"p": {"0s a", "10s a", "20s a"}},
-			changes: []string{"0s p >Succeeded", "20s p Succeeded>Failed"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				tc.play(b)
-				b.stop()
-				b.check(tc.runs, tc.changes)
-				for name, most := range b.most {
-					if most > 1 {
-						t.Errorf("%d concurrent runs of %s, want 1", most, name)
-					}
-				}
-			})
-		})
-	}
+	})
 }
 
 // TestOneRunInFlight checks that the next run waits for a cancelled run that has not ended.
 func TestOneRunInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stubborn *stubbornProber
-		b := newBenchWith(t, func(p *prober) probe.Prober {
+		b := newBenchWith(t, func(p *prober) probing.Prober {
 			stubborn = &stubbornProber{prober: p}
 			return stubborn
 		})
@@ -376,7 +287,7 @@ type stubbornProber struct {
 	running, most, count int
 }
 
-func (p *stubbornProber) Probe(context.Context, probe.Target) (probe.Outcome, error) {
+func (p *stubbornProber) Probe(context.Context, probing.Target) (probing.Outcome, error) {
 	p.mu.Lock()
 	p.running++
 	p.count++
@@ -386,5 +297,33 @@ func (p *stubbornProber) Probe(context.Context, probe.Target) (probe.Outcome, er
 	p.mu.Lock()
 	p.running--
 	p.mu.Unlock()
-	return probe.Outcome{Success: true}, nil
+	return probing.Outcome{Success: true}, nil
+}
+
+func TestStop(t *testing.T) {
+	cases := map[string]struct {
+		prober func(*prober) probing.Prober
+		within time.Duration
+	}{
+		"runs end with their context": {func(p *prober) probing.Prober { return p }, 0},
+		"runs ignore their context":   {func(p *prober) probing.Prober { return &stubbornProber{prober: p} }, 2 * time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBenchWith(t, tc.prober)
+				b.result = slow(time.Hour)
+				b.containerRuns("a")
+				b.plan(planned("p"), planned("q"), planned("r"))
+				pass(time.Second)
+				if took := b.stop(); took > tc.within {
+					t.Errorf("stopped after %s, want within %s", took, tc.within)
+				}
+				if len(b.changes) > 0 || b.observed > 0 {
+					t.Errorf("cancelled runs caused changes %v, %d observed runs", b.changes, b.observed)
+				}
+				pass(time.Minute)
+			})
+		})
+	}
 }

@@ -26,31 +26,27 @@ const (
 
 // Agent is the command line of the agent.
 type Agent struct {
-	// Kubeconfig is how the agent connects to the API server.
-	Kubeconfig Kubeconfig
+	*CommandLine[v1alpha1.AgentConfiguration]
 	// NodeName is the name of the Node. It is not in the file, which all nodes share.
 	NodeName string
-
-	source *source[v1alpha1.AgentConfiguration]
 }
 
 // NewAgent defines the agent's flags in set, which the caller parses. NodeName is the default
 // of --node-name.
 func NewAgent(set *pflag.FlagSet, nodeName string) *Agent {
-	a := &Agent{source: newSource(set, kind[v1alpha1.AgentConfiguration]{
+	a := &Agent{CommandLine: newCommandLine(set, kind[v1alpha1.AgentConfiguration]{
 		name:     "AgentConfiguration",
 		defaults: v1alpha1.SetAgentDefaults,
 		bind:     bindAgent,
 		validate: validateAgent,
 	})}
-	a.Kubeconfig.Bind(set)
 	set.StringVar(&a.NodeName, "node-name", nodeName, "name of this Node; default $NODE_NAME")
 	return a
 }
 
 // Load returns the configuration. The flags must have been parsed.
 func (a *Agent) Load() (*v1alpha1.AgentConfiguration, error) {
-	c, err := a.source.load()
+	c, err := a.CommandLine.Load()
 	if err := errors.Join(a.validateNodeName(), err); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // pathAnnotation is the annotation of a flag that contains the path of the field that the
@@ -34,49 +36,53 @@ type kind[C any] struct {
 	validate func(*C) field.ErrorList
 }
 
-// source is a command line with the path of a configuration file and flags that override
-// fields of it.
-type source[C any] struct {
+// CommandLine is a command line with the path of a configuration file of the kind C and flags that
+// override fields of it.
+type CommandLine[C any] struct {
+	// Kubeconfig is how the program connects to the API server.
+	Kubeconfig Kubeconfig
+
 	kind kind[C]
 	set  *pflag.FlagSet
 	file string
 }
 
-// newSource defines the flags of a kind in set.
-func newSource[C any](set *pflag.FlagSet, k kind[C]) *source[C] {
-	s := &source[C]{kind: k, set: set}
-	set.StringVar(&s.file, "config", "", "path of a configuration file of kind "+k.name+"; other flags take precedence over it")
+// newCommandLine defines the flags of a kind in set, which the caller parses.
+func newCommandLine[C any](set *pflag.FlagSet, k kind[C]) *CommandLine[C] {
+	l := &CommandLine[C]{kind: k, set: set}
+	l.Kubeconfig.Bind(set)
+	set.StringVar(&l.file, "config", "", "path of a configuration file of kind "+k.name+"; other flags take precedence over it")
 	defaults := new(C)
 	k.defaults(defaults)
 	k.bind(flags{set}, defaults)
-	return s
+	return l
 }
 
-// load returns the configuration. The command line must have been parsed. The errors are
+// Load returns the configuration. The command line must have been parsed. The errors are
 // joined, and each names a flag or a field of the file.
-func (s *source[C]) load() (*C, error) {
+func (l *CommandLine[C]) Load() (*C, error) {
 	c := new(C)
-	if s.file != "" {
+	if l.file != "" {
 		var err error
-		if c, err = read[C](s.file, s.kind.name); err != nil {
-			return nil, fmt.Errorf("--config=%q: %w", s.file, err)
+		if c, err = read[C](l.file, l.kind.name); err != nil {
+			return nil, fmt.Errorf("--config=%q: %w", l.file, err)
 		}
 	}
-	s.kind.defaults(c)
-	override := pflag.NewFlagSet(s.set.Name(), pflag.ContinueOnError)
-	s.kind.bind(flags{override}, c)
+	l.kind.defaults(c)
+	override := pflag.NewFlagSet(l.set.Name(), pflag.ContinueOnError)
+	l.kind.bind(flags{override}, c)
 	var wrong []error
 	given := map[string]*pflag.Flag{}
-	s.set.Visit(func(f *pflag.Flag) {
+	l.set.Visit(func(f *pflag.Flag) {
 		if own := override.Lookup(f.Name); own != nil {
 			wrong = append(wrong, own.Value.Set(f.Value.String()))
 			given[own.Annotations[pathAnnotation][0]] = f
 		}
 	})
-	if s.kind.complete != nil {
-		s.kind.complete(c)
+	if l.kind.complete != nil {
+		l.kind.complete(c)
 	}
-	for _, e := range s.kind.validate(c) {
+	for _, e := range l.kind.validate(c) {
 		wrong = append(wrong, byFlag(e, given[e.Field]))
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -117,4 +123,25 @@ func (f flags) bool(to *bool, name, path, usage string) {
 
 func (f flags) remember(name, path string) {
 	f.set.Lookup(name).Annotations = map[string][]string{pathAnnotation: {path}}
+}
+
+// Kubeconfig is the path of a kubeconfig file, or empty for the default: $KUBECONFIG,
+// ~/.kube/config, or the pod's service account.
+type Kubeconfig string
+
+// Bind defines the flag --kubeconfig in set.
+func (k *Kubeconfig) Bind(set *pflag.FlagSet) {
+	set.StringVar((*string)(k), "kubeconfig", "", "path of the kubeconfig file; default $KUBECONFIG, ~/.kube/config, or the pod's service account")
+}
+
+// Client returns the configuration of a client with the user agent.
+func (k Kubeconfig) Client(userAgent string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = string(k)
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig=%q: load the API server's address: %w", k, err)
+	}
+	cfg.UserAgent = userAgent
+	return cfg, nil
 }

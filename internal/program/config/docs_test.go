@@ -19,9 +19,11 @@ import (
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
-func reference(t *testing.T) string {
+func reference(t *testing.T) string { return page(t, "configuration.md") }
+
+func page(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile("../../../docs/configuration.md")
+	content, err := os.ReadFile("../../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,16 +58,19 @@ func TestDocumentedExamplesAreValid(t *testing.T) {
 	}
 }
 
-// TestDocumentedFields checks that the documentation lists exactly the fields, with their
-// defaults.
-func TestDocumentedFields(t *testing.T) {
+// defaults returns the default configurations by kind.
+func defaults() map[string]any {
 	manager, agent, workloads := &v1alpha1.ManagerConfiguration{}, &v1alpha1.AgentConfiguration{}, &v1alpha1.WorkloadsConfiguration{}
 	v1alpha1.SetManagerDefaults(manager)
 	v1alpha1.SetAgentDefaults(agent)
 	v1alpha1.SetWorkloadsDefaults(workloads)
-	for kind, c := range map[string]any{
-		"ManagerConfiguration": manager, "AgentConfiguration": agent, "WorkloadsConfiguration": workloads,
-	} {
+	return map[string]any{"ManagerConfiguration": manager, "AgentConfiguration": agent, "WorkloadsConfiguration": workloads}
+}
+
+// TestDocumentedFields checks that the documentation lists exactly the fields, with their
+// defaults.
+func TestDocumentedFields(t *testing.T) {
+	for kind, c := range defaults() {
 		want := map[string]string{}
 		leaves(t, "", reflect.ValueOf(c).Elem(), want)
 		_, table, found := strings.Cut(reference(t), "| "+kind+" | default |")
@@ -103,6 +108,42 @@ func leaves(t *testing.T, path string, value reflect.Value, into map[string]stri
 		if name != "" {
 			leaves(t, strings.TrimPrefix(path+"."+name, "."), value.Field(i), into)
 		}
+	}
+}
+
+// TestDocumentedDefaults checks the defaults in the doc comments of fields, which the reference of
+// the API contains: that of the field, or of the first field of its type.
+func TestDocumentedDefaults(t *testing.T) {
+	documented := 0
+	var check func(value reflect.Value)
+	check = func(value reflect.Value) {
+		of := value.Type()
+		_, section, _ := strings.Cut(page(t, "api.md"), "\n### "+of.Name()+"\n")
+		section, _, _ = strings.Cut(section, "\n### ")
+		for i := range value.NumField() {
+			field, own := of.Field(i), value.Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if field.Type.PkgPath() == of.PkgPath() && own.Kind() == reflect.Struct {
+				check(own)
+				own = own.Field(0)
+			}
+			match := regexp.MustCompile("(?m)^\\| `" + name + "` .*Default \"?(.+?)\"?\\. \\|$").FindStringSubmatch(section)
+			if match == nil {
+				continue
+			}
+			documented++
+			values := map[string]string{}
+			leaves(t, "", own, values)
+			if want := strings.Trim(values[""], "\""); match[1] != want {
+				t.Errorf("%s.%s: documented default %s, want %s", of.Name(), name, match[1], want)
+			}
+		}
+	}
+	for _, c := range defaults() {
+		check(reflect.ValueOf(c).Elem())
+	}
+	if documented < 20 {
+		t.Errorf("found %d documented defaults, want all", documented)
 	}
 }
 

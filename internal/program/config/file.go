@@ -13,8 +13,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -36,29 +36,24 @@ func decode[C any](content []byte, kind string) (*C, error) {
 	if err != nil {
 		return nil, err
 	}
-	want := v1alpha1.GroupVersion().WithKind(kind)
-	var found metav1.TypeMeta
-	if err := sigsyaml.Unmarshal(document, &found); err != nil {
-		return nil, err
-	}
-	if found.GroupVersionKind() != want {
-		return nil, fmt.Errorf("apiVersion %q, kind %q: must be apiVersion %q, kind %q",
-			found.APIVersion, found.Kind, want.GroupVersion(), want.Kind)
-	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("create the scheme: %w", err)
-	}
-	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
-	object, _, err := decoder.Decode(document, nil, nil)
+	text, err := sigsyaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return nil, err
 	}
-	c, ok := any(object).(*C)
-	if !ok {
-		return nil, fmt.Errorf("kind %q is a %T, want %T", kind, object, c)
+	var found metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &found); err != nil {
+		return nil, err
 	}
-	return c, nil
+	if want := v1alpha1.GroupVersion().WithKind(kind); found.GroupVersionKind() != want {
+		return nil, fmt.Errorf("apiVersion %q, kind %q: must be apiVersion %q, kind %q",
+			found.APIVersion, found.Kind, want.GroupVersion(), want.Kind)
+	}
+	c := new(C)
+	unknown, err := kjson.UnmarshalStrict(text, c)
+	if err == nil && len(unknown) > 0 {
+		err = runtime.NewStrictDecodingError(unknown)
+	}
+	return c, err
 }
 
 // single returns the only document of a file. A second document would be ignored silently.

@@ -30,7 +30,6 @@ const (
 	allBeta  = "AllBeta"
 )
 
-// gate is a feature gate.
 type gate struct {
 	name string
 	on   bool

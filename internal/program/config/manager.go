@@ -16,40 +16,28 @@ import (
 )
 
 // Manager is the command line of the manager.
-type Manager struct {
-	// Kubeconfig is how the manager connects to the API server.
-	Kubeconfig Kubeconfig
-
-	source *source[v1alpha1.ManagerConfiguration]
-}
+type Manager = CommandLine[v1alpha1.ManagerConfiguration]
 
 // NewManager defines the manager's flags in set, which the caller parses. NamespaceFile is the
 // file that contains the namespace of the pod.
 func NewManager(set *pflag.FlagSet, namespaceFile string) *Manager {
-	m := &Manager{source: newSource(set, kind[v1alpha1.ManagerConfiguration]{
+	return newCommandLine(set, kind[v1alpha1.ManagerConfiguration]{
 		name:     "ManagerConfiguration",
 		defaults: v1alpha1.SetManagerDefaults,
 		bind:     bindManager,
-		complete: func(c *v1alpha1.ManagerConfiguration) { completeManager(c, namespaceFile) },
+		complete: func(c *v1alpha1.ManagerConfiguration) {
+			c.FeatureGates = managerGates().effective(c.FeatureGates)
+			completeLease(&c.LeaderElection, namespaceFile)
+		},
 		validate: validateManager,
-	})}
-	m.Kubeconfig.Bind(set)
-	return m
+	})
 }
-
-// Load returns the configuration. The flags must have been parsed.
-func (m *Manager) Load() (*v1alpha1.ManagerConfiguration, error) { return m.source.load() }
 
 func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
 	bindElected(f, "manager", &c.LeaderElection, &c.Metrics, &c.Health)
 	managerGates().bind(f, &c.FeatureGates)
 	f.text(&c.UI.BindAddress, "ui-bind-address", "ui.bindAddress", "loopback address that serves the web page, such as 127.0.0.1:8082; 0 disables it")
 	bindShared(f, &c.Pprof, &c.Logging)
-}
-
-func completeManager(c *v1alpha1.ManagerConfiguration, namespaceFile string) {
-	c.FeatureGates = managerGates().effective(c.FeatureGates)
-	completeLease(&c.LeaderElection, namespaceFile)
 }
 
 // completeLease sets the namespace of the lease if it is unset.

@@ -12,17 +12,12 @@ import (
 )
 
 // Workloads is the command line of seamark-workloads.
-type Workloads struct {
-	// Kubeconfig is how the program connects to the API server.
-	Kubeconfig Kubeconfig
-
-	source *source[v1alpha1.WorkloadsConfiguration]
-}
+type Workloads = CommandLine[v1alpha1.WorkloadsConfiguration]
 
 // NewWorkloads defines the program's flags in set, which the caller parses. NamespaceFile is the
 // file that contains the namespace of the pod.
 func NewWorkloads(set *pflag.FlagSet, namespaceFile string) *Workloads {
-	w := &Workloads{source: newSource(set, kind[v1alpha1.WorkloadsConfiguration]{
+	return newCommandLine(set, kind[v1alpha1.WorkloadsConfiguration]{
 		name:     "WorkloadsConfiguration",
 		defaults: v1alpha1.SetWorkloadsDefaults,
 		bind:     bindWorkloads,
@@ -31,13 +26,8 @@ func NewWorkloads(set *pflag.FlagSet, namespaceFile string) *Workloads {
 			completeLease(&c.LeaderElection, namespaceFile)
 		},
 		validate: validateWorkloads,
-	})}
-	w.Kubeconfig.Bind(set)
-	return w
+	})
 }
-
-// Load returns the configuration. The flags must have been parsed.
-func (w *Workloads) Load() (*v1alpha1.WorkloadsConfiguration, error) { return w.source.load() }
 
 func bindWorkloads(f flags, c *v1alpha1.WorkloadsConfiguration) {
 	bindElected(f, "replica", &c.LeaderElection, &c.Metrics, &c.Health)

@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller has what the controllers below it share: how they run under the
-// manager, which events they react to, and which objects an event affects.
-package controller
+// Package controllers runs controllers: with a time limit, fair queues and back-off. It turns events
+// into entries of their queues.
+package controllers
 
 import (
 	"fmt"

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package controllers
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // Inbox enqueues objects in the queues of other controllers. It is safe for concurrent use.
-// The zero value is ready for use, and a nil Inbox drops what it gets.
+// The zero value is ready for use.
 type Inbox struct {
 	mu    sync.Mutex
 	sinks []func(types.NamespacedName)
@@ -26,9 +26,6 @@ func (i *Inbox) Source() source.Source { return i.Feed(Enqueue) }
 // what the object stands for. It must be safe for concurrent use.
 func (i *Inbox) Feed(add func(q Queue, name types.NamespacedName)) source.Source {
 	return source.Func(func(_ context.Context, q Queue) error {
-		if i == nil {
-			return nil
-		}
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.sinks = append(i.sinks, func(name types.NamespacedName) { add(q, name) })
@@ -39,9 +36,6 @@ func (i *Inbox) Feed(add func(q Queue, name types.NamespacedName)) source.Source
 // Enqueue adds the named objects to every queue. An object is lost if its controller has not
 // started, which then gets an event for every object anyway.
 func (i *Inbox) Enqueue(names ...types.NamespacedName) {
-	if i == nil {
-		return
-	}
 	i.mu.Lock()
 	sinks := slices.Clone(i.sinks)
 	i.mu.Unlock()

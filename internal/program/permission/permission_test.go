@@ -6,8 +6,6 @@ package permission_test
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -42,18 +40,6 @@ func TestMissing(t *testing.T) {
 		}
 		if got := test.missing.Fix(); got != test.fix {
 			t.Errorf("Fix() of %q = %q, want %q", text, got, test.fix)
-		}
-	}
-}
-
-func TestGroupResource(t *testing.T) {
-	for resource, want := range map[permission.Resource]schema.GroupResource{
-		permission.Pods:    {Resource: "pods"},
-		permission.Markers: {Group: "apps.kruise.io", Resource: "podprobemarkers"},
-		permission.Reports: {Group: "seamark.dev", Resource: "probereports"},
-	} {
-		if got := resource.GroupResource(); got != want {
-			t.Errorf("GroupResource() of %s = %v, want %v", resource, got, want)
 		}
 	}
 }

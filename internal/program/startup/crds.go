@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package startup contains what the programs that run controllers share around their controllers:
-// the wait for CRDs, the health checks, and the recorder of events.
+// the wait for CRDs, the health checks, the manager that runs them, and the recorder of events.
 package startup
 
 import (
@@ -33,11 +33,11 @@ type Resource struct {
 	Name string
 }
 
-// CRDs waits until the API server serves the custom resources of a program. It checks only that
+// crds waits until the API server serves the custom resources of a program. It checks only that
 // they are served: their schema may be older or newer, or that of OpenKruise.
-type CRDs struct {
-	// Mapper knows the resources that were waited for.
-	Mapper meta.RESTMapper
+type crds struct {
+	// mapper knows the resources that were waited for.
+	mapper meta.RESTMapper
 
 	resources []Resource
 	log       logr.Logger
@@ -45,8 +45,8 @@ type CRDs struct {
 	missing atomic.Pointer[error]
 }
 
-// NewCRDs returns a CRDs for the resources. It does not connect to the API server.
-func NewCRDs(cfg *rest.Config, log logr.Logger, resources ...Resource) (*CRDs, error) {
+// newCRDs returns a crds for the resources. It does not connect to the API server.
+func newCRDs(cfg *rest.Config, log logr.Logger, resources ...Resource) (*crds, error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("create the client for discovery: %w", err)
@@ -55,23 +55,23 @@ func NewCRDs(cfg *rest.Config, log logr.Logger, resources ...Resource) (*CRDs, e
 	if err != nil {
 		return nil, fmt.Errorf("create the client for discovery: %w", err)
 	}
-	c := &CRDs{Mapper: mapper, resources: resources, log: log}
+	c := &crds{mapper: mapper, resources: resources, log: log}
 	c.wait(errors.New("not checked yet"))
 	return c, nil
 }
 
-func (c *CRDs) wait(reason error) { c.missing.Store(&reason) }
+func (c *crds) wait(reason error) { c.missing.Store(&reason) }
 
-// Unready returns why the program waits.
-func (c *CRDs) Unready(*http.Request) error {
+// unready returns why the program waits.
+func (c *crds) unready(*http.Request) error {
 	if reason := c.missing.Load(); reason != nil {
 		return *reason
 	}
 	return nil
 }
 
-// Await returns when the resources are served or ctx ends, which it reports.
-func (c *CRDs) Await(ctx context.Context) bool {
+// await returns when the resources are served or ctx ends, which it reports.
+func (c *crds) await(ctx context.Context) bool {
 	delay := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 7, Cap: 10 * time.Second}
 	waited, logged, at := false, "", time.Time{}
 	for {
@@ -100,11 +100,11 @@ func (c *CRDs) Await(ctx context.Context) bool {
 }
 
 // unserved returns an error if the API server does not serve a resource or does not answer.
-func (c *CRDs) unserved() error {
+func (c *crds) unserved() error {
 	var missing []string
 	for _, each := range c.resources {
 		name := each.Name + "." + each.Kind.Group
-		_, err := c.Mapper.RESTMapping(each.Kind.GroupKind(), each.Kind.Version)
+		_, err := c.mapper.RESTMapping(each.Kind.GroupKind(), each.Kind.Version)
 		switch {
 		case err == nil:
 		case meta.IsNoMatchError(err):

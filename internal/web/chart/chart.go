@@ -115,7 +115,6 @@ func (t Timeline) Text(w io.Writer, style Style) error {
 	return nil
 }
 
-// bounds returns the start and the end of a cell.
 func (t Timeline) bounds(cell, cells int) (start, end time.Time) {
 	whole := t.End.Sub(t.Start)
 	at := func(i int) time.Time { return t.Start.Add(time.Duration(float64(whole) * float64(i) / float64(cells))) }

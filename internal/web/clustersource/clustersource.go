@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clustersource has the pods and markers of a cluster for the web page. It computes them
-// from caches with the code of package probestate, so the page shows the rows of `seamark get`. Pods
+// from caches with the code of package states, so the page shows the rows of `seamark get`. Pods
 // that have ended are not shown.
 package clustersource
 
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -38,8 +38,8 @@ type Informer interface {
 	HasSyncedChecker() toolscache.DoneChecker
 }
 
-// Informers are those of the objects that rows depend on. Pods must be indexed by
-// gather.PodIndexers, and reports by gather.SliceIndexers.
+// Informers are those of the objects that rows depend on. Reports must be indexed by
+// gather.SliceIndexers.
 type Informers struct {
 	Pods, Markers Informer
 	// Nodes, Plans and Reports are nil if these may not be read. Then states come from the marks of
@@ -75,39 +75,29 @@ func InformersOf(ctx context.Context, informers cache.Cache, full bool) (Informe
 	return found, nil
 }
 
-// Source implements ui.Source for the pods in the caches.
+// Source implements web.Source for the pods in the caches.
 type Source struct {
 	informers Informers
-	options   view.Options
+	options   cached.Options
 	now       func() time.Time
 
 	mu        sync.Mutex
 	followers map[*follower]struct{}
-	// remove has the event handlers.
-	remove []func() error
 }
 
-// New returns a source for the informers. The options are those of the manager. The caller closes
-// it.
-func New(informers Informers, options view.Options, now func() time.Time) (*Source, error) {
+// New returns a source for the informers, which it uses as long as these run. The options are those of
+// the manager.
+func New(informers Informers, options cached.Options, now func() time.Time) (*Source, error) {
 	s := &Source{informers: informers, options: options, now: now, followers: map[*follower]struct{}{}}
+	if informers.Reports != nil && informers.Reports.GetIndexer().GetIndexers()[gather.SliceNodeIndex] == nil {
+		return nil, errors.New("watch for the web page: reports have no index by node")
+	}
 	for _, informer := range informers.all() {
-		registration, err := informer.AddEventHandler(s.handler())
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("watch for the web page: %w", err), s.Close())
+		if _, err := informer.AddEventHandler(s.handler()); err != nil {
+			return nil, fmt.Errorf("watch for the web page: %w", err)
 		}
-		s.remove = append(s.remove, func() error { return informer.RemoveEventHandler(registration) })
 	}
 	return s, nil
-}
-
-// Close removes the event handlers.
-func (s *Source) Close() error {
-	var errs []error
-	for _, remove := range s.remove {
-		errs = append(errs, remove())
-	}
-	return errors.Join(errs...)
 }
 
 // handler returns an event handler that tells all followers about an object.
@@ -132,17 +122,26 @@ func (s *Source) handler() toolscache.ResourceEventHandlerFuncs {
 	}
 }
 
+// follow adds or removes a follower.
+func (s *Source) follow(f *follower, on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on {
+		s.followers[f] = struct{}{}
+	} else {
+		delete(s.followers, f)
+	}
+}
+
 // Open follows the scope. It waits until the caches are filled.
-func (s *Source) Open(ctx context.Context, scope ui.Scope) (ui.View, error) {
+func (s *Source) Open(ctx context.Context, scope web.Scope) (web.Changes, error) {
 	if err := s.await(ctx); err != nil {
 		return nil, err
 	}
-	f := &follower{source: s, scope: scope, signal: make(chan struct{}, 1)}
-	f.reset()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.followers[f] = struct{}{}
-	return f, nil
+	f := &follower{source: s, scope: scope, signal: make(chan struct{}, 1), stale: states.NewStale()}
+	s.follow(f, true)
+	context.AfterFunc(ctx, func() { s.follow(f, false) })
+	return web.Follow(ctx, f.signal, f.change), nil
 }
 
 // await waits until the caches are filled.
@@ -158,35 +157,27 @@ func (s *Source) await(ctx context.Context) error {
 }
 
 // Timeline returns the timeline of a pod.
-func (s *Source) Timeline(ctx context.Context, query ui.TimelineQuery) (model.Timeline, error) {
+func (s *Source) Timeline(ctx context.Context, query web.TimelineQuery) (model.Timeline, error) {
 	if err := s.await(ctx); err != nil {
 		return model.Timeline{}, err
 	}
-	object, found, err := s.informers.Pods.GetIndexer().GetByKey(query.Pod.String())
-	if err != nil {
-		return model.Timeline{}, fmt.Errorf("get pod %s: %w", query.Pod, err)
+	pod := get[*corev1.Pod](s.informers.Pods.GetIndexer(), query.Pod.String())
+	if pod == nil {
+		return model.Timeline{}, web.NotFound(query.Pod)
 	}
-	pod, ok := object.(*corev1.Pod)
-	if !found || !ok {
-		return model.Timeline{}, ui.NotFound(query.Pod)
-	}
-	pods, _, err := s.rows([]*corev1.Pod{pod}, query.Scope.Full)
-	if err != nil {
-		return model.Timeline{}, err
-	}
-	if len(pods) == 0 {
-		return model.Timeline{}, ui.NotFound(query.Pod)
-	}
-	return Timeline(ctx, &pods[0], query, s.now()), nil
+	return Timeline(ctx, s.input([]*corev1.Pod{pod}, query.Full), query)
 }
 
-// Timeline returns the timeline of a pod whose states are known, with the events that the query may
-// read.
-func Timeline(ctx context.Context, pod *model.Pod, query ui.TimelineQuery, now time.Time) model.Timeline {
+// Timeline returns the timeline of the only pod of the input, with the events that the query may read.
+func Timeline(ctx context.Context, in states.Input, query web.TimelineQuery) (model.Timeline, error) {
+	rows := states.Of(in).Rows
+	if len(rows) == 0 {
+		return model.Timeline{}, web.NotFound(query.Pod)
+	}
 	incomplete := query.NoEvents
 	var events []corev1.Event
 	if incomplete == nil && query.Events != nil {
-		events, incomplete = query.Events(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		events, incomplete = query.Events(ctx, query.Pod)
 	}
-	return model.TimelineOf(pod, history.ParseEvents(events), incomplete, query.Since, now)
+	return model.TimelineOf(in.Pods[0], rows, history.ParseEvents(events), incomplete, query.Since, in.Now), nil
 }

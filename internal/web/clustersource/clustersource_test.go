@@ -6,6 +6,7 @@ package clustersource_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -53,16 +54,10 @@ func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (too
 	return nil, nil
 }
 
-func (i *informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
-	i.handlers = nil
-	return nil
-}
-
 func (i *informer) GetIndexer() toolscache.Indexer { return i.indexer }
 
 func (i *informer) HasSyncedChecker() toolscache.DoneChecker { return filled{} }
 
-// filled is done.
 type filled struct{}
 
 func (filled) Name() string { return "" }
@@ -123,13 +118,13 @@ func marker(namespace string) *builders.MarkerBuilder {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		pods: newInformer(t, gather.PodIndexers()), markers: newInformer(t, nil), nodes: newInformer(t, nil), plans: newInformer(t, nil),
+		pods: newInformer(t, nil), markers: newInformer(t, nil), nodes: newInformer(t, nil), plans: newInformer(t, nil),
 		reports: newInformer(t, gather.SliceIndexers()), now: func() time.Time { return time.Unix(10_000, 0) },
 	}
 	var err error
 	w.source, err = clustersource.New(clustersource.Informers{
 		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
-	}, view.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
+	}, cached.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,14 +138,15 @@ func newWorld(t *testing.T) *world {
 }
 
 // text describes a change: the pods with states, those that are gone, and the markers.
-func text(change ui.Change) string {
+func text(change web.Change) string {
 	var parts []string
 	for i := range change.Pods {
 		parts = append(parts, change.Pods[i].Key+" "+string(change.Pods[i].State))
 	}
-	slices.Sort(change.Removed)
 	for _, key := range change.Removed {
-		parts = append(parts, "-"+key)
+		if !change.All && !slices.ContainsFunc(change.Pods, func(pod model.Pod) bool { return pod.Key == key }) {
+			parts = append(parts, "-"+key)
+		}
 	}
 	for i := range change.Markers {
 		parts = append(parts, "marker "+change.Markers[i].Namespace)
@@ -161,20 +157,25 @@ func text(change ui.Change) string {
 	return strings.Join(parts, ", ")
 }
 
-func open(t *testing.T, source ui.Source, scope ui.Scope) ui.View {
+// open returns what waits for the next change of the scope.
+func open(t *testing.T, source web.Source, scope web.Scope) func() (web.Change, error) {
 	t.Helper()
-	v, err := source.Open(t.Context(), scope)
+	changes, err := source.Open(t.Context(), scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(v.Close)
-	return v
+	next, stop := iter.Pull2(changes)
+	t.Cleanup(stop)
+	return func() (web.Change, error) {
+		change, err, _ := next()
+		return change, err
+	}
 }
 
-// next returns the parts of the next change in order.
-func next(t *testing.T, v ui.View) []string {
+// parts returns the parts of the next change in order.
+func parts(t *testing.T, next func() (web.Change, error)) []string {
 	t.Helper()
-	change, err := v.Next(t.Context())
+	change, err := next()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +183,9 @@ func next(t *testing.T, v ui.View) []string {
 }
 
 func TestNext(t *testing.T) {
-	all := ui.Scope{Full: true}
+	all := web.Scope{Full: true}
 	for name, test := range map[string]struct {
-		scope ui.Scope
+		scope web.Scope
 		// first is the state before the action.
 		first string
 		act   func(t *testing.T, w *world)
@@ -193,26 +194,26 @@ func TestNext(t *testing.T) {
 		"state reported": {all, "all, games/a None, games/b None, shop/a None, shop/b None, marker games, marker shop",
 			func(t *testing.T, w *world) { w.reports.set(t, report("n1", testPod("games", "a", "n1"), "Failed")) },
 			"games/a Failed, shop/a None, -games/unselected"},
-		"plan changed": {ui.Scope{Namespace: "shop", Full: true}, "all, shop/a None, shop/b None, marker shop",
+		"plan changed": {web.Scope{Namespace: "shop", Full: true}, "all, shop/a None, shop/b None, marker shop",
 			func(t *testing.T, w *world) {
 				w.plans.set(t, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "n2"}})
 			},
 			"shop/b None"},
-		"pod deleted": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+		"pod deleted": {web.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
 			func(t *testing.T, w *world) { w.pods.remove(t, testPod("shop", "a", "n1")) }, "-shop/a"},
-		"pod of another namespace": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+		"pod of another namespace": {web.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
 			func(t *testing.T, w *world) {
 				w.pods.remove(t, testPod("games", "a", "n1"))
 				w.pods.remove(t, testPod("shop", "b", "n2"))
 			}, "-shop/b"},
-		"pod no longer selected": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+		"pod no longer selected": {web.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
 			func(t *testing.T, w *world) {
 				w.pods.set(t, builders.Pod("shop", "a").UID("shopa").Node("n1").Label("app", "x").Build())
 			}, "-shop/a"},
 		"marker selects nothing": {all, "all, games/a None, games/b None, shop/a None, shop/b None, marker games, marker shop",
 			func(t *testing.T, w *world) { w.markers.set(t, marker("shop").Selector("app", "none").Build()) },
 			"-shop/a, -shop/b, marker games, marker shop"},
-		"reports are not read": {ui.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
+		"reports are not read": {web.Scope{Namespace: "shop"}, "all, shop/a None, shop/b None, marker shop",
 			func(t *testing.T, w *world) {
 				w.reports.set(t, report("n1", testPod("shop", "a", "n1"), "Failed"))
 				w.pods.set(t, builders.Pod("shop", "b").UID("shopb").Label("app", "game").Node("n2").
@@ -222,12 +223,12 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			v := open(t, w.source, test.scope)
-			if diff := cmp.Diff(sorted(test.first), next(t, v)); diff != "" {
+			next := open(t, w.source, test.scope)
+			if diff := cmp.Diff(sorted(test.first), parts(t, next)); diff != "" {
 				t.Errorf("first state (-want +got):\n%s", diff)
 			}
 			test.act(t, w)
-			if diff := cmp.Diff(sorted(test.want), next(t, v)); diff != "" {
+			if diff := cmp.Diff(sorted(test.want), parts(t, next)); diff != "" {
 				t.Errorf("change (-want +got):\n%s", diff)
 			}
 		})
@@ -255,13 +256,13 @@ func TestNextWhenTimePasses(t *testing.T) {
 		w.pods.set(t, pod)
 		w.pods.remove(t, testPod("shop", "b", "n2"))
 		w.reports.set(t, report("n1", pod, v1alpha1.ProbeFailed))
-		v := open(t, w.source, ui.Scope{Namespace: "shop", Full: true})
+		next := open(t, w.source, web.Scope{Namespace: "shop", Full: true})
 		start := time.Now()
 		for _, want := range []struct {
 			problem bool
 			after   time.Duration
 		}{{false, 0}, {true, diagnosis.Settle}} {
-			change, err := v.Next(t.Context())
+			change, err := next()
 			if err != nil || len(change.Pods) != 1 || change.Pods[0].Problem != want.problem || time.Since(start) != want.after {
 				t.Fatalf("after %s: %+v, %v, want problem %t after %s", time.Since(start), change.Pods, err, want.problem, want.after)
 			}
@@ -271,16 +272,18 @@ func TestNextWhenTimePasses(t *testing.T) {
 
 func TestNextEnds(t *testing.T) {
 	w := newWorld(t)
-	v := open(t, w.source, ui.Scope{})
-	next(t, v)
 	ctx, cancel := context.WithCancelCause(t.Context())
+	changes, err := w.source.Open(ctx, web.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cause := errors.New("forbidden")
 	cancel(cause)
-	if _, err := v.Next(ctx); !errors.Is(err, cause) {
-		t.Errorf("Next() = %v, want the cause of the end", err)
+	var last error
+	for _, last = range changes {
 	}
-	if err := w.source.Close(); err != nil || len(w.pods.handlers) != 0 {
-		t.Errorf("Close() = %v, with %d handlers left", err, len(w.pods.handlers))
+	if !errors.Is(last, cause) {
+		t.Errorf("the changes end with %v, want the cause of the end", last)
 	}
 }
 
@@ -296,7 +299,7 @@ func TestTimeline(t *testing.T) {
 		}
 		return []corev1.Event{event}, nil
 	}
-	query := ui.TimelineQuery{Pod: model.Key{Namespace: "games", Name: "a"}, Since: time.Hour, Events: events}
+	query := web.TimelineQuery{Access: web.Access{Events: events}, Pod: model.Key{Namespace: "games", Name: "a"}, Since: time.Hour}
 	timeline, err := w.source.Timeline(t.Context(), query)
 	if err != nil || !timeline.Complete || len(timeline.Lines) != 1 || len(timeline.Lines[0].Spans) < 2 {
 		t.Errorf("timeline %+v, error %v", timeline, err)
@@ -308,7 +311,7 @@ func TestTimeline(t *testing.T) {
 	}
 	for _, name := range []string{"unselected", "none"} {
 		query.Pod.Name = name
-		var refusal *ui.Refusal
+		var refusal *web.Refusal
 		if _, err := w.source.Timeline(t.Context(), query); !errors.As(err, &refusal) || refusal.Status != 404 {
 			t.Errorf("pod %s: error %v, want a refusal with status 404", name, err)
 		}

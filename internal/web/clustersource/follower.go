@@ -4,56 +4,44 @@
 package clustersource
 
 import (
-	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
-// follower is a View. It collects what has changed between two calls of Next.
+// follower collects what has changed between two changes of a scope.
 type follower struct {
 	source *Source
-	scope  ui.Scope
+	scope  web.Scope
 	// signal receives a value after each change.
 	signal chan struct{}
 
 	mu    sync.Mutex
-	stale probestate.Stale
-	// all is whether everything must be computed, and nothing was before.
-	all bool
+	stale states.Stale
 }
 
-// reset makes the next call of Next return everything.
-func (f *follower) reset() {
-	f.stale, f.all = probestate.NewStale(), true
-	f.signal <- struct{}{}
-}
-
-// take returns what is stale, and whether everything is.
-func (f *follower) take() (stale probestate.Stale, all bool) {
+// take returns what is stale.
+func (f *follower) take() states.Stale {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	stale, all = f.stale, f.all
-	f.stale, f.all = probestate.NewStale(), false
-	return stale, all
+	stale := f.stale
+	f.stale = states.NewStale()
+	return stale
 }
 
 // note records that an object has changed, if it is in the scope.
 func (f *follower) note(object any) {
 	switch o := object.(type) {
-	case *corev1.Pod:
-		if !f.includes(o.Namespace) {
-			return
-		}
-	case *v1alpha1.PodProbeMarker:
-		if !f.includes(o.Namespace) {
+	case *corev1.Pod, *v1alpha1.PodProbeMarker:
+		if accessor, ok := o.(metav1.Object); !ok || !f.includes(accessor.GetNamespace()) {
 			return
 		}
 	default:
@@ -74,42 +62,29 @@ func (f *follower) includes(namespace string) bool {
 	return f.scope.Namespace == "" || f.scope.Namespace == namespace
 }
 
-// Next waits for a change.
-func (f *follower) Next(ctx context.Context) (ui.Change, error) {
-	select {
-	case <-f.signal:
-	case <-ctx.Done():
-		return ui.Change{}, fmt.Errorf("wait for changes: %w", context.Cause(ctx))
-	}
-	stale, all := f.take()
-	pods, missing, err := f.source.pods(stale, all, f.scope.Namespace)
-	if err != nil {
-		return ui.Change{}, err
-	}
-	change := ui.Change{All: all, Removed: missing}
-	var states probestate.States
-	if change.Pods, states, err = f.source.rows(pods, f.scope.Full); err != nil {
-		return ui.Change{}, err
-	}
-	if waiting := states.Waiting; len(waiting) > 0 {
-		time.AfterFunc(states.Again.Sub(f.source.now()), func() {
+// change returns what has changed, or all pods and markers.
+func (f *follower) change(all bool) web.Change {
+	stale := f.take()
+	pods := f.source.pods(stale, all, f.scope.Namespace)
+	in := f.source.input(pods, f.scope.Full)
+	current := states.Of(in)
+	if waiting := current.Waiting; len(waiting) > 0 {
+		time.AfterFunc(current.Again.Sub(in.Now), func() {
 			for _, pod := range waiting {
 				f.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 			}
 		})
 	}
-	if !all {
-		change.Removed = append(change.Removed, without(pods, change.Pods)...)
+	change := web.Change{All: all, Pods: model.PodsOf(pods, current.Rows)}
+	// Those that do not exist, or have no probes.
+	for _, pod := range pods {
+		stale.Pods.Insert(client.ObjectKeyFromObject(pod))
+	}
+	for key := range stale.Pods {
+		change.Removed = append(change.Removed, key.String())
 	}
 	if all || stale.Namespaces.Len() > 0 {
-		change.Markers, err = f.source.markers(f.scope.Namespace)
+		change.Markers = f.source.markers(f.scope.Namespace)
 	}
-	return change, err
-}
-
-// Close ends the view.
-func (f *follower) Close() {
-	f.source.mu.Lock()
-	defer f.source.mu.Unlock()
-	delete(f.source.followers, f)
+	return change
 }

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gather reads the events of probes with a client, for package history.
-package gather
+// Package eventlog reads the events of probes with a client, for package history.
+package eventlog
 
 import (
 	"context"

@@ -45,12 +45,12 @@ type Probe struct {
 	// UID is the UID of the pod.
 	UID types.UID
 	// ID identifies the probe in the namespace of the pod.
-	ID probeid.ID
+	ID identity.ID
 }
 
 // ProbeOf returns the probe of a row.
-func ProbeOf(row *probestate.Row) Probe {
-	return Probe{UID: row.UID, ID: probeid.ID{Marker: row.Marker, Probe: row.Probe}}
+func ProbeOf(row *states.Row) Probe {
+	return Probe{UID: row.UID, ID: identity.ID{Marker: row.Marker, Probe: row.Probe}}
 }
 
 // ParseEvent returns the event of a probe. It returns false for an event of another kind.
@@ -66,7 +66,7 @@ func ParseEvent(e *corev1.Event) (Event, bool) {
 		return Event{}, false
 	}
 	name, message, _ := strings.Cut(strings.TrimPrefix(e.Message, combinedPrefix), ": ")
-	id, err := probeid.Parse(name)
+	id, err := identity.Parse(name)
 	if err != nil || e.InvolvedObject.Kind != "Pod" || parsed.Last.IsZero() {
 		return Event{}, false
 	}

@@ -40,8 +40,8 @@ func failed(count int32, first, last float64) corev1.Event {
 	return event(v1alpha1.EventReasonProbeFailed, "m#idle: no", count, first, last)
 }
 
-func row(state v1alpha1.ProbeState, since float64) probestate.Row {
-	r := probestate.Row{Namespace: "game", Pod: "p", UID: "u", Node: "n1", Marker: "m", Probe: "idle", Container: "c", State: state, Message: "now"}
+func row(state v1alpha1.ProbeState, since float64) states.Row {
+	r := states.Row{Namespace: "game", Pod: "p", UID: "u", Node: "n1", Marker: "m", Probe: "idle", Container: "c", State: state, Message: "now"}
 	if state != "" {
 		r.LastTransitionTime = metav1.NewTime(minute(since))
 	}
@@ -58,9 +58,9 @@ func spans(line history.Line) string {
 }
 
 func TestNewLine(t *testing.T) {
-	problem := &probestate.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "x"}
+	problem := &states.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "x"}
 	for name, test := range map[string]struct {
-		row    probestate.Row
+		row    states.Row
 		events []corev1.Event
 		// want are the spans of an hour.
 		want string
@@ -90,7 +90,7 @@ func TestNewLine(t *testing.T) {
 			row("Succeeded", 40), []corev1.Event{failed(1, -10, -10), succeeded(1, 40, 40)}, "0-40 Failed, 40-60 Succeeded",
 		},
 		"error that lasts": {
-			func() probestate.Row { r := row("Succeeded", 10); r.Problem = problem; return r }(),
+			func() states.Row { r := row("Succeeded", 10); r.Problem = problem; return r }(),
 			[]corev1.Event{event(v1alpha1.EventReasonProbeError, "m#idle: no program", 4, 20, 50)},
 			"0-10 NotKnown, 10-20 Succeeded, 20-60 Error",
 		},
@@ -98,8 +98,9 @@ func TestNewLine(t *testing.T) {
 			row("Succeeded", 10), []corev1.Event{event(v1alpha1.EventReasonProbeError, "m#idle: no program", 4, 20, 50)},
 			"0-10 NotKnown, 10-20 Succeeded, 20-50 Error, 50-60 NotKnown",
 		},
-		"events of other probes and kinds": {
+		"events of other probes, pods and kinds": {
 			row("Succeeded", 10), []corev1.Event{
+				func() corev1.Event { e := failed(1, 20, 20); e.InvolvedObject.UID = "other"; return e }(),
 				event(v1alpha1.EventReasonProbeFailed, "m#other: no", 1, 20, 20), event(v1alpha1.EventReasonProbeFailed, "strange", 1, 20, 20),
 				event("Killing", "m#idle: no", 1, 30, 30),
 			},
@@ -114,6 +115,32 @@ func TestNewLine(t *testing.T) {
 			line := history.NewLine(&test.row, history.ParseEvents(test.events), start, minute(60))
 			if diff := cmp.Diff(test.want, spans(line)); diff != "" {
 				t.Errorf("spans (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStart(t *testing.T) {
+	other := failed(1, 10, 10)
+	other.InvolvedObject.UID = "other"
+	for name, test := range map[string]struct {
+		created float64
+		event   corev1.Event
+		// want is the start of a timeline that ends after an hour and is at most an hour long.
+		want float64
+	}{
+		"old pod":                        {-60, corev1.Event{}, 0},
+		"young pod":                      {50, corev1.Event{}, 50},
+		"new pod":                        {59.9, corev1.Event{}, 59},
+		"events before the creation":     {50, failed(1, 49, 49), 49},
+		"events of another pod":          {50, other, 50},
+		"events before the whole window": {50, failed(1, -120, 50), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", CreationTimestamp: metav1.NewTime(minute(test.created))}}
+			got := history.Start(pod, history.ParseEvents([]corev1.Event{test.event}), time.Hour, minute(60))
+			if want := minute(test.want); !got.Equal(want) {
+				t.Errorf("Start() = %s, want %s", got, want)
 			}
 		})
 	}
@@ -143,19 +170,19 @@ func TestAt(t *testing.T) {
 }
 
 func TestTop(t *testing.T) {
-	with := func(pod, node string, state v1alpha1.ProbeState, message string, problem *probestate.Problem) probestate.Row {
+	with := func(pod, node string, state v1alpha1.ProbeState, message string, problem *states.Problem) states.Row {
 		r := row(state, 0)
 		r.Pod, r.UID, r.Node, r.Message, r.Problem = pod, "u-"+r.UID, node, message, problem
 		return r
 	}
 	flapping := row(v1alpha1.ProbeSucceeded, 0)
-	rows := []probestate.Row{
+	rows := []states.Row{
 		with("ok", "n0", v1alpha1.ProbeSucceeded, "", nil),
-		with("ended", "n0", "", "", &probestate.Problem{Reason: diagnosis.PodEnding}),
+		with("ended", "n0", "", "", &states.Problem{Reason: diagnosis.PodEnding}),
 		with("busy", "n2", v1alpha1.ProbeFailed, "cat: no file", nil),
 		with("late", "n3", v1alpha1.ProbeFailed, "timed out after 1s", nil),
-		with("waits", "n3", v1alpha1.ProbeSucceeded, "", &probestate.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), Message: "w"}),
-		with("broken", "n4", v1alpha1.ProbeSucceeded, "", &probestate.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "no program"}),
+		with("waits", "n3", v1alpha1.ProbeSucceeded, "", &states.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), Message: "w"}),
+		with("broken", "n4", v1alpha1.ProbeSucceeded, "", &states.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "no program"}),
 		with("silent", "n5", "", "", nil),
 		flapping,
 	}

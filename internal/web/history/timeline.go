@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 )
@@ -48,7 +50,7 @@ type Line struct {
 	// Spans cover the whole time without gaps, in order.
 	Spans []Span `json:"spans"`
 	// Problem is why the state may be outdated now, or nil.
-	Problem *probestate.Problem `json:"problem,omitempty"`
+	Problem *states.Problem `json:"problem,omitempty"`
 }
 
 // point is a moment from which a phase is known.
@@ -60,7 +62,7 @@ type point struct {
 
 // NewLine returns the timeline of the row's probe between start and end. The events may be those of
 // any probes.
-func NewLine(row *probestate.Row, events []Event, start, end time.Time) Line {
+func NewLine(row *states.Row, events []Event, start, end time.Time) Line {
 	line := Line{Marker: row.Marker, Probe: row.Probe, Container: row.Container, Problem: row.Problem}
 	own := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Probe != ProbeOf(row) })
 	points := pointsOf(row, own)
@@ -77,7 +79,7 @@ func NewLine(row *probestate.Row, events []Event, start, end time.Time) Line {
 	}
 	for _, p := range append(points, point{at: end}) {
 		if p.at.After(start) {
-			line.add(Span{Start: later(at.at, start), End: p.at, Phase: between(at, p, own), Message: at.message})
+			line.add(Span{Start: slices.MaxFunc([]time.Time{at.at, start}, time.Time.Compare), End: p.at, Phase: between(at, p, own), Message: at.message})
 		}
 		at = p
 	}
@@ -88,30 +90,19 @@ func NewLine(row *probestate.Row, events []Event, start, end time.Time) Line {
 const minLength = time.Minute
 
 // Start returns when the timeline of a pod starts that is at most since long: nothing happened
-// before the pod was created. Clocks may differ, so the pod's events can be earlier.
-func Start(created time.Time, own []Event, since time.Duration, end time.Time) time.Time {
-	start := created
-	for _, e := range own {
-		start = earlier(start, e.First.UTC())
+// before the pod was created. Clocks may differ, so events of the pod can be earlier. The events may be
+// those of any pods.
+func Start(pod *corev1.Pod, events []Event, since time.Duration, end time.Time) time.Time {
+	start := pod.CreationTimestamp.UTC()
+	for _, e := range events {
+		if e.Probe.UID == pod.UID {
+			start = slices.MinFunc([]time.Time{start, e.First.UTC()}, time.Time.Compare)
+		}
 	}
 	if longest := end.Add(-since); start.Before(longest) {
 		return longest
 	}
-	return earlier(start, end.Add(-min(minLength, since)))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return slices.MinFunc([]time.Time{start, end.Add(-min(minLength, since))}, time.Time.Compare)
 }
 
 // add appends a span, or extends the last one if it has the same phase.
@@ -128,7 +119,7 @@ func (l *Line) add(s Span) {
 
 // pointsOf returns the known moments in order. The row's last transition is one of them. It is
 // usually also an event, whose time is a little later.
-func pointsOf(row *probestate.Row, events []Event) []point {
+func pointsOf(row *states.Row, events []Event) []point {
 	var points []point
 	for _, e := range events {
 		phase := Phase(e.State)

@@ -30,7 +30,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/seamark-dev/seamark/internal/web"
 )
@@ -45,12 +44,8 @@ const (
 	SessionHeader = "Seamark-Session"
 	// EnterPath is where the page exchanges the key for a session, with POST.
 	EnterPath = "/api/v1/enter"
-	// headerTimeout limits how long a client may take to send the headers of a request.
-	headerTimeout = 10 * time.Second
 	// maxHeaderBytes limits the size of the headers.
 	maxHeaderBytes = 32 << 10
-	// stopTimeout limits how long answers may take after the server has begun to stop.
-	stopTimeout = 3 * time.Second
 )
 
 // Server is a server on a loopback address.
@@ -128,40 +123,17 @@ func (s *Server) URL(parameters url.Values) string {
 // Serve answers requests with the handler until ctx ends. Then it calls closing, which must end the
 // answers that do not end themselves.
 func (s *Server) Serve(ctx context.Context, handler http.Handler, closing func()) error {
-	server := &http.Server{
-		Handler: s.protect(handler), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		closing()
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		err := server.Shutdown(limited)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close()
-		}
-		stopped <- err
-	})
-	err := server.Serve(s.listener)
-	if stop() {
-		closing()
-		return fmt.Errorf("serve %s: %w", s.address, errors.Join(err, server.Close()))
-	}
-	if err := <-stopped; err != nil {
-		return fmt.Errorf("stop the server on %s: %w", s.address, err)
-	}
-	return nil
+	return web.Serve(ctx, s.listener, s.protect(handler), maxHeaderBytes, closing)
 }
 
 // protect serves the files of the page to everybody, and answers other requests only if they have the
 // session.
 func (s *Server) protect(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ui.SetHeaders(w.Header())
+		web.SetHeaders(w.Header())
 		switch {
 		case !s.isOwn(r.Host):
-			ui.WriteError(w, &ui.Refusal{
+			web.WriteError(w, &web.Refusal{
 				Status: http.StatusMisdirectedRequest, Message: fmt.Sprintf("host %q is not this server: open the URL that the command has printed", r.Host),
 			})
 		case r.URL.Path == EnterPath && r.Method == http.MethodPost:
@@ -171,7 +143,7 @@ func (s *Server) protect(handler http.Handler) http.Handler {
 			r.Header.Del(SessionHeader)
 			handler.ServeHTTP(w, r)
 		default:
-			ui.WriteError(w, &ui.Refusal{
+			web.WriteError(w, &web.Refusal{
 				Status: http.StatusUnauthorized, Message: "this browser has no session: open the last URL that the command has printed",
 			})
 		}
@@ -181,7 +153,7 @@ func (s *Server) protect(handler http.Handler) http.Handler {
 // enter answers with the session if the request has the key.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	if !s.use(r.Header.Get(KeyHeader)) {
-		ui.WriteError(w, &ui.Refusal{
+		web.WriteError(w, &web.Refusal{
 			Status: http.StatusUnauthorized, Message: "the key was used before or is wrong: open the last URL that the command has printed",
 		})
 		return

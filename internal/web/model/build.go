@@ -20,7 +20,7 @@ import (
 
 // PodOf returns the pod with its rows. It returns false if the pod has no rows, which means that
 // no marker selects it.
-func PodOf(pod *corev1.Pod, rows []probestate.Row) (Pod, bool) {
+func PodOf(pod *corev1.Pod, rows []states.Row) (Pod, bool) {
 	if len(rows) == 0 {
 		return Pod{}, false
 	}
@@ -42,17 +42,12 @@ func PodOf(pod *corev1.Pod, rows []probestate.Row) (Pod, bool) {
 	return p, true
 }
 
-// PodsOf returns the pods that have rows, ordered by namespace and name. The rows are those of
-// probestate.Of for the same pods.
-func PodsOf(pods []*corev1.Pod, rows []probestate.Row) []Pod {
-	of := map[Key][]probestate.Row{}
-	for start := 0; start < len(rows); {
-		end := start + 1
-		for end < len(rows) && rows[end].UID == rows[start].UID && rows[end].Pod == rows[start].Pod && rows[end].Namespace == rows[start].Namespace {
-			end++
-		}
-		of[Key{Namespace: rows[start].Namespace, Name: rows[start].Pod}] = rows[start:end]
-		start = end
+// PodsOf returns the pods that have rows. The rows are those of states.Of for the same pods.
+func PodsOf(pods []*corev1.Pod, rows []states.Row) []Pod {
+	of := map[Key][]states.Row{}
+	for i := range rows {
+		key := Key{Namespace: rows[i].Namespace, Name: rows[i].Pod}
+		of[key] = append(of[key], rows[i])
 	}
 	found := make([]Pod, 0, len(of))
 	for _, pod := range pods {
@@ -60,9 +55,6 @@ func PodsOf(pods []*corev1.Pod, rows []probestate.Row) []Pod {
 			found = append(found, p)
 		}
 	}
-	slices.SortFunc(found, func(a, b Pod) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
 	return found
 }
 
@@ -159,28 +151,17 @@ func (m *Marker) count(probe *Probe) {
 	}
 }
 
-// TimelineOf returns the timeline of the pod until now. It starts at most since earlier, or when
-// the pod was created. The events may be those of any probes. incomplete is why events may be
+// TimelineOf returns the timeline of the pod with the rows until now. It starts at most since earlier, or
+// when the pod was created. The events may be those of any probes. incomplete is why events may be
 // missing, or nil.
-func TimelineOf(pod *Pod, events []history.Event, incomplete error, since time.Duration, now time.Time) Timeline {
+func TimelineOf(pod *corev1.Pod, rows []states.Row, events []history.Event, incomplete error, since time.Duration, now time.Time) Timeline {
 	end := now.UTC().Truncate(time.Second)
-	own := slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Probe.UID != pod.UID })
-	t := Timeline{Start: history.Start(pod.Created, own, since, end), End: end, Complete: incomplete == nil, Lines: []history.Line{}}
+	t := Timeline{Start: history.Start(pod, events, since, end), End: end, Complete: incomplete == nil, Lines: []history.Line{}}
 	if incomplete != nil {
 		t.Note = incomplete.Error()
 	}
-	for i := range pod.Probes {
-		row := pod.row(&pod.Probes[i])
-		t.Lines = append(t.Lines, history.NewLine(&row, own, t.Start, end))
+	for i := range rows {
+		t.Lines = append(t.Lines, history.NewLine(&rows[i], events, t.Start, end))
 	}
 	return t
-}
-
-// row returns the row that the probe was built from, without marks.
-func (p *Pod) row(probe *Probe) probestate.Row {
-	return probestate.Row{
-		Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: p.Node,
-		Marker: probe.Marker, Probe: probe.Probe, Container: probe.Container,
-		State: probe.State, LastTransitionTime: metav1.Time{Time: probe.Since}, Message: probe.Message, Source: probe.Source, Problem: probe.Problem,
-	}
 }

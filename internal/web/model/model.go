@@ -3,7 +3,7 @@
 
 // Package model has what the web page shows, in the form in which it receives it: pods with the
 // states of their probes, markers with counts, and timelines. It builds these from the rows of
-// package probestate, and decides nothing about probes itself.
+// package states, and decides nothing about probes itself.
 //
 // The package is pure.
 package model
@@ -77,13 +77,13 @@ type Probe struct {
 	// Message is the last message of the probe.
 	Message string `json:"message,omitempty"`
 	// Source is where the state comes from. It is empty if no state is known.
-	Source probestate.Source `json:"source,omitempty"`
+	Source states.Source `json:"source,omitempty"`
 	// Problem is why the probe has no state or why the state may be outdated, or nil.
-	Problem *probestate.Problem `json:"problem,omitempty"`
+	Problem *states.Problem `json:"problem,omitempty"`
 	// Notable is whether somebody should look at the problem.
 	Notable bool `json:"notable,omitempty"`
 	// Marks are the marks on the pod that belong to the probe.
-	Marks []probestate.Mark `json:"marks,omitempty"`
+	Marks []states.Mark `json:"marks,omitempty"`
 }
 
 // Marker is a marker with the counts of its probes in all pods.

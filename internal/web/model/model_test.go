@@ -6,9 +6,7 @@ package model_test
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +16,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/states"
-	"github.com/seamark-dev/seamark/internal/probing/identity"
-	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -30,29 +26,29 @@ const (
 	unknown   = v1alpha1.ProbeUnknown
 )
 
-func row(pod, marker string, state v1alpha1.ProbeState, reason diagnosis.Reason) probestate.Row {
-	r := probestate.Row{Namespace: "ns", Pod: pod, UID: types.UID("uid-" + pod), Marker: marker, Probe: "p", Container: "main", State: state}
+func row(pod, marker string, state v1alpha1.ProbeState, reason diagnosis.Reason) states.Row {
+	r := states.Row{Namespace: "ns", Pod: pod, UID: types.UID("uid-" + pod), Marker: marker, Probe: "p", Container: "main", State: state}
 	if reason != "" {
-		r.Problem = &probestate.Problem{Reason: reason, Message: "text"}
+		r.Problem = &states.Problem{Reason: reason, Message: "text"}
 	}
 	return r
 }
 
 func TestStateOfPod(t *testing.T) {
 	for name, test := range map[string]struct {
-		rows    []probestate.Row
+		rows    []states.Row
 		state   model.State
 		problem bool
 	}{
-		"all succeeded":      {[]probestate.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, "")}, model.Succeeded, false},
-		"one has no state":   {[]probestate.Row{row("a", "m", succeeded, ""), row("a", "n", "", "")}, model.None, false},
-		"unknown first":      {[]probestate.Row{row("a", "m", unknown, ""), row("a", "n", "", "")}, model.Unknown, false},
-		"failed last":        {[]probestate.Row{row("a", "m", unknown, ""), row("a", "n", failed, "")}, model.Failed, false},
-		"problem":            {[]probestate.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, diagnosis.NoPlan)}, model.Succeeded, true},
-		"starting":           {[]probestate.Row{row("a", "m", "", diagnosis.PodNotInitialized)}, model.None, false},
-		"not bound":          {[]probestate.Row{row("a", "m", "", diagnosis.PodNotBound)}, model.None, false},
-		"ending":             {[]probestate.Row{row("a", "m", failed, diagnosis.PodEnding)}, model.Failed, false},
-		"missing permission": {[]probestate.Row{row("a", "m", "", diagnosis.StateNotVisible)}, model.None, false},
+		"all succeeded":      {[]states.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, "")}, model.Succeeded, false},
+		"one has no state":   {[]states.Row{row("a", "m", succeeded, ""), row("a", "n", "", "")}, model.None, false},
+		"unknown first":      {[]states.Row{row("a", "m", unknown, ""), row("a", "n", "", "")}, model.Unknown, false},
+		"failed last":        {[]states.Row{row("a", "m", unknown, ""), row("a", "n", failed, "")}, model.Failed, false},
+		"problem":            {[]states.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, diagnosis.NoPlan)}, model.Succeeded, true},
+		"starting":           {[]states.Row{row("a", "m", "", diagnosis.PodNotInitialized)}, model.None, false},
+		"not bound":          {[]states.Row{row("a", "m", "", diagnosis.PodNotBound)}, model.None, false},
+		"ending":             {[]states.Row{row("a", "m", failed, diagnosis.PodEnding)}, model.Failed, false},
+		"missing permission": {[]states.Row{row("a", "m", "", diagnosis.StateNotVisible)}, model.None, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, found := model.PodOf(builders.Pod("ns", "a").Build(), test.rows)
@@ -88,7 +84,7 @@ func TestWorkloadOf(t *testing.T) {
 
 func TestPodsAndCounts(t *testing.T) {
 	pods := []*corev1.Pod{builders.Pod("ns", "b").Build(), builders.Pod("ns", "a").Build(), builders.Pod("ns", "unselected").Build()}
-	rows := []probestate.Row{
+	rows := []states.Row{
 		row("a", "m", succeeded, ""), row("a", "m", failed, ""), row("a", "n", unknown, diagnosis.NoPlan),
 		row("b", "gone", failed, ""), row("b", "m", "", diagnosis.PodEnding),
 	}
@@ -97,7 +93,7 @@ func TestPodsAndCounts(t *testing.T) {
 	for i := range found {
 		keys = append(keys, found[i].Key)
 	}
-	if diff := cmp.Diff([]string{"ns/a", "ns/b"}, keys); diff != "" {
+	if diff := cmp.Diff([]string{"ns/b", "ns/a"}, keys); diff != "" {
 		t.Fatalf("pods (-want +got):\n%s", diff)
 	}
 	markers := []model.Marker{{Namespace: "ns", Name: "n", Failed: 7}, {Namespace: "ns", Name: "m", Probes: 2}, {Namespace: "another", Name: "m"}}
@@ -118,28 +114,14 @@ func TestPodsAndCounts(t *testing.T) {
 	}
 }
 
-func TestPodsOfTheSameNameInTwoNamespaces(t *testing.T) {
-	pods := []*corev1.Pod{builders.Pod("ns", "a").Build(), builders.Pod("other", "a").Build()}
-	other := row("a", "m", failed, "")
-	other.Namespace = "other"
-	found := model.PodsOf(pods, []probestate.Row{row("a", "m", succeeded, ""), other})
-	states := map[string]model.State{}
-	for _, pod := range slices.All(found) {
-		states[pod.Key] = pod.State
-	}
-	if diff := cmp.Diff(map[string]model.State{"ns/a": model.Succeeded, "other/a": model.Failed}, states); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
-	}
-}
-
 // The page reads these names.
 func TestJSON(t *testing.T) {
 	pod := builders.Pod("shop", "web-0").Build()
 	pod.CreationTimestamp = metav1.Unix(1000, 0)
 	r := row("web-0", "m", failed, "NoPlan")
-	r.Namespace, r.Node, r.LastTransitionTime, r.Message, r.Source = "shop", "node-1", metav1.Unix(2000, 0), "full", probestate.SourceReport
-	r.Marks = []probestate.Mark{{Kind: "label", Name: "busy", Value: "true"}}
-	p, _ := model.PodOf(pod, []probestate.Row{r})
+	r.Namespace, r.Node, r.LastTransitionTime, r.Message, r.Source = "shop", "node-1", metav1.Unix(2000, 0), "full", states.SourceReport
+	r.Marks = []states.Mark{{Kind: "label", Name: "busy", Value: "true"}}
+	p, _ := model.PodOf(pod, []states.Row{r})
 	marker := model.MarkerOf(builders.Marker("shop", "m").Probe(builders.Probe("p")).Build(), errors.New("no selector"))
 	for want, value := range map[string]any{
 		`{"reset":true,"pods":[{"key":"shop/web-0","namespace":"shop","name":"web-0","uid":"uid-web-0","node":"node-1",` +
@@ -159,37 +141,5 @@ func TestJSON(t *testing.T) {
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("JSON (-want +got):\n%s", diff)
 		}
-	}
-}
-
-func TestTimelineOf(t *testing.T) {
-	now := time.Unix(10_000, 0).UTC()
-	pod := model.Pod{UID: "uid-a", Created: now.Add(-10 * time.Minute), Probes: []model.Probe{{
-		Marker: "m", Probe: "p", Container: "main", State: succeeded, Since: now.Add(-time.Minute),
-	}}}
-	event := func(uid types.UID) history.Event {
-		at := now.Add(-5 * time.Minute)
-		return history.Event{Probe: history.Probe{UID: uid, ID: probeid.ID{Marker: "m", Probe: "p"}}, State: failed, Count: 1, First: at, Last: at}
-	}
-	spans := []history.Span{
-		{Start: pod.Created, End: now.Add(-5 * time.Minute), Phase: history.NotKnown},
-		{Start: now.Add(-5 * time.Minute), End: now.Add(-time.Minute), Phase: history.Failed},
-		{Start: now.Add(-time.Minute), End: now, Phase: history.Succeeded},
-	}
-	for name, test := range map[string]struct {
-		err  error
-		want model.Timeline
-	}{
-		"complete":   {nil, model.Timeline{Complete: true}},
-		"incomplete": {errors.New("no permission"), model.Timeline{Note: "no permission"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			test.want.Start, test.want.End = pod.Created, now
-			test.want.Lines = []history.Line{{Marker: "m", Probe: "p", Container: "main", Spans: spans}}
-			got := model.TimelineOf(&pod, []history.Event{event("uid-a"), event("uid-b")}, test.err, time.Hour, now)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("timeline (-want +got):\n%s", diff)
-			}
-		})
 	}
 }

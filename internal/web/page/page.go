@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package page contains the web page of Seamark: HTML, style sheets and JavaScript modules that
-// browsers run as they are, without a build step. The page shows what the HTTP API of package ui
+// browsers run as they are, without a build step. The page shows what the HTTP API of package web
 // returns, and nothing else: it loads nothing from other hosts and stores only the language, the
 // theme, whether single keys are used, and the session with the server of a command.
 //

@@ -85,46 +85,13 @@ func TestReferencesExist(t *testing.T) {
 	}
 }
 
-// TestLanguagesHaveTheSameTexts checks that no language lacks a text, and that each text is used.
+// TestLanguagesHaveTheSameTexts checks that no language lacks a text or a value in it, and that each text
+// is used.
 func TestLanguagesHaveTheSameTexts(t *testing.T) {
-	contents := read(t)
-	key := regexp.MustCompile(`(?m)^  (?:'([^']+)'|(\w+)): `)
-	keys := func(name string) []string {
-		var found []string
-		for _, match := range key.FindAllStringSubmatch(contents[name], -1) {
-			found = append(found, match[1]+match[2])
-		}
-		if len(found) == 0 {
-			t.Fatalf("%s has no texts", name)
-		}
-		return found
-	}
-	english := keys("assets/en.js")
-	if diff := cmp.Diff(english, keys("assets/zh.js")); diff != "" {
-		t.Errorf("texts (-English +Chinese):\n%s", diff)
-	}
-	code := ""
-	for name, text := range contents {
-		if !strings.HasSuffix(name, "/en.js") && !strings.HasSuffix(name, "/zh.js") {
-			code += text
-		}
-	}
-	for _, k := range english {
-		// Texts of a kind, such as state.Failed, are selected by their prefix.
-		prefix, _, isKind := strings.Cut(k, ".")
-		if !strings.Contains(code, `'`+k+`'`) && !strings.Contains(code, `"`+k+`"`) && (!isKind || !strings.Contains(code, "`"+prefix+".$")) &&
-			!strings.Contains(code, "${"+k) {
-			t.Errorf("no file uses the text %q", k)
-		}
-	}
-}
-
-// TestPlaceholdersAreTheSame checks that the texts of both languages contain the same values.
-func TestPlaceholdersAreTheSame(t *testing.T) {
 	contents := read(t)
 	line := regexp.MustCompile(`(?m)^  (?:'([^']+)'|(\w+)): (.*),$`)
 	placeholder := regexp.MustCompile(`\{\w+\}`)
-	of := func(name string) map[string][]string {
+	texts := func(name string) map[string][]string {
 		found := map[string][]string{}
 		for _, match := range line.FindAllStringSubmatch(contents[name], -1) {
 			values := placeholder.FindAllString(match[3], -1)
@@ -133,7 +100,22 @@ func TestPlaceholdersAreTheSame(t *testing.T) {
 		}
 		return found
 	}
-	if diff := cmp.Diff(of("assets/en.js"), of("assets/zh.js")); diff != "" {
-		t.Errorf("values (-English +Chinese):\n%s", diff)
+	english := texts("assets/en.js")
+	if diff := cmp.Diff(english, texts("assets/zh.js")); diff != "" || len(english) == 0 {
+		t.Errorf("texts and their values (-English +Chinese):\n%s", diff)
+	}
+	code := ""
+	for name, text := range contents {
+		if !strings.HasSuffix(name, "/en.js") && !strings.HasSuffix(name, "/zh.js") {
+			code += text
+		}
+	}
+	for k := range english {
+		// Texts of a kind, such as state.Failed, are selected by their prefix.
+		prefix, _, isKind := strings.Cut(k, ".")
+		if !strings.Contains(code, `'`+k+`'`) && !strings.Contains(code, `"`+k+`"`) && (!isKind || !strings.Contains(code, "`"+prefix+".$")) &&
+			!strings.Contains(code, "${"+k) {
+			t.Errorf("no file uses the text %q", k)
+		}
 	}
 }

@@ -49,11 +49,10 @@ const (
 	concurrency = 4
 )
 
-// Guard implements ui.Guard.
+// Guard decides what the users of requests may read.
 type Guard struct {
-	client client.Client
-	// events returns a lister of events with a token.
-	events  func(token string) ui.EventLister
+	client  client.Client
+	events  func(token string) web.EventLister
 	unknown flowcontrol.RateLimiter
 	// users are *user by the hash of the token, and answers are bool by question.
 	users, answers *cache.LRUExpireCache
@@ -66,7 +65,7 @@ type Guard struct {
 
 // New returns a guard. The client must be allowed to create TokenReviews and SubjectAccessReviews.
 // The events of a pod are listed with the token of the user.
-func New(c client.Client, events func(token string) ui.EventLister) *Guard {
+func New(c client.Client, events func(token string) web.EventLister) *Guard {
 	return &Guard{
 		client: c, events: events, unknown: flowcontrol.NewTokenBucketRateLimiter(unknownRate, unknownBurst),
 		users: cache.NewLRUExpireCache(maxUsers), answers: cache.NewLRUExpireCache(maxAnswers),
@@ -80,40 +79,31 @@ type hash [sha256.Size]byte
 type user struct {
 	key hash
 	// refusal is why the token is not accepted, or nil.
-	refusal *ui.Refusal
+	refusal *web.Refusal
 	info    authenticationv1.UserInfo
 }
 
-// Admit returns what the user of the request may read in the namespace, or in all if it is empty.
-func (g *Guard) Admit(r *http.Request, namespace string) (ui.Access, error) {
-	return g.review(r, namespace, true)
-}
-
-// Recheck is Admit without the limits of requests: otherwise a user could send so many requests that
-// no check of a stream succeeds.
-func (g *Guard) Recheck(r *http.Request, namespace string) (ui.Access, error) {
-	return g.review(r, namespace, false)
-}
-
-func (g *Guard) review(r *http.Request, namespace string, limited bool) (ui.Access, error) {
+// Admit is a web.Guard. A check of a stream has no limit of requests: otherwise a user could send so
+// many requests that no check succeeds.
+func (g *Guard) Admit(r *http.Request, namespace string, again bool) (web.Access, error) {
 	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !found || token == "" || len(token) > maxToken {
-		return ui.Access{}, unauthorized("the request has no bearer token: use seamark ui")
+		return web.Access{}, unauthorized("the request has no bearer token: use seamark ui")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	u, err := g.user(ctx, token, limited)
+	u, err := g.user(ctx, token, again)
 	if err != nil {
-		return ui.Access{}, err
+		return web.Access{}, err
 	}
-	if limited && !g.limiter(u.info.Username).TryAccept() {
-		return ui.Access{}, &ui.Refusal{Status: http.StatusTooManyRequests, Message: "too many requests: try again later"}
+	if !again && !g.limiter(u.info.Username).TryAccept() {
+		return web.Access{}, &web.Refusal{Status: http.StatusTooManyRequests, Message: "too many requests: try again later"}
 	}
 	return g.access(ctx, u, token, namespace)
 }
 
-func unauthorized(message string) *ui.Refusal {
-	return &ui.Refusal{Status: http.StatusUnauthorized, Message: message}
+func unauthorized(message string) *web.Refusal {
+	return &web.Refusal{Status: http.StatusUnauthorized, Message: message}
 }
 
 // limiter returns the limiter of the requests of a user.
@@ -129,8 +119,7 @@ func (g *Guard) limiter(name string) flowcontrol.RateLimiter {
 	return limiter
 }
 
-// user returns whose token it is.
-func (g *Guard) user(ctx context.Context, token string, limited bool) (*user, error) {
+func (g *Guard) user(ctx context.Context, token string, again bool) (*user, error) {
 	key := hash(sha256.Sum256([]byte(token)))
 	if kept, found := g.users.Get(key); found {
 		u, _ := kept.(*user)
@@ -139,8 +128,8 @@ func (g *Guard) user(ctx context.Context, token string, limited bool) (*user, er
 		}
 		return u, nil
 	}
-	if limited && !g.unknown.TryAccept() {
-		return nil, &ui.Refusal{Status: http.StatusTooManyRequests, Message: "too many new users: try again later"}
+	if !again && !g.unknown.TryAccept() {
+		return nil, &web.Refusal{Status: http.StatusTooManyRequests, Message: "too many new users: try again later"}
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := g.client.Create(ctx, review); err != nil {
@@ -157,7 +146,7 @@ func (g *Guard) user(ctx context.Context, token string, limited bool) (*user, er
 }
 
 // access returns what the user may read.
-func (g *Guard) access(ctx context.Context, u *user, token, namespace string) (ui.Access, error) {
+func (g *Guard) access(ctx context.Context, u *user, token, namespace string) (web.Access, error) {
 	group, groupContext := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 	var refused, everywhere, full, noEvents *question
@@ -176,12 +165,12 @@ func (g *Guard) access(ctx context.Context, u *user, token, namespace string) (u
 	ask(&full, "", both, permission.States()...)
 	ask(&noEvents, namespace, both[:1], permission.Events)
 	if err := group.Wait(); err != nil {
-		return ui.Access{}, err
+		return web.Access{}, err
 	}
 	if refused != nil {
-		return ui.Access{}, &ui.Refusal{Status: http.StatusForbidden, Message: refusal(refused.Missing, u.info.Username)}
+		return web.Access{}, &web.Refusal{Status: http.StatusForbidden, Message: refusal(refused.Missing, u.info.Username)}
 	}
-	access := ui.Access{User: u.info.Username, Full: full == nil, Events: g.events(token)}
+	access := web.Access{User: u.info.Username, Full: full == nil, Events: g.events(token)}
 	if everywhere != nil {
 		access.Namespaces = []string{namespace}
 	}

@@ -29,11 +29,9 @@ import (
 type apiServer struct {
 	// rejects is a part of the tokens that are not accepted.
 	rejects string
-	// denies reports whether an access is denied.
-	denies func(spec *authorizationv1.SubjectAccessReviewSpec) bool
-	err    error
-	// denied is whether everything is denied.
-	denied atomic.Bool
+	denies  func(spec *authorizationv1.SubjectAccessReviewSpec) bool
+	err     error
+	denied  atomic.Bool
 
 	tokens, accesses atomic.Int32
 }
@@ -53,7 +51,7 @@ func (s *apiServer) create(_ context.Context, _ client.WithWatch, object client.
 
 func (s *apiServer) guard() *review.Guard {
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Create: s.create}).Build()
-	return review.New(c, func(string) ui.EventLister { return nil })
+	return review.New(c, func(string) web.EventLister { return nil })
 }
 
 func request(t *testing.T, authorization string) *http.Request {
@@ -65,7 +63,7 @@ func request(t *testing.T, authorization string) *http.Request {
 
 // statusOf returns the status of a refusal, or 0.
 func statusOf(err error) int {
-	refusal := &ui.Refusal{}
+	refusal := &web.Refusal{}
 	if errors.As(err, &refusal) {
 		return refusal.Status
 	}
@@ -95,7 +93,7 @@ func TestRefusals(t *testing.T) {
 		"no token, no API": {server: &apiServer{err: errors.New("lost")}, status: 401, message: "no bearer token"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := test.server.guard().Admit(request(t, test.authorization), "ns")
+			_, err := test.server.guard().Admit(request(t, test.authorization), "ns", false)
 			if err == nil || statusOf(err) != test.status || !strings.Contains(err.Error(), test.message) {
 				t.Errorf("Admit() = %v with status %d, want %q with status %d", err, statusOf(err), test.message, test.status)
 			}
@@ -108,14 +106,14 @@ func TestAccess(t *testing.T) {
 		a := spec.ResourceAttributes
 		return a.Namespace == "" || a.Resource == "events"
 	}}
-	access, err := server.guard().Admit(request(t, "Bearer jane"), "ns")
+	access, err := server.guard().Admit(request(t, "Bearer jane"), "ns", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if access.User != "jane" || access.Full || len(access.Namespaces) != 1 || access.Namespaces[0] != "ns" || access.NoEvents == nil {
 		t.Errorf("Admit() = %+v, want one namespace, without reports and events", access)
 	}
-	everywhere, err := (&apiServer{}).guard().Admit(request(t, "Bearer admin"), "")
+	everywhere, err := (&apiServer{}).guard().Admit(request(t, "Bearer admin"), "", false)
 	if err != nil || !everywhere.Full || everywhere.Namespaces != nil || everywhere.NoEvents != nil {
 		t.Errorf("Admit() = %+v, %v, want everything", everywhere, err)
 	}
@@ -125,10 +123,10 @@ func TestReviewsAreKept(t *testing.T) {
 	server := &apiServer{rejects: "old"}
 	guard := server.guard()
 	for range 5 {
-		if _, err := guard.Admit(request(t, "Bearer jane"), "ns"); err != nil {
+		if _, err := guard.Admit(request(t, "Bearer jane"), "ns", false); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := guard.Admit(request(t, "Bearer old"), "ns"); statusOf(err) != http.StatusUnauthorized {
+		if _, err := guard.Admit(request(t, "Bearer old"), "ns", false); statusOf(err) != http.StatusUnauthorized {
 			t.Fatalf("Admit() = %v, want status 401", err)
 		}
 	}
@@ -158,7 +156,7 @@ func TestRequestsOfAUserAreLimited(t *testing.T) {
 	guard := (&apiServer{}).guard()
 	admit := func(user string) func(int) error {
 		return func(int) error {
-			_, err := guard.Admit(request(t, "Bearer "+user), "ns")
+			_, err := guard.Admit(request(t, "Bearer "+user), "ns", false)
 			return err
 		}
 	}
@@ -178,7 +176,7 @@ func TestLimitOutlivesReviews(t *testing.T) {
 		const seconds = 60
 		for range seconds * 10 {
 			for range 5 {
-				if _, err := guard.Admit(request(t, "Bearer jane"), "ns"); err == nil {
+				if _, err := guard.Admit(request(t, "Bearer jane"), "ns", false); err == nil {
 					admitted++
 				}
 			}
@@ -198,20 +196,20 @@ func TestChecksOfStreamsAreNotLimited(t *testing.T) {
 		exhaust := func() {
 			for _, token := range []string{"jane", "guess"} {
 				for i := range 200 {
-					_, _ = guard.Admit(request(t, fmt.Sprintf("Bearer %s-%d", token, i)), "ns")
-					_, _ = guard.Admit(request(t, "Bearer jane"), "ns")
+					_, _ = guard.Admit(request(t, fmt.Sprintf("Bearer %s-%d", token, i)), "ns", false)
+					_, _ = guard.Admit(request(t, "Bearer jane"), "ns", false)
 				}
 			}
 		}
 		exhaust()
-		if _, err := guard.Recheck(request(t, "Bearer jane"), "ns"); err != nil {
-			t.Errorf("Recheck() = %v, want no error", err)
+		if _, err := guard.Admit(request(t, "Bearer jane"), "ns", true); err != nil {
+			t.Errorf("Admit() = %v, want no error", err)
 		}
 		server.denied.Store(true)
 		<-time.After(11 * time.Second)
 		exhaust()
-		if _, err := guard.Recheck(request(t, "Bearer jane"), "ns"); statusOf(err) != http.StatusForbidden {
-			t.Errorf("Recheck() = %v, want status 403", err)
+		if _, err := guard.Admit(request(t, "Bearer jane"), "ns", true); statusOf(err) != http.StatusForbidden {
+			t.Errorf("Admit() = %v, want status 403", err)
 		}
 	})
 }
@@ -219,17 +217,17 @@ func TestChecksOfStreamsAreNotLimited(t *testing.T) {
 func TestUnknownTokensAreLimited(t *testing.T) {
 	server := &apiServer{rejects: "guess"}
 	guard := server.guard()
-	if _, err := guard.Admit(request(t, "Bearer jane"), "ns"); err != nil {
+	if _, err := guard.Admit(request(t, "Bearer jane"), "ns", false); err != nil {
 		t.Fatal(err)
 	}
 	refusedAfter(t, func(i int) error {
-		_, err := guard.Admit(request(t, fmt.Sprintf("Bearer guess-%d", i)), "ns")
+		_, err := guard.Admit(request(t, fmt.Sprintf("Bearer guess-%d", i)), "ns", false)
 		if statusOf(err) == http.StatusUnauthorized {
 			return nil
 		}
 		return err
 	})
-	if _, err := guard.Admit(request(t, "Bearer jane"), "ns"); err != nil {
+	if _, err := guard.Admit(request(t, "Bearer jane"), "ns", false); err != nil {
 		t.Errorf("a known user is refused: %v", err)
 	}
 }

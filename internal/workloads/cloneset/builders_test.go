@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
 func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -32,7 +35,7 @@ type fixture struct {
 	old, new *appsv1.ControllerRevision
 	pods     []*corev1.Pod
 	claims   []*corev1.PersistentVolumeClaim
-	markers  workload.Markers
+	markers  planning.Markers
 	nodes    map[string]map[string]string
 
 	recreateForClaims bool
@@ -70,8 +73,27 @@ func newFixture(t testing.TB, replicas int32, change ...func(*v1alpha1.CloneSet)
 	return f
 }
 
-// pod adds a pod of the new revision, on its own node and available for an hour, and changes it.
-func (f *fixture) pod(name string, change ...func(*corev1.Pod)) *fixture {
+// pod adds pods of the new revision, each on its own node and available for an hour: the name and then
+// words that change the pod, separated by spaces. Commas separate pods.
+func (f *fixture) pod(descriptions string, change ...func(*corev1.Pod)) *fixture {
+	for description := range strings.SplitSeq(descriptions, ", ") {
+		words := strings.Fields(description)
+		if len(words) == 0 {
+			continue
+		}
+		p := f.newPod(words[0])
+		for _, word := range words[1:] {
+			f.describe(p, word)
+		}
+		for _, c := range change {
+			c(p)
+		}
+		f.pods = append(f.pods, p)
+	}
+	return f
+}
+
+func (f *fixture) newPod(name string) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "web-" + name, UID: types.UID("uid-" + name), CreationTimestamp: ago(time.Hour),
@@ -96,19 +118,58 @@ func (f *fixture) pod(name string, change ...func(*corev1.Pod)) *fixture {
 		},
 	}
 	f.ofRevision(f.new)(p)
-	for _, c := range change {
-		c(p)
-	}
-	f.pods = append(f.pods, p)
-	return f
+	return p
 }
 
-// pods adds available pods of a revision with the names.
-func (f *fixture) many(change func(*corev1.Pod), names ...string) *fixture {
-	for _, name := range names {
-		f.pod(name, change)
+// describe changes a pod. Words that begin with a capital letter are states, others with "=" labels.
+func (f *fixture) describe(p *corev1.Pod, word string) {
+	key, value, isLabel := strings.Cut(word, "=")
+	switch {
+	case key == "old":
+		f.ofRevision(f.old)(p)
+	case key == "notReady":
+		p.Status.Conditions[0].Status = corev1.ConditionFalse
+	case key == "ready":
+		p.Status.Conditions[0].LastTransitionTime = ago(duration(value))
+	case key == "terminating":
+		at := ago(0)
+		p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/test"}
+	case key == "failed":
+		p.Status.Phase = corev1.PodFailed
+	case key == "held": // By a hook, see holding.
+		p.Labels[match] = "on"
+	case key == "named":
+		p.Labels[pub.SpecifiedDeleteKey] = "true"
+	case key == "orphan":
+		p.OwnerReferences = nil
+	case key == "foreign":
+		p.OwnerReferences[0].UID = "other"
+	case key == "anonymous":
+		delete(p.Labels, v1alpha1.CloneSetInstanceID)
+	case key == "cost":
+		p.Annotations[corev1.PodDeletionCost] = value
+	case key == "serial":
+		p.Annotations[v1alpha1.PodSerialAnnotationKey] = value
+	case key == "waits": // For the claim of an instance ID.
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		p.Spec.NodeName, p.Spec.Volumes = "", []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-" + value},
+		}}}
+	case isLabel:
+		p.Labels[key] = value
+	case unicode.IsUpper(rune(word[0])):
+		p.Labels[pub.LifecycleStateKey] = word
+	default:
+		panic("unknown word " + word)
 	}
-	return f
+}
+
+func duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 func (f *fixture) ofRevision(rev *appsv1.ControllerRevision) func(*corev1.Pod) {
@@ -122,19 +183,42 @@ func (f *fixture) ofRevision(rev *appsv1.ControllerRevision) func(*corev1.Pod) {
 	}
 }
 
-func (f *fixture) isOld(p *corev1.Pod) { f.ofRevision(f.old)(p) }
+// planCase is a set with two revisions, its pods, and the writes of the next step to pods.
+type planCase struct {
+	replicas int32
+	change   func(*v1alpha1.CloneSet)
+	pods     string
+	want     []string
+}
 
-func (f *fixture) input() Input {
-	return Input{
-		Set: f.set, Pods: f.pods, Claims: f.claims, Markers: f.markers, Nodes: f.nodes,
-		RecreateForClaims: f.recreateForClaims,
-		Revisions:         []*appsv1.ControllerRevision{f.old, f.new}, Now: now(),
+func runCases(t *testing.T, cases map[string]planCase) {
+	t.Helper()
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.replicas)
+			if test.change != nil {
+				test.change(f.set)
+			}
+			f.pod(test.pods).wantSteps(t, test.want...)
+		})
+	}
+}
+
+// input is what the controller passes to Plan, with the pods of the cache.
+func (f *fixture) input() planning.Input {
+	var pods []*corev1.Pod
+	for _, pod := range f.pods {
+		pods = append(pods, trim.Pod([]schema.GroupKind{Kind().GroupKind()})(pod))
+	}
+	return planning.Input{
+		Pods: pods, Claims: f.claims, Markers: f.markers, Nodes: f.nodes,
+		Revisions: []*appsv1.ControllerRevision{f.old, f.new}, Now: now(),
 	}
 }
 
 func (f *fixture) plan(t testing.TB) Output {
 	t.Helper()
-	out, err := Plan(f.input())
+	out, err := Plan(f.set, f.input(), f.recreateForClaims)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,31 +262,6 @@ func (f *fixture) steps(out *Output) []string {
 	slices.Sort(got)
 	return got
 }
-
-func inState(state pub.LifecycleStateType) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = string(state) }
-}
-
-func with(key, value string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Labels[key] = value }
-}
-
-func annotated(key, value string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Annotations[key] = value }
-}
-
-func notReady(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
-
-func readyFor(d time.Duration) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = ago(d) }
-}
-
-func terminating(p *corev1.Pod) {
-	at := ago(0)
-	p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/test"}
-}
-
-func specified(p *corev1.Pod) { p.Labels[pub.SpecifiedDeleteKey] = "true" }
 
 func number(n int32) *intstr.IntOrString { return pointer(intstr.FromInt32(n)) }
 

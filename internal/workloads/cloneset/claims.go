@@ -4,25 +4,30 @@
 package cloneset
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"slices"
-	"time"
+	"strconv"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/dump"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
-
-// claimRecheck is when the claims of a pod are created again that waits for the end of one.
-const claimRecheck = time.Second
 
 // claims creates the claims of new pods and decides who owns the others. A claim belongs to the set,
 // so that a new pod can use it when its pod has been deleted by somebody else. Before the set deletes
 // a pod, its claims become the pod's, and Kubernetes deletes them with the pod. With disablePVCReuse,
 // a claim becomes the pod's as soon as the pod exists. The set itself never deletes a claim: a cache
 // that does not contain the pod of a claim yet would cost the data of the pod.
-func (p *planner) claims(creates []*corev1.Pod) {
+func (p *planner) claims() {
 	if len(p.Set.Spec.VolumeClaimTemplates)+len(p.Claims) == 0 {
 		return
 	}
@@ -31,7 +36,7 @@ func (p *planner) claims(creates []*corev1.Pod) {
 		existing[claim.Name] = claim
 	}
 	wanted := make(map[string]bool)
-	for _, pod := range creates {
+	for _, pod := range p.out.Creates {
 		wanted[pod.Labels[v1alpha1.CloneSetInstanceID]] = true
 		p.createClaims(pod, existing)
 	}
@@ -55,22 +60,21 @@ func (p *planner) claims(creates []*corev1.Pod) {
 	}
 }
 
-// createClaims creates the missing claims that the pod uses. The end of a claim does not cause a step.
+// createClaims creates the missing claims that the pod uses.
 func (p *planner) createClaims(pod *corev1.Pod, existing map[string]*corev1.PersistentVolumeClaim) {
 	id := pod.Labels[v1alpha1.CloneSetInstanceID]
 	for i := range p.Set.Spec.VolumeClaimTemplates {
 		template := &p.Set.Spec.VolumeClaimTemplates[i]
-		name := p.claimName(template, id)
+		name := step.ClaimName(template, p.Set.Name+"-"+id)
 		switch claim := existing[name]; {
 		case claim == nil && uses(pod, name):
 			p.out.CreateClaims = append(p.out.CreateClaims, p.newClaim(template, id))
 		case claim != nil && claim.DeletionTimestamp != nil:
-			p.after(claimRecheck)
+			p.After(step.ClaimRecheck)
 		}
 	}
 }
 
-// uses reports whether a volume of the pod is the claim.
 func uses(pod *corev1.Pod, claim string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
@@ -102,27 +106,26 @@ func (p *planner) claimOwners() map[string]tenant {
 
 // assign gives the claim to the set or to its pod.
 func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
-	switch {
-	case t.pod == nil:
-	case !t.leaves && workload.Active(t.pod) && p.mine(t.pod) && p.lost(claim, t.pod):
-		changed := claim.DeepCopy()
-		changed.OwnerReferences = append(changed.OwnerReferences, *metav1.NewControllerRef(p.Set, Kind()))
-		p.out.UpdateClaims = append(p.out.UpdateClaims, changed)
-	case t.leaves && (p.owned(claim) || p.lost(claim, t.pod)):
-		changed := claim.DeepCopy()
-		p.disown(changed)
-		changed.OwnerReferences = append(changed.OwnerReferences, metav1.OwnerReference{
-			APIVersion: "v1", Kind: "Pod", Name: t.pod.Name, UID: t.pod.UID,
-		})
-		p.out.UpdateClaims = append(p.out.UpdateClaims, changed)
-	case !t.leaves && workload.Active(t.pod) && ownedBy(claim, t.pod) && p.mine(t.pod):
-		// The deletion of the pod was decided and not executed, and is not wanted any more.
-		changed := claim.DeepCopy()
-		changed.OwnerReferences = slices.DeleteFunc(changed.OwnerReferences,
-			func(ref metav1.OwnerReference) bool { return ref.UID == t.pod.UID })
-		changed.OwnerReferences = append(changed.OwnerReferences, *metav1.NewControllerRef(p.Set, Kind()))
-		p.out.UpdateClaims = append(p.out.UpdateClaims, changed)
+	if t.pod == nil {
+		return
 	}
+	set := *metav1.NewControllerRef(p.Set, Kind())
+	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: t.pod.Name, UID: t.pod.UID}
+	lost := p.lost(claim, t.pod)
+	switch {
+	case t.leaves && (lost || ownedBy(claim, set.UID)):
+		p.give(claim, set, pod)
+	case !t.leaves && planning.Active(t.pod) && p.mine(t.pod) && (lost || ownedBy(claim, pod.UID)):
+		// The pod owns it if its deletion was decided and not executed, and is not wanted any more.
+		p.give(claim, pod, set)
+	}
+}
+
+func (p *planner) give(claim *corev1.PersistentVolumeClaim, from, to metav1.OwnerReference) {
+	changed := claim.DeepCopy()
+	changed.OwnerReferences = append(slices.DeleteFunc(changed.OwnerReferences,
+		func(ref metav1.OwnerReference) bool { return ref.UID == from.UID }), to)
+	p.out.UpdateClaims = append(p.out.UpdateClaims, changed)
 }
 
 // lost reports whether the claim has no owner, but is that of the pod: the set was deleted without its
@@ -130,7 +133,9 @@ func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
 func (p *planner) lost(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
 	id := pod.Labels[v1alpha1.CloneSetInstanceID]
 	return len(claim.OwnerReferences) == 0 && slices.ContainsFunc(p.Set.Spec.VolumeClaimTemplates,
-		func(template corev1.PersistentVolumeClaim) bool { return claim.Name == p.claimName(&template, id) })
+		func(template corev1.PersistentVolumeClaim) bool {
+			return claim.Name == step.ClaimName(&template, p.Set.Name+"-"+id)
+		})
 }
 
 // reserving returns the pods that have ended or are being deleted by somebody else and whose names new
@@ -141,14 +146,14 @@ func (p *planner) reserving() []*corev1.Pod {
 	}
 	leaving := make(map[string]*corev1.Pod)
 	for _, pod := range p.Pods {
-		if workload.Terminating(pod) && p.mine(pod) || p.finished(pod) {
+		if planning.Terminating(pod) && p.mine(pod) || p.finished(pod) {
 			leaving[pod.Labels[v1alpha1.CloneSetInstanceID]] = pod
 		}
 	}
 	var pods []*corev1.Pod
 	for _, claim := range p.Claims {
 		id := claim.Labels[v1alpha1.CloneSetInstanceID]
-		if id != "" && leaving[id] != nil && claim.DeletionTimestamp == nil && p.owned(claim) {
+		if id != "" && leaving[id] != nil && claim.DeletionTimestamp == nil && ownedBy(claim, p.Set.UID) {
 			pods = append(pods, leaving[id])
 			delete(leaving, id)
 		}
@@ -156,20 +161,9 @@ func (p *planner) reserving() []*corev1.Pod {
 	return pods
 }
 
-// owned reports whether the set owns the claim.
-func (p *planner) owned(claim *corev1.PersistentVolumeClaim) bool {
-	return slices.ContainsFunc(claim.OwnerReferences,
-		func(ref metav1.OwnerReference) bool { return ref.UID == p.Set.UID })
-}
-
-func (p *planner) disown(claim *corev1.PersistentVolumeClaim) {
-	claim.OwnerReferences = slices.DeleteFunc(claim.OwnerReferences,
-		func(ref metav1.OwnerReference) bool { return ref.UID == p.Set.UID })
-}
-
-func ownedBy(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
-	return slices.ContainsFunc(claim.OwnerReferences,
-		func(ref metav1.OwnerReference) bool { return ref.UID == pod.UID })
+// ownedBy reports whether the object with the UID owns the claim.
+func ownedBy(claim *corev1.PersistentVolumeClaim, uid types.UID) bool {
+	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
 }
 
 // mine reports whether the set controls the pod.
@@ -180,30 +174,72 @@ func (p *planner) mine(pod *corev1.Pod) bool {
 
 // newClaim returns the claim of the template for the pod with the instance ID.
 func (p *planner) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
-	claim := template.DeepCopy()
-	claim.Namespace, claim.Name = p.Set.Namespace, p.claimName(template, id)
-	claim.Labels = union(claim.Labels, p.Set.Spec.Selector.MatchLabels,
-		map[string]string{v1alpha1.CloneSetInstanceID: id})
-	claim.OwnerReferences = append(claim.OwnerReferences, *metav1.NewControllerRef(p.Set, Kind()))
+	claim := p.NewClaim(template, p.Set.Name+"-"+id)
+	claim.Labels[v1alpha1.CloneSetInstanceID] = id
+	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(p.Set, Kind())}
 	return claim
 }
 
-func (p *planner) claimName(template *corev1.PersistentVolumeClaim, id string) string {
-	return template.Name + "-" + p.Set.Name + "-" + id
+// recordClaims records the templates of claims in the update revision if it is new or becomes the update
+// revision again. OpenKruise does the same, whether or not its gate is on.
+func (p *planner) recordClaims() error {
+	rev := p.History.Update
+	if slices.ContainsFunc(p.Revisions, func(old *appsv1.ControllerRevision) bool {
+		return old.Name == rev.Name && old.Revision == rev.Revision
+	}) {
+		return nil
+	}
+	hash, err := claimsHash(p.Set.Spec.VolumeClaimTemplates)
+	if err != nil {
+		return err
+	}
+	metav1.SetMetaDataAnnotation(&rev.ObjectMeta, v1alpha1.CloneSetClaimTemplatesHashKey, hash)
+	return nil
 }
 
-// mount adds the volumes of the pod's claims. They replace volumes of the template with the same name.
-func (p *planner) mount(pod *corev1.Pod, id string) {
-	for i := range p.Set.Spec.VolumeClaimTemplates {
-		template := &p.Set.Spec.VolumeClaimTemplates[i]
-		volume := corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.claimName(template, id)},
-		}}
-		same := func(v corev1.Volume) bool { return v.Name == template.Name }
-		if at := slices.IndexFunc(pod.Spec.Volumes, same); at >= 0 {
-			pod.Spec.Volumes[at] = volume
-		} else {
-			pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
+// newClaims reports whether the pods of the revision have other claims than those of the update
+// revision. Revisions without a record have the same: it is not known what they have.
+func (p *planner) newClaims(rev *appsv1.ControllerRevision) bool {
+	before, recorded := rev.Annotations[v1alpha1.CloneSetClaimTemplatesHashKey]
+	after, known := p.History.Update.Annotations[v1alpha1.CloneSetClaimTemplatesHashKey]
+	return recorded && known && before != after
+}
+
+// claimsHash returns the hash of the templates, empty if there are none. It is the one that OpenKruise
+// computes from templates with the defaults of its webhook: an update after a take-over, or after a
+// return, compares hashes of both.
+func claimsHash(templates []corev1.PersistentVolumeClaim) (string, error) {
+	if len(templates) == 0 {
+		return "", nil
+	}
+	claims := make([]hashedClaim, len(templates))
+	for i := range templates {
+		claims[i].Metadata.Name, claims[i].Spec = templates[i].Name, *templates[i].Spec.DeepCopy()
+		if claims[i].Spec.VolumeMode == nil {
+			claims[i].Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 		}
 	}
+	return hashClaims(claims)
+}
+
+// hashedClaim is the part of a template that the hash depends on, as the JSON form that a claim has with
+// the Kubernetes libraries of OpenKruise.
+type hashedClaim struct {
+	Metadata struct {
+		Name              string       `json:"name"`
+		CreationTimestamp *metav1.Time `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Spec   corev1.PersistentVolumeClaimSpec `json:"spec"`
+	Status struct{}                         `json:"status"`
+}
+
+func hashClaims(claims []hashedClaim) (string, error) {
+	slices.SortStableFunc(claims, func(a, b hashedClaim) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	text, err := json.Marshal(claims)
+	if err != nil {
+		return "", fmt.Errorf("encode spec.volumeClaimTemplates: %w", err)
+	}
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, dump.ForHash(text))
+	return strconv.FormatUint(uint64(h.Sum32()), 10), nil
 }

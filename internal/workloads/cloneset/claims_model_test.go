@@ -15,28 +15,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/workloads/model"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/model"
 )
 
 // FuzzModelOfClaims is FuzzModel for sets with claims whose templates change.
 func FuzzModelOfClaims(f *testing.F) {
 	model.Fuzz(f, 40, func(seed uint64) model.Config {
 		config := modelConfig(seed)
-		planner, newSet := config.Planner.(modelPlanner), config.New
-		planner.recreateForClaims = seed%2 == 0
-		config.Planner = planner
+		newSet := config.New
+		config.Planner = modelPlanner(seed%4 > 1, seed%2 == 0)
 		config.New = func(r *rand.Rand) model.Object {
 			set := asSet(newSet(r))
 			set.Spec.VolumeClaimTemplates = claimTemplates(r)
 			set.Spec.ScaleStrategy.DisablePVCReuse = seed%3 == 0
 			return set
 		}
-		config.Users = append(config.Users, model.User{Name: "claims", Weight: 2, Do: func(w *model.World) string {
-			templates := claimTemplates(w.Rand)
-			w.EditSet(func(o model.Object) { asSet(o).Spec.VolumeClaimTemplates = templates })
-			return fmt.Sprintf("%d templates", len(templates))
-		}})
+		config.Users = append(config.Users, model.Edit("claims", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.VolumeClaimTemplates = claimTemplates(w.Rand)
+			return fmt.Sprintf("%d templates", len(set.Spec.VolumeClaimTemplates))
+		}))
 		return config
 	})
 }
@@ -47,7 +45,7 @@ func claimTemplates(r *rand.Rand) []corev1.PersistentVolumeClaim {
 	for i := range templates {
 		templates[i].Name = []string{"data", "logs"}[i]
 		templates[i].Spec.Resources.Requests = corev1.ResourceList{
-			corev1.ResourceStorage: resource.MustParse(oneOf(r, "1Gi", "2Gi")),
+			corev1.ResourceStorage: resource.MustParse(model.OneOf(r, "1Gi", "2Gi")),
 		}
 	}
 	return templates
@@ -62,7 +60,7 @@ func gatheredClaims(view *model.State) []*corev1.PersistentVolumeClaim {
 
 // seen reports whether the set owns the claim, or has a template of such claims.
 func seen(claim *corev1.PersistentVolumeClaim, set *v1alpha1.CloneSet) bool {
-	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == set.UID }) ||
+	return ownedBy(claim, set.UID) ||
 		slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
 			return strings.HasPrefix(claim.Name, template.Name+"-"+set.Name+"-")
 		})
@@ -72,7 +70,7 @@ func seen(claim *corev1.PersistentVolumeClaim, set *v1alpha1.CloneSet) bool {
 // does not reuse claims.
 func claimsAtRest(s *model.State, set *v1alpha1.CloneSet) error {
 	for _, pod := range s.Pods {
-		if !metav1.IsControlledBy(pod, set) || !workload.Active(pod) {
+		if !metav1.IsControlledBy(pod, set) || !planning.Active(pod) {
 			continue
 		}
 		for _, volume := range pod.Spec.Volumes {
@@ -82,7 +80,7 @@ func claimsAtRest(s *model.State, set *v1alpha1.CloneSet) error {
 				return fmt.Errorf("pod %s has no claim %s", pod.Name, name)
 			}
 			// A set does not change the owners of claims whose template it has no longer.
-			if seen(s.Claims[i], set) && set.Spec.ScaleStrategy.DisablePVCReuse != ownedBy(s.Claims[i], pod) {
+			if seen(s.Claims[i], set) && set.Spec.ScaleStrategy.DisablePVCReuse != ownedBy(s.Claims[i], pod.UID) {
 				return fmt.Errorf("claim %s has the owners %v", name, s.Claims[i].OwnerReferences)
 			}
 		}

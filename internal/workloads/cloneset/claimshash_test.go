@@ -123,7 +123,7 @@ func TestChangedClaimsRecreatePodsWithTheGate(t *testing.T) {
 			f := newFixture(t, 1, test.change)
 			f.set.Spec.UpdateStrategy.MaxUnavailable = number(1)
 			f.old.Annotations, f.new.Annotations = test.old, test.new
-			f.pod("a", f.isOld)
+			f.pod("a old")
 			f.recreateForClaims = !test.off
 			f.wantSteps(t, test.want...)
 		})

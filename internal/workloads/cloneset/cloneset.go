@@ -16,85 +16,64 @@
 package cloneset
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"time"
+	"math"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
-	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // Kind returns the kind of the owner of pods, claims and revisions.
 func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("CloneSet") }
 
-// Input is what a step depends on. Plan does not change it.
-type Input struct {
-	// Set is the set with the defaults of its CRD.
-	Set *v1alpha1.CloneSet
-	// Pods are the pods that the set controls, including terminating and finished ones and those that
-	// the selector does not match, and the pods of the namespace that the selector matches and that
-	// have no controller.
-	Pods []*corev1.Pod
-	// Claims are the claims that the set or a pod in Pods owns, including terminating ones.
-	Claims []*corev1.PersistentVolumeClaim
-	// Revisions are the revisions that the set controls, and those without a controller that the
-	// selector matches.
-	Revisions []*appsv1.ControllerRevision
-	// Encoder is that of the set. It may be nil.
-	Encoder *revision.Encoder
-	// Nodes are the labels of the pods' nodes by the name of the node. They are read only if the
-	// template has topologySpreadConstraints.
-	Nodes map[string]map[string]string
-	// Markers is what is known about the markers that select the pods.
-	Markers workload.Markers
-	// RecreateForClaims is the gate RecreatePodWhenChangeVCTInCloneSetGate: with InPlaceIfPossible, pods
-	// whose claims have other templates than those of the update revision are recreated.
-	RecreateForClaims bool
-	// TakenNames are names of pods that the set must not use: a create failed because a pod that
-	// does not belong to the set has the name. It may be nil.
-	TakenNames map[string]bool
-	// Now is the current time.
-	Now time.Time
-}
-
-// Output is the step.
-type Output struct {
-	workload.Actions
-	// Status is the whole status. It counts the pods of the input. It equals the set's status if
-	// nothing changed. See Failed.
-	Status v1alpha1.CloneSetStatus
-}
-
-// Settled reports whether all pods that the set should have exist and are available, and the step
-// writes nothing: the status stays as it is until something changes.
-func (o *Output) Settled(set *v1alpha1.CloneSet) bool {
-	replicas := int32(1)
-	if set.Spec.Replicas != nil {
-		replicas = *set.Spec.Replicas
+// Set is a CloneSet, for the controller of sets. RecreateForClaims is the gate
+// RecreatePodWhenChangeVCTInCloneSetGate: with InPlaceIfPossible, pods whose claims have other templates than
+// those of the update revision are recreated.
+func Set(recreateForClaims bool) planning.Kind[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus] {
+	return planning.Kind[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus]{
+		Kind: Kind(), New: func() *v1alpha1.CloneSet { return &v1alpha1.CloneSet{} }, Parts: parts,
+		Status:     func(set *v1alpha1.CloneSet) *v1alpha1.CloneSetStatus { return &set.Status },
+		Conditions: conditionsOf, SetConditions: setConditions, Count: count,
+		FailedScale: string(v1alpha1.CloneSetConditionFailedScale), FailedUpdate: string(v1alpha1.CloneSetConditionFailedUpdate),
+		Plan: func(set *v1alpha1.CloneSet, in planning.Input) (Output, error) {
+			return Plan(set, in, recreateForClaims)
+		},
 	}
-	s := &o.Status
-	return o.Empty() && s.Replicas == replicas && s.ReadyReplicas == replicas && s.AvailableReplicas == replicas
 }
+
+func count(set *v1alpha1.CloneSet, s *v1alpha1.CloneSetStatus) planning.Count {
+	return planning.Count{
+		Desired: ptr.Deref(set.Spec.Replicas, 1), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas,
+		Updated: s.UpdatedReplicas, Updating: s.UpdatedReplicas < s.ExpectedUpdatedReplicas,
+	}
+}
+
+func parts(set *v1alpha1.CloneSet) planning.Parts {
+	return planning.Parts{Selector: set.Spec.Selector, Template: &set.Spec.Template, Claims: set.Spec.VolumeClaimTemplates}
+}
+
+// Output is the step. Its status counts the pods of the input.
+type Output = planning.Output[v1alpha1.CloneSetStatus]
 
 // planner is one call of Plan.
 type planner struct {
-	Input
+	*step.Step
 	numbers
-	selector  labels.Selector
-	revisions revision.Result
-	templates map[string]*corev1.PodTemplateSpec
-	// differences are those of the templates of old revisions to that of the set, by name of the revision.
-	differences map[string]*inplace.Difference
+	// Set is the set with the defaults of its CRD.
+	Set               *v1alpha1.CloneSet
+	recreateForClaims bool
 
 	// members are the active pods of the set. The set neither counts nor changes other pods.
 	members []*member
+	byPod   map[*corev1.Pod]*member
 	// strangers are the names of pods that the selector matches and the set does not adopt.
 	strangers []string
 	// budget is how many more available pods the step may take down, and spare how many more ready
@@ -106,34 +85,39 @@ type planner struct {
 	out Output
 }
 
-// Plan returns the next step of the set. An error means that the set is invalid in a way that its CRD
-// does not reject, or that a revision cannot be decoded.
-func Plan(in Input) (Output, error) {
-	p := &planner{Input: in, differences: make(map[string]*inplace.Difference)}
-	p.out.Status = *in.Set.Status.DeepCopy()
+// Plan returns the next step of the set, see Set.
+func Plan(set *v1alpha1.CloneSet, in planning.Input, recreateForClaims bool) (Output, error) {
+	p := &planner{Set: set, recreateForClaims: recreateForClaims}
+	p.out.Status = *set.Status.DeepCopy()
+	kind := set.Spec.UpdateStrategy.Type
 	var err error
-	if p.selector, err = metav1.LabelSelectorAsSelector(in.Set.Spec.Selector); err != nil {
-		return p.out, fmt.Errorf("spec.selector: %w", err)
-	}
-	if p.numbers, err = resolve(&in.Set.Spec); err != nil {
+	if p.numbers, err = resolve(&set.Spec); err != nil {
 		return p.out, err
 	}
-	if err := p.readRevisions(); err != nil {
+	p.Step, err = step.New(step.Set{
+		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle,
+		InPlace: kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
+			kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
+		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
+		CurrentRevision: set.Status.CurrentRevision,
+	}, in, &p.out.Actions)
+	if err != nil {
+		return p.out, err
+	}
+	if err := p.recordClaims(); err != nil {
 		return p.out, err
 	}
 	claimed := p.readPods()
-	if in.Set.DeletionTimestamp == nil && !claimed {
-		p.writeRevisions()
-		if err := p.step(); err != nil {
-			return p.out, err
-		}
+	if set.DeletionTimestamp == nil && !claimed {
+		p.WriteRevisions()
+		p.plan()
 	}
 	p.status()
-	return p.out, nil
+	return p.out, p.Err()
 }
 
-// step decides the writes to pods and claims. Each stage sees the effects of those before it.
-func (p *planner) step() error {
+// plan decides the writes to pods and claims. Each stage sees the effects of those before it.
+func (p *planner) plan() {
 	p.advance()
 	p.revert()
 	p.finish()
@@ -141,21 +125,51 @@ func (p *planner) step() error {
 	remaining := p.deleteNamed()
 	surge := p.updateSurge()
 	p.scaleIn(surge)
-	if err := p.update(); err != nil {
-		return err
-	}
-	creates, err := p.scaleOut(max(surge, min(remaining, p.maxSurge)))
-	if err != nil {
-		return err
-	}
-	p.claims(creates)
+	p.update()
+	p.scaleOut(max(surge, min(remaining, p.maxSurge)))
+	p.claims()
 	p.collect()
-	return nil
 }
 
-// after requests the next step at the latest after the time. Zero and negative times are ignored.
-func (p *planner) after(d time.Duration) {
-	if d > 0 && (p.out.RequeueAfter == 0 || d < p.out.RequeueAfter) {
-		p.out.RequeueAfter = d
+// numbers are the fields of the spec that are numbers or percentages of replicas, as numbers.
+type numbers struct {
+	replicas int
+	// partition is how many pods keep an old revision, at most replicas.
+	partition int
+	// maxUnavailable bounds the pods that are taken down.
+	maxUnavailable int
+	// maxSurge is how many pods may exist in addition to replicas.
+	maxSurge int
+	// scaleMaxUnavailable bounds the pods that are created and not available yet.
+	scaleMaxUnavailable int
+}
+
+// resolve returns the numbers of the spec. Percentages round up, except that of maxUnavailable if
+// there is a surge: it rounds down, because the surge already lets the update progress.
+func resolve(spec *v1alpha1.CloneSetSpec) (numbers, error) {
+	var errs []error
+	replicas := int(ptr.Deref(spec.Replicas, 1))
+	scaled := func(field string, value *intstr.IntOrString, fallback int, roundUp bool) int {
+		if value == nil {
+			return fallback
+		}
+		number, err := intstr.GetScaledValueFromIntOrPercent(value, replicas, roundUp)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q is invalid: must be a number or a percentage", field, value.String()))
+		}
+		return max(number, 0)
 	}
+	update := &spec.UpdateStrategy
+	n := numbers{
+		replicas: replicas, partition: scaled("spec.updateStrategy.partition", update.Partition, 0, true),
+		maxSurge:            scaled("spec.updateStrategy.maxSurge", update.MaxSurge, 0, true),
+		scaleMaxUnavailable: scaled("spec.scaleStrategy.maxUnavailable", spec.ScaleStrategy.MaxUnavailable, math.MaxInt32, true),
+	}
+	if p := update.Partition; p != nil && p.Type == intstr.String && p.StrVal != "100%" && n.partition >= replicas {
+		n.partition = max(replicas-1, 0)
+	}
+	n.partition = min(n.partition, replicas)
+	unavailable := cmp.Or(update.MaxUnavailable, new(intstr.FromString(v1alpha1.DefaultCloneSetMaxUnavailable)))
+	n.maxUnavailable = scaled("spec.updateStrategy.maxUnavailable", unavailable, 0, n.maxSurge == 0)
+	return n, errors.Join(errs...)
 }

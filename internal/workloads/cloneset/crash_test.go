@@ -14,9 +14,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
-	"github.com/seamark-dev/seamark/internal/workloads/model"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/test/model"
 )
 
 // TestOneWritePerProcess checks that no write undoes the one before: a set that is created, scaled,
@@ -39,7 +39,7 @@ func TestOneWritePerProcess(t *testing.T) {
 			const events = 5000
 			event, converged := 0, 0
 			err := model.Run(1, model.Config{
-				Planner: modelPlanner{}, Faults: &model.Faults{Crash: 1}, Chaos: events, HookLabel: modelHook,
+				Planner: modelPlanner(false, false), Faults: &model.Faults{Crash: 1}, Chaos: events, HookLabel: modelHook,
 				New: func(*rand.Rand) model.Object { return oneWriteSet(hooks) },
 				Program: func(w *model.World) {
 					if event++; event > events || converged > len(changes) || !isConverged(w.State()) {
@@ -84,7 +84,7 @@ func oneWriteSet(hooks *pub.Lifecycle) *v1alpha1.CloneSet {
 func isConverged(s *model.State) bool {
 	set := asSet(s.Set)
 	for _, pod := range s.Pods {
-		if !workload.Ready(pod) || !workload.Active(pod) || lifecycle.State(pod) != pub.LifecycleStateNormal ||
+		if !planning.Ready(pod) || !planning.Active(pod) || lifecycle.State(pod) != pub.LifecycleStateNormal ||
 			!revision.Is(pod, set.Status.UpdateRevision) {
 			return false
 		}

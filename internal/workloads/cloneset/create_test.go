@@ -5,8 +5,7 @@ package cloneset
 
 import (
 	"math"
-	"slices"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,11 +19,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
-
-func serial(n int64) func(*corev1.Pod) {
-	return annotated(v1alpha1.PodSerialAnnotationKey, strconv.FormatInt(n, 10))
-}
 
 func created(out *Output) []string {
 	var result []string
@@ -36,8 +32,8 @@ func created(out *Output) []string {
 
 func TestStepIsBounded(t *testing.T) {
 	out := newFixture(t, math.MaxInt32).plan(t)
-	if len(out.Creates) != workload.MostCreates {
-		t.Errorf("%d creates, want %d", len(out.Creates), workload.MostCreates)
+	if len(out.Creates) != planning.MostCreates {
+		t.Errorf("%d creates, want %d", len(out.Creates), planning.MostCreates)
 	}
 }
 
@@ -92,40 +88,26 @@ func TestRecreatedPodsNeedNoReadinessGate(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	id := func(n int64) string { return "web-" + InstanceID("set", n) }
+	first, second := InstanceID("set", 1), InstanceID("set", 2)
 	for name, test := range map[string]struct {
 		replicas int32
-		change   func(*fixture)
+		change   func(*v1alpha1.CloneSet)
+		pods     string
 		want     []string
 		serial   int64
 	}{
-		"the first pods": {replicas: 2, want: []string{id(1), id(2)}},
-		"after those of the status": {
-			replicas: 1, change: func(f *fixture) { f.set.Status.PodSerial = 7 }, want: []string{id(8)}, serial: 7,
-		},
-		"after those of the pods": {
-			replicas: 3, change: func(f *fixture) { f.pod("a", serial(1)).pod("b", serial(2), terminating).pod("c", serial(3)) },
-			want: []string{id(4)}, serial: 3,
-		},
-		"a create whose response was lost is repeated": {
-			replicas: 2, change: func(f *fixture) { f.pod("a", serial(2)) }, want: []string{id(1)}, serial: 0,
-		},
-		"taken by another pod": {
-			replicas: 2, change: func(f *fixture) { f.pod(InstanceID("set", 1)) }, want: []string{id(2)},
-		},
-		"a taken name counts as used": {
-			replicas: 2, change: func(f *fixture) {
-				f.pod("a", serial(2)).pods[0].Labels[v1alpha1.CloneSetInstanceID] = InstanceID("set", 1)
-			}, want: []string{id(3)}, serial: 2,
-		},
-		"named in podsToDelete": {
-			replicas: 1, change: func(f *fixture) { naming(InstanceID("set", 1), InstanceID("set", 2))(f.set) },
-			want: []string{id(3)},
-		},
+		"the first pods":                               {replicas: 2, want: []string{id(1), id(2)}},
+		"after those of the status":                    {replicas: 1, change: func(set *v1alpha1.CloneSet) { set.Status.PodSerial = 7 }, want: []string{id(8)}, serial: 7},
+		"after those of the pods":                      {replicas: 3, pods: "a serial=1, b serial=2 terminating, c serial=3", want: []string{id(4)}, serial: 3},
+		"a create whose response was lost is repeated": {replicas: 2, pods: "a serial=2", want: []string{id(1)}},
+		"taken by another pod":                         {replicas: 2, pods: first, want: []string{id(2)}},
+		"a taken name counts as used":                  {replicas: 2, pods: "a serial=2 apps.kruise.io/cloneset-instance-id=" + first, want: []string{id(3)}, serial: 2},
+		"named in podsToDelete":                        {replicas: 1, change: naming(first, second), want: []string{id(3)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, test.replicas)
+			f := newFixture(t, test.replicas).pod(test.pods)
 			if test.change != nil {
-				test.change(f)
+				test.change(f.set)
 			}
 			out := f.plan(t)
 			if diff := cmp.Diff(test.want, created(&out)); diff != "" {
@@ -139,9 +121,10 @@ func TestNames(t *testing.T) {
 }
 
 func TestNamesOfOtherPodsAreNotUsed(t *testing.T) {
-	in := newFixture(t, 1).input()
+	f := newFixture(t, 1)
+	in := f.input()
 	in.TakenNames = map[string]bool{"web-" + InstanceID("set", 1): true}
-	out, err := Plan(in)
+	out, err := Plan(f.set, in, false)
 	if err != nil || out.Creates[0].Name != "web-"+InstanceID("set", 2) {
 		t.Errorf("creates %v, %v, want the pod with serial 2", created(&out), err)
 	}
@@ -151,10 +134,13 @@ func TestInstanceIDsDiffer(t *testing.T) {
 	seen := make(map[string]int64)
 	for n := range int64(100_000) {
 		id := InstanceID("3f0c7a52-9f0e-4c1e-8a63-1d1b6b0c9a11", n)
-		if other, ok := seen[id]; ok || len(id) != idLength {
+		if other, ok := seen[id]; ok || len(id) != idLength || strings.Trim(id, alphabet) != "" {
 			t.Fatalf("serials %d and %d have the ID %q", other, n, id)
 		}
 		seen[id] = n
+	}
+	if InstanceID("a", 1) == InstanceID("b", 1) {
+		t.Error("two sets have the same first ID")
 	}
 }
 
@@ -163,142 +149,86 @@ func withClaims(set *v1alpha1.CloneSet) {
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 }
 
-// claim adds a claim of the set with the instance ID, and changes it.
-func (f *fixture) claim(id string, change ...func(*corev1.PersistentVolumeClaim)) *fixture {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "data-web-" + id, ResourceVersion: "1",
-		Labels:          map[string]string{"app": "web", v1alpha1.CloneSetInstanceID: id},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.set, Kind())},
-	}}
-	for _, f := range change {
-		f(c)
+// claim adds claims of the set: the instance ID and then words that change the claim, as pod does.
+func (f *fixture) claim(descriptions string) *fixture {
+	for description := range strings.SplitSeq(descriptions, ", ") {
+		words := strings.Fields(description)
+		if len(words) == 0 {
+			continue
+		}
+		id := words[0]
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "data-web-" + id, ResourceVersion: "1",
+			Labels:          map[string]string{"app": "web", v1alpha1.CloneSetInstanceID: id},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.set, Kind())},
+		}}
+		for _, word := range words[1:] {
+			switch word {
+			case "orphan":
+				c.OwnerReferences = nil
+			case "renamed":
+				c.Name = "other"
+			case "pod": // Its pod owns it.
+				c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + id, UID: types.UID("uid-" + id)}}
+			case "terminating":
+				at := ago(0)
+				c.DeletionTimestamp = &at
+			default:
+				panic("unknown word " + word)
+			}
+		}
+		f.claims = append(f.claims, c)
 	}
-	f.claims = append(f.claims, c)
 	return f
-}
-
-func ownedByPod(name string) func(*corev1.PersistentVolumeClaim) {
-	return func(c *corev1.PersistentVolumeClaim) {
-		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + name, UID: types.UID("uid-" + name)}}
-	}
-}
-
-// pending lets a pod wait for the claim of the instance ID.
-func pending(id string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		p.Status = corev1.PodStatus{Phase: corev1.PodPending}
-		p.Spec.NodeName, p.Spec.Volumes = "", []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-" + id},
-		}}}
-	}
 }
 
 // A pod whose claim is being deleted gets another one. No event reports when the claim has gone.
 func TestEndOfClaimIsAwaited(t *testing.T) {
-	f := newFixture(t, 1, withClaims).pod("a", pending("a"))
-	f.claim("a", func(c *corev1.PersistentVolumeClaim) { at := ago(0); c.DeletionTimestamp = &at })
-	if out := f.plan(t); len(out.CreateClaims) > 0 || out.RequeueAfter != claimRecheck {
-		t.Errorf("creates %d claims, next step after %v, want none and %v", len(out.CreateClaims), out.RequeueAfter, claimRecheck)
+	f := newFixture(t, 1, withClaims).pod("a waits=a").claim("a terminating")
+	if out := f.plan(t); len(out.CreateClaims) > 0 || out.RequeueAfter != step.ClaimRecheck {
+		t.Errorf("creates %d claims, next step after %v, want none and %v", len(out.CreateClaims), out.RequeueAfter, step.ClaimRecheck)
 	}
 }
 
 func TestClaims(t *testing.T) {
-	noReuse := func(set *v1alpha1.CloneSet) { withClaims(set); set.Spec.ScaleStrategy.DisablePVCReuse = true }
+	noReuse := func(set *v1alpha1.CloneSet) { set.Spec.ScaleStrategy.DisablePVCReuse = true }
+	pod, claim := []string{"web-" + InstanceID("set", 1)}, []string{"data-web-" + InstanceID("set", 1)}
+	toSet, toPod := []string{"CloneSet"}, []string{"Pod"}
 	for name, test := range map[string]struct {
-		replicas int32
-		change   func(*v1alpha1.CloneSet)
-		setup    func(*fixture)
-		// pods are the names of created pods, claims those of created claims, and owners the kinds of
-		// the owners of updated claims.
-		pods, claims, owners []string
+		replicas     int32
+		change       func(*v1alpha1.CloneSet)
+		pods, claims string
+		// creates are the names of created pods, createsClaims those of created claims, and owners the kinds
+		// of the owners of updated claims.
+		creates, createsClaims, owners []string
 	}{
-		"created with the pod": {
-			replicas: 1, change: withClaims, pods: []string{"web-" + InstanceID("set", 1)},
-			claims: []string{"data-web-" + InstanceID("set", 1)},
-		},
-		"reused": {
-			replicas: 2, change: withClaims, setup: func(f *fixture) { f.claim("used1").claim("used2").pod("used2") },
-			pods: []string{"web-used1"},
-		},
-		"waits for the name of a pod that somebody else deletes": {
-			replicas: 2, change: withClaims, setup: func(f *fixture) { f.pod("a").claim("a").pod("b", terminating).claim("b") },
-		},
-		"waits for the name of a pod that has ended": {
-			replicas: 2, change: withClaims, setup: func(f *fixture) {
-				f.pod("a").claim("a").pod("b", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }).claim("b")
-			},
-		},
-		"adopted with their pod": {
-			replicas: 1, change: withClaims, setup: func(f *fixture) {
-				f.pod("a").claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
-			},
-			owners: []string{"CloneSet"},
-		},
-		"not adopted without a pod": {
-			replicas: 0, change: withClaims, setup: func(f *fixture) {
-				f.claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
-			},
-		},
-		"not adopted with another name": {
-			replicas: 1, change: withClaims, setup: func(f *fixture) {
-				f.pod("a").claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences, c.Name = nil, "other" })
-			},
-		},
-		"without owner, deleted with the pod that the set deletes": {
-			replicas: 0, change: withClaims, setup: func(f *fixture) {
-				f.pod("a").claim("a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })
-			},
-			owners: []string{"Pod"},
-		},
+		"created with the pod": {replicas: 1, creates: pod, createsClaims: claim},
+		"reused":               {replicas: 2, pods: "used2", claims: "used1, used2", creates: []string{"web-used1"}},
+		"waits for the name of a pod that somebody else deletes":   {replicas: 2, pods: "a, b terminating", claims: "a, b"},
+		"waits for the name of a pod that has ended":               {replicas: 2, pods: "a, b failed", claims: "a, b"},
+		"adopted with their pod":                                   {replicas: 1, pods: "a", claims: "a orphan", owners: toSet},
+		"not adopted without a pod":                                {replicas: 0, claims: "a orphan"},
+		"not adopted with another name":                            {replicas: 1, pods: "a", claims: "a orphan renamed"},
+		"without owner, deleted with the pod that the set deletes": {replicas: 0, pods: "a", claims: "a orphan", owners: toPod},
 		"does not wait for a pod that the set has deleted": {
-			replicas: 2, change: withClaims, setup: func(f *fixture) {
-				f.pod("b").claim("b").pod("a", terminating).claim("a", ownedByPod("a"))
-			},
-			pods: []string{"web-" + InstanceID("set", 1)}, claims: []string{"data-web-" + InstanceID("set", 1)},
+			replicas: 2, pods: "b, a terminating", claims: "b, a pod", creates: pod, createsClaims: claim,
 		},
-		"not reused while it is being deleted": {
-			replicas: 1, change: withClaims, setup: func(f *fixture) {
-				f.claim("used1", func(c *corev1.PersistentVolumeClaim) { at := ago(0); c.DeletionTimestamp = &at })
-			},
-			pods: []string{"web-" + InstanceID("set", 1)}, claims: []string{"data-web-" + InstanceID("set", 1)},
-		},
-		"not reused if a pod owns it": {
-			replicas: 1, change: withClaims, setup: func(f *fixture) { f.claim("used1", ownedByPod("used1")) },
-			pods: []string{"web-" + InstanceID("set", 1)}, claims: []string{"data-web-" + InstanceID("set", 1)},
-		},
-		"not reused if reuse is disabled": {
-			replicas: 1, change: noReuse, setup: func(f *fixture) { f.claim("used1") },
-			pods: []string{"web-" + InstanceID("set", 1)}, claims: []string{"data-web-" + InstanceID("set", 1)},
-		},
-		"deleted with the pod that the set deletes": {
-			replicas: 0, change: withClaims, setup: func(f *fixture) { f.pod("a").claim("a") }, owners: []string{"Pod"},
-		},
-		"kept if the deletion is not wanted any more": {
-			replicas: 1, change: withClaims, setup: func(f *fixture) { f.pod("a").claim("a", ownedByPod("a")) },
-			owners: []string{"CloneSet"},
-		},
-		"deleted with the pod if reuse is disabled": {
-			replicas: 1, change: noReuse, setup: func(f *fixture) { f.pod("a").claim("a") }, owners: []string{"Pod"},
-		},
+		"not reused while it is being deleted":        {replicas: 1, claims: "used1 terminating", creates: pod, createsClaims: claim},
+		"not reused if a pod owns it":                 {replicas: 1, claims: "used1 pod", creates: pod, createsClaims: claim},
+		"not reused if reuse is disabled":             {replicas: 1, change: noReuse, claims: "used1", creates: pod, createsClaims: claim},
+		"deleted with the pod that the set deletes":   {replicas: 0, pods: "a", claims: "a", owners: toPod},
+		"kept if the deletion is not wanted any more": {replicas: 1, pods: "a", claims: "a pod", owners: toSet},
+		"deleted with the pod if reuse is disabled":   {replicas: 1, change: noReuse, pods: "a", claims: "a", owners: toPod},
 		"created again for a pod that waits for it": {
-			replicas: 3, change: withClaims, setup: func(f *fixture) {
-				f.pod("a", pending("a")).pod("b", pending("b")).claim("b").pod("c")
-			},
-			claims: []string{"data-web-a"},
+			replicas: 3, pods: "a waits=a, b waits=b, c", claims: "b", createsClaims: []string{"data-web-a"},
 		},
-		"not created again for a pod without it, nor for one that leaves": {
-			replicas: 2, change: withClaims, setup: func(f *fixture) {
-				f.pod("a", pending("other")).pod("b", pending("b"), specified).pod("c")
-			},
-		},
-		"nothing to do": {
-			replicas: 1, change: withClaims, setup: func(f *fixture) { f.pod("a").claim("a") },
-		},
+		"not created again for a pod without it, nor for one that leaves": {replicas: 2, pods: "a waits=other, b waits=b named, c"},
+		"nothing to do": {replicas: 1, pods: "a", claims: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, test.replicas, test.change)
-			if test.setup != nil {
-				test.setup(f)
+			f := newFixture(t, test.replicas, withClaims).pod(test.pods).claim(test.claims)
+			if test.change != nil {
+				test.change(f.set)
 			}
 			out := f.plan(t)
 			var claims, owners []string
@@ -310,24 +240,10 @@ func TestClaims(t *testing.T) {
 					owners = append(owners, owner.Kind)
 				}
 			}
-			for what, pair := range map[string][2][]string{
-				"pods": {test.pods, created(&out)}, "claims": {test.claims, claims}, "owners": {test.owners, owners},
-			} {
-				if !slices.Equal(pair[0], pair[1]) {
-					t.Errorf("%s %v, want %v", what, pair[1], pair[0])
-				}
+			want := [][]string{test.creates, test.createsClaims, test.owners}
+			if diff := cmp.Diff(want, [][]string{created(&out), claims, owners}); diff != "" {
+				t.Errorf("pods, claims and owners of claims (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestClaimIsMountedInsteadOfTheVolumeOfTheTemplate(t *testing.T) {
-	f := newFixture(t, 1, withClaims, func(set *v1alpha1.CloneSet) {
-		set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "tmp"}}
-	})
-	volumes := f.plan(t).Creates[0].Spec.Volumes
-	if len(volumes) != 2 || volumes[0].PersistentVolumeClaim == nil ||
-		volumes[0].PersistentVolumeClaim.ClaimName != "data-web-"+InstanceID("set", 1) {
-		t.Errorf("volumes %+v, want the claim and tmp", volumes)
 	}
 }

@@ -11,52 +11,34 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
-	"github.com/seamark-dev/seamark/internal/workloads/model"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/test/model"
 )
 
 const modelHook = "example.com/hook"
 
-// modelPlanner runs Plan against the simulated cluster.
-type modelPlanner struct{ marked, recreateForClaims bool }
-
-func (p modelPlanner) Plan(view *model.State) (model.Step, error) {
-	set := view.Set.(*v1alpha1.CloneSet)
-	in := Input{
-		Set: set, Pods: gathered(view), Claims: gatheredClaims(view), Revisions: view.Revisions, TakenNames: view.Taken,
-		RecreateForClaims: p.recreateForClaims, Now: view.Now,
+// modelPlanner returns the planner with what the controller passes to it.
+func modelPlanner(marked, recreateForClaims bool) model.Planner {
+	return model.PlannerOf[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus]{
+		Kind: Set(recreateForClaims),
+		Input: func(view *model.State) planning.Input {
+			in := model.InputOf(view)
+			in.Pods, in.Claims = gathered(view), gatheredClaims(view)
+			if marked {
+				in.Markers = planning.Markers{Labels: sets.New("role")}
+			}
+			return in
+		},
 	}
-	if p.marked {
-		in.Markers = workload.Markers{Labels: sets.New("role")}
-	}
-	before := set.DeepCopy()
-	out, err := Plan(in)
-	if err != nil {
-		return model.Step{}, err
-	}
-	if !equality.Semantic.DeepEqual(before, set) {
-		return model.Step{}, fmt.Errorf("Plan changed its input")
-	}
-	if err := once(&out.Actions); err != nil {
-		return model.Step{}, err
-	}
-	return model.Step{Actions: out.Actions, Status: func(failures []workload.Failure) model.Object {
-		next := set.DeepCopy()
-		next.Status = *out.Status.DeepCopy()
-		Failed(&next.Status, failures, view.Now)
-		return next
-	}}, nil
 }
 
 // gathered returns the pods that the controller passes to Plan.
@@ -69,29 +51,9 @@ func gathered(view *model.State) []*corev1.Pod {
 	})
 }
 
-// once returns an error if the step writes a pod twice.
-func once(a *workload.Actions) error {
-	seen := map[types.UID]bool{}
-	for i := range a.Patches {
-		if seen[a.Patches[i].Pod.UID] {
-			return fmt.Errorf("pod %s is written twice", a.Patches[i].Pod.Name)
-		}
-		seen[a.Patches[i].Pod.UID] = true
-	}
-	for i := range a.Deletes {
-		if seen[a.Deletes[i].Pod.UID] {
-			return fmt.Errorf("pod %s is written twice", a.Deletes[i].Pod.Name)
-		}
-		seen[a.Deletes[i].Pod.UID] = true
-	}
-	return nil
-}
-
 func FuzzModel(f *testing.F) {
 	model.Fuzz(f, 80, modelConfig, 706, 760, 2057, 2773, 3835)
 }
-
-func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 func asSet(o model.Object) *v1alpha1.CloneSet { return o.(*v1alpha1.CloneSet) }
 
@@ -105,13 +67,13 @@ func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
 	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	spec.Template.Labels = map[string]string{"app": "web"}
 	spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "app:1"}}
-	spec.MinReadySeconds = oneOf[int32](r, 0, 0, 10)
-	spec.UpdateStrategy.Type = oneOf(r, v1alpha1.RecreateCloneSetUpdateStrategyType,
+	spec.MinReadySeconds = model.OneOf[int32](r, 0, 0, 10)
+	spec.UpdateStrategy.Type = model.OneOf(r, v1alpha1.RecreateCloneSetUpdateStrategyType,
 		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 		v1alpha1.OnDeleteCloneSetUpdateStrategyType)
-	spec.UpdateStrategy.MaxUnavailable = pointer(oneOf(r, intstr.FromInt32(1), intstr.FromString("20%"),
+	spec.UpdateStrategy.MaxUnavailable = pointer(model.OneOf(r, intstr.FromInt32(1), intstr.FromString("20%"),
 		intstr.FromString("50%")))
-	spec.UpdateStrategy.MaxSurge = pointer(oneOf(r, intstr.FromInt32(0), intstr.FromInt32(0),
+	spec.UpdateStrategy.MaxSurge = pointer(model.OneOf(r, intstr.FromInt32(0), intstr.FromInt32(0),
 		intstr.FromInt32(1), intstr.FromString("40%")))
 	if spec.UpdateStrategy.MaxSurge.IntVal == 1 && r.IntN(2) == 0 {
 		spec.UpdateStrategy.MaxUnavailable = pointer(intstr.FromInt32(0))
@@ -120,7 +82,7 @@ func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
 		spec.UpdateStrategy.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
 	}
 	if r.IntN(3) == 0 {
-		spec.ScaleStrategy.MaxUnavailable = pointer(oneOf(r, intstr.FromInt32(1), intstr.FromString("50%")))
+		spec.ScaleStrategy.MaxUnavailable = pointer(model.OneOf(r, intstr.FromInt32(1), intstr.FromString("50%")))
 	}
 	if r.IntN(3) == 0 {
 		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
@@ -153,7 +115,7 @@ func modelConfig(seed uint64) model.Config {
 	}
 	hooks := &pub.Lifecycle{PreDelete: hook(r.IntN(3) > 0), InPlaceUpdate: hook(r.IntN(3) > 0), PreNormal: hook(r.IntN(2) > 0)}
 	config := model.Config{
-		Planner: modelPlanner{marked: r.IntN(2) == 0},
+		Planner: modelPlanner(r.IntN(2) == 0, false),
 		New: func(*rand.Rand) model.Object {
 			set := modelSet(r)
 			set.Spec.Lifecycle = hooks
@@ -247,7 +209,7 @@ func onDeleteUpdatesNothing(_, after *model.State, w model.Write) error {
 // stays reports whether the pod remains in the set, according to its spec.
 func stays(set *v1alpha1.CloneSet, pod *corev1.Pod) bool {
 	_, specified := pod.Labels[pub.SpecifiedDeleteKey]
-	return workload.Active(pod) && metav1.IsControlledBy(pod, set) && !specified && pod.Labels["app"] == "web" &&
+	return planning.Active(pod) && metav1.IsControlledBy(pod, set) && !specified && pod.Labels["app"] == "web" &&
 		lifecycle.State(pod) != pub.LifecycleStatePreparingDelete &&
 		!slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, pod.Name)
 }
@@ -261,7 +223,7 @@ func atRest(s *model.State) error {
 	}
 	total, old := 0, 0
 	for _, pod := range s.Pods {
-		if !metav1.IsControlledBy(pod, set) || !workload.Active(pod) {
+		if !metav1.IsControlledBy(pod, set) || !planning.Active(pod) {
 			continue
 		}
 		total++
@@ -271,7 +233,7 @@ func atRest(s *model.State) error {
 		if state := lifecycle.State(pod); state != pub.LifecycleStateNormal && !set.Spec.UpdateStrategy.Paused {
 			return fmt.Errorf("pod %s is in state %s", pod.Name, state)
 		}
-		if !workload.Ready(pod) && !set.Spec.UpdateStrategy.Paused {
+		if !planning.Ready(pod) && !set.Spec.UpdateStrategy.Paused {
 			return fmt.Errorf("pod %s is not ready", pod.Name)
 		}
 		if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok || slices.Contains(set.Spec.ScaleStrategy.PodsToDelete, pod.Name) {
@@ -295,39 +257,23 @@ func atRest(s *model.State) error {
 }
 
 func modelUsers() []model.User {
-	edit := func(name string, weight int, do func(w *model.World, set *v1alpha1.CloneSet) string) model.User {
-		return model.User{Name: name, Weight: weight, Do: func(w *model.World) string {
-			did := ""
-			w.EditSet(func(o model.Object) { did = do(w, asSet(o)) })
-			return did
-		}}
-	}
+	template := func(set *v1alpha1.CloneSet) *corev1.PodTemplateSpec { return &set.Spec.Template }
 	return []model.User{
-		edit("scale", 4, func(w *model.World, set *v1alpha1.CloneSet) string {
+		model.Edit("scale", 4, func(w *model.World, set *v1alpha1.CloneSet) string {
 			set.Spec.Replicas = pointer(int32(w.Rand.IntN(7)))
 			return strconv.Itoa(int(*set.Spec.Replicas))
 		}),
-		edit("image", 3, func(w *model.World, set *v1alpha1.CloneSet) string {
-			set.Spec.Template.Spec.Containers[0].Image = "app:" + strconv.Itoa(1+w.Rand.IntN(4))
-			for i := range set.Spec.Template.Spec.Containers[1:] {
-				set.Spec.Template.Spec.Containers[1+i].Image = "side:" + strconv.Itoa(1+w.Rand.IntN(3))
-			}
-			return set.Spec.Template.Spec.Containers[0].Image
-		}),
-		edit("env", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
-			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: strconv.Itoa(w.Rand.IntN(3))}}
-			return set.Spec.Template.Spec.Containers[0].Env[0].Value
-		}),
-		edit("partition", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
-			set.Spec.UpdateStrategy.Partition = pointer(oneOf(w.Rand, intstr.FromInt32(0), intstr.FromInt32(0),
+		model.EditImages(3, template), model.EditEnvironment(1, template),
+		model.Edit("partition", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.UpdateStrategy.Partition = pointer(model.OneOf(w.Rand, intstr.FromInt32(0), intstr.FromInt32(0),
 				intstr.FromInt32(2), intstr.FromString("50%"), intstr.FromString("100%")))
 			return set.Spec.UpdateStrategy.Partition.String()
 		}),
-		edit("pause", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
+		model.Edit("pause", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
 			set.Spec.UpdateStrategy.Paused = w.Rand.IntN(3) == 0
 			return strconv.FormatBool(set.Spec.UpdateStrategy.Paused)
 		}),
-		edit("podsToDelete", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
+		model.Edit("podsToDelete", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
 			set.Spec.ScaleStrategy.PodsToDelete = nil
 			if pods := w.State().Pods; len(pods) > 0 && w.Rand.IntN(3) > 0 {
 				set.Spec.ScaleStrategy.PodsToDelete = []string{pods[w.Rand.IntN(len(pods))].Name}

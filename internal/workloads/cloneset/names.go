@@ -19,7 +19,6 @@ const (
 	// alphabet is the alphabet of generated names in Kubernetes: no vowels, and no characters that look
 	// alike.
 	alphabet = "bcdfghjklmnpqrstvwxz2456789"
-	// idLength is the length of an instance ID.
 	idLength = 5
 	// ids is the number of instance IDs.
 	ids = 27 * 27 * 27 * 27 * 27
@@ -64,7 +63,7 @@ func (p *planner) newNames() *names {
 	for _, claim := range p.Claims {
 		// Without reuse, a claim that still belongs to the set is that of a pod that is being created. The
 		// cache may not contain the pod yet: with another name, it would be created twice.
-		if !p.Set.Spec.ScaleStrategy.DisablePVCReuse || claim.DeletionTimestamp != nil || !p.owned(claim) {
+		if !p.Set.Spec.ScaleStrategy.DisablePVCReuse || claim.DeletionTimestamp != nil || !ownedBy(claim, p.Set.UID) {
 			n.taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
 		}
 	}
@@ -172,7 +171,7 @@ func (p *planner) freeIDs(taken map[string]bool) []string {
 			continue
 		}
 		_, known := usable[id]
-		usable[id] = (!known || usable[id]) && claim.DeletionTimestamp == nil && p.owned(claim)
+		usable[id] = (!known || usable[id]) && claim.DeletionTimestamp == nil && ownedBy(claim, p.Set.UID)
 	}
 	free := make([]string, 0, len(usable))
 	for id, ok := range usable {

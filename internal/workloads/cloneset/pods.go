@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -38,7 +39,7 @@ type member struct {
 	// reason is why the pod is deleted.
 	reason string
 	// patch is the change of the pod, nil if there is none.
-	patch *workload.PodPatch
+	patch *planning.PodPatch
 }
 
 // leaving reports whether the pod does not remain in the set.
@@ -53,51 +54,46 @@ func (p *planner) readPods() bool {
 	for _, name := range p.Set.Spec.ScaleStrategy.PodsToDelete {
 		named[name] = true
 	}
-	p.members = make([]*member, 0, len(p.Pods))
+	p.members, p.byPod = make([]*member, 0, len(p.Pods)), make(map[*corev1.Pod]*member, len(p.Pods))
 	for _, pod := range p.Pods {
-		if !workload.Active(pod) {
+		if !planning.Active(pod) {
 			continue
 		}
 		change, mine := p.control(pod)
-		if change != workload.KeepController && p.Set.DeletionTimestamp == nil {
-			p.out.Patches = append(p.out.Patches, workload.PodPatch{
-				Pod: pod, Controller: change, Reason: map[workload.ControllerChange]string{
-					workload.Adopt: "Adopted", workload.Release: "Released",
+		if change != planning.KeepController && p.Set.DeletionTimestamp == nil {
+			p.out.Patches = append(p.out.Patches, planning.PodPatch{
+				Pod: pod, Controller: change, Reason: map[planning.ControllerChange]string{
+					planning.Adopt: "Adopted", planning.Release: "Released",
 				}[change],
 			})
 		}
 		if mine {
-			p.members = append(p.members, p.read(pod, named))
+			m := p.read(pod, named)
+			p.members, p.byPod[pod] = append(p.members, m), m
 		}
 	}
-	p.spare, p.budget = p.maxUnavailable-p.replicas, p.maxUnavailable-p.replicas
-	for _, m := range p.members {
-		if m.ready {
-			p.spare++
-		}
-		if m.available {
-			p.budget++
-		}
-	}
+	p.countPods(&p.out.Status)
+	p.spare = p.maxUnavailable - p.replicas + int(p.out.Status.ReadyReplicas)
+	p.budget = p.maxUnavailable - p.replicas + int(p.out.Status.AvailableReplicas)
 	return len(p.out.Patches) > 0
 }
 
 // control returns what becomes of the pod's reference to its controller, and whether the set controls
 // the pod now.
-func (p *planner) control(pod *corev1.Pod) (workload.ControllerChange, bool) {
-	matches := p.selector.Matches(podLabels(pod.Labels))
+func (p *planner) control(pod *corev1.Pod) (planning.ControllerChange, bool) {
+	matches := p.Selector.Matches(labels.Set(pod.Labels))
 	switch controller := metav1.GetControllerOfNoCopy(pod); {
 	case controller == nil && matches && p.wasMine(pod):
-		return workload.Adopt, false
+		return planning.Adopt, false
 	case controller == nil && matches:
 		p.strangers = append(p.strangers, pod.Name)
-		return workload.KeepController, false
+		return planning.KeepController, false
 	case controller == nil || controller.UID != p.Set.UID:
-		return workload.KeepController, false
+		return planning.KeepController, false
 	case matches:
-		return workload.KeepController, true
+		return planning.KeepController, true
 	default:
-		return workload.Release, false
+		return planning.Release, false
 	}
 }
 
@@ -106,58 +102,34 @@ func (p *planner) control(pod *corev1.Pod) (workload.ControllerChange, bool) {
 // the set would delete it if it has too many pods.
 func (p *planner) wasMine(pod *corev1.Pod) bool {
 	id := pod.Labels[v1alpha1.CloneSetInstanceID]
-	return id != "" && pod.Name == p.Set.Name+"-"+id && revision.Of(pod, p.revisions.All) != nil
+	return id != "" && pod.Name == p.Set.Name+"-"+id && revision.Of(pod, p.History.All) != nil
 }
 
-// podLabels implements labels.Labels without a copy.
-type podLabels map[string]string
-
-func (l podLabels) Has(key string) bool              { _, ok := l[key]; return ok }
-func (l podLabels) Get(key string) string            { return l[key] }
-func (l podLabels) Lookup(key string) (string, bool) { v, ok := l[key]; return v, ok }
-
-// read returns the member for the pod.
 func (p *planner) read(pod *corev1.Pod, named map[string]bool) *member {
 	m := &member{
 		pod:     pod,
 		state:   lifecycle.State(pod),
-		updated: revision.Is(pod, p.revisions.Update.Name),
-		ready:   workload.Ready(pod),
+		updated: revision.Is(pod, p.History.Update.Name),
+		ready:   planning.Ready(pod),
 		named:   named[pod.Name],
 	}
 	if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok {
 		m.named = true
 	}
 	waits := m.state == pub.LifecycleStateNormal || m.state == pub.LifecycleStatePreparingNormal ||
-		m.state == pub.LifecycleStatePreparingUpdate && !lifecycle.Held(p.inPlaceUpdate(), pod)
-	c := workload.Condition(pod, pub.InPlaceUpdateReady)
+		m.state == pub.LifecycleStatePreparingUpdate && !lifecycle.Held(p.Hooks.InPlaceUpdate, pod)
+	c := planning.Condition(pod, pub.InPlaceUpdateReady)
 	m.interrupted = !m.updated && waits && c != nil && c.Status == corev1.ConditionFalse
 	if m.ready {
-		available, left := workload.Available(pod, p.minReady(), p.Now)
+		available, left := planning.Available(pod, p.minReady(), p.Now)
 		m.available = available && m.state == pub.LifecycleStateNormal
-		p.after(left)
+		p.After(left)
 	}
 	return m
 }
 
 func (p *planner) minReady() time.Duration {
 	return time.Duration(p.Set.Spec.MinReadySeconds) * time.Second
-}
-
-// preDelete returns the hook preDelete, nil if there is none.
-func (p *planner) preDelete() *pub.LifecycleHook {
-	if p.Set.Spec.Lifecycle == nil {
-		return nil
-	}
-	return p.Set.Spec.Lifecycle.PreDelete
-}
-
-// inPlaceUpdate returns the hook inPlaceUpdate, nil if there is none.
-func (p *planner) inPlaceUpdate() *pub.LifecycleHook {
-	if p.Set.Spec.Lifecycle == nil {
-		return nil
-	}
-	return p.Set.Spec.Lifecycle.InPlaceUpdate
 }
 
 // excluding reports whether pods in the state PreparingDelete do not count as pods of the set.
@@ -168,7 +140,7 @@ func (p *planner) excluding() bool {
 // enter puts the pod into the state. What the step would have changed in the pod otherwise is
 // replaced: it follows from the new state in the next step.
 func (p *planner) enter(m *member, state pub.LifecycleStateType) {
-	m.patch = lifecycle.Enter(m.pod, state, p.Set.Spec.Lifecycle, p.Now)
+	m.patch = lifecycle.Enter(m.pod, state, p.Hooks, p.Now)
 	m.state = state
 	p.withdraw(m, stops(m.patch))
 }
@@ -187,7 +159,7 @@ func (p *planner) withdraw(m *member, stops bool) {
 }
 
 // stops reports whether the patch makes a pod not ready or restarts its containers.
-func stops(patch *workload.PodPatch) bool {
+func stops(patch *planning.PodPatch) bool {
 	return patch != nil && (len(patch.Images) > 0 || slices.ContainsFunc(patch.Conditions,
 		func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionFalse }))
 }
@@ -206,7 +178,7 @@ func (p *planner) blocked(m *member) bool {
 // remove deletes the pod, or puts it into PreparingDelete if the hook holds it. With mark, a pod that
 // is held gets the label that requests its deletion, so that it does not return to Normal.
 func (p *planner) remove(m *member, reason string, mark bool) {
-	if !lifecycle.Held(p.preDelete(), m.pod) {
+	if !lifecycle.Held(p.Hooks.PreDelete, m.pod) {
 		m.deleted, m.reason, m.patch = true, reason, nil
 		p.withdraw(m, true)
 		return
@@ -217,7 +189,7 @@ func (p *planner) remove(m *member, reason string, mark bool) {
 	if mark && !m.named {
 		value := "true"
 		m.named = true
-		m.patch = m.patch.Merge(&workload.PodPatch{
+		m.patch = m.patch.Merge(&planning.PodPatch{
 			Pod: m.pod, Reason: reason, Labels: map[string]*string{pub.SpecifiedDeleteKey: &value},
 		})
 	}
@@ -228,33 +200,43 @@ func (p *planner) scaleInOrder(members []*member) []*member {
 	if len(members) < 2 {
 		return members
 	}
-	available := make(map[*corev1.Pod]*member, len(members))
-	pods := make([]*corev1.Pod, len(members))
-	for i, m := range members {
-		pods[i], available[m.pod] = m.pod, m
-	}
 	opts := order.ScaleInOptions{
-		Available: func(pod *corev1.Pod) bool { return available[pod].available }, Nodes: p.Nodes,
+		Available: func(pod *corev1.Pod) bool { return p.byPod[pod].available }, Nodes: p.Nodes,
 	}
 	for i := range p.Set.Spec.Template.Spec.TopologySpreadConstraints {
 		opts.TopologyKeys = append(opts.TopologyKeys, p.Set.Spec.Template.Spec.TopologySpreadConstraints[i].TopologyKey)
 	}
-	sorted := make([]*member, len(members))
-	for i, pod := range order.ScaleIn(pods, opts) {
-		sorted[i] = available[pod]
-	}
-	return sorted
+	return p.membersOf(order.ScaleIn(podsOf(members), opts))
 }
 
-// count returns the number of members for which the function returns true.
-func (p *planner) count(is func(*member) bool) int {
-	n := 0
+func podsOf(members []*member) []*corev1.Pod {
+	pods := make([]*corev1.Pod, len(members))
+	for i, m := range members {
+		pods[i] = m.pod
+	}
+	return pods
+}
+
+func (p *planner) membersOf(pods []*corev1.Pod) []*member {
+	members := make([]*member, len(pods))
+	for i, pod := range pods {
+		members[i] = p.byPod[pod]
+	}
+	return members
+}
+
+// remaining returns the members that remain in the set, of old revisions and of the update revision.
+func (p *planner) remaining() (old, updated []*member) {
 	for _, m := range p.members {
-		if is(m) {
-			n++
+		switch {
+		case m.leaving():
+		case m.updated:
+			updated = append(updated, m)
+		default:
+			old = append(old, m)
 		}
 	}
-	return n
+	return old, updated
 }
 
 // filter returns the members for which the function returns true.

@@ -14,7 +14,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// progressed returns the condition with the reason, set before the time.
 func progressed(reason string, before time.Duration) *v1alpha1.CloneSetCondition {
 	status := corev1.ConditionTrue
 	if reason == "ProgressDeadlineExceeded" {
@@ -34,12 +33,12 @@ func progressed(reason string, before time.Duration) *v1alpha1.CloneSetCondition
 // TestProgressing plans a step of a set with two replicas and a deadline of ten seconds. The messages
 // and reasons are those of OpenKruise 1.9.
 func TestProgressing(t *testing.T) {
-	done := func(f *fixture) { f.pod("a").pod("b") }
-	updating := func(f *fixture) { f.pod("a").pod("b", notReady) }
+	done := "a, b"
+	updating := "a, b notReady"
 	other := func(set *v1alpha1.CloneSet) { set.Status.UpdateRevision = "web-other" }
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.CloneSet)
-		pods   func(*fixture)
+		pods   string
 		before *v1alpha1.CloneSetCondition
 		reason string
 		// updated is how long ago the condition changed.
@@ -47,7 +46,7 @@ func TestProgressing(t *testing.T) {
 		// requeue is when the set is planned again.
 		requeue time.Duration
 	}{
-		"no pods yet":                {pods: func(*fixture) {}, reason: "CloneSetUpdated", requeue: 10 * time.Second},
+		"no pods yet":                {pods: "", reason: "CloneSetUpdated", requeue: 10 * time.Second},
 		"available":                  {pods: done, before: progressed("CloneSetUpdated", time.Second), reason: "CloneSetAvailable"},
 		"available again":            {pods: done, before: progressed("CloneSetAvailable", time.Minute), reason: "CloneSetAvailable", updated: time.Minute},
 		"available too late":         {pods: done, before: progressed("ProgressDeadlineExceeded", time.Minute), reason: "CloneSetAvailable"},
@@ -60,11 +59,11 @@ func TestProgressing(t *testing.T) {
 		"paused":                     {change: paused, pods: updating, before: progressed("CloneSetUpdated", time.Minute), reason: "CloneSetPaused"},
 		"paused after the deadline":  {change: paused, pods: updating, before: progressed("ProgressDeadlineExceeded", time.Minute), reason: "CloneSetPaused"},
 		"resumed":                    {pods: updating, before: progressed("CloneSetPaused", time.Hour), reason: "CloneSetUpdated", requeue: 10 * time.Second},
-		"the partition is available": {change: partition(1), pods: func(f *fixture) { f.pod("a").pod("b", f.isOld) }, before: progressed("CloneSetUpdated", time.Second), reason: "ProgressPartitionAvailable"},
-		"the partition is lowered":   {pods: func(f *fixture) { f.pod("a").pod("b", f.isOld) }, before: progressed("ProgressPartitionAvailable", time.Hour), reason: "CloneSetUpdated", requeue: 10 * time.Second},
-		"the partition is not":       {change: partition(1), pods: func(f *fixture) { f.pod("a", notReady).pod("b", f.isOld) }, before: progressed("CloneSetUpdated", 5*time.Second), reason: "CloneSetUpdated", updated: 5 * time.Second, requeue: 5 * time.Second},
-		"no replicas":                {change: func(set *v1alpha1.CloneSet) { *set.Spec.Replicas = 0 }, pods: func(*fixture) {}, reason: "CloneSetAvailable"},
-		"one pod too many":           {pods: func(f *fixture) { f.pod("a").pod("b").pod("c") }, before: progressed("CloneSetAvailable", time.Hour), reason: "CloneSetUpdated", requeue: 10 * time.Second},
+		"the partition is available": {change: partition(1), pods: "a, b old", before: progressed("CloneSetUpdated", time.Second), reason: "ProgressPartitionAvailable"},
+		"the partition is lowered":   {pods: "a, b old", before: progressed("ProgressPartitionAvailable", time.Hour), reason: "CloneSetUpdated", requeue: 10 * time.Second},
+		"the partition is not":       {change: partition(1), pods: "a notReady, b old", before: progressed("CloneSetUpdated", 5*time.Second), reason: "CloneSetUpdated", updated: 5 * time.Second, requeue: 5 * time.Second},
+		"no replicas":                {change: func(set *v1alpha1.CloneSet) { *set.Spec.Replicas = 0 }, pods: "", reason: "CloneSetAvailable"},
+		"one pod too many":           {pods: "a, b, c", before: progressed("CloneSetAvailable", time.Hour), reason: "CloneSetUpdated", requeue: 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 2, func(set *v1alpha1.CloneSet) { set.Spec.ProgressDeadlineSeconds = pointer(int32(10)) })
@@ -72,7 +71,7 @@ func TestProgressing(t *testing.T) {
 			if test.change != nil {
 				test.change(f.set)
 			}
-			test.pods(f)
+			f.pod(test.pods)
 			if test.before != nil {
 				f.set.Status.Conditions = []v1alpha1.CloneSetCondition{*test.before}
 			}

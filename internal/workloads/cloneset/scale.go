@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -35,7 +36,8 @@ const (
 // revert returns pods from PreparingDelete to the state of a new pod if the set needs them again. Pods whose deletion
 // is requested by name do not return. Those that are most valuable return first.
 func (p *planner) revert() {
-	need := p.replicas - p.count(func(m *member) bool { return !m.leaving() })
+	old, updated := p.remaining()
+	need := p.replicas - len(old) - len(updated)
 	if need <= 0 {
 		return
 	}
@@ -43,11 +45,11 @@ func (p *planner) revert() {
 		return m.state == pub.LifecycleStatePreparingDelete && !m.named
 	}))
 	slices.Reverse(candidates)
-	slices.SortStableFunc(candidates, func(a, b *member) int {
-		return btoi(lifecycle.Held(p.preDelete(), b.pod)) - btoi(lifecycle.Held(p.preDelete(), a.pod))
-	})
+	held := func(m *member) bool { return lifecycle.Held(p.Hooks.PreDelete, m.pod) }
+	candidates = slices.Concat(slices.DeleteFunc(slices.Clone(candidates), func(m *member) bool { return !held(m) }),
+		slices.DeleteFunc(candidates, held))
 	for _, m := range candidates[:min(need, len(candidates))] {
-		state := lifecycle.Begin(p.Set.Spec.Lifecycle, m.pod)
+		state := lifecycle.Begin(p.Hooks, m.pod)
 		if inplace.InProgress(m.pod) {
 			state = pub.LifecycleStateUpdating
 		}
@@ -55,17 +57,10 @@ func (p *planner) revert() {
 	}
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // finish deletes the pods in PreparingDelete that the hook does not hold any more.
 func (p *planner) finish() {
 	for _, m := range p.members {
-		if m.state == pub.LifecycleStatePreparingDelete && !lifecycle.Held(p.preDelete(), m.pod) {
+		if m.state == pub.LifecycleStatePreparingDelete && !lifecycle.Held(p.Hooks.PreDelete, m.pod) {
 			p.remove(m, ReasonPrepared, false)
 		}
 	}
@@ -76,19 +71,19 @@ func (p *planner) finish() {
 func (p *planner) deleteFinished() {
 	for _, pod := range p.Pods {
 		switch {
-		case !p.finished(pod) || workload.Terminating(pod):
-		case !lifecycle.Held(p.preDelete(), pod):
-			p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: pod, Reason: ReasonFinished})
+		case !p.finished(pod) || planning.Terminating(pod):
+		case !lifecycle.Held(p.Hooks.PreDelete, pod):
+			p.out.Deletes = append(p.out.Deletes, planning.PodDelete{Pod: pod, Reason: ReasonFinished})
 		case lifecycle.State(pod) != pub.LifecycleStatePreparingDelete:
 			p.out.Patches = append(p.out.Patches,
-				*lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, p.Set.Spec.Lifecycle, p.Now))
+				*lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, p.Hooks, p.Now))
 		}
 	}
 }
 
 // finished reports whether the pod is one of the set and has ended.
 func (p *planner) finished(pod *corev1.Pod) bool {
-	return workload.Finished(pod) && p.mine(pod) && p.selector.Matches(podLabels(pod.Labels))
+	return planning.Finished(pod) && p.mine(pod) && p.Selector.Matches(labels.Set(pod.Labels))
 }
 
 // deleteNamed deletes the pods whose deletion is requested: those that are not ready at once, the
@@ -123,12 +118,10 @@ func (p *planner) updatable() int {
 	if p.Set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
 		return p.maxSurge
 	}
+	old, _ := p.remaining()
 	n := 0
-	for _, m := range p.members {
-		if m.leaving() || m.updated {
-			continue
-		}
-		if change, _, err := p.decide(m); change != nil || err != nil {
+	for _, m := range old {
+		if change, _ := p.decide(m); change != nil {
 			n++
 		}
 		if n == p.maxSurge {
@@ -141,32 +134,14 @@ func (p *planner) updatable() int {
 // toUpdate returns how many pods still must be updated: both the old pods exceed the partition and the
 // updated ones are too few.
 func (p *planner) toUpdate() int {
-	old, updated := 0, 0
-	for _, m := range p.members {
-		switch {
-		case m.leaving():
-		case m.updated:
-			updated++
-		default:
-			old++
-		}
-	}
-	return max(min(old-p.partition, p.replicas-p.partition-updated), 0)
+	old, updated := p.remaining()
+	return max(min(len(old)-p.partition, p.replicas-p.partition-len(updated)), 0)
 }
 
 // scaleIn deletes the pods that exceed replicas and the surge of the update: pods of old revisions
 // until the partition is met, then those of the update revision.
 func (p *planner) scaleIn(surge int) {
-	var old, updated []*member
-	for _, m := range p.members {
-		switch {
-		case m.leaving():
-		case m.updated:
-			updated = append(updated, m)
-		default:
-			old = append(old, m)
-		}
-	}
+	old, updated := p.remaining()
 	excess := len(old) + len(updated) - p.replicas - surge
 	if excess <= 0 {
 		return

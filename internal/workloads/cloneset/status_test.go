@@ -23,7 +23,7 @@ import (
 
 func TestStatusCountsPods(t *testing.T) {
 	f := newFixture(t, 4, partition(2), paused, func(set *v1alpha1.CloneSet) { set.Spec.MinReadySeconds = 30 })
-	f.pod("a", f.isOld).pod("b", f.isOld, notReady).pod("c").pod("d", readyFor(time.Second)).pod("e", terminating)
+	f.pod("a old").pod("b old notReady").pod("c").pod("d ready=1s").pod("e terminating")
 	want := v1alpha1.CloneSetStatus{
 		ObservedGeneration: 1, Replicas: 4, ReadyReplicas: 3, AvailableReplicas: 2,
 		UpdatedReplicas: 2, UpdatedReadyReplicas: 2, UpdatedAvailableReplicas: 1, ExpectedUpdatedReplicas: 2,
@@ -46,7 +46,7 @@ func TestPodsInOtherStatesAreNotAvailable(t *testing.T) {
 		pub.LifecycleStatePreparingNormal, pub.LifecycleStateNormal, pub.LifecycleStatePreparingUpdate,
 		pub.LifecycleStateUpdating, pub.LifecycleStateUpdated, pub.LifecycleStatePreparingDelete,
 	} {
-		f.pod(string(rune('a'+i)), inState(state))
+		f.pod(string(rune('a'+i)) + " " + string(state))
 	}
 	if s := f.plan(t).Status; s.ReadyReplicas != 6 || s.AvailableReplicas != 1 || s.UpdatedAvailableReplicas != 1 {
 		t.Errorf("ready %d, available %d, updated and available %d, want 6, 1 and 1",
@@ -57,17 +57,17 @@ func TestPodsInOtherStatesAreNotAvailable(t *testing.T) {
 func TestCurrentRevisionFollowsTheUpdate(t *testing.T) {
 	for name, test := range map[string]struct {
 		partition int32
-		pods      func(*fixture)
+		pods      string
 		current   bool
 	}{
-		"old pods":                   {pods: func(f *fixture) { f.pod("a").pod("b", f.isOld) }},
-		"all pods are updated":       {pods: func(f *fixture) { f.pod("a").pod("b", notReady) }, current: true},
-		"no pods":                    {pods: func(*fixture) {}, current: true},
-		"old pods must be recreated": {partition: 1, pods: func(f *fixture) { f.pod("a") }},
+		"old pods":                   {pods: "a, b old"},
+		"all pods are updated":       {pods: "a, b notReady", current: true},
+		"no pods":                    {pods: "", current: true},
+		"old pods must be recreated": {partition: 1, pods: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 2, partition(test.partition))
-			test.pods(f)
+			f.pod(test.pods)
 			status := f.plan(t).Status
 			if got := status.CurrentRevision == f.new.Name; got != test.current {
 				t.Errorf("current revision %s, want the new one: %t", status.CurrentRevision, test.current)
@@ -78,25 +78,28 @@ func TestCurrentRevisionFollowsTheUpdate(t *testing.T) {
 
 func TestSettled(t *testing.T) {
 	for name, test := range map[string]struct {
-		pods func(*fixture)
-		want bool
+		change func(*v1alpha1.CloneSet)
+		pods   string
+		want   bool
 	}{
-		"all available":            {pods: func(f *fixture) { f.pod("a").pod("b") }, want: true},
-		"one pod is ending":        {pods: func(f *fixture) { f.pod("a").pod("b").pod("c", terminating) }, want: true},
-		"old pods that must stay":  {pods: func(f *fixture) { f.set.Spec.UpdateStrategy.Paused = true; f.pod("a", f.isOld).pod("b") }, want: true},
-		"no pods":                  {pods: func(*fixture) {}},
-		"one pod is missing":       {pods: func(f *fixture) { f.pod("a") }},
-		"one pod is not ready":     {pods: func(f *fixture) { f.pod("a").pod("b", notReady) }},
-		"one pod is not available": {pods: func(f *fixture) { f.set.Spec.MinReadySeconds = 30; f.pod("a").pod("b", readyFor(time.Second)) }},
-		"one pod too many":         {pods: func(f *fixture) { f.pod("a").pod("b").pod("c") }},
-		"an update starts":         {pods: func(f *fixture) { f.pod("a", f.isOld).pod("b") }},
+		"all available":            {pods: "a, b", want: true},
+		"one pod is ending":        {pods: "a, b, c terminating", want: true},
+		"old pods that must stay":  {change: paused, pods: "a old, b", want: true},
+		"no pods":                  {pods: ""},
+		"one pod is missing":       {pods: "a"},
+		"one pod is not ready":     {pods: "a, b notReady"},
+		"one pod is not available": {change: func(set *v1alpha1.CloneSet) { set.Spec.MinReadySeconds = 30 }, pods: "a, b ready=1s"},
+		"one pod too many":         {pods: "a, b, c"},
+		"an update starts":         {pods: "a old, b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, 2)
-			test.pods(f)
+			f := newFixture(t, 2).pod(test.pods)
+			if test.change != nil {
+				test.change(f.set)
+			}
 			out := f.plan(t)
-			if got := out.Settled(f.set); got != test.want {
-				t.Errorf("settled %t, want %t with the status %+v", got, test.want, out.Status)
+			if kind := Set(false); kind.Settled(f.set, &out) != test.want {
+				t.Errorf("settled %t, want %t with the status %+v", !test.want, test.want, out.Status)
 			}
 		})
 	}
@@ -117,17 +120,32 @@ func TestUnknownNamesAreReported(t *testing.T) {
 	}
 }
 
+func TestPodsThatWereNeverOfTheSetAreReported(t *testing.T) {
+	f := newFixture(t, 0)
+	f.pod("a orphan anonymous")
+	out := f.plan(t)
+	if len(out.Status.Conditions) != 1 || out.Status.Conditions[0].Type != ConditionPodsNotAdopted ||
+		!strings.HasSuffix(out.Status.Conditions[0].Message, ": web-a.") {
+		t.Fatalf("conditions %+v, want one that names web-a", out.Status.Conditions)
+	}
+	f.set.Status, f.pods = out.Status, nil
+	if c := f.plan(t).Status.Conditions[0]; c.Status != corev1.ConditionFalse {
+		t.Errorf("condition %+v without the pod, want False", c)
+	}
+}
+
 // TestUnplannedSetIsReported breaks the record of the revision that the partition requires.
 func TestUnplannedSetIsReported(t *testing.T) {
 	f := newFixture(t, 3, partition(2))
-	f.pod("a").pod("b", f.isOld)
+	f.pod("a").pod("b old")
 	recorded := f.old.Data.Raw
 	f.old.Data.Raw = []byte("{")
-	_, err := Plan(f.input())
+	_, err := Plan(f.set, f.input(), false)
 	if err == nil {
 		t.Fatal("a broken revision is accepted")
 	}
-	status := Unplanned(f.set, err, now())
+	status, kind := *f.set.Status.DeepCopy(), Set(false)
+	kind.Unplanned(&status, err, now())
 	want := []v1alpha1.CloneSetCondition{{
 		Type: "FailedScale", Status: corev1.ConditionTrue, Reason: "PlanFailed", Message: err.Error(),
 		LastTransitionTime: metav1.NewTime(now()), LastUpdateTime: metav1.NewTime(now()),
@@ -136,64 +154,43 @@ func TestUnplannedSetIsReported(t *testing.T) {
 		t.Errorf("observed generation %d; conditions (-want +got):\n%s", status.ObservedGeneration, diff)
 	}
 	f.set.Status, f.old.Data.Raw = status, recorded
-	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
+	status = f.plan(t).Status
+	kind.Failed(&status, nil, now())
+	if got := status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
 		t.Errorf("conditions %+v after the repair, want False", got)
 	}
 }
 
 func TestFailed(t *testing.T) {
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-a", errors.New("exceeded quota"))
-	since := metav1.NewTime(now().Add(-time.Hour))
-	condition := func(
-		kind v1alpha1.CloneSetConditionType, status corev1.ConditionStatus, reason, message string, at metav1.Time,
-	) v1alpha1.CloneSetCondition {
-		return v1alpha1.CloneSetCondition{
-			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at, LastUpdateTime: metav1.NewTime(now()),
-		}
+	since, at := ago(time.Hour), ago(0)
+	type conditions = []v1alpha1.CloneSetCondition
+	failing := v1alpha1.CloneSetCondition{
+		Type: v1alpha1.CloneSetConditionFailedScale, Status: corev1.ConditionTrue, Reason: "WriteFailed", Message: "pod web-a: " + quota.Error(),
+		LastTransitionTime: at, LastUpdateTime: at,
 	}
-	failing := condition(v1alpha1.CloneSetConditionFailedScale, corev1.ConditionTrue, "WriteFailed", "pod web-b: x", since)
-	failing.LastUpdateTime = since
-	refused := condition(v1alpha1.CloneSetConditionFailedUpdate, corev1.ConditionTrue, reasonInPlace, "x", since)
-	refused.LastUpdateTime = since
-	scale, update := v1alpha1.CloneSetConditionFailedScale, v1alpha1.CloneSetConditionFailedUpdate
+	before, again, recovered, update, refused := failing, failing, failing, failing, failing
+	before.Message, before.LastTransitionTime, before.LastUpdateTime = "pod web-b: x", since, since
+	again.LastTransitionTime = since
+	recovered.Status, recovered.Reason, recovered.Message = corev1.ConditionFalse, "Recovered", ""
+	update.Type = v1alpha1.CloneSetConditionFailedUpdate
+	refused.Type, refused.Reason = v1alpha1.CloneSetConditionFailedUpdate, reasonInPlace
 	for name, test := range map[string]struct {
-		before   []v1alpha1.CloneSetCondition
-		failures []workload.Failure
-		want     []v1alpha1.CloneSetCondition
+		before   conditions
+		failures []planning.Failure
+		want     conditions
 	}{
-		"no failure": {},
-		"create": {
-			failures: []workload.Failure{{Object: "pod web-a", Err: quota}, {Object: "pod web-b", Err: quota}},
-			want: []v1alpha1.CloneSetCondition{
-				condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), metav1.NewTime(now())),
-			},
-		},
-		"again": {
-			before:   []v1alpha1.CloneSetCondition{failing},
-			failures: []workload.Failure{{Object: "pod web-a", Err: quota}},
-			want: []v1alpha1.CloneSetCondition{
-				condition(scale, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), since),
-			},
-		},
-		"recovered": {
-			before: []v1alpha1.CloneSetCondition{failing},
-			want: []v1alpha1.CloneSetCondition{
-				condition(scale, corev1.ConditionFalse, "Recovered", "", metav1.NewTime(now())),
-			},
-		},
-		"patch": {
-			failures: []workload.Failure{{Update: true, Object: "pod web-a", Err: quota}},
-			want: []v1alpha1.CloneSetCondition{
-				condition(update, corev1.ConditionTrue, "WriteFailed", "pod web-a: "+quota.Error(), metav1.NewTime(now())),
-			},
-		},
-		"a refused update stays": {
-			before: []v1alpha1.CloneSetCondition{refused}, want: []v1alpha1.CloneSetCondition{refused},
-		},
+		"no failure":             {},
+		"create":                 {nil, []planning.Failure{{Object: "pod web-a", Err: quota}, {Object: "pod web-b", Err: quota}}, conditions{failing}},
+		"again":                  {conditions{before}, []planning.Failure{{Object: "pod web-a", Err: quota}}, conditions{again}},
+		"recovered":              {conditions{before}, nil, conditions{recovered}},
+		"patch":                  {nil, []planning.Failure{{Update: true, Object: "pod web-a", Err: quota}}, conditions{update}},
+		"a refused update stays": {conditions{refused}, nil, conditions{refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &v1alpha1.CloneSetStatus{Conditions: test.before}
-			Failed(status, test.failures, now())
+			kind := Set(false)
+			kind.Failed(status, test.failures, now())
 			if diff := cmp.Diff(test.want, status.Conditions); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -211,7 +208,7 @@ func TestMessagesDoNotDependOnTheOrderOfPods(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f.many(f.isOld, "a", "b")
+			f.pod("a old, b old")
 			f.pods[0].Status.Conditions[0].LastTransitionTime = ago(2 * time.Hour)
 			first := f.plan(t)
 			slices.Reverse(f.pods)
@@ -231,8 +228,8 @@ func TestMessagesDoNotDependOnTheOrderOfPods(t *testing.T) {
 }
 
 func TestOverdueDeletionIsReported(t *testing.T) {
-	f := newFixture(t, 2, withClaims).pod("a").claim("a").pod("b", terminating).claim("b")
-	f.pod("without", terminating)
+	f := newFixture(t, 2, withClaims).pod("a").claim("a").pod("b terminating").claim("b")
+	f.pod("without terminating")
 	deleted := func(d time.Duration) {
 		at := ago(d)
 		f.pods[1].DeletionTimestamp, f.pods[2].DeletionTimestamp = &at, &at

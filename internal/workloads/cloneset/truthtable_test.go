@@ -10,12 +10,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
-
-// held is a pod that the hook holds.
-func held(p *corev1.Pod) { p.Labels[match] = "on" }
-
-func preparing(p *corev1.Pod) { inState(pub.LifecycleStatePreparingDelete)(p) }
 
 // TestPreparingDeleteTruthTable is the table of the specification, with N = 3 and pod a held by the
 // hook preDelete.
@@ -23,57 +19,43 @@ func TestPreparingDeleteTruthTable(t *testing.T) {
 	for name, test := range map[string]struct {
 		replicas int32
 		change   func(*v1alpha1.CloneSet)
-		pods     func(*fixture)
+		pods     string
 		// want is the step without the label, excluded with it. It is the same if excluded is nil.
 		want, excluded []string
 	}{
-		"N to N-1: a enters PreparingDelete": {
-			replicas: 2, pods: func(f *fixture) { f.pod("a", held, annotated(corev1.PodDeletionCost, "-1")).pod("b").pod("c") },
-			want: []string{"~a PreparingDelete"},
-		},
-		"N to N-1, a is held: nothing": {
-			replicas: 2, pods: func(f *fixture) { f.pod("a", held, preparing).pod("b").pod("c") },
-		},
-		"N to N-1 to N: a returns to Normal": {
-			replicas: 3, pods: func(f *fixture) { f.pod("a", held, preparing).pod("b").pod("c") },
-			want: []string{"~a Normal"},
-		},
-		"N to N-1 with a named: a enters PreparingDelete": {
-			replicas: 2, change: naming("a"), pods: func(f *fixture) { f.pod("a", held).pod("b").pod("c") },
-			want: []string{"~a PreparingDelete"},
-		},
+		"N to N-1: a enters PreparingDelete":              {replicas: 2, pods: "a held cost=-1, b, c", want: []string{"~a PreparingDelete"}},
+		"N to N-1, a is held: nothing":                    {replicas: 2, pods: "a held PreparingDelete, b, c"},
+		"N to N-1 to N: a returns to Normal":              {replicas: 3, pods: "a held PreparingDelete, b, c", want: []string{"~a Normal"}},
+		"N to N-1 with a named: a enters PreparingDelete": {replicas: 2, change: naming("a"), pods: "a held, b, c", want: []string{"~a PreparingDelete"}},
 		"N to N-1 with a named, to N: waits or creates": {
-			replicas: 3, change: naming("a"), pods: func(f *fixture) { f.pod("a", held, preparing).pod("b").pod("c") },
+			replicas: 3, change: naming("a"), pods: "a held PreparingDelete, b, c",
 			want: nil, excluded: []string{"+new"},
 		},
 		"N to N-1 with a named, to N, a is terminating: creates": {
-			replicas: 3, change: naming("a"), pods: func(f *fixture) { f.pod("a", preparing, terminating).pod("b").pod("c") },
+			replicas: 3, change: naming("a"), pods: "a PreparingDelete terminating, b, c",
 			want: []string{"+new"},
 		},
 		"a named at constant N: enters PreparingDelete, and creates with the label": {
-			replicas: 3, change: naming("a"), pods: func(f *fixture) { f.pod("a", held).pod("b").pod("c") },
+			replicas: 3, change: naming("a"), pods: "a held, b, c",
 			want: []string{"~a PreparingDelete"}, excluded: []string{"+new", "~a PreparingDelete"},
 		},
 		"a named at constant N, held: waits or creates": {
-			replicas: 3, change: naming("a"), pods: func(f *fixture) { f.pod("a", held, preparing).pod("b").pod("c") },
+			replicas: 3, change: naming("a"), pods: "a held PreparingDelete, b, c",
 			want: nil, excluded: []string{"+new"},
 		},
 		"a named at constant N, held, with its replacement: nothing": {
 			replicas: 3, change: func(set *v1alpha1.CloneSet) { naming("a")(set); excluding(set) },
-			pods: func(f *fixture) { f.pod("a", held, preparing).pod("b").pod("c").pod("d") },
+			pods: "a held PreparingDelete, b, c, d",
 		},
 		"a named by its label at constant N, held: waits or creates": {
-			replicas: 3, pods: func(f *fixture) { f.pod("a", held, preparing, specified).pod("b").pod("c") },
+			replicas: 3, pods: "a held PreparingDelete named, b, c",
 			want: nil, excluded: []string{"+new"},
 		},
 		"a named at constant N, released: replaced": {
-			replicas: 3, change: naming("a"), pods: func(f *fixture) { f.pod("a", preparing).pod("b").pod("c") },
+			replicas: 3, change: naming("a"), pods: "a PreparingDelete, b, c",
 			want: []string{"+new", "-a PreparedDelete"},
 		},
-		"the name is withdrawn: a returns to Normal": {
-			replicas: 3, pods: func(f *fixture) { f.pod("a", held, preparing).pod("b").pod("c") },
-			want: []string{"~a Normal"},
-		},
+		"the name is withdrawn: a returns to Normal": {replicas: 3, pods: "a held PreparingDelete, b, c", want: []string{"~a Normal"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, exclude := range []bool{false, true} {
@@ -88,7 +70,7 @@ func TestPreparingDeleteTruthTable(t *testing.T) {
 						want = test.excluded
 					}
 				}
-				test.pods(f)
+				f.pod(test.pods)
 				t.Logf("label: %t", exclude)
 				f.wantSteps(t, want...)
 			}
@@ -98,8 +80,52 @@ func TestPreparingDeleteTruthTable(t *testing.T) {
 
 func TestMostValuablePodReturnsFromPreparingDelete(t *testing.T) {
 	f := newFixture(t, 2, holding)
-	f.pod("a", held, preparing, annotated(corev1.PodDeletionCost, "5")).
-		pod("b", held, preparing, annotated(corev1.PodDeletionCost, "9")).
-		pod("c", preparing, annotated(corev1.PodDeletionCost, "100")).pod("d")
+	f.pod("a held PreparingDelete cost=5, b held PreparingDelete cost=9, c PreparingDelete cost=100, d")
 	f.wantSteps(t, "-c PreparedDelete", "~b Normal")
+}
+
+// With OpenKruise, a pod may stay not ready.
+func TestNotReadyIsClearedOnEveryWayBack(t *testing.T) {
+	hooks := &pub.Lifecycle{
+		PreDelete:     &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}, MarkPodNotReady: true},
+		InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}, MarkPodNotReady: true},
+	}
+	marked := func(key string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			planning.AddGate(&p.Spec, pub.KruisePodReadyConditionType)
+			p.Status.Conditions[0].Status = corev1.ConditionFalse
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionFalse,
+				Message: `[{"userAgent":"Lifecycle","key":"` + key + `"}]`,
+			})
+		}
+	}
+	paused := func(set *v1alpha1.CloneSet) { inPlace(set); set.Spec.UpdateStrategy.Paused = true }
+	raised := func(set *v1alpha1.CloneSet) { inPlace(set); set.Spec.UpdateStrategy.Partition = number(1) }
+	for name, test := range map[string]struct {
+		change         func(*v1alpha1.CloneSet)
+		pod, key, want string
+	}{
+		"replicas increases again":              {nil, "a held PreparingDelete", "preDeleteHook", "~a Normal"},
+		"the hook is removed from the set":      {func(set *v1alpha1.CloneSet) { set.Spec.Lifecycle = nil }, "a held PreparingDelete", "preDeleteHook", "~a Normal"},
+		"the template is rolled back":           {nil, "a held PreparingUpdate", "preUpdateHook", "~a Normal"},
+		"the update is paused":                  {paused, "a old held PreparingUpdate", "preUpdateHook", "~a Normal"},
+		"the partition is raised":               {raised, "a old held PreparingUpdate", "preUpdateHook", "~a Normal"},
+		"the update is done":                    {nil, "a held Updating", "preUpdateHook", "~a Normal"},
+		"a crash after the first of two writes": {nil, "a held", "preUpdateHook", "~a Readiness"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 1)
+			f.set.Spec.Lifecycle = hooks.DeepCopy()
+			if test.change != nil {
+				test.change(f.set)
+			}
+			f.pod(test.pod, marked(test.key))
+			out := f.wantSteps(t, test.want)
+			if len(out.Patches) == 0 || len(out.Patches[0].Conditions) == 0 ||
+				out.Patches[0].Conditions[0].Status != corev1.ConditionTrue {
+				t.Errorf("patches %+v, want KruisePodReady True", out.Patches)
+			}
+		})
+	}
 }

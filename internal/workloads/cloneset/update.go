@@ -5,9 +5,9 @@ package cloneset
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
@@ -26,7 +26,7 @@ func (m *member) started() bool {
 
 // update starts and continues the update of old pods, in order: as many as the partition requires and
 // maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached.
-func (p *planner) update() error {
+func (p *planner) update() {
 	n := p.toUpdate()
 	if !p.updates() {
 		n = 0
@@ -40,23 +40,18 @@ func (p *planner) update() error {
 			p.cancel(m)
 			continue
 		case wait > 0 && !m.started():
-			p.after(wait)
-			return nil
+			p.After(wait)
+			return
 		case m.patch != nil || blocked && m.ready && !m.started():
 			n--
 			continue
 		}
-		possible, err := p.updatePod(m, &blocked)
-		if err != nil {
-			return err
-		}
-		if possible {
+		if p.updatePod(m, &blocked) {
 			n--
 		} else {
 			p.cancel(m)
 		}
 	}
-	return nil
 }
 
 // updates reports whether the set itself starts to update pods now.
@@ -73,73 +68,45 @@ func (p *planner) cancel(m *member) {
 		m.patch = inplace.Next(m.pod, p.Now).Patch
 	}
 	if m.state == pub.LifecycleStatePreparingUpdate && m.patch == nil {
-		p.enter(m, lifecycle.AfterUpdate(p.Set.Spec.Lifecycle, m.pod))
+		p.enter(m, lifecycle.AfterUpdate(p.Hooks, m.pod))
 	}
 }
 
 // updateOrder returns the pods that do not have the update revision and remain in the set.
 func (p *planner) updateOrder() []*member {
-	byPod := make(map[*corev1.Pod]*member)
-	var pods, all []*corev1.Pod
-	for _, m := range p.members {
-		if !m.leaving() && !m.updated {
-			byPod[m.pod] = m
-			pods = append(pods, m.pod)
-		}
-	}
-	if len(pods) == 0 {
-		return nil
-	}
 	strategy := &p.Set.Spec.UpdateStrategy
-	if len(strategy.ScatterStrategy) > 0 {
-		for _, m := range p.members {
-			all = append(all, m.pod)
-		}
-	}
-	sorted := make([]*member, len(pods))
-	for i, pod := range order.Update(pods, order.UpdateOptions{
-		Pinned:   func(pod *corev1.Pod) bool { return byPod[pod].started() },
-		Priority: strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: all,
-	}) {
-		sorted[i] = byPod[pod]
-	}
-	return sorted
+	old, _ := p.remaining()
+	return p.membersOf(order.Update(podsOf(old), order.UpdateOptions{
+		Pinned:   func(pod *corev1.Pod) bool { return p.byPod[pod].started() },
+		Priority: strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: podsOf(p.members),
+	}))
 }
 
 // wait returns for how long no further update may start, because a marker is about to write the label
 // that a pod's priority depends on.
 func (p *planner) wait(candidates []*member) time.Duration {
-	var pods []*corev1.Pod
-	for _, m := range candidates {
-		if !m.started() {
-			pods = append(pods, m.pod)
-		}
-	}
-	return order.Wait(pods, order.WaitOptions{
+	candidates = slices.DeleteFunc(slices.Clone(candidates), (*member).started)
+	return order.Wait(podsOf(candidates), order.WaitOptions{
 		Strategy: p.Set.Spec.UpdateStrategy.PriorityStrategy, Markers: p.Markers,
-		Begun: revision.Begun(p.revisions.Update), All: p.Pods, Now: p.Now,
+		Begun: revision.Begun(p.History.Update), All: p.Pods, Now: p.Now,
 	})
 }
 
 // updatePod takes the next step of the pod's update, unless maxUnavailable does not permit it, which
 // it records in blocked. It returns false if the pod cannot be updated at all.
-func (p *planner) updatePod(m *member, blocked *bool) (bool, error) {
+func (p *planner) updatePod(m *member, blocked *bool) bool {
 	kind := p.Set.Spec.UpdateStrategy.Type
 	only := kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
 	if p.blocked(m) && !only {
 		*blocked = *blocked || !m.started()
-		return true, nil
+		return true
 	}
 	var change *inplace.Change
 	if only || kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType {
 		var why string
-		var err error
-		if change, why, err = p.decide(m); err != nil {
-			return false, err
-		}
-		if change == nil && only {
+		if change, why = p.decide(m); change == nil && only {
 			p.cannot(m, why)
-			return false, nil
+			return false
 		}
 	}
 	switch {
@@ -147,64 +114,35 @@ func (p *planner) updatePod(m *member, blocked *bool) (bool, error) {
 		*blocked = *blocked || !m.started()
 	case change == nil:
 		p.remove(m, ReasonUpdate, true)
-	case lifecycle.Held(p.inPlaceUpdate(), m.pod) && m.state != pub.LifecycleStateUpdating:
+	case lifecycle.Held(p.Hooks.InPlaceUpdate, m.pod) && m.state != pub.LifecycleStateUpdating:
 		if m.state != pub.LifecycleStatePreparingUpdate {
 			p.enter(m, pub.LifecycleStatePreparingUpdate)
 		}
 	default:
 		p.startInPlace(m, change)
 	}
-	return true, nil
+	return true
 }
 
 // startInPlace starts the update of the pod in place.
 func (p *planner) startInPlace(m *member, change *inplace.Change) {
 	target := inplace.Target{
-		Revision: p.revisions.Update.Name, Labels: revisionLabels(p.revisions.Update.Name), Grace: p.grace(),
+		Revision: p.History.Update.Name, Labels: revisionLabels(p.History.Update.Name), Grace: p.grace(),
 	}
 	start := inplace.Start(m.pod, change, target, p.Now)
 	p.enter(m, pub.LifecycleStateUpdating)
 	m.patch = m.patch.Merge(start)
 	p.withdraw(m, true)
-	p.after(target.Grace)
+	p.After(target.Grace)
 }
 
 // decide returns how the pod is updated in place, or why it cannot be.
-func (p *planner) decide(m *member) (*inplace.Change, string, error) {
-	old := revision.Of(m.pod, p.revisions.All)
-	if old == nil {
-		return nil, fmt.Sprintf("revision %q of the pod does not exist",
-			m.pod.Labels[appsv1.ControllerRevisionHashLabelKey]), nil
+func (p *planner) decide(m *member) (*inplace.Change, string) {
+	inPlaceOnly := p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+	if old := revision.Of(m.pod, p.History.All); old != nil && p.recreateForClaims && !inPlaceOnly && p.newClaims(old) {
+		return nil, "volumeClaimTemplates have changed"
 	}
-	if only := p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType; p.RecreateForClaims && !only && p.newClaims(old) {
-		return nil, "volumeClaimTemplates have changed", nil
-	}
-	difference := p.differences[old.Name]
-	if difference == nil {
-		from, err := p.template(old)
-		if err != nil {
-			return nil, "", err
-		}
-		difference = inplace.Between(from, &p.Set.Spec.Template)
-		p.differences[old.Name] = difference
-	}
-	change, why := difference.Decide(m.pod)
-	return change, why, nil
-}
-
-// template returns the template of the revision, decoded once per step.
-func (p *planner) template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
-	if p.templates == nil {
-		p.templates = make(map[string]*corev1.PodTemplateSpec)
-	}
-	if template := p.templates[rev.Name]; template != nil {
-		return template, nil
-	}
-	template, err := revision.Template(rev)
-	if err == nil {
-		p.templates[rev.Name] = template
-	}
-	return template, err
+	return p.Change(m.pod, p.History.Update)
 }
 
 func (p *planner) grace() time.Duration {
@@ -224,48 +162,80 @@ func (p *planner) cannot(m *member, why string) {
 	}
 }
 
-// readRevisions decides what becomes of the revisions.
-func (p *planner) readRevisions() error {
-	inUse := make(map[string]bool)
-	for _, pod := range p.Pods {
-		if hash := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; hash != "" {
-			inUse[hash] = true
-		}
-	}
-	limit := 10
-	if p.Set.Spec.RevisionHistoryLimit != nil {
-		limit = int(*p.Set.Spec.RevisionHistoryLimit)
-	}
-	owner := revision.Owner{
-		Object: p.Set, Kind: Kind(), Template: &p.Set.Spec.Template, Encoder: p.Encoder,
-		CurrentRevision: p.Set.Status.CurrentRevision, Now: p.Now,
-	}
-	if p.Set.Status.CollisionCount != nil {
-		owner.CollisionCount = *p.Set.Status.CollisionCount
-	}
-	var err error
-	if p.revisions, err = revision.Plan(owner, p.Revisions, limit, inUse); err != nil {
-		return err
-	}
-	return p.recordClaims()
-}
-
-// writeRevisions adds the changes of revisions to the step.
-func (p *planner) writeRevisions() {
-	p.out.CreateRevision = p.revisions.Create
-	p.out.UpdateRevisions = p.revisions.UpdateRevisions
-	p.out.DeleteRevisions = p.revisions.Delete
-}
-
 // collect adds the changes of pods to the step.
 func (p *planner) collect() {
 	for _, m := range p.members {
 		switch {
 		case m.deleted:
-			p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: m.pod, Reason: m.reason})
+			p.out.Deletes = append(p.out.Deletes, planning.PodDelete{Pod: m.pod, Reason: m.reason})
 		case m.patch != nil:
 			p.out.Patches = append(p.out.Patches, *m.patch)
 		}
 	}
 	p.events()
+}
+
+// advance continues what has started in each pod: updates in place, the states after them, and the
+// conditions of readiness gates. It does not start anything, so a paused set continues it too.
+func (p *planner) advance() {
+	for _, m := range p.members {
+		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Settled(m.pod) {
+			step := inplace.Next(m.pod, p.Now)
+			p.After(step.After)
+			m.patch = step.Patch
+			if step.Refused != "" && p.refused(m, step.Refused) {
+				continue
+			}
+		}
+		if state := p.next(m); state != m.state {
+			m.patch = m.patch.Merge(lifecycle.Enter(m.pod, state, p.Hooks, p.Now))
+			m.state = state
+		} else {
+			m.patch = m.patch.Merge(lifecycle.Refresh(m.pod, p.Hooks, p.Now))
+		}
+		if stops(m.patch) {
+			p.withdraw(m, true)
+		}
+	}
+}
+
+// next returns the state that follows from what has happened in the pod.
+func (p *planner) next(m *member) pub.LifecycleStateType {
+	switch m.state {
+	case pub.LifecycleStateNormal, pub.LifecycleStatePreparingDelete:
+		return m.state
+	case pub.LifecycleStatePreparingNormal:
+		return lifecycle.Begin(p.Hooks, m.pod)
+	case pub.LifecycleStatePreparingUpdate:
+		if m.updated { // The template was rolled back before the hook released the pod.
+			return lifecycle.AfterUpdate(p.Hooks, m.pod)
+		}
+		return m.state
+	case pub.LifecycleStateUpdating:
+		if !inplace.Done(m.pod) {
+			return m.state
+		}
+		return lifecycle.AfterUpdate(p.Hooks, m.pod)
+	case pub.LifecycleStateUpdated:
+		return lifecycle.AfterUpdate(p.Hooks, m.pod)
+	default: // A state of another version of OpenKruise.
+		return pub.LifecycleStateNormal
+	}
+}
+
+// refused recreates a pod whose update cannot be finished in place, and reports whether it did. With
+// InPlaceOnly and OnDelete, the pod stays as it is.
+func (p *planner) refused(m *member, why string) bool {
+	switch p.Set.Spec.UpdateStrategy.Type {
+	case v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType:
+		p.cannot(m, why)
+		return false
+	case v1alpha1.OnDeleteCloneSetUpdateStrategyType:
+		return false
+	}
+	if p.blocked(m) {
+		return false
+	}
+	p.remove(m, ReasonUpdate, true)
+	return true
 }

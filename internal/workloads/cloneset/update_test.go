@@ -52,179 +52,72 @@ func byRole(set *v1alpha1.CloneSet) {
 
 func TestUpdate(t *testing.T) {
 	one := unavailable(number(1))
-	for name, test := range map[string]struct {
-		change func(*v1alpha1.CloneSet)
-		pods   func(*fixture)
-		want   []string
-	}{
+	runCases(t, map[string]planCase{
 		"recreates as many as maxUnavailable permits": {
-			change: unavailable(number(2)), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
+			replicas: 3, change: unavailable(number(2)), pods: "a old, b old, c old",
 			want: []string{"+new", "+new", "-a Update", "-b Update"},
 		},
 		"pods that are not ready first, and beyond maxUnavailable": {
-			change: one, pods: func(f *fixture) {
-				f.many(f.isOld, "a").pod("b", f.isOld, notReady).pod("c", f.isOld, notReady)
-			}, want: []string{"+new", "+new", "-b Update", "-c Update"},
+			replicas: 3, change: one, pods: "a old, b old notReady, c old notReady", want: []string{"+new", "+new", "-b Update", "-c Update"},
 		},
-		"unavailable updated pods count": {
-			change: one, pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c", notReady) },
-		},
-		"paused": {
-			change: paused, pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-		},
-		"OnDelete": {
-			change: onDelete, pods: func(f *fixture) { f.many(f.isOld, "a").pod("b", f.isOld, notReady).pod("c") },
-		},
-		"OnDelete, a pod was deleted": {
-			change: onDelete, pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c", f.isOld, terminating) },
-			want: []string{"+new"},
-		},
-		"OnDelete, a pod is named": {
-			change: all(onDelete, naming("a")), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-			want: []string{"+new", "-a SpecifiedDelete"},
-		},
-		"OnDelete uses no surge": {
-			change: all(onDelete, surge(1)), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-		},
-		"OnDelete keeps what the partition requires": {
-			change: all(onDelete, partition(2)), pods: func(f *fixture) { f.many(f.isOld, "a").pod("c") }, want: []string{"+old"},
-		},
+		"unavailable updated pods count":             {replicas: 3, change: one, pods: "a old, b old, c notReady"},
+		"paused":                                     {replicas: 3, change: paused, pods: "a old, b old, c old"},
+		"OnDelete":                                   {replicas: 3, change: onDelete, pods: "a old, b old notReady, c"},
+		"OnDelete, a pod was deleted":                {replicas: 3, change: onDelete, pods: "a old, b old, c old terminating", want: []string{"+new"}},
+		"OnDelete, a pod is named":                   {replicas: 3, change: all(onDelete, naming("a")), pods: "a old, b old, c old", want: []string{"+new", "-a SpecifiedDelete"}},
+		"OnDelete uses no surge":                     {replicas: 3, change: all(onDelete, surge(1)), pods: "a old, b old, c old"},
+		"OnDelete keeps what the partition requires": {replicas: 3, change: all(onDelete, partition(2)), pods: "a old, c", want: []string{"+old"}},
 		"OnDelete withdraws an update that waits for the hook": {
-			change: all(hooked, onDelete), pods: func(f *fixture) {
-				f.pod("a", f.isOld, held, inState(pub.LifecycleStatePreparingUpdate)).many(f.isOld, "b", "c")
-			}, want: []string{"~a Normal"},
+			replicas: 3, change: all(hooked, onDelete), pods: "a old held PreparingUpdate, b old, c old", want: []string{"~a Normal"},
 		},
-		"OnDelete continues an update that has begun": {
-			change: all(hooked, onDelete), pods: func(f *fixture) {
-				f.pod("a", held, inState(pub.LifecycleStateUpdating)).many(f.isOld, "b", "c")
-			}, want: []string{"~a Normal"},
-		},
-		"the partition is met": {
-			change: partition(2), pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c") },
-		},
-		"the partition permits one": {
-			change: all(partition(2), unavailable(number(3))), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-			want: []string{"+new", "-a Update"},
-		},
-		"a surge first": {
-			change: surge(1), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-			want: []string{"+new"},
-		},
-		"the surge is available": {
-			change: surge(1), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c").pod("d") },
-			want: []string{"+new", "-a Update"},
-		},
-		"the last old pod goes with the surge": {
-			change: surge(1), pods: func(f *fixture) { f.many(f.isOld, "a").pod("b").pod("c").pod("d") },
-			want: []string{"-a ScaleIn"},
-		},
+		"OnDelete continues an update that has begun": {replicas: 3, change: all(hooked, onDelete), pods: "a held Updating, b old, c old", want: []string{"~a Normal"}},
+		"the partition is met":                        {replicas: 3, change: partition(2), pods: "a old, b old, c"},
+		"the partition permits one":                   {replicas: 3, change: all(partition(2), unavailable(number(3))), pods: "a old, b old, c old", want: []string{"+new", "-a Update"}},
+		"a surge first":                               {replicas: 3, change: surge(1), pods: "a old, b old, c old", want: []string{"+new"}},
+		"the surge is available":                      {replicas: 3, change: surge(1), pods: "a old, b old, c old, d", want: []string{"+new", "-a Update"}},
+		"the last old pod goes with the surge":        {replicas: 3, change: surge(1), pods: "a old, b, c, d", want: []string{"-a ScaleIn"}},
 		"recreated pods that a hook holds are marked": {
-			change: all(one, holding), pods: func(f *fixture) { f.pod("a", f.isOld, held).many(f.isOld, "b", "c") },
+			replicas: 3, change: all(one, holding), pods: "a old held, b old, c old",
 			want: []string{"~a PreparingDelete+specified"},
 		},
-		"marked pods do not return to Normal": {
-			change: all(one, holding), pods: func(f *fixture) {
-				f.pod("a", f.isOld, held, preparing, specified).many(f.isOld, "b", "c")
-			},
-		},
-		"in place": {
-			change: all(one, inPlace), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-			want: []string{"~a Updating"},
-		},
-		"in place waits for the hook": {
-			change: all(one, hooked), pods: func(f *fixture) { f.pod("a", f.isOld, held).many(f.isOld, "b", "c") },
-			want: []string{"~a PreparingUpdate"},
-		},
-		"held": {
-			change: all(one, hooked), pods: func(f *fixture) {
-				f.pod("a", f.isOld, held, inState(pub.LifecycleStatePreparingUpdate)).many(f.isOld, "b", "c")
-			},
-		},
-		"released": {
-			change: all(one, hooked), pods: func(f *fixture) {
-				f.pod("a", f.isOld, inState(pub.LifecycleStatePreparingUpdate)).many(f.isOld, "b", "c")
-			}, want: []string{"~a Updating"},
-		},
-		"done, the hook is not restored": {
-			change: all(one, hooked), pods: func(f *fixture) {
-				f.pod("a", inState(pub.LifecycleStateUpdating)).many(f.isOld, "b", "c")
-			}, want: []string{"~a Updated"},
-		},
-		"updated, the hook is not restored": {
-			change: all(one, hooked), pods: func(f *fixture) {
-				f.pod("a", inState(pub.LifecycleStateUpdated)).many(f.isOld, "b", "c")
-			},
-		},
-		"updated, the hook is restored": {
-			change: all(one, hooked), pods: func(f *fixture) {
-				f.pod("a", held, inState(pub.LifecycleStateUpdated)).many(f.isOld, "b", "c")
-			}, want: []string{"~a Normal"},
-		},
-		"the handler of preNormal is missing": {
-			change: all(one, preNormal), pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c", inState(pub.LifecycleStatePreparingNormal)) },
-		},
-		"the handler of preNormal is there": {
-			change: all(one, preNormal), pods: func(f *fixture) {
-				f.many(f.isOld, "a", "b").pod("c", held, inState(pub.LifecycleStatePreparingNormal))
-			}, want: []string{"~c Normal"},
-		},
-		"there is no hook preNormal": {
-			change: one, pods: func(f *fixture) { f.many(f.isOld, "a", "b").pod("c", inState(pub.LifecycleStatePreparingNormal)) },
-			want: []string{"~c Normal"},
-		},
+		"marked pods do not return to Normal": {replicas: 3, change: all(one, holding), pods: "a old held PreparingDelete named, b old, c old"},
+		"in place":                            {replicas: 3, change: all(one, inPlace), pods: "a old, b old, c old", want: []string{"~a Updating"}},
+		"in place waits for the hook":         {replicas: 3, change: all(one, hooked), pods: "a old held, b old, c old", want: []string{"~a PreparingUpdate"}},
+		"held":                                {replicas: 3, change: all(one, hooked), pods: "a old held PreparingUpdate, b old, c old"},
+		"released":                            {replicas: 3, change: all(one, hooked), pods: "a old PreparingUpdate, b old, c old", want: []string{"~a Updating"}},
+		"done, the hook is not restored":      {replicas: 3, change: all(one, hooked), pods: "a Updating, b old, c old", want: []string{"~a Updated"}},
+		"updated, the hook is not restored":   {replicas: 3, change: all(one, hooked), pods: "a Updated, b old, c old"},
+		"updated, the hook is restored":       {replicas: 3, change: all(one, hooked), pods: "a held Updated, b old, c old", want: []string{"~a Normal"}},
+		"the handler of preNormal is missing": {replicas: 3, change: all(one, preNormal), pods: "a old, b old, c PreparingNormal"},
+		"the handler of preNormal is there":   {replicas: 3, change: all(one, preNormal), pods: "a old, b old, c held PreparingNormal", want: []string{"~c Normal"}},
+		"there is no hook preNormal":          {replicas: 3, change: one, pods: "a old, b old, c PreparingNormal", want: []string{"~c Normal"}},
 		"pods without the handler of preNormal, as far as others serve": {
-			change: all(one, inPlace, preNormal), pods: func(f *fixture) {
-				f.many(func(p *corev1.Pod) { f.isOld(p); inState(pub.LifecycleStatePreparingNormal)(p) }, "a", "b").pod("c")
-			}, want: []string{"~a Updating"},
+			replicas: 3, change: all(one, inPlace, preNormal), pods: "a old PreparingNormal, b old PreparingNormal, c", want: []string{"~a Updating"},
 		},
 		"a pod in transition is pinned when the labels change": {
-			change: all(one, hooked, byRole), pods: func(f *fixture) {
-				f.pod("a", f.isOld, inState(pub.LifecycleStatePreparingUpdate), with("role", "x-1")).
-					pod("b", f.isOld, with("role", "x-9")).pod("c", f.isOld, with("role", "x-8"))
-			}, want: []string{"~a Updating"},
+			replicas: 3, change: all(one, hooked, byRole), pods: "a old PreparingUpdate role=x-1, b old role=x-9, c old role=x-8", want: []string{"~a Updating"},
 		},
-		"other changes recreate": {
-			change: all(one, inPlace, env), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-			want: []string{"+new", "-a Update"},
-		},
-		"other changes are refused with InPlaceOnly": {
-			change: all(one, inPlaceOnly, env), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-		},
-		"refused with a surge": {
-			change: all(surge(1), inPlaceOnly, env), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
-		},
+		"other changes recreate":                     {replicas: 3, change: all(one, inPlace, env), pods: "a old, b old, c old", want: []string{"+new", "-a Update"}},
+		"other changes are refused with InPlaceOnly": {replicas: 3, change: all(one, inPlaceOnly, env), pods: "a old, b old, c old"},
+		"refused with a surge":                       {replicas: 3, change: all(surge(1), inPlaceOnly, env), pods: "a old, b old, c old"},
 		"a pod that waits for the hook returns when the change is refused": {
-			change: all(one, hooked, inPlaceOnly, env), pods: func(f *fixture) {
-				f.pod("a", f.isOld, held, inState(pub.LifecycleStatePreparingUpdate)).many(f.isOld, "b", "c")
-			}, want: []string{"~a Normal"},
+			replicas: 3, change: all(one, hooked, inPlaceOnly, env), pods: "a old held PreparingUpdate, b old, c old", want: []string{"~a Normal"},
 		},
 		"a pod of an unknown revision is recreated": {
-			change: all(one, inPlace), pods: func(f *fixture) {
-				f.pod("a", with(appsv1.ControllerRevisionHashLabelKey, "web-gone")).pod("b").pod("c")
-			}, want: []string{"+new", "-a Update"},
+			replicas: 3, change: all(one, inPlace), pods: "a controller-revision-hash=web-gone, b, c", want: []string{"+new", "-a Update"},
 		},
 		"named deletions and updates share maxUnavailable": {
-			change: all(unavailable(number(2)), naming("c")), pods: func(f *fixture) { f.many(f.isOld, "a", "b", "c") },
+			replicas: 3, change: all(unavailable(number(2)), naming("c")), pods: "a old, b old, c old",
 			want: []string{"+new", "+new", "-a Update", "-c SpecifiedDelete"},
 		},
-		"a state of another version of OpenKruise": {
-			change: one, pods: func(f *fixture) { f.pod("a", inState("Other")).pod("b").pod("c") },
-			want: []string{"~a Normal"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, 3, test.change)
-			test.pods(f)
-			f.wantSteps(t, test.want...)
-		})
-	}
+		"a state of another version of OpenKruise": {replicas: 3, change: one, pods: "a Other, b, c", want: []string{"~a Normal"}},
+	})
 }
 
 func TestUpdateWaitsForTheLabelOfAMarker(t *testing.T) {
 	f := newFixture(t, 3, unavailable(number(1)), byRole)
-	f.markers = workload.Markers{Labels: sets.New("role")}
-	f.pod("a", f.isOld, with("role", "x-1")).pod("b", f.isOld, with("role", "x-2")).
-		pod("c", f.isOld, readyFor(10*time.Second))
+	f.markers = planning.Markers{Labels: sets.New("role")}
+	f.pod("a old role=x-1, b old role=x-2, c old ready=10s")
 	if out := f.wantSteps(t); out.RequeueAfter != 20*time.Second {
 		t.Errorf("requeue after %s, want 20s", out.RequeueAfter)
 	}
@@ -234,8 +127,8 @@ func TestUpdateWaitsForTheLabelOfAMarker(t *testing.T) {
 
 func TestPausedUpdateDoesNotWaitForLabels(t *testing.T) {
 	f := newFixture(t, 1, byRole, paused)
-	f.markers = workload.Markers{Labels: sets.New("role")}
-	f.pod("a", f.isOld, readyFor(0))
+	f.markers = planning.Markers{Labels: sets.New("role")}
+	f.pod("a old ready=0s")
 	if out := f.wantSteps(t); out.RequeueAfter != 0 {
 		t.Errorf("requeue after %s, want none", out.RequeueAfter)
 	}
@@ -243,7 +136,7 @@ func TestPausedUpdateDoesNotWaitForLabels(t *testing.T) {
 
 func TestRefusedUpdateIsReportedOnce(t *testing.T) {
 	f := newFixture(t, 1, inPlaceOnly, env)
-	f.pod("a", f.isOld)
+	f.pod("a old")
 	out := f.plan(t)
 	if len(out.Status.Conditions) != 1 || out.Status.Conditions[0].Type != v1alpha1.CloneSetConditionFailedUpdate ||
 		!strings.Contains(out.Status.Conditions[0].Message, "web-a") || len(out.Events) != 1 {
@@ -257,7 +150,7 @@ func TestRefusedUpdateIsReportedOnce(t *testing.T) {
 
 func TestInPlaceUpdateChangesRevisionStateAndImageInOneWrite(t *testing.T) {
 	f := newFixture(t, 1, inPlace, unavailable(number(1)))
-	f.pod("a", f.isOld)
+	f.pod("a old")
 	out := f.wantSteps(t, "~a Updating")
 	patch := out.Patches[0]
 	if patch.Images["main"] != "app:2" || *patch.Labels[appsv1.ControllerRevisionHashLabelKey] != f.new.Name {
@@ -305,8 +198,10 @@ func BenchmarkPlan(b *testing.B) {
 			for i := range 3000 {
 				f.pod(fmt.Sprintf("%05d", i), test.pods(f, i))
 			}
-			for b.Loop() {
-				f.plan(b)
+			for in := f.input(); b.Loop(); {
+				if _, err := Plan(f.set, in, false); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}
@@ -337,6 +232,43 @@ func TestDefaultsOfTheTemplateChangeNoPod(t *testing.T) {
 			f.set.Spec.Template = short
 			f.set.Spec.Template.Spec.Containers[0].Image = test.image
 			f.wantSteps(t, test.want...)
+		})
+	}
+}
+
+// The program ended after it made the pod not ready, and before it changed the image: the next step
+// continues with the image. If it made the pod ready first, a program that ends after every write
+// would never finish.
+func TestInterruptedUpdateContinues(t *testing.T) {
+	interrupted := func(p *corev1.Pod) {
+		planning.AddGate(&p.Spec, pub.InPlaceUpdateReady)
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse,
+		})
+	}
+	for name, test := range map[string]struct {
+		paused     bool
+		image      string
+		conditions int
+	}{
+		"continues": {false, "app:2", 0},
+		"paused":    {true, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 2, func(set *v1alpha1.CloneSet) {
+				set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType
+				set.Spec.UpdateStrategy.Paused = test.paused
+			})
+			f.pod("a old").pod("b old notReady", interrupted)
+			out := f.plan(t)
+			if len(out.Patches) != 1 || out.Patches[0].Pod.Name != "web-b" {
+				t.Fatalf("patches %v, want one of web-b", out.Patches)
+			}
+			patch := out.Patches[0]
+			if patch.Images["main"] != test.image || len(patch.Conditions) != test.conditions {
+				t.Errorf("images %v and conditions %v, want image %q and %d conditions",
+					patch.Images, patch.Conditions, test.image, test.conditions)
+			}
 		})
 	}
 }

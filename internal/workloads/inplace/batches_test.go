@@ -219,7 +219,7 @@ func openKruise(t *testing.T, n *node) {
 		}
 	}
 	if len(s.NextContainerImages) == 0 {
-		workload.Condition(n.pod, pub.InPlaceUpdateReady).Status = corev1.ConditionTrue
+		planning.Condition(n.pod, pub.InPlaceUpdateReady).Status = corev1.ConditionTrue
 		return
 	}
 	order := slices.SortedFunc(maps.Keys(s.NextContainerImages), func(a, b string) int {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -277,4 +278,31 @@ func container(pod *corev1.Pod, name string) *corev1.Container {
 		return nil
 	}
 	return &pod.Spec.Containers[i]
+}
+
+// differentField returns the path of a field that differs in the specs, empty if they mean the same.
+func differentField(a, b *corev1.PodSpec) string {
+	if equality.Semantic.DeepEqual(a, b) {
+		return ""
+	}
+	if len(a.Containers) == len(b.Containers) {
+		for i := range a.Containers {
+			if name := firstDifference(a.Containers[i], b.Containers[i]); name != "" {
+				return "containers[" + a.Containers[i].Name + "]." + name
+			}
+		}
+	}
+	return firstDifference(*a, *b)
+}
+
+// firstDifference returns the JSON name of the first field that differs in the structs.
+func firstDifference(a, b any) string {
+	left, right := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range left.NumField() {
+		if !equality.Semantic.DeepEqual(left.Field(i).Interface(), right.Field(i).Interface()) {
+			name, _, _ := strings.Cut(left.Type().Field(i).Tag.Get("json"), ",")
+			return name
+		}
+	}
+	return ""
 }

@@ -4,6 +4,7 @@
 package inplace
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,26 +20,15 @@ import (
 // false if the annotation cannot be read.
 func Done(pod *corev1.Pod) bool {
 	state, err := readState(pod)
-	if err != nil {
-		return false
-	}
 	_, waiting := pod.Annotations[pub.InPlaceUpdateGraceKey]
-	if waiting {
-		return false
-	}
-	return state == nil || done(pod, state)
+	return err == nil && !waiting && (state == nil || done(pod, state))
 }
 
 func done(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
 	if remaining(state) != nil || lagging(pod) {
 		return false
 	}
-	for name, wanted := range state.NextContainerResources {
-		if spec := container(pod, name); spec != nil && !applied(spec, wanted) {
-			return false
-		}
-	}
-	return len(unfinished(pod, state)) == 0 && (!state.UpdateResources || allResized(pod))
+	return resizeAgain(pod, state) == nil && len(unfinished(pod, state)) == 0 && (!state.UpdateResources || allResized(pod))
 }
 
 // batchStarted reports whether the containers that have been changed so far run. A resize for which
@@ -47,8 +37,8 @@ func batchStarted(pod *corev1.Pod, state *pub.InPlaceUpdateState) bool {
 	if len(unstarted(pod, state)) > 0 {
 		return false
 	}
-	c := workload.Condition(pod, corev1.PodResizePending)
-	deferred := c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonDeferred
+	deferred := isTrue(pod, corev1.PodResizePending) &&
+		planning.Condition(pod, corev1.PodResizePending).Reason == corev1.PodReasonDeferred
 	return !state.UpdateResources || deferred || allResized(pod)
 }
 
@@ -65,8 +55,7 @@ func allResized(pod *corev1.Pod) bool {
 
 // lagging reports whether the status of a pod that is being updated describes an older spec.
 func lagging(pod *corev1.Pod) bool {
-	c := workload.Condition(pod, pub.InPlaceUpdateReady)
-	return (c == nil || c.Status != corev1.ConditionTrue) && unseen(pod)
+	return !isTrue(pod, pub.InPlaceUpdateReady) && unseen(pod)
 }
 
 // unseen reports whether the kubelet has not seen the spec of the pod. Kubelets before Kubernetes 1.33
@@ -118,7 +107,8 @@ func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdate
 	if len(left) == 0 || unseen(pod) {
 		return nil, time.Time{}, false
 	}
-	finished, at := state.DeepCopy(), time.Time{}
+	finished, at := *state, time.Time{}
+	finished.LastContainerStatuses = maps.Clone(state.LastContainerStatuses)
 	for name, before := range left {
 		status := containerStatus(pod, name)
 		if status == nil || status.State.Running == nil {
@@ -138,7 +128,7 @@ func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdate
 		}
 		delete(finished.LastContainerStatuses, name)
 	}
-	return finished, at, true
+	return &finished, at, true
 }
 
 // startTime returns when the container was started, the zero time if it was not.

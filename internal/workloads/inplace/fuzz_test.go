@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
 // FuzzUpdates plays revisions, crashes of the program between its writes, and a kubelet that acts at
@@ -52,7 +53,7 @@ func FuzzUpdates(f *testing.F) {
 			return i
 		}
 		n.pod.Labels["controller-revision-hash"] = "web-0"
-		write := func(patch *workload.PodPatch, writes int) {
+		write := func(patch *planning.PodPatch, writes int) {
 			before := n.pod.DeepCopy()
 			n.write(patch, writes)
 			side := &n.pod.Spec.Containers[1]
@@ -62,19 +63,20 @@ func FuzzUpdates(f *testing.F) {
 			}
 		}
 		step := func(writes int) {
+			cached := trim.Pod(nil)(n.pod)
 			if revision() != target {
-				change, why := inplace.Between(templates[revision()], templates[target]).Decide(n.pod)
+				change, why := inplace.Between(templates[revision()], templates[target]).Decide(cached)
 				if change == nil {
 					t.Fatalf("Decide: %s", why)
 				}
 				name := fmt.Sprintf("web-%d", target)
-				write(inplace.Start(n.pod, change, inplace.Target{
+				write(inplace.Start(cached, change, inplace.Target{
 					Revision: name, Labels: map[string]string{"controller-revision-hash": name},
 					Grace: time.Duration(target%2) * 3 * time.Second,
 				}, at), writes)
 				return
 			}
-			next := inplace.Next(n.pod, at)
+			next := inplace.Next(cached, at)
 			if next.Refused != "" {
 				t.Fatal(next.Refused)
 			}

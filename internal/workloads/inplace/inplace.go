@@ -7,17 +7,24 @@
 // An update goes through these steps; each is a function of the pod, so that it continues after a
 // crash at any write: Start marks the pod not ready and records the update in an annotation, Next
 // changes the containers after the grace period, in batches by their launch priorities, waits until
-// the containers of the new images have been started, and marks the pod ready. The annotations are those of OpenKruise, so an update that
-// OpenKruise started is continued, and the other way round.
+// the containers of the new images have been started, and marks the pod ready. The annotations are those
+// of OpenKruise, so an update that OpenKruise started is continued, and the other way round.
 package inplace
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
 // Change is what an update in place changes in a pod.
@@ -33,7 +40,7 @@ type Change struct {
 // Step is the next step of a started update.
 type Step struct {
 	// Patch is the next write, nil if there is none.
-	Patch *workload.PodPatch
+	Patch *planning.PodPatch
 	// After is the time after which the next step must be computed although nothing changes, zero for
 	// never.
 	After time.Duration
@@ -56,8 +63,269 @@ type Target struct {
 // InProgress reports whether the pod is being updated in place: the update has started, also if only
 // the first of its writes was executed, and is not done.
 func InProgress(pod *corev1.Pod) bool {
-	if c := workload.Condition(pod, pub.InPlaceUpdateReady); c != nil && c.Status == corev1.ConditionFalse {
-		return true
+	return isFalse(pod) || !Done(pod)
+}
+
+// Settled reports whether a pod in the state Normal needs no write of an update in place, without the cost of
+// decoding the annotations of the last update, which pods keep. An update that restarts containers makes the
+// readiness gate False until it is done.
+func Settled(pod *corev1.Pod) bool {
+	if _, grace := pod.Annotations[pub.InPlaceUpdateGraceKey]; grace || lifecycle.State(pod) != pub.LifecycleStateNormal {
+		return false
 	}
-	return !Done(pod)
+	return !planning.HasGate(pod, pub.InPlaceUpdateReady) || isTrue(pod, pub.InPlaceUpdateReady)
+}
+
+const (
+	// settleTime is the time after a change after which a container that runs the image of its spec is
+	// not expected to be replaced any more.
+	settleTime = 30 * time.Second
+	// restartTime is the same after the start of a container that was replaced after the change, if
+	// the kubelet has seen the change. Only a container that crashed before the kubelet saw the change
+	// is replaced again. The kubelet stops it as soon as it sees the change.
+	restartTime = 5 * time.Second
+)
+
+// Start returns the first write of an update in place. It replaces an update in progress: a newer
+// revision and a rollback start at once, also while an image cannot be pulled.
+func Start(pod *corev1.Pod, change *Change, target Target, now time.Time) *planning.PodPatch {
+	previous, err := readState(pod)
+	if err != nil {
+		previous = nil // The state is written again.
+	}
+	state := &pub.InPlaceUpdateState{
+		Revision: target.Revision, UpdateTimestamp: metav1.NewTime(now),
+		UpdateResources: len(change.Resources) > 0, UpdateImages: len(change.Images) > 0,
+	}
+	patch := newPatch(pod, "UpdateInPlace")
+	for key, value := range target.Labels {
+		patch.Labels[key] = &value
+	}
+	remove(patch, pub.ResizeRefusedKey)
+	patch.Conditions = notReady(pod, change, now)
+	if target.Grace > 0 && (len(patch.Conditions) > 0 || isFalse(pod)) {
+		// The JSON form has whole seconds: round up, so that the period is not shorter.
+		state.UpdateTimestamp = metav1.NewTime(now.Add(time.Second - 1).Truncate(time.Second))
+		record(pod, state, previous, nil)
+		patch.Annotations[pub.InPlaceUpdateGraceKey] = new(writePending(change, target))
+		setState(patch, state)
+		return patch
+	}
+	apply(patch, change, state, previous, now)
+	return patch
+}
+
+// isTrue reports whether the pod has the condition, and it is True.
+func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	c := planning.Condition(pod, kind)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// isFalse reports whether an update has marked the pod not ready.
+func isFalse(pod *corev1.Pod) bool {
+	c := planning.Condition(pod, pub.InPlaceUpdateReady)
+	return c != nil && c.Status == corev1.ConditionFalse
+}
+
+// apply completes the patch with the first batch of the change, and the state with what waits.
+//
+// A container that a previous update has changed and that has not been started yet is part of the
+// batch of its priority: containers of a lower priority wait for it, too.
+func apply(patch *planning.PodPatch, change *Change, state, previous *pub.InPlaceUpdateState, now time.Time) {
+	pod := patch.Pod
+	images, resources := change.missing(pod)
+	names := sets.KeySet(images).Union(sets.KeySet(resources))
+	batch := batches(pod, names.Union(sets.KeySet(unfinished(pod, previous))))[0]
+	patch.Images, state.NextContainerImages = divide(images, batch)
+	patch.Resources, _ = divide(resources, batch)
+	record(pod, state, previous, patch.Images)
+	// Resources are written after the state: the state keeps them until they are in the spec.
+	state.NextContainerResources = resources
+	labels, annotations, postponed := change.postpone(pod, batch, names.Difference(batch))
+	state.NextContainerRefMetadata = postponed
+	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, pub.InPlaceUpdateContainerBatch{
+		Timestamp: metav1.NewTime(now), Containers: sets.List(batch),
+	})
+	if names.Difference(batch).Len() > 0 {
+		state.PreCheckBeforeNext = &pub.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: sets.List(batch)}
+	}
+	if len(labels) > 0 {
+		maps.Copy(labels, patch.Labels)
+		patch.Labels = labels
+	}
+	maps.Copy(patch.Annotations, annotations)
+	remove(patch, pub.InPlaceUpdateGraceKey)
+	setState(patch, state)
+}
+
+// setState writes the state. Times and names always have a JSON form.
+func setState(patch *planning.PodPatch, state *pub.InPlaceUpdateState) {
+	text, _ := json.Marshal(state)
+	patch.Annotations[pub.InPlaceUpdateStateKey] = new(string(text))
+}
+
+// remove removes an annotation if the pod has it.
+func remove(patch *planning.PodPatch, key string) {
+	delete(patch.Annotations, key)
+	if _, ok := patch.Pod.Annotations[key]; ok {
+		patch.Annotations[key] = nil
+	}
+}
+
+// notReady returns the conditions of the start of an update, empty if the pod has them or if the
+// change does not restart a container.
+func notReady(pod *corev1.Pod, change *Change, now time.Time) []corev1.PodCondition {
+	if !planning.HasGate(pod, pub.InPlaceUpdateReady) || !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return change.restarts(&c) }) ||
+		isFalse(pod) {
+		return nil
+	}
+	return planning.GateConditions(pod, corev1.PodCondition{
+		Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: "StartInPlaceUpdate",
+	}, now)
+}
+
+// Next returns the next step of the update of the pod. It also sets the condition InPlaceUpdateReady
+// of a pod that has the readiness gate and was never updated. Call it for every active pod of the set
+// in each step of the planner.
+func Next(pod *corev1.Pod, now time.Time) Step {
+	state, err := readState(pod)
+	waiting, errPending := readPending(pod)
+	switch {
+	case errPending != nil || waiting != nil && state == nil:
+		return Step{Refused: "what to change after the grace period is not known"}
+	case err != nil || waiting != nil && !revision.Is(pod, waiting.Revision):
+		return Step{Patch: drop(pod, now)}
+	case waiting != nil:
+		return afterGrace(pod, state, waiting, now)
+	}
+	if state == nil {
+		return Step{Patch: ready(pod, nil, now)}
+	}
+	if why := infeasible(pod, state); why != "" {
+		return Step{Refused: why}
+	}
+	if patch := resizeAgain(pod, state); patch != nil {
+		if why := pod.Annotations[pub.ResizeRefusedKey]; why != "" {
+			return Step{Refused: why}
+		}
+		return Step{Patch: patch}
+	}
+	if patch := nextBatch(pod, state, now); patch != nil {
+		return Step{Patch: patch}
+	}
+	if done(pod, state) {
+		return Step{Patch: ready(pod, state, now)}
+	}
+	finished, at, ok := settled(pod, state)
+	if !ok {
+		return Step{}
+	}
+	if left := at.Sub(now); left > 0 {
+		return Step{After: min(left, settleTime)}
+	}
+	patch := newPatch(pod, "UpdatedInPlace")
+	setState(patch, finished)
+	return Step{Patch: patch}
+}
+
+// drop removes the annotations of an update that is not continued, because somebody changed them or
+// the revision of the pod, and makes the pod ready. Its containers are what its spec says.
+func drop(pod *corev1.Pod, now time.Time) *planning.PodPatch {
+	patch := newPatch(pod, "DropInPlaceUpdate")
+	if _, err := readState(pod); err != nil {
+		remove(patch, pub.InPlaceUpdateStateKey)
+	}
+	remove(patch, pub.InPlaceUpdateGraceKey)
+	return patch.Merge(ready(pod, nil, now))
+}
+
+// afterGrace waits for the end of the grace period, then changes the containers.
+func afterGrace(pod *corev1.Pod, state *pub.InPlaceUpdateState, waiting *pending, now time.Time) Step {
+	grace := time.Duration(waiting.GraceSeconds) * time.Second
+	if left := state.UpdateTimestamp.Add(grace).Sub(now); left > 0 {
+		return Step{After: min(left, grace)}
+	}
+	change := waiting.change()
+	state.UpdateResources = state.UpdateResources || len(change.Resources) > 0
+	state.UpdateImages = state.UpdateImages || len(change.Images) > 0
+	return Step{Patch: proceed(pod, state, change, now)}
+}
+
+// nextBatch returns the next batch of an update: containers of a lower priority change when those of
+// the previous batch have been started and are ready.
+func nextBatch(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) *planning.PodPatch {
+	change := remaining(state)
+	if change == nil || lagging(pod) || !batchStarted(pod, state) {
+		return nil
+	}
+	if check := state.PreCheckBeforeNext; check != nil {
+		for _, name := range check.ContainersRequiredReady {
+			if status := containerStatus(pod, name); status == nil || !status.Ready {
+				return nil
+			}
+		}
+	}
+	return proceed(pod, state, change, now)
+}
+
+// proceed returns the patch that writes the first batch of the rest of an update.
+func proceed(pod *corev1.Pod, state *pub.InPlaceUpdateState, change *Change, now time.Time) *planning.PodPatch {
+	next := &pub.InPlaceUpdateState{
+		Revision: state.Revision, UpdateTimestamp: state.UpdateTimestamp,
+		UpdateResources: state.UpdateResources, UpdateImages: state.UpdateImages,
+		ContainerBatchesRecord: state.ContainerBatchesRecord,
+	}
+	patch := newPatch(pod, "UpdateInPlace")
+	patch.Conditions = notReady(pod, change, now)
+	apply(patch, change, next, state, now)
+	return patch
+}
+
+func newPatch(pod *corev1.Pod, reason string) *planning.PodPatch {
+	return &planning.PodPatch{Pod: pod, Reason: reason, Labels: map[string]*string{}, Annotations: map[string]*string{}}
+}
+
+// resizeAgain returns the resize of resources of the batches so far that are not in the spec, because
+// the program ended between the two writes.
+func resizeAgain(pod *corev1.Pod, state *pub.InPlaceUpdateState) *planning.PodPatch {
+	left := map[string]corev1.ResourceRequirements{}
+	for name, wanted := range state.NextContainerResources {
+		if spec := container(pod, name); spec != nil && written(state, name) && !applied(spec, wanted) {
+			left[name] = wanted
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	patch := newPatch(pod, "Resize")
+	patch.Resources = left
+	return patch
+}
+
+// infeasible returns why the node of the pod can never provide the resources.
+func infeasible(pod *corev1.Pod, state *pub.InPlaceUpdateState) string {
+	c := planning.Condition(pod, corev1.PodResizePending)
+	if !state.UpdateResources || !isTrue(pod, corev1.PodResizePending) || c.Reason != corev1.PodReasonInfeasible {
+		return ""
+	}
+	return "the resize is infeasible: " + c.Message
+}
+
+// ready returns the patch of a pod whose update is done, nil if it has nothing to write.
+func ready(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) *planning.PodPatch {
+	patch := newPatch(pod, "UpdatedInPlace")
+	if planning.HasGate(pod, pub.InPlaceUpdateReady) && !isTrue(pod, pub.InPlaceUpdateReady) {
+		patch.Conditions = planning.GateConditions(pod, corev1.PodCondition{
+			Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue,
+		}, now)
+	}
+	if state != nil && len(state.NextContainerResources) > 0 {
+		finished := *state
+		finished.NextContainerResources = nil
+		setState(patch, &finished)
+	}
+	if len(patch.Conditions)+len(patch.Annotations) == 0 {
+		return nil
+	}
+	return patch
 }

@@ -15,23 +15,25 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
 const all = 3 // The number of writes of a patch.
 
-func start(t *testing.T, n *node, from, to *corev1.PodTemplateSpec, revision string, grace time.Duration, at time.Time) *workload.PodPatch {
+func start(t *testing.T, n *node, from, to *corev1.PodTemplateSpec, revision string, grace time.Duration, at time.Time) *planning.PodPatch {
 	t.Helper()
-	change, why := inplace.Between(from, to).Decide(n.pod)
+	cached := trim.Pod(nil)(n.pod)
+	change, why := inplace.Between(from, to).Decide(cached)
 	if change == nil {
 		t.Fatalf("Decide: %s", why)
 	}
-	return inplace.Start(n.pod, change, inplace.Target{
+	return inplace.Start(cached, change, inplace.Target{
 		Revision: revision, Labels: map[string]string{"controller-revision-hash": revision}, Grace: grace,
 	}, at)
 }
 
 func condition(p *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
-	if c := workload.Condition(p, kind); c != nil {
+	if c := planning.Condition(p, kind); c != nil {
 		return c.Status
 	}
 	return ""
@@ -43,7 +45,7 @@ func finish(t *testing.T, n *node, at time.Time) {
 	for i := range 8 {
 		at = at.Add(time.Minute)
 		n.sync(at)
-		step := inplace.Next(n.pod, at)
+		step := inplace.Next(trim.Pod(nil)(n.pod), at)
 		if step.Refused != "" {
 			t.Fatal(step.Refused)
 		}
@@ -308,7 +310,7 @@ func TestUpdateOfOpenKruiseIsContinued(t *testing.T) {
 			if test.grace != "" {
 				n.pod.Annotations[pub.InPlaceUpdateGraceKey] = test.grace
 			}
-			workload.Condition(n.pod, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
+			planning.Condition(n.pod, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
 			test.pod(n)
 			n.observe()
 			if inplace.Done(n.pod) {
@@ -341,7 +343,7 @@ func TestUnreadableAnnotations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(pod(template("main:1")))
 			n.pod.Annotations = test.annotations
-			workload.Condition(n.pod, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
+			planning.Condition(n.pod, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
 			step := inplace.Next(n.pod, now)
 			if (step.Refused != "") != test.refused {
 				t.Fatalf("Refused = %q, want one: %v", step.Refused, test.refused)

@@ -40,7 +40,7 @@ func newNode(p *corev1.Pod) *node {
 
 // write executes a patch as the API server does: up to the number of its writes that the program
 // survives.
-func (n *node) write(patch *workload.PodPatch, writes int) {
+func (n *node) write(patch *planning.PodPatch, writes int) {
 	if patch == nil {
 		return
 	}
@@ -146,10 +146,10 @@ func (n *node) ready() {
 			status = corev1.ConditionFalse
 		}
 	}
-	if c := workload.Condition(n.pod, pub.InPlaceUpdateReady); c == nil || c.Status != corev1.ConditionTrue {
+	if c := planning.Condition(n.pod, pub.InPlaceUpdateReady); c == nil || c.Status != corev1.ConditionTrue {
 		status = corev1.ConditionFalse
 	}
-	workload.Condition(n.pod, corev1.PodReady).Status = status
+	planning.Condition(n.pod, corev1.PodReady).Status = status
 }
 
 // current reports whether all containers run what the spec of the pod says.

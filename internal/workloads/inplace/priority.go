@@ -24,28 +24,23 @@ func batches(pod *corev1.Pod, names sets.Set[string]) []sets.Set[string] {
 	if pod.Spec.NodeName == "" {
 		return []sets.Set[string]{names}
 	}
-	priority, levels, first := priorities(pod), map[int]sets.Set[string]{}, sets.New[string]()
+	levels, without := map[int]sets.Set[string]{}, sets.New[string]()
+	priority := priorities(pod)
 	for name := range names {
-		level, ok := priority[name]
-		switch {
-		case !ok:
-			first.Insert(name)
-		case levels[level] == nil:
-			levels[level] = sets.New(name)
-		default:
-			levels[level].Insert(name)
+		if level, ok := priority[name]; ok {
+			levels[level] = sets.New(name).Union(levels[level])
+		} else {
+			without.Insert(name)
 		}
 	}
-	order := slices.Sorted(maps.Keys(levels))
-	if len(order) == 0 {
-		return []sets.Set[string]{first}
+	all := []sets.Set[string]{}
+	for _, level := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
+		all = append(all, levels[level])
 	}
-	slices.Reverse(order)
-	all := make([]sets.Set[string], len(order))
-	for i, level := range order {
-		all[i] = levels[level]
+	if len(all) == 0 {
+		return []sets.Set[string]{without}
 	}
-	all[0] = all[0].Union(first)
+	all[0] = all[0].Union(without)
 	return all
 }
 

@@ -63,7 +63,7 @@ func state(t *testing.T, p *corev1.Pod) pub.InPlaceUpdateState {
 }
 
 // changed returns the names of the containers that the patch changes.
-func changed(patch *workload.PodPatch) string {
+func changed(patch *planning.PodPatch) string {
 	if patch == nil {
 		return ""
 	}

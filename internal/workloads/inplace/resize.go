@@ -5,6 +5,7 @@ package inplace
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -65,12 +66,8 @@ func qos(pod *corev1.Pod, parts []*Change) string {
 // requests returns the requests that the API server derives: a limit without a request is a request.
 func requests(r corev1.ResourceRequirements) corev1.ResourceList {
 	all := corev1.ResourceList{}
-	for name, quantity := range r.Limits {
-		all[name] = quantity
-	}
-	for name, quantity := range r.Requests {
-		all[name] = quantity
-	}
+	maps.Copy(all, r.Limits)
+	maps.Copy(all, r.Requests)
 	return all
 }
 
@@ -116,7 +113,6 @@ func resizes(spec *corev1.Container, wanted corev1.ResourceRequirements, name co
 	return !contains(spec.Resources.Requests, only(wanted.Requests)) || !contains(spec.Resources.Limits, only(wanted.Limits))
 }
 
-// applied reports whether the spec of the container has the resources.
 func applied(spec *corev1.Container, wanted corev1.ResourceRequirements) bool {
 	return contains(spec.Resources.Requests, wanted.Requests) && contains(spec.Resources.Limits, wanted.Limits)
 }
@@ -132,12 +128,8 @@ func contains(list, wanted corev1.ResourceList) bool {
 
 // resized reports whether the container runs with the resources of its spec.
 func resized(pod *corev1.Pod, spec *corev1.Container, status *corev1.ContainerStatus) bool {
-	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
-		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
-				return false
-			}
-		}
+	if isTrue(pod, corev1.PodResizePending) || isTrue(pod, corev1.PodResizeInProgress) {
+		return false
 	}
 	if status == nil || status.Resources == nil { // Not started, or a kubelet that does not report them.
 		return true

@@ -50,10 +50,7 @@ func readPending(pod *corev1.Pod) (*pending, error) {
 
 // change returns the change that waits.
 func (p *pending) change() *Change {
-	c := &Change{
-		Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{},
-		Labels: map[string]*string{}, Annotations: map[string]*string{},
-	}
+	c := newChange()
 	maps.Copy(c.Images, p.ContainerImages)
 	maps.Copy(c.Resources, p.ContainerResources)
 	var patch metadataPatch
@@ -94,10 +91,8 @@ func unwritten(pod *corev1.Pod) *Change {
 // remaining returns the change that the state contains and that no batch has written, nil if there is
 // none.
 func remaining(state *pub.InPlaceUpdateState) *Change {
-	change := &Change{
-		Images: state.NextContainerImages, Resources: map[string]corev1.ResourceRequirements{},
-		Labels: map[string]*string{}, Annotations: map[string]*string{},
-	}
+	change := newChange()
+	maps.Copy(change.Images, state.NextContainerImages)
 	for name, wanted := range state.NextContainerResources {
 		if !written(state, name) {
 			change.Resources[name] = wanted
@@ -119,6 +114,13 @@ func written(state *pub.InPlaceUpdateState, name string) bool {
 	})
 }
 
+func newChange() *Change {
+	return &Change{
+		Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{},
+		Labels: map[string]*string{}, Annotations: map[string]*string{},
+	}
+}
+
 // set adds labels and annotations to the change.
 func (c *Change) set(meta metav1.ObjectMeta) {
 	for key, value := range meta.Labels {
@@ -129,8 +131,9 @@ func (c *Change) set(meta metav1.ObjectMeta) {
 	}
 }
 
-// writePending returns the annotation of the grace period.
-func writePending(change *Change, target Target) (string, error) {
+// writePending returns the annotation of the grace period. Names, texts and quantities always have a JSON
+// form.
+func writePending(change *Change, target Target) string {
 	var patch metadataPatch
 	patch.Metadata.Labels, patch.Metadata.Annotations = change.Labels, change.Annotations
 	p := pending{
@@ -139,14 +142,10 @@ func writePending(change *Change, target Target) (string, error) {
 		GraceSeconds: int32(min(target.Grace/time.Second, 1<<31-1)),
 	}
 	if len(change.Labels)+len(change.Annotations) > 0 {
-		metadata, err := json.Marshal(patch)
-		if err != nil {
-			return "", fmt.Errorf("encode the change of labels and annotations: %w", err)
-		}
-		p.MetaDataPatch = metadata
+		p.MetaDataPatch, _ = json.Marshal(patch)
 	}
-	text, err := json.Marshal(p)
-	return string(text), err
+	text, _ := json.Marshal(p)
+	return string(text)
 }
 
 // readState returns the state of the last update, nil if the pod was never updated in place.
@@ -226,12 +225,13 @@ func unfinished(pod *corev1.Pod, state *pub.InPlaceUpdateState) map[string]pub.I
 // A container of a later batch may have an older image that cannot be started.
 func unstarted(pod *corev1.Pod, state *pub.InPlaceUpdateState) map[string]pub.InPlaceUpdateContainerStatus {
 	left := unfinished(pod, state)
-	if change := remaining(state); change != nil {
-		maps.DeleteFunc(left, func(name string, _ pub.InPlaceUpdateContainerStatus) bool {
-			_, image := change.Images[name]
-			_, resources := change.Resources[name]
-			return image || resources
-		})
+	for name := range state.NextContainerImages {
+		delete(left, name)
+	}
+	for name := range state.NextContainerResources {
+		if !written(state, name) {
+			delete(left, name)
+		}
 	}
 	return left
 }

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lifecycle implements the hooks with which other programs delay the deletion and the
-// in-place update of pods, and until which new pods do not count as available. A pod's state is in a label. What a hook marks not ready follows from the
-// state alone, so it is cleared on every way back to Normal, also after a crash between two writes or
-// after the hook is removed from the set.
+// in-place update of pods, and until which new pods do not count as available. A pod's state is in a
+// label. What a hook marks not ready follows from the state alone, so it is cleared on every way back to
+// Normal, also after a crash between two writes or after the hook is removed from the set.
 package lifecycle
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -39,9 +40,7 @@ func Held(hook *pub.LifecycleHook, pod *corev1.Pod) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(hook.FinalizersHandler, func(f string) bool {
-		return slices.Contains(pod.Finalizers, f)
-	})
+	return sets.New(pod.Finalizers...).HasAny(hook.FinalizersHandler...)
 }
 
 // Restored reports whether the pod has all handlers of the hook. It is true for a nil hook.
@@ -54,9 +53,7 @@ func Restored(hook *pub.LifecycleHook, pod *corev1.Pod) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(hook.FinalizersHandler, func(f string) bool {
-		return !slices.Contains(pod.Finalizers, f)
-	})
+	return sets.New(pod.Finalizers...).HasAll(hook.FinalizersHandler...)
 }
 
 func has(pod *corev1.Pod, key, value string) bool {
@@ -64,17 +61,12 @@ func has(pod *corev1.Pod, key, value string) bool {
 	return ok && v == value
 }
 
-// Gated reports whether new pods of a set with the hooks need the readiness gate KruisePodReady.
-func Gated(hooks *pub.Lifecycle) bool {
-	return hooks != nil && (marks(hooks.PreDelete) || marks(hooks.InPlaceUpdate))
-}
-
 func marks(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
 
 // Begin returns the state of a pod that is neither updated nor deleted and may have been created just
 // now: PreparingNormal until it has all handlers of the hook preNormal, then Normal.
 func Begin(hooks *pub.Lifecycle, pod *corev1.Pod) pub.LifecycleStateType {
-	if hooks == nil || Restored(hooks.PreNormal, pod) {
+	if Restored(hooks.PreNormal, pod) {
 		return pub.LifecycleStateNormal
 	}
 	return pub.LifecycleStatePreparingNormal
@@ -83,7 +75,7 @@ func Begin(hooks *pub.Lifecycle, pod *corev1.Pod) pub.LifecycleStateType {
 // AfterUpdate returns the state of a pod whose update in place is done: Updated until all handlers of
 // the hook are restored, then Normal.
 func AfterUpdate(hooks *pub.Lifecycle, pod *corev1.Pod) pub.LifecycleStateType {
-	if hooks == nil || Restored(hooks.InPlaceUpdate, pod) {
+	if Restored(hooks.InPlaceUpdate, pod) {
 		return pub.LifecycleStateNormal
 	}
 	return pub.LifecycleStateUpdated
@@ -91,8 +83,8 @@ func AfterUpdate(hooks *pub.Lifecycle, pod *corev1.Pod) pub.LifecycleStateType {
 
 // Enter returns the patch that puts the pod into the state, with the readiness that the hooks demand
 // in it. It returns nil if nothing changes.
-func Enter(pod *corev1.Pod, state pub.LifecycleStateType, hooks *pub.Lifecycle, now time.Time) *workload.PodPatch {
-	patch := &workload.PodPatch{
+func Enter(pod *corev1.Pod, state pub.LifecycleStateType, hooks *pub.Lifecycle, now time.Time) *planning.PodPatch {
+	patch := &planning.PodPatch{
 		Pod: pod, Reason: string(state),
 		Conditions: Conditions(pod, state, hooks, now),
 	}
@@ -109,18 +101,22 @@ func Enter(pod *corev1.Pod, state pub.LifecycleStateType, hooks *pub.Lifecycle, 
 
 // Refresh returns the patch that gives the pod the readiness that the hooks demand in its state, nil
 // if it has it.
-func Refresh(pod *corev1.Pod, hooks *pub.Lifecycle, now time.Time) *workload.PodPatch {
+func Refresh(pod *corev1.Pod, hooks *pub.Lifecycle, now time.Time) *planning.PodPatch {
 	conditions := Conditions(pod, State(pod), hooks, now)
 	if len(conditions) == 0 {
 		return nil
 	}
-	return &workload.PodPatch{Pod: pod, Reason: "Readiness", Conditions: conditions}
+	return &planning.PodPatch{Pod: pod, Reason: "Readiness", Conditions: conditions}
 }
 
-// Labels are the label and the annotation of a new pod in the state.
-func Labels(state pub.LifecycleStateType, now time.Time) (labels, annotations map[string]string) {
-	return map[string]string{pub.LifecycleStateKey: string(state)},
-		map[string]string{pub.LifecycleTimestampKey: now.Format(time.RFC3339)}
+// Create completes a new pod: with its first state, and the readiness gate that the hooks need.
+func Create(pod *corev1.Pod, hooks *pub.Lifecycle, now time.Time) {
+	state := Begin(hooks, pod)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, pub.LifecycleStateKey, string(state))
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, pub.LifecycleTimestampKey, now.Format(time.RFC3339))
+	if marks(hooks.PreDelete) || marks(hooks.InPlaceUpdate) {
+		planning.AddGate(&pod.Spec, pub.KruisePodReadyConditionType)
+	}
 }
 
 // reason is an entry of the message of the condition KruisePodReady, which is a JSON list: why the
@@ -143,21 +139,21 @@ const (
 func Conditions(
 	pod *corev1.Pod, state pub.LifecycleStateType, hooks *pub.Lifecycle, now time.Time,
 ) []corev1.PodCondition {
-	if !workload.HasGate(pod, pub.KruisePodReadyConditionType) {
+	if !planning.HasGate(pod, pub.KruisePodReadyConditionType) {
 		return nil
 	}
 	var wanted []reason
 	switch state {
 	case pub.LifecycleStatePreparingDelete:
-		if hooks != nil && marks(hooks.PreDelete) {
+		if marks(hooks.PreDelete) {
 			wanted = append(wanted, reason{UserAgent: agent, Key: preDelete})
 		}
 	case pub.LifecycleStatePreparingUpdate, pub.LifecycleStateUpdating:
-		if hooks != nil && marks(hooks.InPlaceUpdate) {
+		if marks(hooks.InPlaceUpdate) {
 			wanted = append(wanted, reason{UserAgent: agent, Key: preUpdate})
 		}
 	}
-	old := workload.Condition(pod, pub.KruisePodReadyConditionType)
+	old := planning.Condition(pod, pub.KruisePodReadyConditionType)
 	text, ready := message(old, wanted)
 	status := corev1.ConditionFalse
 	if ready {
@@ -166,7 +162,7 @@ func Conditions(
 	if old != nil && old.Status == status && old.Message == text {
 		return nil
 	}
-	return workload.GateConditions(pod, corev1.PodCondition{
+	return planning.GateConditions(pod, corev1.PodCondition{
 		Type: pub.KruisePodReadyConditionType, Status: status, Message: text,
 	}, now)
 }
@@ -193,10 +189,7 @@ func message(old *corev1.PodCondition, wanted []reason) (string, bool) {
 	if valid && slices.Equal(reasons, had) {
 		return old.Message, len(reasons) == 0
 	}
-	text, err := json.Marshal(append([]reason{}, reasons...))
-	if err != nil { // Two strings always have a JSON form.
-		return "", len(reasons) == 0
-	}
+	text, _ := json.Marshal(append([]reason{}, reasons...)) // Two strings always have a JSON form.
 	return string(text), len(reasons) == 0
 }
 

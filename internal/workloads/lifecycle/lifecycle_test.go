@@ -29,7 +29,7 @@ const (
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
-	workload.AddGate(&p.Spec, pub.KruisePodReadyConditionType)
+	planning.AddGate(&p.Spec, pub.KruisePodReadyConditionType)
 	change(p)
 	return p
 }
@@ -81,58 +81,6 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-func TestState(t *testing.T) {
-	if got := lifecycle.State(&corev1.Pod{}); got != pub.LifecycleStateNormal {
-		t.Errorf("State without label = %s, want Normal", got)
-	}
-	if got := lifecycle.State(in(pub.LifecycleStateUpdated, "", corev1.ConditionTrue)); got != pub.LifecycleStateUpdated {
-		t.Errorf("State = %s, want Updated", got)
-	}
-}
-
-func TestAfterUpdate(t *testing.T) {
-	restored := pod(func(p *corev1.Pod) { p.Labels["hook"] = "on" })
-	for name, test := range map[string]struct {
-		hooks *pub.Lifecycle
-		pod   *corev1.Pod
-		want  pub.LifecycleStateType
-	}{
-		"no hooks":     {nil, restored, pub.LifecycleStateNormal},
-		"no hook":      {&pub.Lifecycle{}, restored, pub.LifecycleStateNormal},
-		"restored":     {marking(), restored, pub.LifecycleStateNormal},
-		"not restored": {marking(), &corev1.Pod{}, pub.LifecycleStateUpdated},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := lifecycle.AfterUpdate(test.hooks, test.pod); got != test.want {
-				t.Errorf("AfterUpdate = %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
-func TestBegin(t *testing.T) {
-	hook := &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"a/b"}}}
-	for name, test := range map[string]struct {
-		hooks *pub.Lifecycle
-		pod   *corev1.Pod
-		want  pub.LifecycleStateType
-	}{
-		"no hooks":    {nil, &corev1.Pod{}, pub.LifecycleStateNormal},
-		"other hooks": {marking(), &corev1.Pod{}, pub.LifecycleStateNormal},
-		"no handler":  {hook, &corev1.Pod{}, pub.LifecycleStatePreparingNormal},
-		"one handler": {hook, pod(func(p *corev1.Pod) { p.Labels["hook"] = "on" }), pub.LifecycleStatePreparingNormal},
-		"all handlers": {hook, pod(func(p *corev1.Pod) {
-			p.Labels["hook"], p.Finalizers = "on", []string{"a/b"}
-		}), pub.LifecycleStateNormal},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := lifecycle.Begin(test.hooks, test.pod); got != test.want {
-				t.Errorf("Begin = %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
 func TestEnter(t *testing.T) {
 	const (
 		normal, preparingDelete = pub.LifecycleStateNormal, pub.LifecycleStatePreparingDelete
@@ -151,7 +99,7 @@ func TestEnter(t *testing.T) {
 		label   bool
 		ready   bool
 	}{
-		"first condition":              {pod(func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = "Normal" }), normal, nil, "", "True", false, false},
+		"first condition":              {pod(func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = "Normal" }), normal, &pub.Lifecycle{}, "", "True", false, false},
 		"no gate":                      {&corev1.Pod{}, preparingDelete, marking(), "", "", true, false},
 		"nothing changes":              {in(normal, "", "True"), normal, marking(), "", "", false, false},
 		"before deletion":              {in(normal, "", "True"), preparingDelete, marking(), "[" + deleteKey + "]", "False", true, true},
@@ -171,7 +119,7 @@ func TestEnter(t *testing.T) {
 			in(updating, "["+updateKey+"]", "False"), preparingDelete, marking(), "[" + deleteKey + "]", "False", true, true,
 		},
 		"hook removed from the set": {
-			in(preparingDelete, "["+deleteKey+"]", "False"), preparingDelete, nil, "[]", "True", false, false,
+			in(preparingDelete, "["+deleteKey+"]", "False"), preparingDelete, &pub.Lifecycle{}, "[]", "True", false, false,
 		},
 		"crash before the label": {in(normal, "["+deleteKey+"]", "False"), preparingDelete, marking(), "", "", true, false},
 		"reasons of others are kept": {
@@ -185,7 +133,7 @@ func TestEnter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			patch := lifecycle.Enter(test.pod, test.state, test.hooks, now)
 			if patch == nil {
-				patch = &workload.PodPatch{}
+				patch = &planning.PodPatch{}
 			}
 			var got corev1.PodCondition
 			ready := false
@@ -223,19 +171,20 @@ func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	}
 }
 
-func TestGated(t *testing.T) {
+func TestGateOfNewPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		hooks *pub.Lifecycle
 		want  bool
 	}{
-		"no hooks":       {nil, false},
-		"empty":          {&pub.Lifecycle{}, false},
+		"no hooks":       {&pub.Lifecycle{}, false},
 		"hooks":          {&pub.Lifecycle{PreDelete: &pub.LifecycleHook{}}, false},
 		"update marks":   {&pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{MarkPodNotReady: true}}, true},
 		"deletion marks": {&pub.Lifecycle{PreDelete: &pub.LifecycleHook{MarkPodNotReady: true}}, true},
 	} {
-		if got := lifecycle.Gated(test.hooks); got != test.want {
-			t.Errorf("%s: Gated = %v, want %v", name, got, test.want)
+		created := &corev1.Pod{}
+		lifecycle.Create(created, test.hooks, now)
+		if got := planning.HasGate(created, pub.KruisePodReadyConditionType); got != test.want {
+			t.Errorf("%s: readiness gate %v, want %v", name, got, test.want)
 		}
 	}
 }
@@ -256,7 +205,7 @@ func FuzzStates(f *testing.F) {
 			hooks.PreDelete.MarkPodNotReady = step&32 == 0
 			hooks.InPlaceUpdate.MarkPodNotReady = step&64 == 0
 			if step&128 != 0 {
-				hooks = nil
+				hooks = &pub.Lifecycle{}
 			}
 			patch := lifecycle.Enter(p, states[step%8%5], hooks, now)
 			apply(p, patch, step&16 == 0)
@@ -264,7 +213,7 @@ func FuzzStates(f *testing.F) {
 			if again := lifecycle.Refresh(p, hooks, now); again != nil {
 				t.Fatalf("step %d: a second write: %v", i, again)
 			}
-			c := workload.Condition(p, pub.KruisePodReadyConditionType)
+			c := planning.Condition(p, pub.KruisePodReadyConditionType)
 			if lifecycle.State(p) == pub.LifecycleStateNormal && strings.Contains(c.Message, "Lifecycle") {
 				t.Fatalf("step %d: a Normal pod is not ready: %s", i, c.Message)
 			}
@@ -279,7 +228,7 @@ func FuzzStates(f *testing.F) {
 }
 
 // apply executes the writes of a patch in order, the second only if the program survives the first.
-func apply(p *corev1.Pod, patch *workload.PodPatch, survives bool) {
+func apply(p *corev1.Pod, patch *planning.PodPatch, survives bool) {
 	if patch == nil {
 		return
 	}
@@ -301,11 +250,11 @@ func apply(p *corev1.Pod, patch *workload.PodPatch, survives bool) {
 func TestMerge(t *testing.T) {
 	p := in(pub.LifecycleStateNormal, "", corev1.ConditionTrue)
 	one, two := "1", "2"
-	a := &workload.PodPatch{Pod: p, Reason: "A", Labels: map[string]*string{"x": &one, "y": &one}}
-	b := &workload.PodPatch{Pod: p, Reason: "B", Labels: map[string]*string{"y": &two}, Controller: workload.Release}
+	a := &planning.PodPatch{Pod: p, Reason: "A", Labels: map[string]*string{"x": &one, "y": &one}}
+	b := &planning.PodPatch{Pod: p, Reason: "B", Labels: map[string]*string{"y": &two}, Controller: planning.Release}
 	got := a.Merge(b)
-	want := &workload.PodPatch{
-		Pod: p, Reason: "A", Labels: map[string]*string{"x": &one, "y": &two}, Controller: workload.Release,
+	want := &planning.PodPatch{
+		Pod: p, Reason: "A", Labels: map[string]*string{"x": &one, "y": &two}, Controller: planning.Release,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -313,7 +262,7 @@ func TestMerge(t *testing.T) {
 	if *a.Labels["y"] != "1" {
 		t.Error("Merge changes its receiver")
 	}
-	var none *workload.PodPatch
+	var none *planning.PodPatch
 	if none.Merge(a) != a || a.Merge(nil) != a || none.Merge(nil) != nil {
 		t.Error("Merge with nil does not return the other")
 	}

@@ -1,14 +1,16 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloads holds the metrics of seamark-workloads: what it writes and why, what fails, and,
+// Package metrics holds the metrics of seamark-workloads: what it writes and why, what fails, and,
 // read at each scrape, the pods of all sets by kind. controller-runtime and client-go count queues,
 // reconciles and requests. No label value is the name of a set or a pod.
-package workloads
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // Metrics are the counters of the program's work.
@@ -89,4 +91,56 @@ func (m *Metrics) Yielding(kind string, yields bool) {
 		value = 1
 	}
 	m.yielding.WithLabelValues(kind).Set(value)
+}
+
+// Census returns the counts of all sets by kind. It is nil while the process does not lead.
+type Census func() map[string][]planning.Count
+
+type collector struct {
+	census     Census
+	sets, pods *prometheus.Desc
+}
+
+func newCollector(census Census) *collector {
+	return &collector{
+		census: census,
+		sets: prometheus.NewDesc("seamark_workloads_sets",
+			"Sets of a kind by state: all, updating (some pods are not updated yet) or failing (writes are refused). The leader reports it.",
+			[]string{"kind", "state"}, nil),
+		pods: prometheus.NewDesc("seamark_workloads_pods",
+			"Pods of the sets of a kind by state: desired, ready, available, updated or unavailable (desired, but not available). The leader reports it.",
+			[]string{"kind", "state"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- c.sets
+	descriptions <- c.pods
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	for kind, counts := range c.census() {
+		sets, pods := map[string]int{"all": len(counts), "updating": 0, "failing": 0}, map[string]int{}
+		for _, count := range counts {
+			if count.Updating {
+				sets["updating"]++
+			}
+			if count.Failing {
+				sets["failing"]++
+			}
+			pods["desired"] += int(count.Desired)
+			pods["ready"] += int(count.Ready)
+			pods["available"] += int(count.Available)
+			pods["updated"] += int(count.Updated)
+			pods["unavailable"] += int(max(count.Desired-count.Available, 0))
+		}
+		for state, number := range sets {
+			metrics <- prometheus.MustNewConstMetric(c.sets, prometheus.GaugeValue, float64(number), kind, state)
+		}
+		for _, state := range []string{"desired", "ready", "available", "updated", "unavailable"} {
+			metrics <- prometheus.MustNewConstMetric(c.pods, prometheus.GaugeValue, float64(pods[state]), kind, state)
+		}
+	}
 }

@@ -27,6 +27,8 @@ type key struct {
 	rank      float64
 	readyAt   time.Time
 	restarts  int32
+	pinned    bool
+	priority  Priority
 }
 
 // phase returns the position of the phase in the order Pending, Unknown, Running.
@@ -41,16 +43,16 @@ func phase(pod *corev1.Pod) int {
 	}
 }
 
-// keys returns the keys of the pods, without the ranks.
+// keys returns the keys of the pods, without what only one of the orders compares.
 func keys(pods []*corev1.Pod, available func(*corev1.Pod) bool) []key {
 	result := make([]key, len(pods))
 	for i, pod := range pods {
 		k := key{
 			pod: pod, assigned: pod.Spec.NodeName != "", phase: phase(pod), cost: DeletionCost(pod),
-			ready: workload.Ready(pod),
+			ready: planning.Ready(pod),
 		}
 		if k.ready {
-			k.readyAt = workload.Condition(pod, corev1.PodReady).LastTransitionTime.Time
+			k.readyAt = planning.Condition(pod, corev1.PodReady).LastTransitionTime.Time
 		}
 		k.available = k.ready && (available == nil || available(pod))
 		for j := range pod.Status.ContainerStatuses {

@@ -62,7 +62,6 @@ func newPriorities(strategy *pub.UpdatePriorityStrategy) *priorities {
 	return p
 }
 
-// of returns the priority of the pod.
 func (p *priorities) of(pod *corev1.Pod) Priority {
 	for level, k := range p.keys {
 		if value, ok := pod.Labels[k]; ok {
@@ -115,7 +114,7 @@ type WaitOptions struct {
 	// Strategy is that of the set. Without one, no label is waited for.
 	Strategy *pub.UpdatePriorityStrategy
 	// Markers is what is known about the markers that select pods of the set.
-	Markers workload.Markers
+	Markers planning.Markers
 	// Begun is when the update began, zero if that is not known: WaitLimit then does not apply.
 	Begun time.Time
 	// All are all pods of the set.
@@ -140,7 +139,7 @@ func Wait(pods []*corev1.Pod, opts WaitOptions) time.Duration {
 	}
 	var wait time.Duration
 	for _, pod := range pods {
-		if workload.Ready(pod) && !hasAny(pod.Labels, read) {
+		if planning.Ready(pod) && !hasAny(pod.Labels, read) {
 			wait = max(wait, since(pod, opts.Markers).Add(WaitBound).Sub(opts.Now))
 		}
 	}
@@ -158,7 +157,7 @@ func progressed(opts *WaitOptions) time.Time {
 	for _, pod := range opts.All {
 		created := pod.CreationTimestamp.Time
 		times := []time.Time{created, lifecycle.Timestamp(pod).Time}
-		if ready := workload.Condition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.Time.Before(created.Add(startBound)) {
+		if ready := planning.Condition(pod, corev1.PodReady); ready != nil && ready.LastTransitionTime.Time.Before(created.Add(startBound)) {
 			times = append(times, ready.LastTransitionTime.Time)
 		}
 		for _, t := range times {
@@ -180,8 +179,8 @@ func hasAny(set map[string]string, wanted []string) bool {
 }
 
 // since returns from when on a label of the ready pod is waited for.
-func since(pod *corev1.Pod, markers workload.Markers) time.Time {
-	start := workload.Condition(pod, corev1.PodReady).LastTransitionTime.Time
+func since(pod *corev1.Pod, markers planning.Markers) time.Time {
+	start := planning.Condition(pod, corev1.PodReady).LastTransitionTime.Time
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		if c.Status == corev1.ConditionUnknown && markers.Conditions.Has(c.Type) &&

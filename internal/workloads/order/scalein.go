@@ -45,50 +45,35 @@ func scaleIn(a, b *key) int {
 }
 
 // rank sets the ranks of the pods. Within a topology, the pod to keep longest has the lowest rank and
-// each pod to delete before it one more, so that pods are taken from the topologies in turns and the
+// each pod to delete before it a higher one, so that pods are taken from the topologies in turns and the
 // rest stays balanced.
 func rank(all []key, opts *ScaleInOptions) {
-	if len(opts.TopologyKeys) == 0 {
-		byNode := group(all, func(k *key) string { return k.pod.Spec.NodeName })
-		for _, same := range byNode {
-			within(same, func(k *key, position int) { k.rank = float64(position) })
-		}
-		return
+	topologies := []func(node string) string{func(node string) string { return node }}
+	if len(opts.TopologyKeys) > 0 {
+		topologies = nil
+	}
+	for _, label := range opts.TopologyKeys {
+		topologies = append(topologies, func(node string) string { return opts.Nodes[node][label] })
 	}
 	ranks := make([]float64, len(all))
-	position := make(map[*key]int, len(all))
-	for i := range all {
-		position[&all[i]] = i
-	}
-	for _, topology := range opts.TopologyKeys {
-		groups := group(all, func(k *key) string { return opts.Nodes[k.pod.Spec.NodeName][topology] })
+	for _, topology := range topologies {
+		groups := make(map[string][]int)
+		for i := range all {
+			if name := topology(all[i].pod.Spec.NodeName); name != "" {
+				groups[name] = append(groups[name], i)
+			}
+		}
 		// A constraint over many topologies weighs more, as in the scheduler.
 		weight := math.Log(float64(len(groups) + 2))
 		for _, same := range groups {
-			within(same, func(k *key, n int) { ranks[position[k]] += float64(n+1) * weight })
+			slices.SortFunc(same, func(a, b int) int { return scaleIn(&all[b], &all[a]) })
+			for n, i := range same {
+				ranks[i] += float64(n+1) * weight
+			}
 		}
 	}
 	for i := range all {
 		all[i].rank = ranks[i]
-	}
-}
-
-// group returns the keys by what the function returns, without those for which it returns "".
-func group(all []key, of func(*key) string) map[string][]*key {
-	groups := make(map[string][]*key)
-	for i := range all {
-		if name := of(&all[i]); name != "" {
-			groups[name] = append(groups[name], &all[i])
-		}
-	}
-	return groups
-}
-
-// within calls set for each pod of one topology with the number of pods to keep longer than it.
-func within(same []*key, set func(k *key, position int)) {
-	slices.SortFunc(same, func(a, b *key) int { return scaleIn(b, a) })
-	for i, k := range same {
-		set(k, i)
 	}
 }
 

@@ -104,6 +104,7 @@ func TestOrdersDoNotDependOnTheInputOrder(t *testing.T) {
 			}
 		}
 		update := randomUpdateOptions(r)
+		update.All = pods
 		scaleIn, updates := names(ScaleIn(pods, in)), names(Update(pods, update))
 		for range 5 {
 			r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })

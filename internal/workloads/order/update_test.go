@@ -4,12 +4,14 @@
 package order
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -146,7 +148,10 @@ func TestUpdateOrder(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, names(Update(test.pods, test.options))); diff != "" {
+			if test.options.All == nil {
+				test.options.All = test.pods
+			}
+			if diff := gocmp.Diff(test.want, names(Update(test.pods, test.options))); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
 		})
@@ -154,82 +159,54 @@ func TestUpdateOrder(t *testing.T) {
 }
 
 func TestUpdateWaitsForLabels(t *testing.T) {
-	role := workload.Markers{
+	role := planning.Markers{
 		Labels: sets.New("role"), Conditions: sets.New[corev1.PodConditionType]("example.com/role"),
 	}
+	ready, tenSeconds := []*corev1.Pod{pod("a", readyFor(0))}, []*corev1.Pod{pod("a", readyFor(10*time.Second))}
+	unknown := func(kind corev1.PodConditionType, status corev1.ConditionStatus) []*corev1.Pod {
+		return []*corev1.Pod{pod("a", condition(kind, status, 5*time.Second))}
+	}
 	for name, test := range map[string]struct {
-		pods     []*corev1.Pod
+		pods []*corev1.Pod
+		// strategy is by role if it is nil, and writes is the label key that markers write, role if it is empty.
 		strategy *pub.UpdatePriorityStrategy
-		markers  workload.Markers
+		writes   string
 		begun    time.Duration
-		all      []*corev1.Pod
+		other    *corev1.Pod
 		want     time.Duration
 	}{
-		"no strategy": {pods: []*corev1.Pod{pod("a", readyFor(0))}, markers: role},
-		"no marker writes the key": {
-			pods: []*corev1.Pod{pod("a", readyFor(0))}, strategy: orderedBy("role"),
-			markers: workload.Markers{Labels: sets.New("other")},
-		},
-		"the pod has the label": {
-			pods: []*corev1.Pod{pod("a", readyFor(0), label("role", "x"))}, strategy: orderedBy("role"), markers: role,
-		},
-		"another key is enough": {
-			pods:     []*corev1.Pod{pod("a", readyFor(0), label("tier", "1"))},
-			strategy: orderedBy("role", "tier"), markers: role,
-		},
-		"ready for 10 s": {
-			pods:     []*corev1.Pod{pod("a", readyFor(10*time.Second)), pod("b", label("role", "x"))},
-			strategy: orderedBy("role"), markers: role, want: 20 * time.Second,
-		},
-		"ready for longer than the bound": {
-			pods: []*corev1.Pod{pod("a", readyFor(31*time.Second))}, strategy: orderedBy("role"), markers: role,
-		},
-		"not ready": {
-			pods: []*corev1.Pod{pod("a", readyFor(0), notReady)}, strategy: orderedBy("role"), markers: role,
-		},
-		"condition Unknown for 5 s": {
-			pods:     []*corev1.Pod{pod("a", condition("example.com/role", corev1.ConditionUnknown, 5*time.Second))},
-			strategy: orderedBy("role"), markers: role, want: 25 * time.Second,
-		},
-		"condition False": {
-			pods:     []*corev1.Pod{pod("a", condition("example.com/role", corev1.ConditionFalse, 5*time.Second))},
-			strategy: orderedBy("role"), markers: role,
-		},
-		"condition of nobody": {
-			pods:     []*corev1.Pod{pod("a", condition("example.com/other", corev1.ConditionUnknown, 5*time.Second))},
-			strategy: orderedBy("role"), markers: role,
-		},
+		"no strategy":                     {pods: ready, strategy: &pub.UpdatePriorityStrategy{}},
+		"no marker writes the key":        {pods: ready, writes: "other"},
+		"the pod has the label":           {pods: []*corev1.Pod{pod("a", readyFor(0), label("role", "x"))}},
+		"another key is enough":           {pods: []*corev1.Pod{pod("a", readyFor(0), label("tier", "1"))}, strategy: orderedBy("role", "tier")},
+		"ready for 10 s":                  {pods: tenSeconds, other: pod("b", label("role", "x")), want: 20 * time.Second},
+		"ready for longer than the bound": {pods: []*corev1.Pod{pod("a", readyFor(31*time.Second))}},
+		"not ready":                       {pods: []*corev1.Pod{pod("a", readyFor(0), notReady)}},
+		"condition Unknown for 5 s":       {pods: unknown("example.com/role", corev1.ConditionUnknown), want: 25 * time.Second},
+		"condition False":                 {pods: unknown("example.com/role", corev1.ConditionFalse)},
+		"condition of nobody":             {pods: unknown("example.com/other", corev1.ConditionUnknown)},
 		"the longest wait counts": {
 			pods:     []*corev1.Pod{pod("a", readyFor(29*time.Second)), pod("b", readyFor(2*time.Second))},
-			strategy: weighted(map[string]int32{"x": 1}), markers: role, want: 28 * time.Second,
+			strategy: weighted(map[string]int32{"x": 1}), want: 28 * time.Second,
 		},
-		"the update has begun a while ago": {
-			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
-			begun: 110 * time.Second, want: 10 * time.Second,
-		},
-		"the update has waited for long enough": {
-			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
-			begun: WaitLimit,
-		},
-		"another pod was replaced since": {
-			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
-			begun: time.Hour, all: []*corev1.Pod{pod("b", created(time.Minute), notReady)}, want: 20 * time.Second,
-		},
-		"another pod was updated in place since": {
-			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
-			begun: time.Hour, all: []*corev1.Pod{pod("b", entered(105*time.Second))}, want: 15 * time.Second,
-		},
+		"the update has begun a while ago":       {pods: tenSeconds, begun: 110 * time.Second, want: 10 * time.Second},
+		"the update has waited for long enough":  {pods: tenSeconds, begun: WaitLimit},
+		"another pod was replaced since":         {pods: tenSeconds, begun: time.Hour, other: pod("b", created(time.Minute), notReady), want: 20 * time.Second},
+		"another pod was updated in place since": {pods: tenSeconds, begun: time.Hour, other: pod("b", entered(105*time.Second)), want: 15 * time.Second},
 		"another pod was replaced and became ready late": {
-			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
-			begun: time.Hour, all: []*corev1.Pod{pod("b", created(5*time.Minute), readyFor(time.Second))}, want: 20 * time.Second,
+			pods: tenSeconds, begun: time.Hour, other: pod("b", created(5*time.Minute), readyFor(time.Second)), want: 20 * time.Second,
 		},
-		"the readiness of all pods toggles": {
-			pods: []*corev1.Pod{pod("a", readyFor(10*time.Second))}, strategy: orderedBy("role"), markers: role,
-			begun: time.Hour, all: []*corev1.Pod{pod("b", created(13*time.Minute), readyFor(time.Second))},
-		},
+		"the readiness of all pods toggles": {pods: tenSeconds, begun: time.Hour, other: pod("b", created(13*time.Minute), readyFor(time.Second))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			options := WaitOptions{Strategy: test.strategy, Markers: test.markers, All: append(test.pods, test.all...), Now: now()}
+			markers := role
+			if test.writes != "" {
+				markers.Labels = sets.New(test.writes)
+			}
+			options := WaitOptions{Strategy: cmp.Or(test.strategy, orderedBy("role")), Markers: markers, All: test.pods, Now: now()}
+			if test.other != nil {
+				options.All = append(slices.Clone(test.pods), test.other)
+			}
 			if test.begun > 0 {
 				options.Begun = ago(test.begun).Time
 			}

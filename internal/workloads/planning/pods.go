@@ -1,9 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package planning
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,4 +64,111 @@ func OwnerPod(claim *corev1.PersistentVolumeClaim) *metav1.OwnerReference {
 		}
 	}
 	return nil
+}
+
+const (
+	// OverdueBound is the time after the grace period of a terminating pod from which on it is overdue.
+	OverdueBound = 5 * time.Minute
+	// DeletionOverdue is the type of the condition that is True while new pods wait for the names or the
+	// claims of pods that are overdue. It is the reason of the event about it, too.
+	DeletionOverdue = "DeletionOverdue"
+	// StillTerminating is the reason of the condition.
+	StillTerminating = "PodsStillTerminating"
+)
+
+// Overdue returns a message about the pods that are overdue, empty if there are none, and the time until
+// the next terminating pod is overdue, zero if there is none.
+func Overdue(pods []*corev1.Pod, now time.Time) (string, time.Duration) {
+	var names []string
+	var next time.Duration
+	for _, pod := range pods {
+		if !Terminating(pod) {
+			continue
+		}
+		// The deletion timestamp is the end of the grace period.
+		left := pod.DeletionTimestamp.Add(OverdueBound).Sub(now)
+		switch {
+		case left <= 0:
+			names = append(names, pod.Name)
+		case next == 0 || left < next:
+			next = left
+		}
+	}
+	if len(names) == 0 {
+		return "", next
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("Pods are still terminating %d minutes after their grace period, and new pods wait for "+
+		"their names or claims: %s. If their node is lost, delete its Node object or add the taint %s.",
+		OverdueBound/time.Minute, List(names), corev1.TaintNodeOutOfService), next
+}
+
+// HasGate reports whether the pod has the readiness gate.
+func HasGate(pod *corev1.Pod, gate corev1.PodConditionType) bool {
+	return slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
+}
+
+// AddGate adds the readiness gate to the spec of a new pod, unless it has it.
+func AddGate(spec *corev1.PodSpec, gate corev1.PodConditionType) {
+	if g := (corev1.PodReadinessGate{ConditionType: gate}); !slices.Contains(spec.ReadinessGates, g) {
+		spec.ReadinessGates = append(spec.ReadinessGates, g)
+	}
+}
+
+// GateConditions returns the conditions that a pod gets with a new condition of a readiness gate: the
+// condition, with the time of its transition, and Ready if it becomes False with it. The kubelet would
+// set the same a moment later; until then the pod would receive traffic and count as available.
+func GateConditions(pod *corev1.Pod, gate corev1.PodCondition, now time.Time) []corev1.PodCondition {
+	gate.LastTransitionTime = metav1.NewTime(now)
+	if old := Condition(pod, gate.Type); old != nil && old.Status == gate.Status {
+		gate.LastTransitionTime = old.LastTransitionTime
+	}
+	conditions := []corev1.PodCondition{gate}
+	if gate.Status != corev1.ConditionTrue && Ready(pod) {
+		conditions = append(conditions, corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
+			Reason: "ReadinessGatesNotReady",
+			Message: fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v",
+				string(gate.Type), gate.Status),
+		})
+	}
+	return conditions
+}
+
+// Merge returns one patch with the changes of both, which are of the same pod. Either may be nil. If
+// both change the same key, condition or image, other takes effect.
+func (p *PodPatch) Merge(other *PodPatch) *PodPatch {
+	if p == nil || other == nil {
+		if p == nil {
+			return other
+		}
+		return p
+	}
+	merged := *p
+	merged.Conditions = slices.Clone(p.Conditions)
+	for _, c := range other.Conditions {
+		i := slices.IndexFunc(merged.Conditions, func(m corev1.PodCondition) bool { return m.Type == c.Type })
+		if i < 0 {
+			merged.Conditions = append(merged.Conditions, c)
+		} else {
+			merged.Conditions[i] = c
+		}
+	}
+	merged.Labels = union(p.Labels, other.Labels)
+	merged.Annotations = union(p.Annotations, other.Annotations)
+	merged.Images = union(p.Images, other.Images)
+	merged.Resources = union(p.Resources, other.Resources)
+	if other.Controller != KeepController {
+		merged.Controller = other.Controller
+	}
+	return &merged
+}
+
+func union[V any](a, b map[string]V) map[string]V {
+	if len(a) == 0 {
+		return b
+	}
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }

@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload defines what the planners of workloads decide: the writes of one step for one
+// Package planning defines what the planners of workloads decide: the writes of one step for one
 // set. A planner is a pure function of what the cache contains and of the time. It returns an empty
 // Actions if nothing is to be done, and the same Actions for the same input, so that a step that was
 // interrupted at any write is continued by the next one.
-package workload
+package planning
 
 import (
 	"fmt"

@@ -1,13 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package reconciler
 
 import (
 	"context"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,8 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -32,21 +31,20 @@ import (
 // namespaceIndex is the index by namespace that every informer of the cache has.
 const namespaceIndex = toolscache.NamespaceIndex
 
-// Add runs the reconciler under the manager, with at most concurrency sets at a time. Object is an
-// empty set.
-func (b *Base) Add(mgr manager.Manager, informers cache.Cache, name string, object client.Object, r reconcile.Reconciler, concurrency int) error {
+// sources returns what enqueues sets. Object is an empty set.
+func (b *base) sources(informers cache.Cache, object client.Object) []source.Source {
 	sources := []source.Source{
 		source.Kind(informers, object, b.setEvents()),
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Gate.source(b.enqueueAll),
 	}
 	if b.Stores.Markers != nil {
-		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controller.MarkerEvents(b.enqueueMarked)))
+		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(b.enqueueMarked)))
 	}
-	if b.ClaimSizes {
+	if b.claimSizes {
 		sources = append(sources, source.Kind(informers, &corev1.PersistentVolumeClaim{}, b.claimEvents()))
 	}
-	return controller.Add(mgr, name, SubjectSet, r, concurrency, sources...)
+	return sources
 }
 
 // begunPriority is the priority of sets whose change is being carried out: when many sets change at
@@ -57,29 +55,31 @@ const begunPriority = 1
 
 // enqueue enqueues a set. After a step, a large set pauses, so that a burst of events causes few
 // steps.
-func (b *Base) enqueue(q controller.Queue, key types.NamespacedName) {
-	now, priority := b.Now(), 0
-	if b.memory.isBegun(key, now) {
-		priority = begunPriority
-	}
-	controller.EnqueueAt(q, key, b.memory.pause(key, now), priority)
+func (b *base) enqueue(q controllers.Queue, key types.NamespacedName) {
+	now, priority, pause := b.Now(), 0, time.Duration(0)
+	b.memory.known(key, func(r *remembered) {
+		if pause = r.pause(now); r.isBegun(now) {
+			priority = begunPriority
+		}
+	})
+	controllers.EnqueueAt(q, key, pause, priority)
 }
 
 // setEvents returns a handler that enqueues a set when anything but its status changes.
-func (b *Base) setEvents() handler.TypedEventHandler[client.Object, reconcile.Request] {
+func (b *base) setEvents() handler.TypedEventHandler[client.Object, reconcile.Request] {
 	return handler.TypedFuncs[client.Object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q controller.Queue) {
-			controller.Enqueue(q, client.ObjectKeyFromObject(e.Object))
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q controllers.Queue) {
+			controllers.Enqueue(q, client.ObjectKeyFromObject(e.Object))
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q controller.Queue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q controllers.Queue) {
 			key := client.ObjectKeyFromObject(e.ObjectNew)
 			if !sameSet(e.ObjectOld, e.ObjectNew) || b.memory.isWaiting(key) {
-				controller.Enqueue(q, key)
+				controllers.Enqueue(q, key)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q controller.Queue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q controllers.Queue) {
 			// The reconcile forgets the set.
-			controller.Enqueue(q, client.ObjectKeyFromObject(e.Object))
+			controllers.Enqueue(q, client.ObjectKeyFromObject(e.Object))
 		},
 	}
 }
@@ -94,14 +94,14 @@ func sameSet(before, after client.Object) bool {
 // podEvents returns a handler that enqueues the set that controls the pod, and for a pod without a
 // controller the sets that select it. It ignores the pods that exist at the start, because every set
 // gets an event then.
-func (b *Base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
+func (b *base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q controller.Queue) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q controllers.Queue) {
 			if !e.IsInInitialList {
-				b.enqueueOf(ctx, q, e.Object)
+				b.enqueueOf(q, e.Object)
 			}
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controller.Queue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controllers.Queue) {
 			before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
 			if before != nil && (after == nil || after.UID != before.UID) {
 				b.enqueueOwner(q, e.ObjectOld)
@@ -109,9 +109,9 @@ func (b *Base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Requ
 			if after != nil && !b.isKind(after) || !b.matters(e.ObjectOld, e.ObjectNew) {
 				return
 			}
-			b.enqueueOf(ctx, q, e.ObjectNew)
+			b.enqueueOf(q, e.ObjectNew)
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controller.Queue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controllers.Queue) {
 			b.enqueueOwner(q, e.Object)
 		},
 	}
@@ -119,16 +119,16 @@ func (b *Base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Requ
 
 // claimEvents returns a handler that enqueues the sets with claims of that name when the size that the claim
 // requests or the size of its volume changes.
-func (b *Base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeClaim, reconcile.Request] {
+func (b *base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeClaim, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.PersistentVolumeClaim, reconcile.Request]{
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.PersistentVolumeClaim], q controller.Queue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.PersistentVolumeClaim], q controllers.Queue) {
 			before, after := e.ObjectOld, e.ObjectNew
 			if equality.Semantic.DeepEqual(before.Spec.Resources, after.Spec.Resources) &&
 				equality.Semantic.DeepEqual(before.Status, after.Status) {
 				return
 			}
-			b.each(ctx, after.Namespace, func(set client.Object) {
-				templates := b.Parts(set).Claims
+			b.each(after.Namespace, func(set client.Object) {
+				templates := b.parts(set).Claims
 				if slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {
 					return strings.HasPrefix(after.Name, template.Name+"-"+set.GetName()+"-")
 				}) {
@@ -141,7 +141,7 @@ func (b *Base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeC
 
 // matters reports whether a change of a pod may change what a planner does: fields that are not
 // cached do not. It always does while a step waits for the cache.
-func (b *Base) matters(before, after *corev1.Pod) bool {
+func (b *base) matters(before, after *corev1.Pod) bool {
 	if owner := metav1.GetControllerOfNoCopy(after); owner != nil &&
 		b.memory.isWaiting(types.NamespacedName{Namespace: after.Namespace, Name: owner.Name}) {
 		return true
@@ -159,27 +159,27 @@ func (b *Base) matters(before, after *corev1.Pod) bool {
 func changed(before, after *corev1.Pod) bool {
 	return before.Generation != after.Generation || before.Status.Phase != after.Status.Phase ||
 		len(before.Status.Conditions) != len(after.Status.Conditions) ||
-		workload.Terminating(before) != workload.Terminating(after) || workload.Ready(before) != workload.Ready(after)
+		planning.Terminating(before) != planning.Terminating(after) || planning.Ready(before) != planning.Ready(after)
 }
 
 // isKind reports whether the reference is to a set of the kind, in any version.
-func (b *Base) isKind(reference *metav1.OwnerReference) bool {
-	if reference.Kind != b.Kind.Kind {
+func (b *base) isKind(reference *metav1.OwnerReference) bool {
+	if reference.Kind != b.kind.Kind {
 		return false
 	}
 	group, _, _ := strings.Cut(reference.APIVersion, "/")
-	return group == b.Kind.Group
+	return group == b.kind.Group
 }
 
 // enqueueOwner enqueues the set that controls the pod.
-func (b *Base) enqueueOwner(q controller.Queue, pod *corev1.Pod) {
+func (b *base) enqueueOwner(q controllers.Queue, pod *corev1.Pod) {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && b.isKind(owner) {
 		b.enqueue(q, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name})
 	}
 }
 
 // enqueueOf enqueues the set that controls the pod or, if it has no controller, those that select it.
-func (b *Base) enqueueOf(ctx context.Context, q controller.Queue, pod *corev1.Pod) {
+func (b *base) enqueueOf(q controllers.Queue, pod *corev1.Pod) {
 	if metav1.GetControllerOfNoCopy(pod) != nil {
 		b.enqueueOwner(q, pod)
 		return
@@ -187,8 +187,8 @@ func (b *Base) enqueueOf(ctx context.Context, q controller.Queue, pod *corev1.Po
 	if pod.DeletionTimestamp != nil || len(pod.Labels) == 0 {
 		return
 	}
-	b.each(ctx, pod.Namespace, func(set client.Object) {
-		selector, err := metav1.LabelSelectorAsSelector(b.Parts(set).Selector)
+	b.each(pod.Namespace, func(set client.Object) {
+		selector, err := metav1.LabelSelectorAsSelector(b.parts(set).Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
 			b.enqueue(q, client.ObjectKeyFromObject(set))
 		}
@@ -196,30 +196,25 @@ func (b *Base) enqueueOf(ctx context.Context, q controller.Queue, pod *corev1.Po
 }
 
 // enqueueMarked enqueues the sets whose pods the marker selects.
-func (b *Base) enqueueMarked(ctx context.Context, q controller.Queue, marker *v1alpha1.PodProbeMarker) {
-	b.each(ctx, marker.Namespace, func(set client.Object) {
-		if Selects(marker, labels.Set(b.Parts(set).Template.Labels)) {
+func (b *base) enqueueMarked(_ context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
+	b.each(marker.Namespace, func(set client.Object) {
+		if Selects(marker, labels.Set(b.parts(set).Template.Labels)) {
 			b.enqueue(q, client.ObjectKeyFromObject(set))
 		}
 	})
 }
 
-// enqueueAll enqueues all sets.
-func (b *Base) enqueueAll(q controller.Queue) {
+func (b *base) enqueueAll(q controllers.Queue) {
 	for _, object := range b.Stores.Sets.GetIndexer().List() {
 		if set, ok := object.(client.Object); ok {
-			controller.Enqueue(q, client.ObjectKeyFromObject(set))
+			controllers.Enqueue(q, client.ObjectKeyFromObject(set))
 		}
 	}
 }
 
 // each calls do for the sets of the namespace.
-func (b *Base) each(ctx context.Context, namespace string, do func(client.Object)) {
-	found, err := list[client.Object](b.Stores.Sets, namespaceIndex, namespace)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Failed to find the sets that an event affects")
-	}
-	for _, set := range found {
+func (b *base) each(namespace string, do func(client.Object)) {
+	for _, set := range list[client.Object](b.Stores.Sets, namespaceIndex, namespace) {
 		do(set)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package reconciler
 
 import (
 	"testing"
@@ -16,9 +16,9 @@ import (
 )
 
 func TestSetsThatHaveBegunComeFirst(t *testing.T) {
-	b := NewBase(Options{Now: func() time.Time { return time.Unix(1000, 0) }})
+	b := newBase(Options{Now: func() time.Time { return time.Unix(1000, 0) }})
 	begun, other := types.NamespacedName{Name: "begun"}, types.NamespacedName{Name: "other"}
-	b.memory.planned(begun, "uid", 1, 0, b.Now())
+	b.memory.of(begun, "uid", func(r *remembered) { r.plans(1, 0, b.Now()) })
 	queue := priorityqueue.New[reconcile.Request]("sets")
 	defer queue.ShutDown()
 	b.enqueue(queue, other)
@@ -61,7 +61,7 @@ func TestChangesOfPodsThatMatter(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			test.change(after)
-			b := NewBase(Options{})
+			b := newBase(Options{})
 			if got := b.matters(before, after); got != test.matters {
 				t.Errorf("matters %t, want %t", got, test.matters)
 			}
@@ -73,7 +73,8 @@ func TestChangesOfPodsThatMatter(t *testing.T) {
 }
 
 func TestOwnersOfTheKindInAnyVersion(t *testing.T) {
-	b := NewBase(Options{Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}})
+	b := newBase(Options{})
+	b.kind = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}
 	for apiVersion, want := range map[string]bool{
 		"apps.kruise.io/v1beta1": true, "apps.kruise.io/v1alpha1": true, "apps/v1": false, "apps.kruise.io.example.com/v1": false,
 	} {

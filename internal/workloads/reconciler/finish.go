@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package reconciler
 
 import (
 	"context"
@@ -10,17 +10,20 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/program/logging"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -38,30 +41,24 @@ const (
 	// longestProgress is how long it may differ while many sets change: the changes of most sets are
 	// complete by then, and need one write.
 	longestProgress = 10 * time.Second
-	// again is when a step is planned again whose writes cause an event, in case that the event was
+	// retryDelay is when a step is planned again whose writes cause an event, in case that the event was
 	// handled before.
-	again = 200 * time.Millisecond
+	retryDelay = 200 * time.Millisecond
 )
 
-// Wait returns when a set without a step is reconciled next: soon if the cache is too old for a step.
-// The events of pods report what was written to them, but there may be none for other objects.
-func (b *Base) Wait(request reconcile.Request) reconcile.Result {
-	return reconcile.Result{RequeueAfter: b.memory.recheck(request.NamespacedName, b.Now())}
-}
-
-// Execute executes the actions and remembers what was written.
-func (b *Base) Execute(ctx context.Context, set client.Object, actions *workload.Actions) apply.Step {
+// execute executes the actions and remembers what was written.
+func (b *base) execute(ctx context.Context, set client.Object, actions *planning.Actions) apply.Step {
 	if actions.Empty() {
 		return apply.Step{}
 	}
-	step := b.Executor.Execute(ctx, apply.Set{Kind: b.Kind, Object: set}, actions)
-	b.memory.wrote(client.ObjectKeyFromObject(set), set.GetUID(), &step)
+	step := b.Executor.Execute(ctx, apply.Set{Kind: b.kind, Object: set}, actions)
+	b.remember(set, func(r *remembered) { r.wrote(&step) })
 	logger := log.FromContext(ctx)
 	logger.V(logging.Writes).Info("Executed step", "writes", step.Writes,
 		"creates", len(actions.Creates), "deletes", len(actions.Deletes), "patches", len(actions.Patches),
 		"outdated", step.Outdated, "incomplete", step.Incomplete)
 	for range len(step.Failures) + len(step.Errs) {
-		b.Metrics.Failed(b.Kind.Kind)
+		b.Metrics.Failed(b.kind.Kind)
 	}
 	b.record(set, actions.Events, &step)
 	return step
@@ -76,19 +73,19 @@ type Status struct {
 	Settled bool
 
 	// events are recorded after the status has been written.
-	events []workload.Event
+	events []planning.Event
 }
 
-// Finish writes the status if it changed, and returns when the set is reconciled next. The status of a
+// finish writes the status if it changed, and returns when the set is reconciled next. The status of a
 // settled set is written at once. That of others may differ for the pause of progress, and for
 // longestPostponement while steps write to pods.
-func (b *Base) Finish(
-	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, status Status,
+func (b *base) finish(
+	ctx context.Context, set client.Object, actions *planning.Actions, step *apply.Step, status Status,
 ) (reconcile.Result, error) {
 	status.events = actions.StatusEvents
-	result, err := b.finish(ctx, set, actions, step, status)
+	result, err := b.conclude(ctx, set, actions, step, status)
 	if status.Settled {
-		b.memory.settled(client.ObjectKeyFromObject(set), set.GetUID())
+		b.remember(set, func(r *remembered) { r.begun = time.Time{} })
 	}
 	if wait := b.report(set, status.Settled); err == nil {
 		result.RequeueAfter = sooner(result.RequeueAfter, wait)
@@ -98,8 +95,8 @@ func (b *Base) Finish(
 	return result, err
 }
 
-func (b *Base) finish(
-	ctx context.Context, set client.Object, actions *workload.Actions, step *apply.Step, status Status,
+func (b *base) conclude(
+	ctx context.Context, set client.Object, actions *planning.Actions, step *apply.Step, status Status,
 ) (reconcile.Result, error) {
 	switch {
 	case step.Ended:
@@ -107,23 +104,25 @@ func (b *Base) finish(
 	case len(step.Errs) > 0:
 		return b.retry(ctx, set, errors.Join(step.Errs...)), nil
 	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
-		b.memory.await(client.ObjectKeyFromObject(set), set.GetUID())
+		b.remember(set, func(r *remembered) { r.waiting = true }) // Any event of the set matters.
 		if err := b.publishOverdue(ctx, set, status); err != nil {
 			return b.retry(ctx, set, err), nil
 		}
-		return reconcile.Result{RequeueAfter: b.soon(step)}, nil
+		if step.Outdated {
+			return reconcile.Result{RequeueAfter: retryDelay}, nil
+		}
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // The budget of the step was used up.
 	}
-	b.memory.recovered(client.ObjectKeyFromObject(set), set.GetUID())
-	if b.differs(set, status) {
-		if wait := b.postpone(set, step, status.Settled); wait > 0 {
+	b.remember(set, func(r *remembered) { r.failures = 0 })
+	if differs, since := b.differs(set, status); differs {
+		if wait := b.postpone(step, status.Settled, since); wait > 0 {
 			return reconcile.Result{RequeueAfter: sooner(wait, actions.RequeueAfter)}, nil
 		}
-		if err := b.publish(ctx, set, status); err != nil {
-			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-				// The event of the change reconciles the set again.
-				return reconcile.Result{RequeueAfter: again}, nil
-			}
+		switch published, err := b.publish(ctx, set, status); {
+		case err != nil:
 			return b.retry(ctx, set, err), nil
+		case !published: // The event of the change reconciles the set again.
+			return reconcile.Result{RequeueAfter: retryDelay}, nil
 		}
 	}
 	if len(step.Failures) > 0 {
@@ -135,21 +134,13 @@ func (b *Base) finish(
 
 // retry logs an error that may pass, and returns when the step is planned again: soon even after an
 // outage, because no event may follow from its end. An error at the end of the process is not one.
-func (b *Base) retry(ctx context.Context, set client.Object, err error) reconcile.Result {
-	delay := b.memory.failed(client.ObjectKeyFromObject(set), set.GetUID())
+func (b *base) retry(ctx context.Context, set client.Object, err error) reconcile.Result {
+	var delay time.Duration
+	b.remember(set, func(r *remembered) { delay = r.failed() })
 	if ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "Failed to execute step, retrying", "after", delay)
 	}
 	return reconcile.Result{RequeueAfter: delay}
-}
-
-// soon returns when a step that was interrupted continues: at once after its budget, and when the
-// cache has changed after a conflict.
-func (b *Base) soon(step *apply.Step) time.Duration {
-	if step.Incomplete && !step.Outdated {
-		return time.Millisecond
-	}
-	return again
 }
 
 // sooner returns the shorter of two times, of which zero means never.
@@ -160,19 +151,18 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// postpone returns the time until the status must be written, zero if now. After writes to pods,
-// their events plan the next step, which knows more. Failures are written at once.
-func (b *Base) postpone(set client.Object, step *apply.Step, settled bool) time.Duration {
+// postpone returns the time until a status that has differed for some time must be written, zero if now.
+// After writes to pods, their events plan the next step, which knows more. Failures are written at once.
+func (b *base) postpone(step *apply.Step, settled bool, differed time.Duration) time.Duration {
 	switch {
 	case len(step.Failures) > 0:
 		return 0
-	case (step.Pods != "" || len(step.Deleted) > 0) && !b.overdue(set):
-		return again
+	case (step.Pods != "" || len(step.Deleted) > 0) && differed < longestPostponement:
+		return retryDelay
 	case settled:
 		return 0
 	default:
-		differing := b.memory.differing(client.ObjectKeyFromObject(set), set.GetUID(), b.Now())
-		return max(0, progress(b.memory.changing())-differing)
+		return max(0, progress(b.memory.changing())-differed)
 	}
 }
 
@@ -182,68 +172,73 @@ func progress(changing int) time.Duration {
 	return min(max(progressPause, time.Duration(changing)*progressPerSet), longestProgress)
 }
 
-// differs reports whether the status must be written, and remembers since when.
-func (b *Base) differs(set client.Object, status Status) bool {
+// differs reports whether the status must be written, and for how long.
+func (b *base) differs(set client.Object, status Status) (bool, time.Duration) {
 	differs := !equality.Semantic.DeepEqual(status.Before, status.After)
-	b.memory.compared(client.ObjectKeyFromObject(set), set.GetUID(), differs, b.Now())
-	return differs
-}
-
-// overdue reports whether the status has differed for too long.
-func (b *Base) overdue(set client.Object) bool {
-	return b.memory.differing(client.ObjectKeyFromObject(set), set.GetUID(), b.Now()) >= longestPostponement
+	return differs, b.memory.compared(client.ObjectKeyFromObject(set), set.GetUID(), differs, b.Now())
 }
 
 // publishOverdue writes the status after a step that was interrupted if it has differed for too long.
 // A set that has changed gets its status with the next step.
-func (b *Base) publishOverdue(ctx context.Context, set client.Object, status Status) error {
-	if !b.differs(set, status) || !b.overdue(set) {
+func (b *base) publishOverdue(ctx context.Context, set client.Object, status Status) error {
+	if differs, since := b.differs(set, status); !differs || since < longestPostponement {
 		return nil
 	}
-	err := b.publish(ctx, set, status)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
+	_, err := b.publish(ctx, set, status)
 	return err
 }
 
-// publish writes the status. It decodes only the metadata of the response: a set is as large as its
-// template.
-func (b *Base) publish(ctx context.Context, set client.Object, status Status) error {
+// unplanned reports to users why no step could be planned: it writes the status if it changed, and
+// then records an event, so that the same reason is reported once. It returns the reason, so that the set is
+// tried again with a backoff.
+func (b *base) unplanned(ctx context.Context, set client.Object, reason error, status Status) error {
+	if differs, _ := b.differs(set, status); !differs {
+		return reason
+	}
+	published, err := b.publish(ctx, set, status)
+	if published {
+		b.Recorder.Event(set, corev1.EventTypeWarning, "FailedScale", reason.Error())
+	}
+	return errors.Join(reason, err)
+}
+
+// publish writes the status, and reports whether it did: not if the set has changed. It decodes only the
+// metadata of the response: a set is as large as its template.
+func (b *base) publish(ctx context.Context, set client.Object, status Status) (bool, error) {
 	patch, err := statusPatch(set.GetResourceVersion(), status)
 	if err != nil {
-		return err
+		return false, err
 	}
 	stored := &metav1.PartialObjectMetadata{}
-	stored.SetGroupVersionKind(b.Kind)
+	stored.SetGroupVersionKind(b.kind)
 	stored.SetNamespace(set.GetNamespace())
 	stored.SetName(set.GetName())
 	err = b.Client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("write the status: %w", err)
 	}
-	b.Metrics.StatusWritten(b.Kind.Kind)
+	b.Metrics.StatusWritten(b.kind.Kind)
 	for i := range status.events {
 		b.Recorder.Event(set, status.events[i].Type, status.events[i].Reason, status.events[i].Message())
 	}
 	b.memory.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion())
-	return nil
+	return true, nil
 }
 
 // statusPatch returns a merge patch that replaces the status of the version of a set: fields that the
 // new one does not have are null.
 func statusPatch(version string, status Status) ([]byte, error) {
-	before, err := fieldsOf(status.Before)
-	if err != nil {
-		return nil, err
-	}
+	before, errBefore := fieldsOf(status.Before)
 	fields, err := fieldsOf(status.After)
-	if err != nil {
+	if err := errors.Join(errBefore, err); err != nil {
 		return nil, err
 	}
 	for field := range before {
 		if _, kept := fields[field]; !kept {
-			fields[field] = json.RawMessage("null")
+			fields[field] = nil
 		}
 	}
 	return json.Marshal(map[string]any{
@@ -253,14 +248,61 @@ func statusPatch(version string, status Status) ([]byte, error) {
 }
 
 // fieldsOf returns the encoded fields of a status.
-func fieldsOf(status any) (map[string]json.RawMessage, error) {
-	body, err := json.Marshal(status)
+func fieldsOf(status any) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return nil, fmt.Errorf("encode the status: %w", err)
 	}
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return nil, fmt.Errorf("decode the status: %w", err)
-	}
 	return fields, nil
+}
+
+// eventPause is the time between two events about the pods of a set that is not settled: a rollout of a
+// large set writes to pods several times per second, and each event costs the API server nearly as much
+// as the creation of a pod.
+const eventPause = 5 * time.Second
+
+// record records the first failure of a step, and its events. Those about pods wait for report. Those of
+// a step that did not succeed are only about the pods whose writes did: the next step has events about
+// the others.
+func (b *base) record(set client.Object, events []planning.Event, step *apply.Step) {
+	if len(step.Failures) > 0 {
+		failure, reason := &step.Failures[0], "FailedScale"
+		if failure.Update {
+			reason = "FailedUpdate"
+		}
+		b.Recorder.Eventf(set, corev1.EventTypeWarning, reason, "%s: %v", failure.Object, failure.Err)
+	}
+	succeeded, written := step.Succeeded(), sets.New(step.Written...)
+	for i := range events {
+		event := events[i]
+		if !succeeded {
+			event = event.Of(written)
+		}
+		switch {
+		case len(event.Pods) > 0:
+			b.remember(set, func(r *remembered) { r.events = planning.AddEvent(r.events, event) })
+		case succeeded:
+			b.Recorder.Event(set, event.Type, event.Reason, event.Message())
+		}
+	}
+}
+
+// report records the events about pods if the set is settled or the pause has ended. Otherwise it
+// returns the time until then, zero if there are no events.
+func (b *base) report(set client.Object, settled bool) (wait time.Duration) {
+	var events []planning.Event
+	b.remember(set, func(r *remembered) {
+		left := eventPause - b.Now().Sub(r.reported)
+		switch {
+		case len(r.events) == 0:
+		case left > 0 && !settled:
+			wait = left
+		default:
+			events, r.events, r.reported = r.events, nil, b.Now()
+		}
+	})
+	for i := range events {
+		b.Recorder.Event(set, events[i].Type, events[i].Reason, events[i].Message())
+	}
+	return wait
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package reconciler
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -18,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -43,9 +45,8 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 			server := fakeapi.Client(t, set).WithStatusSubresource(set).Build()
 			at := time.Unix(1000, 0)
 			recorder := record.NewFakeRecorder(10)
-			b := NewBase(Options{Client: server, Metrics: noMetrics{}, Recorder: recorder, Now: func() time.Time { return at }})
-			b.Kind = v1alpha1.GroupVersion().WithKind("CloneSet")
-			actions := &workload.Actions{StatusEvents: []workload.Event{{Sentence: "something new"}}}
+			b := newBase(Options{Client: server, Metrics: noMetrics{}, Recorder: recorder, Now: func() time.Time { return at }})
+			actions := &planning.Actions{StatusEvents: []planning.Event{{Sentence: "something new"}}}
 			stored := func() int32 {
 				t.Helper()
 				if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -57,7 +58,7 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 				before := stored()
 				after := set.Status
 				after.Replicas++
-				result, err := b.Finish(t.Context(), set, actions, &step, Status{Before: &set.Status, After: &after})
+				result, err := b.finish(t.Context(), set, actions, &step, Status{Before: &set.Status, After: &after})
 				if err != nil || result.RequeueAfter == 0 && stored() == 0 {
 					t.Fatalf("result %+v, %v, want that the status is written later", result, err)
 				}
@@ -87,9 +88,9 @@ func TestErrorsAtTheEndOfTheProcessAreNotLogged(t *testing.T) {
 			if name == "ending" {
 				cancel()
 			}
-			b := NewBase(Options{Metrics: noMetrics{}, Now: time.Now})
+			b := newBase(Options{Metrics: noMetrics{}, Now: time.Now})
 			step := apply.Step{Errs: []error{errors.New("create pod set-a: context canceled")}}
-			result, err := b.Finish(ctx, set, &workload.Actions{}, &step, Status{Before: &set.Status, After: &set.Status})
+			result, err := b.finish(ctx, set, &planning.Actions{}, &step, Status{Before: &set.Status, After: &set.Status})
 			if err != nil || result.RequeueAfter == 0 {
 				t.Errorf("result %+v, %v, want a retry", result, err)
 			}
@@ -107,8 +108,7 @@ func TestStatusOfChangingSet(t *testing.T) {
 	server := fakeapi.Client(t, set).WithStatusSubresource(set).Build()
 	start := time.Unix(1000, 0)
 	at := start
-	b := NewBase(Options{Client: server, Metrics: noMetrics{}, Now: func() time.Time { return at }})
-	b.Kind = v1alpha1.GroupVersion().WithKind("CloneSet")
+	b := newBase(Options{Client: server, Metrics: noMetrics{}, Now: func() time.Time { return at }})
 	writes := map[time.Duration]int32{}
 	for i := range pods {
 		if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
@@ -116,7 +116,7 @@ func TestStatusOfChangingSet(t *testing.T) {
 		}
 		before, after := set.Status.ReadyReplicas, set.Status
 		after.ReadyReplicas = int32(i + 1) //nolint:gosec // Small.
-		result, err := b.Finish(t.Context(), set, &workload.Actions{}, &apply.Step{},
+		result, err := b.finish(t.Context(), set, &planning.Actions{}, &apply.Step{},
 			Status{Before: &set.Status, After: &after, Settled: i == pods-1})
 		if err != nil {
 			t.Fatal(err)
@@ -150,5 +150,130 @@ func TestStatusesOfManyChangingSetsFollowLater(t *testing.T) {
 		if got := progress(changing); got != want {
 			t.Errorf("the status of one of %d sets may differ for %s, want %s", changing, got, want)
 		}
+	}
+}
+
+// newBase returns the part of a Reconciler of CloneSets that does not depend on their planner.
+func newBase(options Options) *base {
+	return &base{Options: options, kind: v1alpha1.GroupVersion().WithKind("CloneSet"), memory: newMemory()}
+}
+
+func created(pods ...string) planning.Event {
+	return planning.PodEvent("SuccessfulCreate", "Created pod %s.", "Created %d pods: %s.", pods...)
+}
+
+func deleted(pods ...string) planning.Event {
+	return planning.PodEvent("SuccessfulDelete", "Deleted pod %s.", "Deleted %d pods: %s.", pods...)
+}
+
+// recorded returns the events that the recorder has received so far.
+func recorded(r *record.FakeRecorder) (events []string) {
+	for len(r.Events) > 0 {
+		events = append(events, <-r.Events)
+	}
+	return events
+}
+
+func TestEventsOfARolloutBecomeFew(t *testing.T) {
+	recorder, at := record.NewFakeRecorder(100), time.Unix(1000, 0)
+	b := newBase(Options{Recorder: recorder, Now: func() time.Time { return at }})
+	set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "a"}}
+	other := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "b"}}
+	warning := planning.Event{Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Sentence: "Pod a cannot be updated."}
+	for i, step := range []struct {
+		after   time.Duration
+		set     *v1alpha1.CloneSet
+		events  []planning.Event
+		settled bool
+		want    []string
+		again   time.Duration
+	}{
+		{0, set, []planning.Event{created("a", "b"), deleted("c")}, false, []string{"Normal SuccessfulCreate Created 2 pods: a, b.", "Normal SuccessfulDelete Deleted pod c."}, 0},
+		{time.Second, set, []planning.Event{created("d"), warning}, false, []string{"Warning FailedUpdate Pod a cannot be updated."}, 4 * time.Second},
+		{0, other, []planning.Event{created("x")}, false, []string{"Normal SuccessfulCreate Created pod x."}, 0},
+		{time.Second, set, []planning.Event{warning, created("e"), deleted("f")}, false, []string{"Warning FailedUpdate Pod a cannot be updated."}, 3 * time.Second},
+		{3 * time.Second, set, nil, false, []string{"Normal SuccessfulCreate Created 2 pods: d, e.", "Normal SuccessfulDelete Deleted pod f."}, 0},
+		{time.Second, set, []planning.Event{created("g")}, false, nil, 4 * time.Second},
+		{time.Second, set, []planning.Event{created("h")}, true, []string{"Normal SuccessfulCreate Created 2 pods: g, h."}, 0},
+		{time.Second, set, nil, true, nil, 0},
+	} {
+		at = at.Add(step.after)
+		b.record(step.set, step.events, &apply.Step{})
+		result, err := b.finish(t.Context(), step.set, &planning.Actions{}, &apply.Step{}, Status{Settled: step.settled})
+		if err != nil || result.RequeueAfter != step.again {
+			t.Errorf("step %d: reconciled again after %s, %v, want %s", i, result.RequeueAfter, err, step.again)
+		}
+		if diff := cmp.Diff(step.want, recorded(recorder)); diff != "" {
+			t.Errorf("events of step %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// A step that did not succeed has events about what it wrote. Others follow with the next step.
+func TestEventsOfPartialSteps(t *testing.T) {
+	t.Parallel()
+	refused := apply.Step{Written: []string{"a", "c"}, Failures: []planning.Failure{{Object: "pod b", Err: errors.New("quota")}}}
+	for name, test := range map[string]struct {
+		step apply.Step
+		want []string
+	}{
+		"budget used up":  {apply.Step{Written: []string{"c", "a"}, Incomplete: true}, []string{"Normal SuccessfulCreate Created 2 pods: a, c."}},
+		"outdated":        {apply.Step{Written: []string{"d"}, Outdated: true}, []string{"Normal SuccessfulDelete Deleted pod d."}},
+		"response lost":   {apply.Step{Errs: []error{errors.New("timeout")}}, nil},
+		"refused":         {refused, []string{"Warning FailedScale pod b: quota", "Normal SuccessfulCreate Created 2 pods: a, c."}},
+		"namespace ended": {apply.Step{Written: []string{"a"}, Ended: true}, []string{"Normal SuccessfulCreate Created pod a."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recorder := record.NewFakeRecorder(100)
+			b := newBase(Options{Recorder: recorder, Now: time.Now})
+			set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "a"}}
+			sentence := planning.Event{Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Sentence: "Pod a cannot be updated."}
+			b.record(set, []planning.Event{created("a", "b", "c"), deleted("d", "e"), sentence}, &test.step)
+			b.report(set, true)
+			if diff := cmp.Diff(test.want, recorded(recorder)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReasonWithoutStepIsReportedOnce(t *testing.T) {
+	set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}}
+	server := fakeapi.Client(t, set).WithStatusSubresource(set).Build()
+	recorder := record.NewFakeRecorder(10)
+	at := time.Unix(1000, 0)
+	b := newBase(Options{Client: server, Metrics: noMetrics{}, Recorder: recorder, Now: func() time.Time { return at }})
+	kind := cloneset.Set(false)
+	var versions []string
+	for _, reason := range []error{errors.New("a is broken"), errors.New("a is broken"), errors.New("b is broken")} {
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			t.Fatal(err)
+		}
+		after := *set.Status.DeepCopy()
+		kind.Unplanned(&after, reason, at)
+		if err := b.unplanned(t.Context(), set, reason, Status{Before: &set.Status, After: &after}); !errors.Is(err, reason) {
+			t.Errorf("error %v, want %v: the set is not tried again with a backoff", err, reason)
+		}
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			t.Fatal(err)
+		}
+		c := set.Status.Conditions[0]
+		if c.Status != corev1.ConditionTrue || c.Message != reason.Error() {
+			t.Errorf("condition %+v, want the message %q", c, reason)
+		}
+		versions = append(versions, set.ResourceVersion)
+		at = at.Add(time.Minute)
+	}
+	if versions[0] != versions[1] || versions[1] == versions[2] {
+		t.Errorf("resource versions %v, want a write for each new reason", versions)
+	}
+	close(recorder.Events)
+	var events []string
+	for event := range recorder.Events {
+		events = append(events, event)
+	}
+	if diff := cmp.Diff([]string{"Warning FailedScale a is broken", "Warning FailedScale b is broken"}, events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package reconciler
 
 import (
 	"sync"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
@@ -55,7 +55,7 @@ type remembered struct {
 	generation int64
 	begun      time.Time
 	// events are those about pods that were not reported yet, and reported is when the last ones were.
-	events   []workload.Event
+	events   []planning.Event
 	reported time.Time
 	// failures is the number of steps in a row that ended with an error that may pass.
 	failures int
@@ -65,14 +65,26 @@ func newMemory() *memory {
 	return &memory{sets: make(map[types.NamespacedName]*remembered), differ: make(map[types.NamespacedName]bool)}
 }
 
-// of requires the lock. It forgets what belongs to an earlier set with the same name.
-func (m *memory) of(key types.NamespacedName, uid types.UID) *remembered {
+// of calls do with what is remembered about the set. What belongs to an earlier set with the same name is
+// forgotten.
+func (m *memory) of(key types.NamespacedName, uid types.UID, do func(r *remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	r := m.sets[key]
 	if r == nil || r.uid != uid {
 		r = &remembered{uid: uid}
 		m.sets[key] = r
 	}
-	return r
+	do(r)
+}
+
+// known calls do with what is remembered about the set with the name, if anything is.
+func (m *memory) known(key types.NamespacedName, do func(r *remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.sets[key]; r != nil {
+		do(r)
+	}
 }
 
 func (m *memory) forget(key types.NamespacedName) {
@@ -103,10 +115,7 @@ func (m *memory) observe(read func() versions) versions {
 
 // caughtUp reports whether the cache has everything that was written for the set. The pods are those
 // of the set in the cache. Otherwise the events of the pods report it.
-func (m *memory) caughtUp(key types.NamespacedName, uid types.UID, cached versions, pods []*corev1.Pod) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
+func (r *remembered) caughtUp(cached versions, pods []*corev1.Pod) bool {
 	r.waiting = false
 	for _, each := range []struct {
 		wrote  *string
@@ -121,7 +130,7 @@ func (m *memory) caughtUp(key types.NamespacedName, uid types.UID, cached versio
 	if len(r.deleted) > 0 {
 		unseen := make(map[types.UID]bool)
 		for _, pod := range pods {
-			if r.deleted[pod.UID] && !workload.Terminating(pod) {
+			if r.deleted[pod.UID] && !planning.Terminating(pod) {
 				unseen[pod.UID] = true
 			}
 		}
@@ -139,13 +148,6 @@ func older(cached, wrote string) bool {
 	return err == nil && order < 0
 }
 
-// await makes any event of the set matter until it is reconciled again.
-func (m *memory) await(key types.NamespacedName, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(key, uid).waiting = true
-}
-
 // The delays after steps in a row that ended with an error that may pass.
 const (
 	firstRetry  = 100 * time.Millisecond
@@ -154,44 +156,19 @@ const (
 )
 
 // failed counts a step that ended with an error that may pass, and returns the time until the next.
-func (m *memory) failed(key types.NamespacedName, uid types.UID) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
+func (r *remembered) failed() time.Duration {
 	delay := min(firstRetry<<min(r.failures, maxRetries), longestWait)
 	r.failures++
 	return delay
 }
 
-// recovered forgets the failed steps.
-func (m *memory) recovered(key types.NamespacedName, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(key, uid).failures = 0
-}
-
-// rest ends the wait of a set that needs no step, whatever the cache has.
-func (m *memory) rest(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.sets[key]; r != nil {
-		r.waiting = false
-	}
-}
-
 // isWaiting reports whether the last reconcile of the set found an old cache.
-func (m *memory) isWaiting(key types.NamespacedName) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.sets[key]
-	return r != nil && r.waiting
+func (m *memory) isWaiting(key types.NamespacedName) (waiting bool) {
+	m.known(key, func(r *remembered) { waiting = r.waiting })
+	return waiting
 }
 
-// wrote remembers the writes of a step.
-func (m *memory) wrote(key types.NamespacedName, uid types.UID, step *apply.Step) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
+func (r *remembered) wrote(step *apply.Step) {
 	for _, each := range []struct {
 		highest *string
 		version string
@@ -214,41 +191,28 @@ func (m *memory) wrote(key types.NamespacedName, uid types.UID, step *apply.Step
 	}
 }
 
-// takenNames returns names of pods that the set must not use.
-func (m *memory) takenNames(key types.NamespacedName, uid types.UID) map[string]bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.of(key, uid).taken
-}
-
-// encoder returns the encoder of the set.
-func (m *memory) encoder(key types.NamespacedName, uid types.UID) *revision.Encoder {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return &m.of(key, uid).encoder
-}
-
 // published remembers the resource version of the set after a write of its status.
 func (m *memory) published(key types.NamespacedName, uid types.UID, version string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
-	r.set, r.differs = version, time.Time{}
-	delete(m.differ, key)
+	m.compared(key, uid, false, time.Time{})
+	m.of(key, uid, func(r *remembered) { r.set = version })
 }
 
-// compared remembers whether the status of the set differs from that of its last step.
-func (m *memory) compared(key types.NamespacedName, uid types.UID, differs bool, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch r := m.of(key, uid); {
-	case !differs:
-		r.differs = time.Time{}
-		delete(m.differ, key)
-	case r.differs.IsZero():
-		r.differs = now
-		m.differ[key] = true
-	}
+// compared remembers whether the status of the set differs from that of its last step, and returns for how
+// long it has.
+func (m *memory) compared(key types.NamespacedName, uid types.UID, differs bool, now time.Time) (since time.Duration) {
+	m.of(key, uid, func(r *remembered) {
+		switch {
+		case !differs:
+			r.differs = time.Time{}
+			delete(m.differ, key)
+			return
+		case r.differs.IsZero():
+			r.differs = now
+			m.differ[key] = true
+		}
+		since = now.Sub(r.differs)
+	})
+	return since
 }
 
 // changing returns the number of sets whose status differs.
@@ -258,49 +222,22 @@ func (m *memory) changing() int {
 	return len(m.differ)
 }
 
-// differing returns for how long the status of the set has differed.
-func (m *memory) differing(key types.NamespacedName, uid types.UID, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
-	if r.differs.IsZero() {
-		return 0
-	}
-	return now.Sub(r.differs)
-}
-
-// planned remembers that a step of the generation for so many pods is planned now.
-func (m *memory) planned(key types.NamespacedName, uid types.UID, generation int64, pods int, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
+// plans remembers that a step of the generation for so many pods is planned now.
+func (r *remembered) plans(generation int64, pods int, now time.Time) {
 	r.planned, r.size, r.since = now, pods, time.Time{}
 	if r.generation != generation {
 		r.generation, r.begun = generation, now
 	}
 }
 
-// settled remembers that the set needs nothing more for its generation.
-func (m *memory) settled(key types.NamespacedName, uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(key, uid).begun = time.Time{}
-}
-
 // isBegun reports whether steps for the generation of the set began a short time ago, and the set has
 // not settled yet.
-func (m *memory) isBegun(key types.NamespacedName, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.sets[key]
-	return r != nil && !r.begun.IsZero() && now.Sub(r.begun) < longestPostponement
+func (r *remembered) isBegun(now time.Time) bool {
+	return !r.begun.IsZero() && now.Sub(r.begun) < longestPostponement
 }
 
-// waited remembers that a step for so many pods waits for the cache.
-func (m *memory) waited(key types.NamespacedName, uid types.UID, pods int, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.of(key, uid)
+// waits remembers that a step for so many pods waits for the cache.
+func (r *remembered) waits(pods int, now time.Time) {
 	if r.planned, r.size = now, pods; r.since.IsZero() {
 		r.since = now
 	}
@@ -316,11 +253,8 @@ const (
 
 // recheck returns when a set that waits for the cache is reconciled again without an event, zero if it
 // does not wait.
-func (m *memory) recheck(key types.NamespacedName, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.sets[key]
-	if r == nil || !r.waiting {
+func (r *remembered) recheck(now time.Time) time.Duration {
+	if !r.waiting {
 		return 0
 	}
 	return min(max(now.Sub(r.since)/recheckPart, recheck), longestRecheck)
@@ -335,13 +269,7 @@ const (
 )
 
 // pause returns the time until the next step of the set may be planned.
-func (m *memory) pause(key types.NamespacedName, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.sets[key]
-	if r == nil {
-		return 0
-	}
+func (r *remembered) pause(now time.Time) time.Duration {
 	limit := longest
 	if r.waiting {
 		limit = recheck

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package reconciler
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
 )
 
 func TestStepsWaitForTheirOwnWrites(t *testing.T) {
@@ -42,35 +42,33 @@ func TestStepsWaitForTheirOwnWrites(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m, key := newMemory(), types.NamespacedName{Namespace: "ns", Name: "set"}
-			m.wrote(key, "uid", &tc.wrote)
-			if tc.status != "" {
-				m.published(key, "uid", tc.status)
-			}
-			if got := m.caughtUp(key, "uid", tc.cached, tc.pods); got != tc.want {
-				t.Errorf("caught up %t, want %t", got, tc.want)
-			}
+			m.published(key, "uid", tc.status)
+			m.of(key, "uid", func(r *remembered) {
+				r.wrote(&tc.wrote)
+				if got := r.caughtUp(tc.cached, tc.pods); got != tc.want {
+					t.Errorf("caught up %t, want %t", got, tc.want)
+				}
+			})
 			if got := m.isWaiting(key); got == tc.want {
 				t.Errorf("waiting %t, want %t", got, !tc.want)
 			}
-			// A set with the same name that is created later does not wait for the writes to the earlier one.
-			if !m.caughtUp(key, "other", tc.cached, tc.pods) {
-				t.Error("a new set with the same name waits")
-			}
+			m.of(key, "other", func(r *remembered) {
+				if !r.caughtUp(tc.cached, tc.pods) {
+					t.Error("a new set with the same name waits for the writes to the earlier one")
+				}
+			})
 		})
 	}
 }
 
 func TestLargeSetsPause(t *testing.T) {
-	m, key, now := newMemory(), types.NamespacedName{Name: "set"}, time.Unix(100, 0)
-	if pause := m.pause(key, now); pause != 0 {
-		t.Errorf("pause of an unknown set: %s, want none", pause)
-	}
+	r, now := &remembered{}, time.Unix(100, 0)
 	for pods, want := range map[int]time.Duration{0: 0, 10: 10 * pausePerPod, 1 << 20: longest} {
-		m.planned(key, "uid", 1, pods, now)
-		if pause := m.pause(key, now); pause != want {
+		r.plans(1, pods, now)
+		if pause := r.pause(now); pause != want {
 			t.Errorf("pause after a step of %d pods: %s, want %s", pods, pause, want)
 		}
-		if pause := m.pause(key, now.Add(longest)); pause != 0 {
+		if pause := r.pause(now.Add(longest)); pause != 0 {
 			t.Errorf("pause of %d pods after %s: %s, want none", pods, longest, pause)
 		}
 	}
@@ -93,19 +91,19 @@ func TestGate(t *testing.T) {
 }
 
 func TestRetriesAfterAnOutageAreSoon(t *testing.T) {
-	m, key := newMemory(), types.NamespacedName{Name: "set"}
+	r := &remembered{}
 	for i, want := range []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry} {
-		if delay := m.failed(key, "uid"); delay != want {
+		if delay := r.failed(); delay != want {
 			t.Errorf("delay after %d failures: %s, want %s", i, delay, want)
 		}
 	}
 	for range 100 {
-		if delay := m.failed(key, "uid"); delay > longestWait {
+		if delay := r.failed(); delay > longestWait {
 			t.Fatalf("delay %s, want at most %s", delay, longestWait)
 		}
 	}
-	m.recovered(key, "uid")
-	if delay := m.failed(key, "uid"); delay != firstRetry {
+	r.failures = 0
+	if delay := r.failed(); delay != firstRetry {
 		t.Errorf("delay after a recovery: %s, want %s", delay, firstRetry)
 	}
 }
@@ -117,48 +115,49 @@ func TestRestoredAPIServerEndsTheWait(t *testing.T) {
 			return versions{set: version, pods: version, claims: version, revisions: version}
 		})
 	}
-	alive := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}
+	caughtUp := func(version string) (caughtUp bool) {
+		cached := at(version)
+		m.of(key, "uid", func(r *remembered) {
+			caughtUp = r.caughtUp(cached, []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}})
+		})
+		return caughtUp
+	}
 	at("1000")
-	m.wrote(key, "uid", &apply.Step{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
+	m.of(key, "uid", func(r *remembered) {
+		r.wrote(&apply.Step{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
+	})
 	m.published(key, "uid", "1004")
-	if m.caughtUp(key, "uid", at("1000"), alive) {
+	if caughtUp("1000") {
 		t.Error("the step does not wait for its writes")
 	}
-	if !m.caughtUp(key, "uid", at("900"), alive) {
+	if !caughtUp("900") {
 		t.Error("the step waits for writes that the restored API server does not have")
 	}
-	m.wrote(key, "uid", &apply.Step{Pods: "902"})
-	if m.caughtUp(key, "uid", at("901"), alive) {
+	m.of(key, "uid", func(r *remembered) { r.wrote(&apply.Step{Pods: "902"}) })
+	if caughtUp("901") {
 		t.Error("the step does not wait for its writes to the restored API server")
 	}
 }
 
 func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
-	m, key, start := newMemory(), types.NamespacedName{Name: "set"}, time.Unix(100, 0)
+	r, start := &remembered{}, time.Unix(100, 0)
 	wait := func(after time.Duration) time.Duration {
-		m.caughtUp(key, "uid", versions{pods: "1"}, nil)
-		m.waited(key, "uid", 1<<20, start.Add(after))
-		return m.recheck(key, start.Add(after))
+		r.caughtUp(versions{pods: "1"}, nil)
+		r.waits(1<<20, start.Add(after))
+		return r.recheck(start.Add(after))
 	}
-	if delay := m.recheck(key, start); delay != 0 {
-		t.Errorf("delay of an unknown set: %s, want none", delay)
-	}
-	m.wrote(key, "uid", &apply.Step{Pods: "2"})
+	r.wrote(&apply.Step{Pods: "2"})
 	for after, want := range map[time.Duration]time.Duration{0: recheck, 2 * time.Second: 500 * time.Millisecond, time.Hour: longestRecheck} {
-		m.planned(key, "uid", 1, 1, start)
+		r.plans(1, 1, start)
 		wait(0)
 		if delay := wait(after); delay != want {
 			t.Errorf("delay after %s: %s, want %s", after, delay, want)
 		}
-		if pause := m.pause(key, start.Add(after)); pause != recheck {
+		if pause := r.pause(start.Add(after)); pause != recheck {
 			t.Errorf("events are handled after %s, want %s", pause, recheck)
 		}
 	}
-	if m.rest(key); m.recheck(key, start) != 0 || m.isWaiting(key) {
-		t.Error("a set that needs no step waits")
-	}
-	wait(0)
-	if m.caughtUp(key, "uid", versions{pods: "2"}, nil); m.recheck(key, start) != 0 {
+	if r.caughtUp(versions{pods: "2"}, nil); r.recheck(start) != 0 {
 		t.Error("a set whose cache has its writes waits")
 	}
 }
@@ -186,22 +185,21 @@ func TestChangingSets(t *testing.T) {
 }
 
 func TestBegunSets(t *testing.T) {
-	m, key, at := newMemory(), types.NamespacedName{Name: "set"}, time.Unix(1000, 0)
+	r, at := &remembered{}, time.Unix(1000, 0)
 	for _, step := range []struct {
 		name string
 		do   func()
 		want bool
 	}{
 		{"unknown set", func() {}, false},
-		{"first step of a generation", func() { m.planned(key, "uid", 1, 0, at) }, true},
-		{"another step", func() { m.planned(key, "uid", 1, 0, at.Add(time.Second)) }, true},
-		{"settled", func() { m.settled(key, "uid") }, false},
-		{"step after a pod failed", func() { m.planned(key, "uid", 1, 0, at) }, false},
-		{"next generation", func() { m.planned(key, "uid", 2, 0, at) }, true},
+		{"first step of a generation", func() { r.plans(1, 0, at) }, true},
+		{"another step", func() { r.plans(1, 0, at.Add(time.Second)) }, true},
+		{"settled", func() { r.begun = time.Time{} }, false},
+		{"step after a pod failed", func() { r.plans(1, 0, at) }, false},
+		{"next generation", func() { r.plans(2, 0, at) }, true},
 		{"too long", func() { at = at.Add(longestPostponement) }, false},
-		{"recreated set", func() { m.planned(key, "other", 2, 0, at) }, true},
 	} {
-		if step.do(); m.isBegun(key, at) != step.want {
+		if step.do(); r.isBegun(at) != step.want {
 			t.Errorf("%s: begun %t, want %t", step.name, !step.want, step.want)
 		}
 	}

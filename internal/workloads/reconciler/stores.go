@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+package reconciler
 
 import (
 	"fmt"
@@ -69,7 +69,6 @@ func byName(object metav1.Object) []string {
 
 func nameKey(namespace, prefix string) string { return namespace + "/" + prefix }
 
-// by returns the index function with the values of an object.
 func by(values func(metav1.Object) []string) toolscache.IndexFunc {
 	return func(object any) ([]string, error) {
 		each, err := meta.Accessor(object)
@@ -93,11 +92,12 @@ func ClaimIndexers() toolscache.Indexers {
 	return toolscache.Indexers{ownerIndex: by(byOwner), nameIndex: by(byName)}
 }
 
-// list returns the objects with a value in an index.
-func list[T any](store Store, index, value string) ([]T, error) {
+// list returns the objects with the value in the index. It panics if the store does not have the index:
+// without its pods, a set would create others.
+func list[T any](store Store, index, value string) []T {
 	found, err := store.GetIndexer().ByIndex(index, value)
 	if err != nil {
-		return nil, fmt.Errorf("look up %s in index %s: %w", value, index, err)
+		panic(err)
 	}
 	objects := make([]T, 0, len(found))
 	for _, object := range found {
@@ -105,20 +105,14 @@ func list[T any](store Store, index, value string) ([]T, error) {
 			objects = append(objects, typed)
 		}
 	}
-	return objects, nil
+	return objects
 }
 
-// get returns the object with the name, or nil.
-func get(store Store, key types.NamespacedName) (client.Object, error) {
-	found, exists, err := store.GetIndexer().GetByKey(key.String())
-	if err != nil || !exists {
-		return nil, err
-	}
-	object, ok := found.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("the cache has a %T, want an object", found)
-	}
-	return object, nil
+// get returns the object with the name, or nil. Stores of informers return no errors.
+func get(store Store, key types.NamespacedName) client.Object {
+	found, _, _ := store.GetIndexer().GetByKey(key.String())
+	object, _ := found.(client.Object)
+	return object
 }
 
 // version returns the resource version of a store.

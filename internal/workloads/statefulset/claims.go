@@ -5,9 +5,7 @@ package statefulset
 
 import (
 	"fmt"
-	"iter"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,68 +13,45 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
-// claimRecheck is when a pod is created again that waits for the end of a claim. The end of a claim does
-// not cause a step.
-const claimRecheck = time.Second
-
-// retention is persistentVolumeClaimRetentionPolicy with its defaults.
-type retention struct{ deleteWithSet, deleteWhenScaled bool }
-
-func retentionOf(set *appsv1beta1.StatefulSet) retention {
-	policy := set.Spec.PersistentVolumeClaimRetentionPolicy
-	if policy == nil {
-		return retention{}
-	}
-	return retention{
-		deleteWithSet:    policy.WhenDeleted == appsv1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
-		deleteWhenScaled: policy.WhenScaled == appsv1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
+// retain reads persistentVolumeClaimRetentionPolicy.
+func (p *planner) retain(policy *appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy) {
+	if policy != nil {
+		p.deleteWithSet = policy.WhenDeleted == appsv1beta1.DeletePersistentVolumeClaimRetentionPolicyType
+		p.deleteWhenScaled = policy.WhenScaled == appsv1beta1.DeletePersistentVolumeClaimRetentionPolicyType
 	}
 }
-
-// claimName returns the name of the claim of a template and a pod.
-func claimName(template, pod string) string { return template + "-" + pod }
 
 // createClaims adds the missing claims of the pod with the name. It reports whether the pod may be
 // created: not while one of its claims is being deleted, and not while one is owned by an earlier pod
 // of the same name, because it is about to be deleted then.
 func (p *planner) createClaims(pod string) bool {
 	for i := range p.set.Spec.VolumeClaimTemplates {
-		claim := p.claims[claimName(p.set.Spec.VolumeClaimTemplates[i].Name, pod)]
+		claim := p.claims[step.ClaimName(&p.set.Spec.VolumeClaimTemplates[i], pod)]
 		if claim == nil {
 			continue
 		}
-		if claim.DeletionTimestamp != nil || p.retention.deleteWhenScaled && ownedByPod(claim, pod) {
-			p.requeue(claimRecheck)
+		if claim.DeletionTimestamp != nil || p.deleteWhenScaled && ownedByPod(claim, pod) {
+			p.After(step.ClaimRecheck)
 			return false
 		}
 	}
 	for i := range p.set.Spec.VolumeClaimTemplates {
 		template := &p.set.Spec.VolumeClaimTemplates[i]
-		if p.claims[claimName(template.Name, pod)] == nil {
+		if p.claims[step.ClaimName(template, pod)] == nil {
 			p.out.CreateClaims = append(p.out.CreateClaims, p.newClaim(template, pod))
 		}
 	}
 	return true
 }
 
-// newClaim returns the claim of a template for the pod with the name.
 func (p *planner) newClaim(template *corev1.PersistentVolumeClaim, pod string) *corev1.PersistentVolumeClaim {
-	claim := template.DeepCopy()
-	claim.Name = claimName(template.Name, pod)
-	claim.Namespace = p.set.Namespace
-	if claim.Labels == nil {
-		claim.Labels = make(map[string]string, len(p.set.Spec.Selector.MatchLabels))
-	}
-	for key, value := range p.set.Spec.Selector.MatchLabels {
-		claim.Labels[key] = value
-	}
-	claim.OwnerReferences = nil
-	if p.retention.deleteWithSet {
+	claim := p.NewClaim(template, pod)
+	if p.deleteWithSet {
 		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(p.set, Kind())}
 	}
-	claim.Status = corev1.PersistentVolumeClaimStatus{}
 	return claim
 }
 
@@ -89,7 +64,7 @@ func (p *planner) newClaim(template *corev1.PersistentVolumeClaim, pod string) *
 //     except that references to this set and pod are removed if another controller owns it too.
 func (p *planner) retainClaims(pod *corev1.Pod, excess bool) {
 	for i := range p.set.Spec.VolumeClaimTemplates {
-		claim := p.claims[claimName(p.set.Spec.VolumeClaimTemplates[i].Name, pod.Name)]
+		claim := p.claims[step.ClaimName(&p.set.Spec.VolumeClaimTemplates[i], pod.Name)]
 		if claim == nil || p.stale(claim, pod) {
 			continue
 		}
@@ -107,9 +82,9 @@ func (p *planner) owners(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, e
 	wanted := map[string]*metav1.OwnerReference{}
 	switch {
 	case p.foreignController(claim, pod):
-	case excess && p.retention.deleteWhenScaled:
+	case excess && p.deleteWhenScaled:
 		wanted["Pod"] = metav1.NewControllerRef(pod, podKind())
-	case p.retention.deleteWithSet:
+	case p.deleteWithSet:
 		wanted["StatefulSet"] = metav1.NewControllerRef(p.set, Kind())
 	}
 	owners := make([]metav1.OwnerReference, 0, len(claim.OwnerReferences)+1)
@@ -144,67 +119,62 @@ func (p *planner) foreignController(claim *corev1.PersistentVolumeClaim, pod *co
 	return controller != nil && !refersTo(controller, p.set.Name, Kind()) && !refersTo(controller, pod.Name, podKind())
 }
 
+// growth is what must happen to the claims of a pod that follow changes of their templates.
+type growth struct {
+	// refused is why a claim cannot follow its template, empty if all can.
+	refused string
+	// smaller are the templates of the claims that request less than the template.
+	smaller []*corev1.PersistentVolumeClaim
+	// expanding reports whether a volume is being expanded.
+	expanding bool
+}
+
+// growth returns what must happen to the claims of the pod, which may be nil. A claim that is not bound
+// cannot be expanded yet, and one that is being deleted is created again with the template.
+func (p *planner) growth(pod *corev1.Pod) (g growth) {
+	if pod == nil || !p.strategy.claimsFollow {
+		return g
+	}
+	for i := range p.set.Spec.VolumeClaimTemplates {
+		template := &p.set.Spec.VolumeClaimTemplates[i]
+		claim := p.claims[step.ClaimName(template, pod.Name)]
+		if claim == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
+			continue
+		}
+		g.expanding = g.expanding || expanding(claim)
+		switch why := incompatible(claim, template); {
+		case g.refused != "":
+		case why != "":
+			g.refused = fmt.Sprintf("Claim %s of pod %s cannot follow its template: %s. "+
+				"Delete the claim and the pod to create them again, or restore the template.", claim.Name, pod.Name, why)
+		case smaller(claim, template):
+			g.smaller = append(g.smaller, template)
+		}
+	}
+	return g
+}
+
 // expandClaims lets the claims of a pod grow to the sizes of their templates before the pod is updated.
 // It reports whether they have these sizes, and refuses claims that cannot get them.
 func (p *planner) expandClaims(pod *corev1.Pod) bool {
-	expanded := true
-	for template, claim := range p.following(pod) {
-		switch why := incompatible(claim, template); {
-		case why != "":
-			p.refuse(claimIncompatible, fmt.Sprintf("Claim %s of pod %s cannot follow its template: %s. "+
-				"Delete the claim and the pod to create them again, or restore the template.", claim.Name, pod.Name, why))
-			return false
-		case smaller(claim, template):
-			claim = claim.DeepCopy()
-			claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *template.Spec.Resources.Requests.Storage()}
-			p.out.ExpandClaims = append(p.out.ExpandClaims, claim)
-			expanded = false
-		case expanding(claim):
-			expanded = false
-		}
+	g := p.growth(pod)
+	for _, template := range g.smaller {
+		claim := p.claims[step.ClaimName(template, pod.Name)].DeepCopy()
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *template.Spec.Resources.Requests.Storage()}
+		p.out.ExpandClaims = append(p.out.ExpandClaims, claim)
 	}
-	p.expanding[pod.UID] = !expanded
-	return expanded
+	if g.refused != "" {
+		p.refuse(claimIncompatible, g.refused)
+		return false
+	}
+	p.expanding[pod.UID] = g.expanding || len(g.smaller) > 0
+	return !p.expanding[pod.UID]
 }
 
 // claimsFit reports whether no claim of the pod must follow its template.
 func (p *planner) claimsFit(pod *corev1.Pod) bool {
-	for template, claim := range p.following(pod) {
-		if incompatible(claim, template) != "" || smaller(claim, template) {
-			return false
-		}
-	}
-	return true
-}
-
-// claimsExpand reports whether a volume of the pod is being expanded.
-func (p *planner) claimsExpand(pod *corev1.Pod) bool {
-	for _, claim := range p.following(pod) {
-		if expanding(claim) {
-			return true
-		}
-	}
-	return false
-}
-
-// following returns the templates and claims of the pod that follow changes of the templates. A claim that
-// is not bound cannot be expanded yet, and one that is being deleted is created again with the template.
-func (p *planner) following(pod *corev1.Pod) iter.Seq2[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim] {
-	return func(yield func(template, claim *corev1.PersistentVolumeClaim) bool) {
-		if pod == nil || !p.strategy.claimsFollow {
-			return
-		}
-		for i := range p.set.Spec.VolumeClaimTemplates {
-			template := &p.set.Spec.VolumeClaimTemplates[i]
-			claim := p.claims[claimName(template.Name, pod.Name)]
-			if claim == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
-				continue
-			}
-			if !yield(template, claim) {
-				return
-			}
-		}
-	}
+	g := p.growth(pod)
+	return g.refused == "" && len(g.smaller) == 0
 }
 
 // incompatible returns why the claim cannot follow the template, even with another size. A claim or template
@@ -244,7 +214,7 @@ func (p *planner) claimStatus() []appsv1beta1.VolumeClaimStatus {
 		template := &p.set.Spec.VolumeClaimTemplates[i]
 		status := appsv1beta1.VolumeClaimStatus{VolumeClaimName: template.Name}
 		for pod := range p.members() {
-			claim := p.claims[claimName(template.Name, pod.Name)]
+			claim := p.claims[step.ClaimName(template, pod.Name)]
 			if claim == nil || claim.DeletionTimestamp != nil || incompatible(claim, template) != "" ||
 				smaller(claim, template) {
 				continue
@@ -259,7 +229,6 @@ func (p *planner) claimStatus() []appsv1beta1.VolumeClaimStatus {
 	return all
 }
 
-// ownedByPod reports whether a pod with the name owns the claim.
 func ownedByPod(claim *corev1.PersistentVolumeClaim, pod string) bool {
 	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return refersTo(&owner, pod, podKind())

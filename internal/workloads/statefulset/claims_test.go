@@ -166,8 +166,8 @@ func TestIncompatibleClaimIsNamed(t *testing.T) {
 		t.Errorf("message %q, want %q", got, want)
 	}
 	// The condition becomes False when the template is restored.
-	f.in.Set.Status = out.Status
-	f.in.Set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = nil
+	f.set.Status = out.Status
+	f.set.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = nil
 	if c := f.plan(t).Status.Conditions[0]; c.Status != corev1.ConditionFalse {
 		t.Errorf("condition %+v, want False", c)
 	}
@@ -177,15 +177,15 @@ func TestClaimCounts(t *testing.T) {
 	f := build(t, both(following, replicas(6))).
 		pods(t, "0", "1", "2 terminating", "3", "4", "6").
 		claims(t, "1Gi", "2Gi expanding", "3Gi", "2Gi slow", "2Gi terminating", "2Gi", "2Gi")
-	f.in.Set.Spec.VolumeClaimTemplates = append(f.in.Set.Spec.VolumeClaimTemplates, *claimOf("logs", "1Gi", ""))
+	f.set.Spec.VolumeClaimTemplates = append(f.set.Spec.VolumeClaimTemplates, *claimOf("logs", "1Gi", ""))
 	want := []appsv1beta1.VolumeClaimStatus{
 		{VolumeClaimName: "data", CompatibleReplicas: 3, CompatibleReadyReplicas: 2}, {VolumeClaimName: "logs"},
 	}
 	if diff := cmp.Diff(want, f.plan(t).Status.VolumeClaims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
-	f.in.Set.Spec.VolumeClaimTemplates = nil
-	out, err := statefulset.Plan(f.in)
+	f.set.Spec.VolumeClaimTemplates = nil
+	out, err := statefulset.Plan(f.set, f.in)
 	if err != nil || out.Status.VolumeClaims != nil {
 		t.Errorf("claims %v, error %v, want none", out.Status.VolumeClaims, err)
 	}

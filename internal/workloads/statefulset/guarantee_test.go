@@ -19,8 +19,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/workloads/model"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/model"
 )
 
 // database is a replicated database with one primary, together with the marker that labels its pods. A
@@ -57,7 +57,7 @@ func (d *database) mark(w *model.World) {
 	for _, pod := range w.State().Pods {
 		role := ""
 		if model.Serving(pod) {
-			ready := workload.Condition(pod, corev1.PodReady).LastTransitionTime
+			ready := planning.Condition(pod, corev1.PodReady).LastTransitionTime
 			switch {
 			case pod.Labels["role"] == "" && w.Now().Sub(ready.Time) < time.Second:
 			case pod.UID == d.primary:
@@ -103,7 +103,7 @@ func (d *database) oneSwitch(before, after *model.State, w model.Write) error {
 // users change the image, move the role, and kill pods.
 func (d *database) users() []model.User {
 	return []model.User{
-		edit("image", 1, func(_ *rand.Rand, set *appsv1beta1.StatefulSet) string {
+		model.Edit("image", 1, func(_ *model.World, set *appsv1beta1.StatefulSet) string {
 			d.updates++
 			set.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("db:%d", d.updates)
 			return set.Spec.Template.Spec.Containers[0].Image
@@ -126,7 +126,7 @@ func (d *database) users() []model.User {
 
 func (d *database) config(strategy *pub.UpdatePriorityStrategy) model.Config {
 	return model.Config{
-		Planner: planner{}, Users: d.users(), Program: d.run, Pace: 100 * time.Millisecond, Chaos: 2500,
+		Planner: planner(), Users: d.users(), Program: d.run, Pace: 100 * time.Millisecond, Chaos: 2500,
 		New: func(r *rand.Rand) model.Object {
 			return &appsv1beta1.StatefulSet{
 				TypeMeta:   metav1.TypeMeta{APIVersion: appsv1beta1.GroupVersion().String(), Kind: "StatefulSet"},
@@ -142,7 +142,7 @@ func (d *database) config(strategy *pub.UpdatePriorityStrategy) model.Config {
 						Type: appsv1.RollingUpdateStatefulSetStrategyType,
 						RollingUpdate: &appsv1beta1.RollingUpdateStatefulSetStrategy{
 							Partition: new(int32(0)), MaxUnavailable: new(intstr.FromInt32(1)), MinReadySeconds: new(int32(0)),
-							PodUpdatePolicy: one(r, appsv1beta1.RecreatePodUpdateStrategyType,
+							PodUpdatePolicy: model.OneOf(r, appsv1beta1.RecreatePodUpdateStrategyType,
 								appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType),
 							UnorderedUpdate: &appsv1beta1.UnorderedUpdateStrategy{PriorityStrategy: strategy},
 						},

@@ -17,9 +17,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
-	"github.com/seamark-dev/seamark/internal/workloads/model"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/test/model"
 )
 
 // minimum returns how many pods serve at least, whatever is updated.
@@ -52,10 +52,10 @@ func onlyReplicasOfStep(check func(*model.State, *model.Step) error) func(*model
 		if *rolling(set).MinReadySeconds > 0 {
 			return nil
 		}
-		reduced.Patches = slices.DeleteFunc(slices.Clone(step.Patches), func(p workload.PodPatch) bool {
+		reduced.Patches = slices.DeleteFunc(slices.Clone(step.Patches), func(p planning.PodPatch) bool {
 			return !mayServe(set, p.Pod)
 		})
-		reduced.Deletes = slices.DeleteFunc(slices.Clone(step.Deletes), func(d workload.PodDelete) bool {
+		reduced.Deletes = slices.DeleteFunc(slices.Clone(step.Deletes), func(d planning.PodDelete) bool {
 			return !mayServe(set, d.Pod)
 		})
 		return check(replicasOf(view), &reduced)

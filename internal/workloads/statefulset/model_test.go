@@ -19,30 +19,22 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/workloads/model"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
+	"github.com/seamark-dev/seamark/test/model"
 )
 
 const hookLabel = "example.com/hook"
 
-// planner calls Plan as the controller does.
-type planner struct{}
-
-func (planner) Plan(view *model.State) (model.Step, error) {
-	in := inputOf(view)
-	out, err := statefulset.Plan(in)
-	return model.Step{Actions: out.Actions, Status: func(failures []workload.Failure) model.Object {
-		set := in.Set.DeepCopy()
-		set.Status = statefulset.Failed(in.Set, out.Status, failures, view.Now)
-		return set
-	}}, err
-}
-
-func inputOf(view *model.State) statefulset.Input {
-	return statefulset.Input{
-		Set: setOf(view), Pods: view.Pods, Claims: view.Claims, Revisions: view.Revisions,
-		Markers: workload.Markers{Labels: sets.New("role")}, Now: view.Now,
+// planner returns the planner with what the controller passes to it.
+func planner() model.Planner {
+	return model.PlannerOf[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus]{
+		Kind: statefulset.Set(),
+		Input: func(view *model.State) planning.Input {
+			in := model.InputOf(view)
+			in.Markers = planning.Markers{Labels: sets.New("role")}
+			return in
+		},
 	}
 }
 
@@ -51,8 +43,6 @@ func setOf(view *model.State) *appsv1beta1.StatefulSet { return view.Set.(*appsv
 func rolling(set *appsv1beta1.StatefulSet) *appsv1beta1.RollingUpdateStatefulSetStrategy {
 	return set.Spec.UpdateStrategy.RollingUpdate
 }
-
-func one[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 func newSet(r *rand.Rand) model.Object {
 	set := &appsv1beta1.StatefulSet{
@@ -64,14 +54,14 @@ func newSet(r *rand.Rand) model.Object {
 	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
 	spec.Template.Labels = map[string]string{"app": "db"}
 	spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "app:1"}}
-	spec.PodManagementPolicy = one(r, appsv1.ParallelPodManagement, appsv1.OrderedReadyPodManagement)
-	spec.UpdateStrategy.Type = one(r, appsv1.RollingUpdateStatefulSetStrategyType,
+	spec.PodManagementPolicy = model.OneOf(r, appsv1.ParallelPodManagement, appsv1.OrderedReadyPodManagement)
+	spec.UpdateStrategy.Type = model.OneOf(r, appsv1.RollingUpdateStatefulSetStrategyType,
 		appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType)
 	spec.UpdateStrategy.RollingUpdate = &appsv1beta1.RollingUpdateStatefulSetStrategy{
 		Partition: new(int32(0)), MaxUnavailable: new(intstr.FromInt32(1)),
-		PodUpdatePolicy: one(r, appsv1beta1.RecreatePodUpdateStrategyType,
+		PodUpdatePolicy: model.OneOf(r, appsv1beta1.RecreatePodUpdateStrategyType,
 			appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType, appsv1beta1.InPlaceOnlyPodUpdateStrategyType),
-		MinReadySeconds: new(one(r, int32(0), 5)),
+		MinReadySeconds: new(model.OneOf(r, int32(0), 5)),
 	}
 	if r.IntN(2) == 0 {
 		spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 3}
@@ -80,7 +70,7 @@ func newSet(r *rand.Rand) model.Object {
 		if r.IntN(2) == 0 {
 			spec.ScaleStrategy = &appsv1beta1.StatefulSetScaleStrategy{MaxUnavailable: new(intstr.FromInt32(2))}
 		}
-		spec.UpdateStrategy.RollingUpdate.UnorderedUpdate = one(r, nil, &appsv1beta1.UnorderedUpdateStrategy{
+		spec.UpdateStrategy.RollingUpdate.UnorderedUpdate = model.OneOf(r, nil, &appsv1beta1.UnorderedUpdateStrategy{
 			PriorityStrategy: rolePriority(),
 		})
 	}
@@ -93,11 +83,11 @@ func newSet(r *rand.Rand) model.Object {
 	if r.IntN(2) == 0 {
 		spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*claimOf("data", "1Gi", "")}
 		spec.VolumeClaimTemplates[0].ResourceVersion = ""
-		spec.VolumeClaimUpdateStrategy.Type = one(r, appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType,
+		spec.VolumeClaimUpdateStrategy.Type = model.OneOf(r, appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType,
 			appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType)
 		type policy = appsv1beta1.PersistentVolumeClaimRetentionPolicyType
 		spec.PersistentVolumeClaimRetentionPolicy = &appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: one(r, policy("Retain"), "Delete"), WhenScaled: one(r, policy("Retain"), "Delete"),
+			WhenDeleted: model.OneOf(r, policy("Retain"), "Delete"), WhenScaled: model.OneOf(r, policy("Retain"), "Delete"),
 		}
 	}
 	if r.IntN(2) == 0 {
@@ -124,59 +114,41 @@ func rolePriority() *pub.UpdatePriorityStrategy {
 	return &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "role"}}}
 }
 
-// edit is a user who changes the set.
-func edit(name string, weight int, change func(r *rand.Rand, set *appsv1beta1.StatefulSet) string) model.User {
-	return model.User{Name: name, Weight: weight, Do: func(w *model.World) string {
-		did := ""
-		w.EditSet(func(o model.Object) { did = change(w.Rand, o.(*appsv1beta1.StatefulSet)) })
-		return did
-	}}
-}
-
 func users() []model.User {
+	template := func(set *appsv1beta1.StatefulSet) *corev1.PodTemplateSpec { return &set.Spec.Template }
 	return []model.User{
-		edit("scale", 4, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
-			set.Spec.Replicas = new(int32(r.IntN(6)))
+		model.Edit("scale", 4, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			set.Spec.Replicas = new(int32(w.Rand.IntN(6)))
 			return fmt.Sprint(*set.Spec.Replicas)
 		}),
-		edit("reserve", 2, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
-			set.Spec.ReserveOrdinals = one(r, nil, []intstr.IntOrString{intstr.FromInt32(1)},
+		model.Edit("reserve", 2, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			set.Spec.ReserveOrdinals = model.OneOf(w.Rand, nil, []intstr.IntOrString{intstr.FromInt32(1)},
 				[]intstr.IntOrString{intstr.FromString("2-3"), intstr.FromInt32(0)})
 			return fmt.Sprint(set.Spec.ReserveOrdinals)
 		}),
-		edit("image", 6, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
-			set.Spec.Template.Spec.Containers[0].Image = one(r, "app:1", "app:2", "app:3", "app:3-alias")
-			for i := range set.Spec.Template.Spec.Containers[1:] {
-				set.Spec.Template.Spec.Containers[1+i].Image = one(r, "side:1", "side:2", "side:3")
-			}
-			return set.Spec.Template.Spec.Containers[0].Image
-		}),
-		edit("environment", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
-			set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: strconv.Itoa(r.IntN(2))}}
-			return set.Spec.Template.Spec.Containers[0].Env[0].Value
-		}),
-		edit("size", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
+		model.EditImages(6, template), model.EditEnvironment(1, template),
+		model.Edit("size", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
 			if len(set.Spec.VolumeClaimTemplates) == 0 {
 				return ""
 			}
-			size := resource.MustParse(one(r, "1Gi", "2Gi", "3Gi"))
+			size := resource.MustParse(model.OneOf(w.Rand, "1Gi", "2Gi", "3Gi"))
 			set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
 			return size.String()
 		}),
-		edit("partition", 2, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
-			rolling(set).Partition = new(int32(r.IntN(5)))
+		model.Edit("partition", 2, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			rolling(set).Partition = new(int32(w.Rand.IntN(5)))
 			return fmt.Sprint(*rolling(set).Partition)
 		}),
-		edit("paused", 1, func(_ *rand.Rand, set *appsv1beta1.StatefulSet) string {
+		model.Edit("paused", 1, func(_ *model.World, set *appsv1beta1.StatefulSet) string {
 			rolling(set).Paused = !rolling(set).Paused
 			return strconv.FormatBool(rolling(set).Paused)
 		}),
-		edit("maxUnavailable", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
-			rolling(set).MaxUnavailable = new(one(r, intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("60%")))
+		model.Edit("maxUnavailable", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			rolling(set).MaxUnavailable = new(model.OneOf(w.Rand, intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("60%")))
 			return rolling(set).MaxUnavailable.String()
 		}),
-		edit("policy", 1, func(r *rand.Rand, set *appsv1beta1.StatefulSet) string {
-			rolling(set).PodUpdatePolicy = one(r, appsv1beta1.RecreatePodUpdateStrategyType,
+		model.Edit("policy", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			rolling(set).PodUpdatePolicy = model.OneOf(w.Rand, appsv1beta1.RecreatePodUpdateStrategyType,
 				appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType)
 			return string(rolling(set).PodUpdatePolicy)
 		}),
@@ -189,7 +161,7 @@ func users() []model.User {
 
 func config(uint64) model.Config {
 	return model.Config{
-		Planner: planner{}, New: newSet, Users: users(), HookLabel: hookLabel,
+		Planner: planner(), New: newSet, Users: users(), HookLabel: hookLabel,
 		Invariants: []model.Invariant{
 			model.HooksHold(func(set model.Object) *pub.LifecycleHook {
 				if hooks := set.(*appsv1beta1.StatefulSet).Spec.Lifecycle; hooks != nil {

@@ -4,15 +4,12 @@
 package statefulset_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -37,8 +34,8 @@ func withClaims(whenDeleted, whenScaled appsv1beta1.PersistentVolumeClaimRetenti
 
 func TestNewPodIsComplete(t *testing.T) {
 	f := build(t, both(replicas(1), withClaims("Delete", "Retain"), inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType)))
-	f.in.Set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "other"}}
-	f.in.Set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{MarkPodNotReady: true}}
+	f.set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}, {Name: "other"}}
+	f.set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{MarkPodNotReady: true}}
 	out := f.plan(t)
 	name := out.Status.UpdateRevision
 	want := &corev1.Pod{
@@ -189,8 +186,8 @@ func TestSettled(t *testing.T) {
 		t.Run(pods, func(t *testing.T) {
 			f := build(t, minReady(30)).pods(t, strings.Split(pods, ",")...)
 			out := f.plan(t)
-			if got := out.Settled(f.in.Set); got != want {
-				t.Errorf("settled %t, want %t with the status %+v", got, want, out.Status)
+			if kind := statefulset.Set(); kind.Settled(f.set, &out) != want {
+				t.Errorf("settled %t, want %t with the status %+v", !want, want, out.Status)
 			}
 		})
 	}
@@ -198,7 +195,7 @@ func TestSettled(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	f := build(t, inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType)).pods(t, "0", "1", "2")
-	f.in.Set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "B"}}
+	f.set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "B"}}
 	f.in.Markers.Labels = sets.New("app", "role")
 	status := f.plan(t).Status
 	var got []string
@@ -213,8 +210,8 @@ func TestConditions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
-	f.in.Set.Status = status
-	f.in.Set.Spec.Template.Spec.Containers[0].Env = nil
+	f.set.Status = status
+	f.set.Spec.Template.Spec.Containers[0].Env = nil
 	f.in.Markers.Labels = nil
 	for _, c := range f.plan(t).Status.Conditions {
 		if c.Status != corev1.ConditionFalse {
@@ -223,77 +220,9 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestOverdueDeletionIsReported(t *testing.T) {
-	f := build(t, nil).pods(t, "0 updated", "1 updated", "2 updated terminating")
-	f.in.Now = now().Add(4 * time.Minute)
-	if out := f.plan(t); len(out.Status.Conditions)+len(out.StatusEvents) != 0 || out.RequeueAfter != time.Minute {
-		t.Errorf("conditions %+v, events %+v, next step after %s, want one after a minute",
-			out.Status.Conditions, out.StatusEvents, out.RequeueAfter)
-	}
-	f.in.Now = now().Add(5 * time.Minute)
-	out := f.plan(t)
-	if c := out.Status.Conditions; len(c) != 1 || c[0].Type != "DeletionOverdue" || c[0].Status != corev1.ConditionTrue ||
-		!strings.Contains(c[0].Message, ": db-2.") || len(out.StatusEvents) != 1 {
-		t.Errorf("conditions %+v, events %+v, want one of each that names db-2", c, out.StatusEvents)
-	}
-	f.in.Set.Status = out.Status
-	if out = f.plan(t); len(out.StatusEvents) > 0 || !cmp.Equal(f.in.Set.Status, out.Status) {
-		t.Errorf("events %+v, status %+v after the condition is set, want no change", out.StatusEvents, out.Status)
-	}
-	f.in.Pods = f.in.Pods[:2]
-	if out = f.plan(t); out.Status.Conditions[0].Status != corev1.ConditionFalse || len(out.StatusEvents) > 0 {
-		t.Errorf("conditions %+v after the pod is gone, want False", out.Status.Conditions)
-	}
-}
-
-func TestFailed(t *testing.T) {
-	set := &appsv1beta1.StatefulSet{}
-	failures := []workload.Failure{{Object: "pod db-0", Err: errors.New("exceeded quota")}}
-	failed := statefulset.Failed(set, set.Status, failures, now())
-	want := []appsv1.StatefulSetCondition{{
-		Type: "FailedCreatePod", Status: corev1.ConditionTrue, Reason: "WriteFailed",
-		Message: "pod db-0: exceeded quota", LastTransitionTime: metav1.NewTime(now()),
-	}}
-	if diff := cmp.Diff(want, failed.Conditions); diff != "" {
-		t.Errorf("conditions (-want +got):\n%s", diff)
-	}
-	update := []workload.Failure{{Update: true, Object: "pod db-0", Err: errors.New("refused")}}
-	if both := statefulset.Failed(set, failed, update, now()); both.Conditions[0].Status != corev1.ConditionTrue ||
-		len(both.Conditions) != 2 {
-		t.Errorf("conditions %+v after another failure, want both True", both.Conditions)
-	}
-	if ok := statefulset.Failed(set, failed, nil, now()); ok.Conditions[0].Status != corev1.ConditionFalse {
-		t.Errorf("conditions %+v after success, want False", ok.Conditions)
-	}
-}
-
-// TestUnplannedSetIsReported breaks the record of the revision that the partition requires.
-func TestUnplannedSetIsReported(t *testing.T) {
-	f := build(t, partition(1)).pods(t, "1", "2")
-	f.in.Set.Status.CurrentRevision = f.v1
-	recorded := f.in.Revisions[0].Data.Raw
-	f.in.Revisions[0].Data.Raw = []byte("{")
-	_, err := statefulset.Plan(f.in)
-	if err == nil {
-		t.Fatal("a broken revision is accepted")
-	}
-	f.in.Set.Status.ObservedGeneration = 1
-	status := statefulset.Unplanned(f.in.Set, err, now())
-	want := []appsv1.StatefulSetCondition{{
-		Type: "FailedCreatePod", Status: corev1.ConditionTrue, Reason: "PlanFailed", Message: err.Error(),
-		LastTransitionTime: metav1.NewTime(now()),
-	}}
-	if diff := cmp.Diff(want, status.Conditions); diff != "" || status.ObservedGeneration != 1 {
-		t.Errorf("observed generation %d, want 1; conditions (-want +got):\n%s", status.ObservedGeneration, diff)
-	}
-	f.in.Set.Status, f.in.Revisions[0].Data.Raw = status, recorded
-	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
-		t.Errorf("conditions %+v after the repair, want False", got)
-	}
-}
-
 func TestReversedRangeIsReported(t *testing.T) {
-	_, err := statefulset.Plan(build(t, reserve(intstr.FromString("3-5"), intstr.FromString("5-3"))).in)
+	f := build(t, reserve(intstr.FromString("3-5"), intstr.FromString("5-3")))
+	_, err := statefulset.Plan(f.set, f.in)
 	want := `spec.reserveOrdinals[1]: Invalid value: "5-3": must be a number or a range whose end is not below its start`
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -304,16 +233,16 @@ func TestReversedRangeIsReported(t *testing.T) {
 func TestOrdinalsEnd(t *testing.T) {
 	const highest = math.MaxInt32
 	f := build(t, reserve(intstr.FromInt32(highest-1)))
-	f.in.Set.Spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: highest - 2}
-	if diff := cmp.Diff([]int{highest - 2, highest}, statefulset.Ordinals(f.in.Set)); diff != "" {
+	f.set.Spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: highest - 2}
+	if diff := cmp.Diff([]int{highest - 2, highest}, statefulset.Ordinals(f.set)); diff != "" {
 		t.Errorf("ordinals (-want +got):\n%s", diff)
 	}
-	f.in.Set.Status = f.plan(t).Status
+	f.set.Status = f.plan(t).Status
 	want := "spec.reserveOrdinals leaves 2 of 3 replicas an ordinal between spec.ordinals.start and 2147483647."
-	if got := f.in.Set.Status.Conditions; len(got) != 1 || got[0].Reason != "NoFreeOrdinals" || got[0].Message != want {
+	if got := f.set.Status.Conditions; len(got) != 1 || got[0].Reason != "NoFreeOrdinals" || got[0].Message != want {
 		t.Errorf("conditions %+v, want one with the message %q", got, want)
 	}
-	f.in.Set.Spec.ReserveOrdinals = nil
+	f.set.Spec.ReserveOrdinals = nil
 	if got := f.plan(t).Status.Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse {
 		t.Errorf("conditions %+v without reserved ordinals, want False", got)
 	}
@@ -321,8 +250,8 @@ func TestOrdinalsEnd(t *testing.T) {
 
 func TestStepIsBounded(t *testing.T) {
 	out := build(t, replicas(math.MaxInt32)).plan(t)
-	if len(out.Creates) != workload.MostCreates {
-		t.Errorf("%d creates, want %d", len(out.Creates), workload.MostCreates)
+	if len(out.Creates) != planning.MostCreates {
+		t.Errorf("%d creates, want %d", len(out.Creates), planning.MostCreates)
 	}
 }
 
@@ -344,7 +273,7 @@ func BenchmarkPlan(b *testing.B) {
 					corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue})
 			}
 			for b.Loop() {
-				if _, err := statefulset.Plan(f.in); err != nil {
+				if _, err := statefulset.Plan(f.set, f.in); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,9 +9,14 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
 
@@ -55,18 +60,23 @@ func reservedOf(entries []intstr.IntOrString) []interval {
 			reserved = append(reserved, interval{int(entry.IntVal), int(entry.IntVal)})
 			continue
 		}
-		first, last, isRange := strings.Cut(entry.StrVal, "-")
-		if !isRange {
-			last = first
-		}
-		from, errFirst := strconv.ParseInt(strings.TrimSpace(first), 10, 32)
-		to, errLast := strconv.ParseInt(strings.TrimSpace(last), 10, 32)
-		if errFirst == nil && errLast == nil && from <= to {
-			reserved = append(reserved, interval{int(from), int(to)})
+		if r, ok := rangeOf(entry.StrVal); ok && r.first <= r.last {
+			reserved = append(reserved, r)
 		}
 	}
 	slices.SortFunc(reserved, func(a, b interval) int { return a.first - b.first })
 	return reserved
+}
+
+// rangeOf returns the range of a text such as "3-5" or "3". It reports false if the text is neither.
+func rangeOf(text string) (interval, bool) {
+	first, last, isRange := strings.Cut(text, "-")
+	if !isRange {
+		last = first
+	}
+	from, errFirst := strconv.ParseInt(strings.TrimSpace(first), 10, 32)
+	to, errLast := strconv.ParseInt(strings.TrimSpace(last), 10, 32)
+	return interval{int(from), int(to)}, errFirst == nil && errLast == nil
 }
 
 // reversedRange returns an error if an entry is a range whose end is below its start. The schema refuses
@@ -74,10 +84,7 @@ func reservedOf(entries []intstr.IntOrString) []interval {
 // of it.
 func reversedRange(entries []intstr.IntOrString) error {
 	for i, entry := range entries {
-		first, last, _ := strings.Cut(entry.StrVal, "-")
-		from, errFirst := strconv.Atoi(first)
-		to, errLast := strconv.Atoi(last)
-		if entry.Type == intstr.String && errFirst == nil && errLast == nil && to < from {
+		if r, ok := rangeOf(entry.StrVal); entry.Type == intstr.String && ok && r.last < r.first {
 			return field.Invalid(field.NewPath("spec", "reserveOrdinals").Index(i), entry.StrVal,
 				"must be a number or a range whose end is not below its start")
 		}
@@ -99,13 +106,46 @@ func ordinalOf(set, pod string) (int, bool) {
 	return int(ordinal), true
 }
 
-// podName returns the name of the pod with the ordinal.
 func podName(set string, ordinal int) string { return set + "-" + strconv.Itoa(ordinal) }
 
 // replicasOf returns the desired number of pods.
 func replicasOf(set *appsv1beta1.StatefulSet) int {
-	if set.Spec.Replicas == nil {
-		return 1
+	return min(int(ptr.Deref(set.Spec.Replicas, 1)), mostReplicas)
+}
+
+// podKind returns the kind of the owner of claims that are deleted with their pod.
+func podKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Pod") }
+
+// newPod returns the pod of a replica, complete, of the revision.
+func (p *planner) newPod(r *replica, rev *appsv1.ControllerRevision) *corev1.Pod {
+	labels := identity(r)
+	labels[appsv1.ControllerRevisionHashLabelKey] = rev.Name
+	pod := p.NewPod(rev, r.name, labels)
+	pod.GenerateName, pod.Spec.Hostname, pod.Spec.Subdomain = p.set.Name+"-", r.name, p.set.Spec.ServiceName
+	return pod
+}
+
+// identity returns the labels that identify a replica.
+func identity(r *replica) map[string]string {
+	return map[string]string{
+		appsv1.StatefulSetPodNameLabel: r.name,
+		appsv1.PodIndexLabel:           strconv.Itoa(r.ordinal),
 	}
-	return min(int(*set.Spec.Replicas), mostReplicas)
+}
+
+// identify restores the labels of a replica that another client changed. A pod without the index is of
+// a controller that does not write it, and stays as it is.
+func (p *planner) identify(r *replica) {
+	if r.pod.Labels[appsv1.StatefulSetPodNameLabel] != r.name {
+		setLabel(p.patch(r.pod, "RestoreIdentity"), appsv1.StatefulSetPodNameLabel, r.name)
+	}
+	if index := r.pod.Labels[appsv1.PodIndexLabel]; index != "" && index != r.name[len(p.set.Name)+1:] {
+		setLabel(p.patch(r.pod, "RestoreIdentity"), appsv1.PodIndexLabel, strconv.Itoa(r.ordinal))
+	}
+}
+
+// specifiedDelete reports whether the deletion of the pod is requested by its label.
+func specifiedDelete(pod *corev1.Pod) bool {
+	_, specified := pod.Labels[pub.SpecifiedDeleteKey]
+	return specified
 }

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -22,13 +23,15 @@ import (
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
 func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // fixture is a set with revisions v1 and v2, of which v2 is that of the template.
 type fixture struct {
-	in     statefulset.Input
+	set    *appsv1beta1.StatefulSet
+	in     planning.Input
 	v1, v2 string
 }
 
@@ -52,7 +55,7 @@ func build(t *testing.T, change func(*appsv1beta1.StatefulSet)) *fixture {
 			},
 		},
 	}
-	f := &fixture{in: statefulset.Input{Set: set, Now: now()}}
+	f := &fixture{set: set, in: planning.Input{Now: now()}}
 	f.v1 = f.record(t)
 	set.Spec.Template.Spec.Containers[0].Image = "db:2"
 	f.v2 = f.record(t)
@@ -73,7 +76,12 @@ func (f *fixture) record(t *testing.T) string {
 
 func (f *fixture) plan(t *testing.T) statefulset.Output {
 	t.Helper()
-	out, err := statefulset.Plan(f.in)
+	in := f.in
+	in.Pods = nil
+	for _, pod := range f.in.Pods { // Those of the cache.
+		in.Pods = append(in.Pods, trim.Pod([]schema.GroupKind{statefulset.Kind().GroupKind()})(pod))
+	}
+	out, err := statefulset.Plan(f.set, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +116,7 @@ func (f *fixture) pod(ordinal int) *corev1.Pod {
 				"app": "db", appsv1.ControllerRevisionHashLabelKey: f.v1, appsv1.StatefulSetPodNameLabel: name,
 				appsv1.PodIndexLabel: strconv.Itoa(ordinal), pub.LifecycleStateKey: "Normal",
 			},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.in.Set, statefulset.Kind())},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.set, statefulset.Kind())},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db:1"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
@@ -186,7 +194,7 @@ func runCases(t *testing.T, cases map[string]planCase) {
 		t.Run(name, func(t *testing.T) {
 			f := build(t, test.set)
 			f.pods(t, test.pods...)
-			f.in.Markers = workload.Markers{
+			f.in.Markers = planning.Markers{
 				Labels: sets.New("role"), Conditions: sets.New[corev1.PodConditionType]("example.com/role"),
 			}
 			out := f.plan(t)

@@ -4,7 +4,6 @@
 package statefulset
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,32 +15,24 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
-
-// defaultHistory is the default of revisionHistoryLimit.
-const defaultHistory = 10
 
 // planner is a step while it is planned.
 type planner struct {
-	in  *Input
+	*step.Step
 	out *Output
 	set *appsv1beta1.StatefulSet
 
-	ordered   bool
-	strategy  strategy
-	retention retention
-	minReady  time.Duration
-	selector  labels.Selector
-
-	revisions revision.Result
-	templates map[string]*corev1.PodTemplateSpec
-	claims    map[string]*corev1.PersistentVolumeClaim
-	// differences are those of two templates, by the names of their revisions.
-	differences map[[2]string]*inplace.Difference
+	ordered  bool
+	strategy strategy
+	minReady time.Duration
+	claims   map[string]*corev1.PersistentVolumeClaim
+	// deleteWithSet and deleteWhenScaled are persistentVolumeClaimRetentionPolicy.
+	deleteWithSet, deleteWhenScaled bool
 
 	// replicas are the pods that should exist, by ascending ordinal. excess are the other pods of the
 	// set, by descending ordinal.
@@ -79,62 +70,32 @@ type replica struct {
 }
 
 // newPlanner returns the planner with everything that can be computed before the pods are sorted.
-func newPlanner(in *Input, out *Output) (*planner, error) {
+func newPlanner(set *appsv1beta1.StatefulSet, in planning.Input, out *Output) (*planner, error) {
 	p := &planner{
-		in: in, out: out, set: in.Set,
-		ordered:   in.Set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
-		retention: retentionOf(in.Set),
-		templates: map[string]*corev1.PodTemplateSpec{}, differences: map[[2]string]*inplace.Difference{},
-		patches:   map[types.UID]int{},
-		gone:      map[types.UID]bool{},
-		expanding: map[types.UID]bool{},
-		down:      -1,
+		out: out, set: set,
+		ordered:  set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement,
+		strategy: strategyOf(set),
+		patches:  map[types.UID]int{}, gone: map[types.UID]bool{}, expanding: map[types.UID]bool{},
+		claims: make(map[string]*corev1.PersistentVolumeClaim, len(in.Claims)),
+		down:   -1,
 	}
-	p.strategy = strategyOf(in.Set)
 	p.minReady = p.strategy.minReady
-	var err error
-	if err := reversedRange(in.Set.Spec.ReserveOrdinals); err != nil {
+	p.retain(set.Spec.PersistentVolumeClaimRetentionPolicy)
+	if err := reversedRange(set.Spec.ReserveOrdinals); err != nil {
 		return nil, err
 	}
-	if p.selector, err = metav1.LabelSelectorAsSelector(in.Set.Spec.Selector); err != nil {
-		return nil, fmt.Errorf("parse spec.selector of StatefulSet %s/%s: %w", in.Set.Namespace, in.Set.Name, err)
-	}
-	if len(in.Set.Spec.VolumeClaimTemplates) > 0 {
-		p.claims = make(map[string]*corev1.PersistentVolumeClaim, len(in.Claims))
+	if len(set.Spec.VolumeClaimTemplates) > 0 {
 		for _, claim := range in.Claims {
 			p.claims[claim.Name] = claim
 		}
 	}
-	return p, p.planRevisions()
-}
-
-// planRevisions decides about the history. Revisions of all pods are kept, also of pods that are about
-// to be released.
-func (p *planner) planRevisions() error {
-	inUse := make(map[string]bool, 2)
-	for _, pod := range p.in.Pods {
-		inUse[pod.Labels[appsv1.ControllerRevisionHashLabelKey]] = true
-	}
-	limit := defaultHistory
-	if p.set.Spec.RevisionHistoryLimit != nil {
-		limit = int(*p.set.Spec.RevisionHistoryLimit)
-	}
-	collisions := int32(0)
-	if p.set.Status.CollisionCount != nil {
-		collisions = *p.set.Status.CollisionCount
-	}
 	var err error
-	p.revisions, err = revision.Plan(revision.Owner{
-		Object: p.set, Kind: Kind(), Template: &p.set.Spec.Template, Encoder: p.in.Encoder,
-		CollisionCount: collisions, CurrentRevision: p.set.Status.CurrentRevision, Now: p.in.Now,
-	}, p.in.Revisions, limit, inUse)
-	if err != nil || p.set.DeletionTimestamp != nil {
-		return err
-	}
-	p.out.CreateRevision = p.revisions.Create
-	p.out.UpdateRevisions = p.revisions.UpdateRevisions
-	p.out.DeleteRevisions = p.revisions.Delete
-	return nil
+	p.Step, err = step.New(step.Set{
+		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InPlace: p.strategy.inPlace,
+		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
+		CurrentRevision: set.Status.CurrentRevision,
+	}, in, &out.Actions)
+	return p, err
 }
 
 // arrange sorts the pods of the set into replicas and excess pods. It adopts pods without a controller
@@ -146,27 +107,27 @@ func (p *planner) arrange() {
 		p.replicas[i] = replica{ordinal: ordinal, name: podName(p.set.Name, ordinal)}
 	}
 	deleting := p.set.DeletionTimestamp != nil
-	for _, pod := range p.in.Pods {
+	for _, pod := range p.Pods {
 		controller := metav1.GetControllerOfNoCopy(pod)
 		if controller != nil && controller.UID != p.set.UID {
 			continue
 		}
 		ordinal, member := ordinalOf(p.set.Name, pod.Name)
-		matches := member && p.selector.Matches(labels.Set(pod.Labels))
+		matches := member && p.Selector.Matches(labels.Set(pod.Labels))
 		i, isReplica := slices.BinarySearch(ordinals, ordinal)
 		isReplica = isReplica && member
 		switch {
-		case controller == nil && (!matches || deleting || workload.Terminating(pod)),
+		case controller == nil && (!matches || deleting || planning.Terminating(pod)),
 			controller != nil && !matches:
 			if controller != nil && !deleting {
-				p.patch(pod, "Release").Controller = workload.Release
+				p.patch(pod, "Release").Controller = planning.Release
 			}
 			if isReplica {
 				p.replicas[i].blocked = true
 			}
 			continue
 		case controller == nil:
-			p.patch(pod, "Adopt").Controller = workload.Adopt
+			p.patch(pod, "Adopt").Controller = planning.Adopt
 		}
 		if isReplica {
 			p.replicas[i].pod = pod
@@ -177,14 +138,12 @@ func (p *planner) arrange() {
 	slices.SortFunc(p.excess, func(a, b *corev1.Pod) int { return p.ordinal(b) - p.ordinal(a) })
 }
 
-// replica reports whether the pod of the set is a replica.
 func (p *planner) replica(pod *corev1.Pod) bool {
 	ordinal := p.ordinal(pod)
 	_, found := slices.BinarySearchFunc(p.replicas, ordinal, func(r replica, n int) int { return r.ordinal - n })
 	return found
 }
 
-// ordinal returns the ordinal of a pod of the set.
 func (p *planner) ordinal(pod *corev1.Pod) int {
 	ordinal, _ := ordinalOf(p.set.Name, pod.Name)
 	return ordinal
@@ -193,24 +152,16 @@ func (p *planner) ordinal(pod *corev1.Pod) int {
 // available reports whether the pod runs, has been ready for minReadySeconds, and is not held by the hook
 // preNormal. It plans again when the pod becomes available.
 func (p *planner) available(pod *corev1.Pod) bool {
-	if pod == nil || pod.Status.Phase != corev1.PodRunning || workload.Terminating(pod) ||
+	if pod == nil || pod.Status.Phase != corev1.PodRunning || planning.Terminating(pod) ||
 		lifecycle.State(pod) == pub.LifecycleStatePreparingNormal {
 		return false
 	}
-	available, left := workload.Available(pod, p.minReady, p.in.Now)
-	p.requeue(left)
+	available, left := planning.Available(pod, p.minReady, p.Now)
+	p.After(left)
 	return available
 }
 
-// updated reports whether the pod has the update revision.
-func (p *planner) updated(pod *corev1.Pod) bool { return revision.Is(pod, p.revisions.Update.Name) }
-
-// requeue plans again after the time, if it is positive.
-func (p *planner) requeue(after time.Duration) {
-	if after > 0 && (p.out.RequeueAfter == 0 || after < p.out.RequeueAfter) {
-		p.out.RequeueAfter = after
-	}
-}
+func (p *planner) updated(pod *corev1.Pod) bool { return revision.Is(pod, p.History.Update.Name) }
 
 // busy reports whether the step writes the pod already. A further change waits for the next step.
 func (p *planner) busy(pod *corev1.Pod) bool {
@@ -219,18 +170,18 @@ func (p *planner) busy(pod *corev1.Pod) bool {
 }
 
 // patch returns the patch of the pod. The reason is that of its first change.
-func (p *planner) patch(pod *corev1.Pod, reason string) *workload.PodPatch {
+func (p *planner) patch(pod *corev1.Pod, reason string) *planning.PodPatch {
 	i, ok := p.patches[pod.UID]
 	if !ok {
 		i = len(p.out.Patches)
 		p.patches[pod.UID] = i
-		p.out.Patches = append(p.out.Patches, workload.PodPatch{Pod: pod, Reason: reason})
+		p.out.Patches = append(p.out.Patches, planning.PodPatch{Pod: pod, Reason: reason})
 	}
 	return &p.out.Patches[i]
 }
 
 // addPatch adds the patch that another package decided about. It does nothing if it is nil.
-func (p *planner) addPatch(patch *workload.PodPatch) {
+func (p *planner) addPatch(patch *planning.PodPatch) {
 	if patch == nil {
 		return
 	}
@@ -241,7 +192,7 @@ func (p *planner) addPatch(patch *workload.PodPatch) {
 	p.out.Patches = append(p.out.Patches, *patch)
 }
 
-func setLabel(patch *workload.PodPatch, key, value string) {
+func setLabel(patch *planning.PodPatch, key, value string) {
 	if patch.Labels == nil {
 		patch.Labels = map[string]*string{}
 	}
@@ -250,5 +201,56 @@ func setLabel(patch *workload.PodPatch, key, value string) {
 
 // event adds an event about the pod.
 func (p *planner) event(reason, pod, one, many string) {
-	p.out.Events = workload.AddEvent(p.out.Events, workload.PodEvent(reason, one, many, pod))
+	p.out.Events = planning.AddEvent(p.out.Events, planning.PodEvent(reason, one, many, pod))
+}
+
+// strategy is updateStrategy with its defaults.
+type strategy struct {
+	// rolling is false for the type OnDelete.
+	rolling, paused bool
+	// partition is the number of replicas that keep the old revision.
+	partition int
+	// maxUnavailable is at least one.
+	maxUnavailable int
+	minReady       time.Duration
+
+	unordered bool
+	priority  *pub.UpdatePriorityStrategy
+
+	inPlace, inPlaceOnly bool
+	grace                time.Duration
+
+	// claimsFollow reports whether claims follow changes of their templates.
+	claimsFollow bool
+}
+
+func strategyOf(set *appsv1beta1.StatefulSet) strategy {
+	s := strategy{
+		rolling:        set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType,
+		maxUnavailable: 1,
+		claimsFollow:   set.Spec.VolumeClaimUpdateStrategy.Type == appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
+	}
+	spec := set.Spec.UpdateStrategy.RollingUpdate
+	if spec == nil {
+		return s
+	}
+	s.paused = spec.Paused
+	if spec.Partition != nil {
+		s.partition = int(*spec.Partition)
+	}
+	if spec.MaxUnavailable != nil {
+		s.maxUnavailable = atLeastOne(spec.MaxUnavailable, replicasOf(set))
+	}
+	if spec.MinReadySeconds != nil {
+		s.minReady = time.Duration(*spec.MinReadySeconds) * time.Second
+	}
+	if spec.UnorderedUpdate != nil {
+		s.unordered, s.priority = true, spec.UnorderedUpdate.PriorityStrategy
+	}
+	s.inPlaceOnly = spec.PodUpdatePolicy == appsv1beta1.InPlaceOnlyPodUpdateStrategyType
+	s.inPlace = s.inPlaceOnly || spec.PodUpdatePolicy == appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType
+	if spec.InPlaceUpdateStrategy != nil {
+		s.grace = time.Duration(spec.InPlaceUpdateStrategy.GracePeriodSeconds) * time.Second
+	}
+	return s
 }

@@ -44,7 +44,7 @@ func TestScale(t *testing.T) {
 			set: ordered, pods: []string{"0 updated " + pub.LifecycleStateKey + "=PreparingNormal"}, want: []string{"Normal db-0"},
 		},
 		"ordered: waits for a terminating replica": {
-			set: ordered, pods: []string{"0 terminating", "1", "2"}, after: workload.OverdueBound,
+			set: ordered, pods: []string{"0 terminating", "1", "2"}, after: planning.OverdueBound,
 		},
 		"ordered: replaces a failed replica": {
 			set: ordered, pods: []string{"0 failed", "1", "2"}, want: []string{"delete db-0: Finished"},
@@ -53,7 +53,7 @@ func TestScale(t *testing.T) {
 			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2"}, want: []string{"delete db-2: ScaleDown"},
 		},
 		"ordered: waits for a terminating excess pod": {
-			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2 terminating"}, after: workload.OverdueBound,
+			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1", "2 terminating"}, after: planning.OverdueBound,
 		},
 		"ordered: an unhealthy excess pod waits for a lower one": {
 			set: both(ordered, replicas(1)), pods: []string{"0 updated", "1 unready", "2 unready"},
@@ -212,7 +212,7 @@ func TestOrderedReadyRepairsTheReplicaThatBlocks(t *testing.T) {
 		"out of turn, restarted":     {set: ordered, pods: []string{"0", "1 unready", "2"}, after: 25 * time.Second},
 		"only the first":             {set: ordered, pods: []string{"0", "1 broken", "2 broken"}, want: []string{"delete db-1: Update"}},
 		"not behind another one":     {set: ordered, pods: []string{"0 updated broken", "1", "2 broken"}},
-		"not while one is replaced":  {set: ordered, pods: []string{"0 terminating", "1", "2 broken"}, after: workload.OverdueBound},
+		"not while one is replaced":  {set: ordered, pods: []string{"0 terminating", "1", "2 broken"}, after: planning.OverdueBound},
 		"ready but not available":    {set: both(ordered, minReady(30)), pods: []string{"0 fresh"}, after: 25 * time.Second},
 		"the wanted revision":        {set: ordered, pods: []string{"0 updated broken"}},
 		"paused":                     {set: both(ordered, func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }), pods: []string{"0 broken"}},
@@ -316,7 +316,7 @@ func TestUnorderedUpdate(t *testing.T) {
 		},
 		"partition counts a pod that is being replaced": {
 			set:  both(byRole, partition(2), maxUnavailable(intstr.FromInt32(2))),
-			pods: []string{"0 role=secondary terminating", "1 role=secondary", "2 role=primary"}, after: workload.OverdueBound,
+			pods: []string{"0 role=secondary terminating", "1 role=secondary", "2 role=primary"}, after: planning.OverdueBound,
 		},
 		"a missing pod gets the new revision": {
 			set: both(byRole, partition(2)), pods: []string{"1 role=secondary", "2 role=primary"}, want: []string{"create db-0 v2"},
@@ -340,7 +340,7 @@ func TestTogglingPodDoesNotStopTheUpdate(t *testing.T) {
 	for _, pod := range f.in.Pods {
 		pod.CreationTimestamp = metav1.NewTime(begun.Add(-time.Hour))
 	}
-	f.in.Set.Spec.Template.Spec.Containers[0].Image = "db:1"
+	f.set.Spec.Template.Spec.Containers[0].Image = "db:1"
 	f.in.Revisions[0] = f.plan(t).UpdateRevisions[0]
 	ready := &f.in.Pods[1].Status.Conditions[0]
 	for ready.LastTransitionTime = metav1.NewTime(begun); ; f.in.Now = f.in.Now.Add(time.Second) {

@@ -13,50 +13,35 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-// scale creates and replaces replicas, then deletes excess pods. It reports whether the update may
-// start with further pods: with OrderedReady, only if all replicas are available and no pod is in
-// excess.
-func (p *planner) scale() (bool, error) {
-	proceed, err := p.createReplicas()
-	if err != nil || !proceed {
-		return false, err
-	}
-	return p.deleteExcess(), nil
-}
-
 // createReplicas creates missing replicas and deletes finished ones, which are created again when they
 // are gone. With OrderedReady it stops at the first replica that is not available, and repairs it if a
-// revision does. With Parallel it
-// stops when as many replicas are unavailable as scaleStrategy.maxUnavailable permits, or when the step
-// creates as many as a step may.
-func (p *planner) createReplicas() (bool, error) {
+// revision does. It then reports false: excess pods are not deleted, and the update starts with no further
+// pods. With Parallel it stops when as many replicas are unavailable as scaleStrategy.maxUnavailable
+// permits, or when the step creates as many as a step may.
+func (p *planner) createReplicas() bool {
 	budget := p.scaleBudget()
 	for i := range p.replicas {
 		r := &p.replicas[i]
 		switch {
 		case r.pod == nil && !r.blocked:
-			if err := p.create(r); err != nil {
-				return false, err
-			}
-		case r.pod != nil && workload.Finished(r.pod) && !workload.Terminating(r.pod):
+			p.create(r)
+		case r.pod != nil && planning.Finished(r.pod) && !planning.Terminating(r.pod):
 			p.remove(r.pod, "Finished")
 		case r.pod != nil && r.pod == p.blocker:
 			if !p.busy(r.pod) && !inTransition(r.pod) {
-				if _, err := p.startUpdate(r.pod); err != nil {
-					return false, err
-				}
+				p.startUpdate(r.pod)
 			}
 		case !r.blocked && p.available(r.pod):
 			continue
 		}
 		if p.ordered {
-			return false, nil
+			return false
 		}
-		if budget--; budget <= 0 || len(p.out.Creates) >= workload.MostCreates {
+		if budget--; budget <= 0 || len(p.out.Creates) >= planning.MostCreates {
 			break
 		}
 	}
-	return true, nil
+	return true
 }
 
 // scaleBudget returns how many replicas may be unavailable while replicas are created.
@@ -77,26 +62,22 @@ func atLeastOne(value *intstr.IntOrString, total int) int {
 }
 
 // create adds the replica and its claims. It waits while a claim of an earlier pod is being deleted.
-func (p *planner) create(r *replica) error {
+func (p *planner) create(r *replica) {
 	if !p.createClaims(r.name) {
-		return nil
+		return
 	}
-	rev := p.revisions.Update
+	rev := p.History.Update
 	if r.old {
-		rev = p.revisions.Current
+		rev = p.History.Current
 	}
-	pod, err := p.newPod(r, rev)
-	if err != nil {
-		return err
-	}
-	p.out.Creates = append(p.out.Creates, pod)
-	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
-	return nil
+	p.out.Creates = append(p.out.Creates, p.newPod(r, rev))
+	p.event("SuccessfulCreate", r.name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
 }
 
 // deleteExcess deletes the pods that are not replicas, the highest ordinal first. With OrderedReady it
 // deletes one after the other, and does not delete a pod that is not available while a pod with a
-// lower ordinal is not available either.
+// lower ordinal is not available either, and reports whether there are no excess pods: the update starts
+// with no further pods before.
 func (p *planner) deleteExcess() bool {
 	if !p.ordered {
 		for _, pod := range p.excess {
@@ -108,7 +89,7 @@ func (p *planner) deleteExcess() bool {
 		return true
 	}
 	pod := p.excess[0]
-	if workload.Terminating(pod) {
+	if planning.Terminating(pod) {
 		return false
 	}
 	if p.recovering(pod) && slices.ContainsFunc(p.excess[1:], p.recovering) {
@@ -121,11 +102,11 @@ func (p *planner) deleteExcess() bool {
 // recovering reports whether the pod is not available but may become it. A finished pod never does:
 // the built-in StatefulSet waits for it forever.
 func (p *planner) recovering(pod *corev1.Pod) bool {
-	return !workload.Finished(pod) && !p.available(pod)
+	return !planning.Finished(pod) && !p.available(pod)
 }
 
 func (p *planner) removeExcess(pod *corev1.Pod) {
-	if !workload.Terminating(pod) {
+	if !planning.Terminating(pod) {
 		p.remove(pod, "ScaleDown")
 	}
 }

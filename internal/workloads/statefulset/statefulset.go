@@ -15,96 +15,72 @@
 package statefulset
 
 import (
-	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
-	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
 // Kind returns the kind of the owner of pods, claims and revisions that are created or adopted. Owner
 // references that exist may have another version of the kind.
 func Kind() schema.GroupVersionKind { return appsv1beta1.GroupVersion().WithKind("StatefulSet") }
 
-// Input is what a step depends on. Plan does not change it.
-type Input struct {
-	// Set is the set.
-	Set *appsv1beta1.StatefulSet
-	// Pods are the pods that the set controls, and those without a controller that its selector
-	// matches.
-	Pods []*corev1.Pod
-	// Claims are the claims of the namespace with names of the set's claims. Others are ignored.
-	Claims []*corev1.PersistentVolumeClaim
-	// Revisions are the revisions that the set controls, and those without a controller that its
-	// selector matches.
-	Revisions []*appsv1.ControllerRevision
-	// Encoder is that of the set. It may be nil.
-	Encoder *revision.Encoder
-	// Markers is what is known about the markers that select pods of the set.
-	Markers workload.Markers
-	// Now is the time.
-	Now time.Time
+// Set is a StatefulSet, for the controller of sets.
+func Set() planning.Kind[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus] {
+	return planning.Kind[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus]{
+		Kind: Kind(), New: func() *appsv1beta1.StatefulSet { return &appsv1beta1.StatefulSet{} }, Parts: parts,
+		Status:     func(set *appsv1beta1.StatefulSet) *appsv1beta1.StatefulSetStatus { return &set.Status },
+		Conditions: conditionsOf, SetConditions: setConditions, Count: count,
+		FailedScale: string(appsv1beta1.FailedCreatePod), FailedUpdate: string(appsv1beta1.FailedUpdatePod),
+		ClaimSizes: true, Plan: Plan,
+	}
 }
 
-// Output is what a step does.
-type Output struct {
-	workload.Actions
-	// Status is the status after the writes have succeeded. See Failed.
-	Status appsv1beta1.StatefulSetStatus
+func count(set *appsv1beta1.StatefulSet, s *appsv1beta1.StatefulSetStatus) planning.Count {
+	return planning.Count{
+		Desired: int32(replicasOf(set)), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas, //nolint:gosec // An int32.
+		Updated: s.UpdatedReplicas, Updating: s.CurrentRevision != s.UpdateRevision,
+	}
 }
 
-// Settled reports whether all pods that the set should have exist and are available, and the step
-// writes nothing: the status stays as it is until something changes.
-func (o *Output) Settled(set *appsv1beta1.StatefulSet) bool {
-	s, replicas := &o.Status, replicasOf(set)
-	return o.Empty() && int(s.Replicas) == replicas && int(s.ReadyReplicas) == replicas && int(s.AvailableReplicas) == replicas
+func parts(set *appsv1beta1.StatefulSet) planning.Parts {
+	return planning.Parts{Selector: set.Spec.Selector, Template: &set.Spec.Template, Claims: set.Spec.VolumeClaimTemplates}
 }
 
-// Plan returns the writes of the next step and the status after it. It fails if the selector or a
-// revision is invalid.
-func Plan(in Input) (Output, error) {
+// Output is the step. Pods that it deletes count as terminating in its status.
+type Output = planning.Output[appsv1beta1.StatefulSetStatus]
+
+// Plan returns the next step of the set, see Set.
+func Plan(set *appsv1beta1.StatefulSet, in planning.Input) (Output, error) {
 	var out Output
-	p, err := newPlanner(&in, &out)
+	p, err := newPlanner(set, in, &out)
 	if err != nil {
 		return Output{}, err
 	}
 	p.arrange()
-	if in.Set.DeletionTimestamp == nil {
+	if set.DeletionTimestamp == nil {
+		p.WriteRevisions()
 		p.findTargets()
 		p.findBlocker()
-		if err := p.step(); err != nil {
-			return Output{}, err
-		}
+		p.plan()
 	}
 	out.Status = p.status()
-	return out, nil
+	return out, p.Err()
 }
 
-// step decides the writes of a set that is not being deleted.
-func (p *planner) step() error {
-	if err := p.advance(); err != nil {
-		return err
-	}
-	proceed, err := p.scale()
-	if err != nil {
-		return err
-	}
-	if err := p.update(proceed); err != nil {
-		return err
-	}
+// plan decides the writes of a set that is not being deleted.
+func (p *planner) plan() {
+	p.advance()
+	p.update(p.createReplicas() && p.deleteExcess())
 	p.keep()
-	return nil
 }
 
 // keep maintains the identities and the claims of the pods that exist.
 func (p *planner) keep() {
 	for i := range p.replicas {
 		r := &p.replicas[i]
-		if r.pod == nil || workload.Terminating(r.pod) || p.gone[r.pod.UID] {
+		if r.pod == nil || planning.Terminating(r.pod) || p.gone[r.pod.UID] {
 			continue
 		}
 		p.identify(r)

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,21 +36,22 @@ func (p *planner) status() appsv1beta1.StatefulSetStatus {
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas = 0, 0, 0
 	status.CurrentReplicas, status.UpdatedReplicas = 0, 0
 	status.UpdatedReadyReplicas, status.UpdatedAvailableReplicas = 0, 0
-	status.CurrentRevision = p.revisions.Current.Name
-	status.UpdateRevision = p.revisions.Update.Name
-	collisions := p.revisions.CollisionCount
+	status.CurrentRevision = p.History.Current.Name
+	status.UpdateRevision = p.History.Update.Name
+	collisions := p.History.CollisionCount
 	status.CollisionCount = &collisions
-	status.LabelSelector = p.selector.String()
+	status.LabelSelector = p.Selector.String()
 	for pod := range p.members() {
 		p.count(&status, pod)
 	}
 	status.VolumeClaims = p.claimStatus()
 	p.complete(&status)
-	p.conditions(&status)
+	conditions := conditionsOf(&status)
+	p.conditions(&conditions)
+	setConditions(&status, conditions)
 	return status
 }
 
-// members returns the pods of the set.
 func (p *planner) members() iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
 		for i := range p.replicas {
@@ -67,13 +67,12 @@ func (p *planner) members() iter.Seq[*corev1.Pod] {
 	}
 }
 
-// count adds the pod to the status.
 func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) {
 	status.Replicas++
 	updated := p.updated(pod)
-	if pod.Status.Phase == corev1.PodRunning && workload.Ready(pod) {
+	if pod.Status.Phase == corev1.PodRunning && planning.Ready(pod) {
 		status.ReadyReplicas++
-		available, _ := workload.Available(pod, p.minReady, p.in.Now)
+		available, _ := planning.Available(pod, p.minReady, p.Now)
 		available = available && lifecycle.State(pod) != pub.LifecycleStatePreparingNormal
 		if available {
 			status.AvailableReplicas++
@@ -85,10 +84,10 @@ func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) 
 			}
 		}
 	}
-	if workload.Terminating(pod) || p.gone[pod.UID] {
+	if planning.Terminating(pod) || p.gone[pod.UID] {
 		return
 	}
-	if revision.Is(pod, p.revisions.Current.Name) {
+	if revision.Is(pod, p.History.Current.Name) {
 		status.CurrentReplicas++
 	}
 	if updated {
@@ -106,52 +105,39 @@ func (p *planner) complete(status *appsv1beta1.StatefulSetStatus) {
 }
 
 // conditions sets the conditions that do not depend on failed writes.
-func (p *planner) conditions(status *appsv1beta1.StatefulSetStatus) {
+func (p *planner) conditions(c *planning.Conditions) {
 	if p.refused != "" {
-		setCondition(status, appsv1.StatefulSetCondition{
-			Type: appsv1beta1.FailedUpdatePod, Status: corev1.ConditionTrue, Reason: p.refusal, Message: p.refused,
-		}, p.in.Now)
+		c.Set(string(appsv1beta1.FailedUpdatePod), p.refusal, p.refused, p.Now)
 	} else {
-		clearCondition(status, appsv1beta1.FailedUpdatePod, impossible, p.in.Now)
-		clearCondition(status, appsv1beta1.FailedUpdatePod, claimIncompatible, p.in.Now)
+		c.Set(string(appsv1beta1.FailedUpdatePod), impossible, "", p.Now)
+		c.Set(string(appsv1beta1.FailedUpdatePod), claimIncompatible, "", p.Now)
 	}
-	clearCondition(status, appsv1beta1.FailedCreatePod, planFailed, p.in.Now)
+	message := ""
 	if wanted := replicasOf(p.set); len(p.replicas) < wanted {
-		setCondition(status, appsv1.StatefulSetCondition{
-			Type: appsv1beta1.FailedCreatePod, Status: corev1.ConditionTrue, Reason: noOrdinals,
-			Message: fmt.Sprintf("spec.reserveOrdinals leaves %d of %d replicas an ordinal between spec.ordinals.start and %d.",
-				len(p.replicas), wanted, math.MaxInt32),
-		}, p.in.Now)
-	} else {
-		clearCondition(status, appsv1beta1.FailedCreatePod, noOrdinals, p.in.Now)
+		message = fmt.Sprintf("spec.reserveOrdinals leaves %d of %d replicas an ordinal between spec.ordinals.start and %d.",
+			len(p.replicas), wanted, math.MaxInt32)
 	}
-	p.overdue(status)
-	keys := workload.MarkedKeys(p.set.Spec.Selector, p.in.Markers)
-	if len(keys) == 0 {
-		clearCondition(status, workload.SelectorMarked, "MarkerWritesSelectorKey", p.in.Now)
-		return
-	}
-	setCondition(status, appsv1.StatefulSetCondition{
-		Type: workload.SelectorMarked, Status: corev1.ConditionTrue, Reason: "MarkerWritesSelectorKey",
-		Message: fmt.Sprintf("PodProbeMarkers write labels of the selector: %s. "+
-			"The set releases and replaces a pod when such a label changes.", strings.Join(keys, ", ")),
-	}, p.in.Now)
+	c.Set(string(appsv1beta1.FailedCreatePod), noOrdinals, message, p.Now)
+	p.SetConditions(c, conditionsOf(&p.set.Status), slices.Collect(p.members()))
 }
 
-// overdue sets the condition about pods that are terminating for too long: no other pod gets their names.
-func (p *planner) overdue(status *appsv1beta1.StatefulSetStatus) {
-	message, next := workload.Overdue(slices.Collect(p.members()), p.in.Now)
-	p.requeue(next)
-	if message == "" {
-		clearCondition(status, workload.DeletionOverdue, workload.StillTerminating, p.in.Now)
-		return
+// conditionsOf and setConditions convert the conditions of a status.
+func conditionsOf(status *appsv1beta1.StatefulSetStatus) planning.Conditions {
+	conditions := make(planning.Conditions, len(status.Conditions))
+	for i, c := range status.Conditions {
+		conditions[i] = planning.SetCondition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, Transitioned: c.LastTransitionTime,
+		}
 	}
-	if i := conditionIndex(status, workload.DeletionOverdue); i < 0 || status.Conditions[i].Status != corev1.ConditionTrue {
-		p.out.StatusEvents = append(p.out.StatusEvents, workload.Event{
-			Type: corev1.EventTypeWarning, Reason: workload.DeletionOverdue, Sentence: message,
+	return conditions
+}
+
+func setConditions(status *appsv1beta1.StatefulSetStatus, conditions planning.Conditions) {
+	status.Conditions = nil
+	for _, c := range conditions {
+		status.Conditions = append(status.Conditions, appsv1.StatefulSetCondition{
+			Type: appsv1.StatefulSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
+			LastTransitionTime: c.Transitioned,
 		})
 	}
-	setCondition(status, appsv1.StatefulSetCondition{
-		Type: workload.DeletionOverdue, Status: corev1.ConditionTrue, Reason: workload.StillTerminating, Message: message,
-	}, p.in.Now)
 }

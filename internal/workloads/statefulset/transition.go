@@ -18,47 +18,38 @@ import (
 // What is no longer wanted is reverted, for example while the update is paused. It does not depend on
 // the order in which pods are scaled and updated, because a pod that is not ready while it is prepared
 // would block it.
-func (p *planner) advance() error {
+func (p *planner) advance() {
 	for i := range p.replicas {
 		pod := p.replicas[i].pod
-		if pod == nil || !workload.Active(pod) || p.busy(pod) {
+		if pod == nil || !planning.Active(pod) || p.busy(pod) {
 			continue
 		}
 		old := pod == p.blocker || p.target[pod.UID] && !p.updated(pod) && !p.strategy.paused
-		if err := p.advancePod(pod, specifiedDelete(pod), old); err != nil {
-			return err
-		}
+		p.advancePod(pod, specifiedDelete(pod), old)
 	}
 	for _, pod := range p.excess {
-		if !workload.Active(pod) || p.busy(pod) {
-			continue
-		}
-		if err := p.advancePod(pod, true, false); err != nil {
-			return err
+		if planning.Active(pod) && !p.busy(pod) {
+			p.advancePod(pod, true, false)
 		}
 	}
-	return nil
 }
 
 // advancePod continues what has been started in the pod, if its deletion or its update is still
 // wanted.
-func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
-	hooks := p.set.Spec.Lifecycle
+func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
+	hooks := p.Hooks
 	var step inplace.Step
 	if !settled(pod) {
-		step = inplace.Next(pod, p.in.Now)
-		p.requeue(step.After)
+		step = inplace.Next(pod, p.Now)
+		p.After(step.After)
 	}
 	switch lifecycle.State(pod) {
 	case pub.LifecycleStatePreparingDelete:
-		recreate, err := p.recreates(pod, update, step)
 		switch {
-		case err != nil:
-			return err
-		case !deletion && !recreate:
-			p.addPatch(lifecycle.Enter(pod, lifecycle.Begin(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
-		case hooks != nil && lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
-			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+		case !deletion && !p.recreates(pod, update, step):
+			p.addPatch(lifecycle.Enter(pod, lifecycle.Begin(hooks, pod), hooks, p.Now).Merge(step.Patch))
+		case lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(step.Patch))
 		default:
 			p.remove(pod, "PreparedDelete")
 		}
@@ -67,35 +58,32 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) error {
 		back := lifecycle.AfterUpdate(hooks, pod)
 		switch {
 		case !update:
-			p.addPatch(lifecycle.Enter(pod, back, hooks, p.in.Now).Merge(step.Patch))
-		case hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod), !p.takeDown(pod):
-			p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+			p.addPatch(lifecycle.Enter(pod, back, hooks, p.Now).Merge(step.Patch))
+		case lifecycle.Held(hooks.InPlaceUpdate, pod), !p.takeDown(pod):
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(step.Patch))
 		default:
-			started, err := p.startUpdate(pod)
-			if err == nil && !started {
-				p.addPatch(lifecycle.Enter(pod, back, hooks, p.in.Now).Merge(step.Patch))
+			if !p.startUpdate(pod) {
+				p.addPatch(lifecycle.Enter(pod, back, hooks, p.Now).Merge(step.Patch))
 			}
-			return err
 		}
 	default:
-		return p.advanceUpdate(pod, update, step)
+		p.advanceUpdate(pod, update, step)
 	}
-	return nil
 }
 
 // recreates reports whether the update of a pod whose deletion has started requires the deletion. A pod
 // whose update in place is refused has the update revision already.
-func (p *planner) recreates(pod *corev1.Pod, update bool, step inplace.Step) (bool, error) {
+func (p *planner) recreates(pod *corev1.Pod, update bool, step inplace.Step) bool {
 	switch {
 	case p.strategy.inPlaceOnly:
-		return false, nil
+		return false
 	case !update:
-		return step.Refused != "", nil
+		return step.Refused != ""
 	case !p.strategy.inPlace:
-		return true, nil
+		return true
 	}
-	change, _, err := p.change(pod)
-	return change == nil, err
+	change, _ := p.Change(pod, p.wanted(pod))
+	return change == nil
 }
 
 // takeDown reports whether a pod whose update or deletion has started may become unavailable now. Since
@@ -121,13 +109,11 @@ func (p *planner) takeDown(pod *corev1.Pod) bool {
 
 // advanceUpdate continues an update in place that has started. A further revision does not wait for
 // an update that is not done: its image may be what is wrong.
-func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step) error {
-	hooks, state := p.set.Spec.Lifecycle, lifecycle.State(pod)
+func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step) {
+	hooks, state := p.Hooks, lifecycle.State(pod)
 	started := state == pub.LifecycleStateUpdating || inProgress(pod)
-	if started && update && p.takeDown(pod) {
-		if replaced, err := p.startUpdate(pod); err != nil || replaced {
-			return err
-		}
+	if started && update && p.takeDown(pod) && p.startUpdate(pod) {
+		return
 	}
 	switch {
 	case started && step.Refused != "" && p.strategy.inPlaceOnly:
@@ -137,18 +123,17 @@ func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step)
 			p.remove(pod, "Update")
 		}
 	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(step.Patch)):
-		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.in.Now).Merge(step.Patch))
+		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.Now).Merge(step.Patch))
 	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal,
 		state == pub.LifecycleStatePreparingNormal && lifecycle.Begin(hooks, pod) == pub.LifecycleStateNormal:
-		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.in.Now).Merge(step.Patch))
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.Now).Merge(step.Patch))
 	default:
-		p.addPatch(lifecycle.Refresh(pod, hooks, p.in.Now).Merge(step.Patch))
+		p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(step.Patch))
 	}
-	return nil
 }
 
 // finishes reports whether the patch makes a pod ready after its update.
-func finishes(patch *workload.PodPatch) bool {
+func finishes(patch *planning.PodPatch) bool {
 	return patch != nil && slices.ContainsFunc(patch.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == pub.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
 	})
@@ -156,34 +141,14 @@ func finishes(patch *workload.PodPatch) bool {
 
 // remove deletes the pod, or lets the hook prepare its deletion.
 func (p *planner) remove(pod *corev1.Pod, reason string) {
-	if workload.Terminating(pod) || p.busy(pod) {
+	if planning.Terminating(pod) || p.busy(pod) {
 		return
 	}
-	if hooks := p.set.Spec.Lifecycle; hooks != nil && lifecycle.Held(hooks.PreDelete, pod) {
-		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, hooks, p.in.Now))
+	if hooks := p.Hooks; lifecycle.Held(hooks.PreDelete, pod) {
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, hooks, p.Now))
 		return
 	}
 	p.gone[pod.UID] = true
-	p.out.Deletes = append(p.out.Deletes, workload.PodDelete{Pod: pod, Reason: reason})
+	p.out.Deletes = append(p.out.Deletes, planning.PodDelete{Pod: pod, Reason: reason})
 	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
-}
-
-// prepare completes a new pod with what updates in place and hooks need.
-func (p *planner) prepare(pod *corev1.Pod) {
-	labels, annotations := lifecycle.Labels(lifecycle.Begin(p.set.Spec.Lifecycle, pod), p.in.Now)
-	for key, value := range labels {
-		pod.Labels[key] = value
-	}
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
-	}
-	for key, value := range annotations {
-		pod.Annotations[key] = value
-	}
-	if p.strategy.inPlace {
-		workload.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
-	}
-	if lifecycle.Gated(p.set.Spec.Lifecycle) {
-		workload.AddGate(&pod.Spec, pub.KruisePodReadyConditionType)
-	}
 }

@@ -60,7 +60,7 @@ func (p *planner) unorderedTargets() []*corev1.Pod {
 			old++
 		}
 		switch {
-		case p.updated(pod), !workload.Active(pod):
+		case p.updated(pod), !planning.Active(pod):
 			done = append(done, pod)
 		case inTransition(pod):
 			started = append(started, pod)
@@ -99,14 +99,14 @@ func (p *planner) findBlocker() {
 		return
 	}
 	pod := p.replicas[i].pod
-	if pod == nil || !workload.Active(pod) || workload.Ready(pod) {
+	if pod == nil || !planning.Active(pod) || planning.Ready(pod) {
 		return
 	}
 	repairs, next := false, slices.IndexFunc(p.targets, func(t *corev1.Pod) bool { return !p.updated(t) })
 	if p.target[pod.UID] {
 		repairs = !p.updated(pod) && (p.targets[next] == pod || p.broken(pod, true))
 	} else {
-		repairs = p.revisions.Current != p.revisions.Update && !revision.Is(pod, p.revisions.Current.Name) && p.broken(pod, true)
+		repairs = p.History.Current != p.History.Update && !revision.Is(pod, p.History.Current.Name) && p.broken(pod, true)
 	}
 	if repairs {
 		p.blocker = pod
@@ -116,9 +116,9 @@ func (p *planner) findBlocker() {
 // wanted returns the revision that the update of a pod leads to.
 func (p *planner) wanted(pod *corev1.Pod) *appsv1.ControllerRevision {
 	if p.target[pod.UID] {
-		return p.revisions.Update
+		return p.History.Update
 	}
-	return p.revisions.Current
+	return p.History.Current
 }
 
 // inTransition reports whether the deletion or the update of the pod has started.
@@ -134,18 +134,10 @@ func inTransition(pod *corev1.Pod) bool {
 // inProgress reports whether the pod is being updated in place.
 func inProgress(pod *corev1.Pod) bool { return !settled(pod) && inplace.InProgress(pod) }
 
-// settled reports whether no update in place is in progress, without the cost of decoding the annotation
-// of the last update, which pods keep. An update that restarts containers makes the readiness gate False
-// until it is done. One that changes only resources may not.
+// settled is inplace.Settled for pods with the readiness gate. Updates that change only resources may not make
+// the gate False.
 func settled(pod *corev1.Pod) bool {
-	if lifecycle.State(pod) != pub.LifecycleStateNormal || !workload.HasGate(pod, pub.InPlaceUpdateReady) {
-		return false
-	}
-	if _, grace := pod.Annotations[pub.InPlaceUpdateGraceKey]; grace {
-		return false
-	}
-	gate := workload.Condition(pod, pub.InPlaceUpdateReady)
-	return gate != nil && gate.Status == corev1.ConditionTrue &&
+	return planning.HasGate(pod, pub.InPlaceUpdateReady) && inplace.Settled(pod) &&
 		!strings.Contains(pod.Annotations[pub.InPlaceUpdateStateKey], `"updateResources":true`)
 }
 
@@ -154,7 +146,7 @@ func settled(pod *corev1.Pod) bool {
 // counts while its volumes are expanded.
 func (p *planner) unavailable(pod *corev1.Pod) bool {
 	return pod == nil || p.gone[pod.UID] || inTransition(pod) ||
-		lifecycle.State(pod) == pub.LifecycleStateUpdated || !p.available(pod) || p.claimsExpand(pod)
+		lifecycle.State(pod) == pub.LifecycleStateUpdated || !p.available(pod) || p.growth(pod).expanding
 }
 
 // permits reports whether the pod may be taken down while so many replicas, with or without the pod, are
@@ -168,7 +160,7 @@ func (p *planner) permits(pod *corev1.Pod, unavailable int) bool {
 
 // update starts to update further pods, and deletes the pods whose deletion is requested by their
 // label, as maxUnavailable permits.
-func (p *planner) update(proceed bool) error {
+func (p *planner) update(proceed bool) {
 	unavailable := 0
 	for i := range p.replicas {
 		if p.unavailable(p.replicas[i].pod) {
@@ -177,54 +169,53 @@ func (p *planner) update(proceed bool) error {
 	}
 	unavailable += p.deleteSpecified(unavailable)
 	if !proceed || p.strategy.paused || len(p.targets) == 0 {
-		return nil
+		return
 	}
 	if wait := order.Wait(p.waiting, order.WaitOptions{
-		Strategy: p.strategy.priority, Markers: p.in.Markers,
-		Begun: revision.Begun(p.revisions.Update), All: p.in.Pods, Now: p.in.Now,
+		Strategy: p.strategy.priority, Markers: p.Markers,
+		Begun: revision.Begun(p.History.Update), All: p.Pods, Now: p.Now,
 	}); wait > 0 {
-		p.requeue(wait)
-		return nil
+		p.After(wait)
+		return
 	}
 	blocked := false
 	for _, pod := range p.targets {
-		if workload.Terminating(pod) || p.busy(pod) || inTransition(pod) || p.updated(pod) && p.claimsFit(pod) {
+		if planning.Terminating(pod) || p.busy(pod) || inTransition(pod) || p.updated(pod) && p.claimsFit(pod) {
 			continue
 		}
 		wasUnavailable := p.unavailable(pod)
 		if !p.permits(pod, unavailable) {
 			if !p.strategy.unordered {
-				return nil
+				return
 			}
 			blocked = true
 		}
 		if blocked && !p.broken(pod, wasUnavailable) {
 			continue
 		}
-		started, err := p.startUpdate(pod)
-		if err != nil || !started && p.refusal == claimIncompatible {
-			return err
+		started := p.startUpdate(pod)
+		if !started && p.refusal == claimIncompatible {
+			return
 		}
 		if (started || p.expanding[pod.UID]) && !wasUnavailable {
 			unavailable++
 		}
 	}
-	return nil
 }
 
 // broken reports whether the pod has not been ready for so long that its update does not wait for the
 // pods before it in the order: the update may be what repairs it. A pod that is restarted is not
 // broken: it may return with the label that its place in the order depends on.
 func (p *planner) broken(pod *corev1.Pod, unavailable bool) bool {
-	if !unavailable || workload.Ready(pod) {
+	if !unavailable || planning.Ready(pod) {
 		return false
 	}
 	since := pod.CreationTimestamp.Time
-	if ready := workload.Condition(pod, corev1.PodReady); ready != nil {
+	if ready := planning.Condition(pod, corev1.PodReady); ready != nil {
 		since = ready.LastTransitionTime.Time
 	}
-	left := since.Add(order.WaitBound).Sub(p.in.Now)
-	p.requeue(left)
+	left := since.Add(order.WaitBound).Sub(p.Now)
+	p.After(left)
 	return left <= 0
 }
 
@@ -234,7 +225,7 @@ func (p *planner) deleteSpecified(unavailable int) int {
 	more := 0
 	for i := len(p.replicas) - 1; i >= 0; i-- {
 		pod := p.replicas[i].pod
-		if pod == nil || !specifiedDelete(pod) || !workload.Active(pod) || p.busy(pod) ||
+		if pod == nil || !specifiedDelete(pod) || !planning.Active(pod) || p.busy(pod) ||
 			lifecycle.State(pod) == pub.LifecycleStatePreparingDelete {
 			continue
 		}
@@ -251,9 +242,9 @@ func (p *planner) deleteSpecified(unavailable int) int {
 
 // startUpdate updates the pod in place if the strategy and the change permit it, and otherwise deletes
 // it. It reports false if neither is possible, or not yet because claims are expanded first.
-func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
+func (p *planner) startUpdate(pod *corev1.Pod) bool {
 	if !p.expandClaims(pod) {
-		return false, nil
+		return false
 	}
 	reason := "Update"
 	if !p.target[pod.UID] {
@@ -261,22 +252,18 @@ func (p *planner) startUpdate(pod *corev1.Pod) (bool, error) {
 	}
 	if !p.strategy.inPlace {
 		p.remove(pod, reason)
-		return true, nil
+		return true
 	}
-	change, why, err := p.change(pod)
-	if err != nil {
-		return false, err
-	}
-	switch {
+	switch change, why := p.Change(pod, p.wanted(pod)); {
 	case change != nil:
 		p.updateInPlace(pod, change)
 	case p.strategy.inPlaceOnly:
 		p.refuse(impossible, cannotUpdate(pod, why))
-		return false, nil
+		return false
 	default:
 		p.remove(pod, reason)
 	}
-	return true, nil
+	return true
 }
 
 // cannotUpdate returns the message about a pod that cannot be updated in place although the strategy
@@ -292,36 +279,11 @@ func (p *planner) refuse(reason, message string) {
 	}
 }
 
-// change returns what an update in place changes in the pod, nil if the update is not possible in
-// place, and why not.
-func (p *planner) change(pod *corev1.Pod) (*inplace.Change, string, error) {
-	rev := revision.Of(pod, p.revisions.All)
-	if rev == nil {
-		return nil, "its revision does not exist", nil
-	}
-	wanted := p.wanted(pod)
-	difference := p.differences[[2]string{rev.Name, wanted.Name}]
-	if difference == nil {
-		from, err := p.template(rev)
-		if err != nil {
-			return nil, "", err
-		}
-		to, err := p.template(wanted)
-		if err != nil {
-			return nil, "", err
-		}
-		difference = inplace.Between(from, to)
-		p.differences[[2]string{rev.Name, wanted.Name}] = difference
-	}
-	change, why := difference.Decide(pod)
-	return change, why, nil
-}
-
 // updateInPlace starts the update, or lets the hook prepare the pod first.
 func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
-	hooks := p.set.Spec.Lifecycle
-	if hooks != nil && lifecycle.Held(hooks.InPlaceUpdate, pod) {
-		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingUpdate, hooks, p.in.Now))
+	hooks := p.Hooks
+	if lifecycle.Held(hooks.InPlaceUpdate, pod) {
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingUpdate, hooks, p.Now))
 		return
 	}
 	name := p.wanted(pod).Name
@@ -329,8 +291,8 @@ func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
 		Revision: name,
 		Labels:   map[string]string{appsv1.ControllerRevisionHashLabelKey: name},
 		Grace:    p.strategy.grace,
-	}, p.in.Now)
-	p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateUpdating, hooks, p.in.Now).Merge(patch))
+	}, p.Now)
+	p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateUpdating, hooks, p.Now).Merge(patch))
 	to := " in place to revision " + name
 	p.event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
 }

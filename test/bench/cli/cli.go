@@ -6,14 +6,17 @@ package cli
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
@@ -22,174 +25,151 @@ import (
 )
 
 const (
-	// maxSeconds and maxMiB are the budgets of a command.
-	maxSeconds, maxMiB = 2, 200
-	floorName          = "`kubectl get pods -A -o json`"
+	floorName = "`kubectl get pods -A -o json`"
+	// page is the command that serves a page until it is stopped.
+	page = "ui"
 )
+
+// commands are the measured commands in the order of the rows: arguments of seamark.
+func commands() []string { return []string{"get", "top", page} }
 
 // Measures returns the measure. All commands use the same cluster, which takes a minute to fill.
 func Measures() []harness.Measure {
-	return []harness.Measure{{Name: "cli/commands", Rows: rows(), Run: run}}
-}
-
-// page is the command that serves a page until it is stopped.
-const page = "ui"
-
-// commands are the commands that print and end: arguments of seamark.
-func commands() []string { return []string{"get", "top"} }
-
-// measured are all commands in the order of the rows.
-func measured() []string { return append(commands(), page) }
-
-func rows() []string {
-	var names []string
-	for _, command := range measured() {
-		names = append(names, timeRow(command), memoryRow(command))
+	var rows []string
+	for _, command := range commands() {
+		rows = append(rows, timeRow(command), memoryRow(command))
 	}
-	return names
+	return []harness.Measure{{Name: "cli/commands", Rows: rows, Run: run}}
 }
 
 func timeRow(command string) string {
 	if command == page {
-		return fmt.Sprintf("`seamark %s -A`, 10,000 pods: time until the page has all pods", command)
+		return row(command) + "time until the page has all pods"
 	}
-	return fmt.Sprintf("`seamark %s -A`, 10,000 pods: time", command)
+	return row(command) + "time"
 }
 
 func memoryRow(command string) string {
 	if command == page {
-		return fmt.Sprintf("`seamark %s -A`, 10,000 pods: peak memory (RSS) until the page has all pods", command)
+		return row(command) + "peak memory (RSS) until the page has all pods"
 	}
-	return fmt.Sprintf("`seamark %s -A`, 10,000 pods: peak memory (RSS)", command)
+	return row(command) + "peak memory (RSS)"
 }
 
-func run(ctx context.Context, r *harness.Run) (harness.Output, error) {
-	seamark, err := r.Program("seamark")
-	if err != nil {
-		return harness.Output{}, err
-	}
-	binaries, err := env.Binaries()
-	if err != nil {
-		return harness.Output{}, err
-	}
-	kubectl := filepath.Join(binaries, "kubectl")
-	if _, err := os.Stat(kubectl); err != nil {
-		return harness.Output{}, fmt.Errorf("%w: %w", harness.ErrSkipped, err)
-	}
-	server, err := r.Server(ctx)
-	if err != nil {
-		return harness.Output{}, err
-	}
-	pods := harness.Pick(r, 10_000, 200)
-	if err := create(ctx, server, pods); err != nil {
-		return harness.Output{}, err
-	}
-	r.Log("created %d pods", pods)
-	kubeconfig, err := r.Kubeconfig(server.Config)
-	if err != nil {
-		return harness.Output{}, err
-	}
-	c := &costs{dir: r.Dir, flags: []string{"-A", "--kubeconfig=" + kubeconfig}, all: map[string][]cost{}}
-	// The first round fills the caches of the machine.
-	for round := range harness.Pick(r, 9, 2) {
-		if err := c.round(ctx, seamark, kubectl, pods); err != nil {
-			return harness.Output{}, err
-		}
-		if round == 0 {
-			clear(c.all)
-		}
-	}
-	out := c.output()
-	out.Notes = []string{fmt.Sprintf("%d runs of each command, in turns, as programs with a table to a file; `seamark ui` until "+
-		"its stream has sent all pods to one client. Each pod has %d probes and one "+
-		"event. The values are means.", len(c.all["top"]), fill.ProbesPerPod)}
-	return out, nil
-}
+func row(command string) string { return fmt.Sprintf("`seamark %s -A`, 10,000 pods: ", command) }
 
-func create(ctx context.Context, server *harness.Server, pods int) error {
-	const namespace = "games"
-	if err := server.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return fmt.Errorf("create namespace: %w", err)
-	}
+func run(b *harness.Bench) harness.Output {
+	seamark, kubectl := b.SeamarkProgram("seamark"), b.KubernetesProgram("kubectl")
+	server, pods := b.Server(), harness.Pick(b, 10_000, 200)
 	filler := fill.Filler{
-		Config: server.Config, Client: server.Client, Namespace: namespace, Pods: pods,
+		Config: server.Config, Client: server.Client, Namespace: server.Namespace(b.T), Pods: pods,
 		Pod: func(namespace, name, node string) *corev1.Pod {
 			pod := fixture.Pod(name, node, "games", "10.0.0.1")
 			pod.Namespace, pod.Labels["app"] = namespace, "game"
 			return pod
 		},
 	}
-	return filler.Fill(ctx)
-}
-
-// costs are the costs of repeated runs, by command.
-type costs struct {
-	dir   string
-	flags []string
-	all   map[string][]cost
-}
-
-// round runs every command and the floor once.
-func (c *costs) round(ctx context.Context, seamark, kubectl string, pods int) error {
-	if err := c.add(ctx, floorName, kubectl, "get", "pods", "-o", "json"); err != nil {
-		return err
-	}
-	for _, command := range commands() {
-		if err := c.add(ctx, command, seamark, command); err != nil {
-			return err
+	b.Must(filler.Fill(b.Context()))
+	b.Logf("created %d pods", pods)
+	flags := []string{"-A", "--kubeconfig=" + env.Kubeconfig(b.T, server.Config)}
+	all := map[string][]cost{}
+	// The first round fills the caches of the machine.
+	for round := range harness.Pick(b, 9, 2) {
+		floor, _ := ended(b, append([]string{kubectl, "get", "pods", "-o", "json"}, flags...)...)
+		get, text := ended(b, append([]string{seamark, "get"}, flags...)...)
+		if lines, want := bytes.Count(text, []byte("\n")), pods*fill.ProbesPerPod+1; lines != want {
+			b.Fatalf("seamark get has printed %d lines, want %d", lines, want)
+		}
+		top, _ := ended(b, append([]string{seamark, "top"}, flags...)...)
+		// The page of a manager is another program.
+		served := opened(b, pods, seamark, append([]string{page, "--mode=direct"}, flags...)...)
+		if round == 0 {
+			continue
+		}
+		for name, one := range map[string]cost{floorName: floor, "get": get, "top": top, page: served} {
+			all[name] = append(all[name], one)
 		}
 	}
-	text, err := os.ReadFile(c.file("get"))
-	if err != nil {
-		return fmt.Errorf("read output: %w", err)
-	}
-	if lines, want := bytes.Count(text, []byte("\n")), pods*fill.ProbesPerPod+1; lines != want {
-		return fmt.Errorf("seamark get has printed %d lines, want %d", lines, want)
-	}
-	// The page of a manager is another program.
-	one, err := measurePage(ctx, pods, seamark, append([]string{page, "--mode=direct"}, c.flags...)...)
-	c.all[page] = append(c.all[page], one)
-	return err
-}
-
-func (c *costs) add(ctx context.Context, name, program string, args ...string) error {
-	one, err := measure(ctx, c.file(name), program, append(args, c.flags...)...)
-	c.all[name] = append(c.all[name], one)
-	return err
-}
-
-// file returns the file with the output of a command.
-func (c *costs) file(name string) string {
-	return filepath.Join(c.dir, strings.Fields(strings.Trim(name, "`"))[0]+".out")
-}
-
-func (c *costs) output() harness.Output {
-	var out harness.Output
-	floorSeconds, _ := mean(c.all[floorName], seconds)
-	floorMiB, _ := mean(c.all[floorName], peak)
-	for _, command := range measured() {
-		elapsed, noise := mean(c.all[command], seconds)
-		memory, memoryNoise := mean(c.all[command], peak)
-		out.Results = append(out.Results,
-			harness.Result{
-				Name: timeRow(command), Value: elapsed, Unit: "s", Floor: floorSeconds, FloorName: floorName,
-				Budget: harness.AtMost(maxSeconds), Noise: noise,
-			},
-			harness.Result{
-				Name: memoryRow(command), Value: memory, Unit: "MiB", Floor: floorMiB, FloorName: floorName,
-				Budget: harness.AtMost(maxMiB), Noise: memoryNoise,
-			})
-	}
+	out := output(all)
+	out.Notes = []string{fmt.Sprintf("%d runs of each command, in turns, as programs with a table to a file; `seamark ui` until "+
+		"its stream has sent all pods to one client. Each pod has %d probes and one "+
+		"event. The values are means.", len(all["top"]), fill.ProbesPerPod)}
 	return out
 }
 
-func seconds(c cost) float64 { return c.Seconds }
-func peak(c cost) float64    { return c.PeakMiB }
+// Argument is the first argument with which the benchmark starts itself to measure a command. A
+// child of the benchmark itself would have at least its peak memory: Linux counts the memory that
+// a process shares with its parent before it starts a program.
+const Argument = "command-cost"
 
-func mean(all []cost, value func(cost) float64) (mean, noise float64) {
-	values := make([]float64, 0, len(all))
-	for _, c := range all {
-		values = append(values, value(c))
+// cost is what one run of a command takes.
+type cost struct {
+	// Seconds is the time from start to end.
+	Seconds float64 `json:"seconds"`
+	// PeakMiB is the largest resident memory.
+	PeakMiB float64 `json:"peakMiB"`
+}
+
+// Main runs the command in args with the output to the file in args[0], and prints its cost.
+func Main(args []string) (err error) {
+	if len(args) < 2 {
+		return errors.New("the arguments must be a file and a command")
 	}
-	return harness.Mean(values)
+	file, err := os.Create(args[0])
+	if err != nil {
+		return fmt.Errorf("create output: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	command := exec.Command(args[1], args[2:]...) //nolint:gosec // The benchmark has built the arguments.
+	command.Stdout, command.Stderr = file, os.Stderr
+	start := time.Now()
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	c := cost{Seconds: time.Since(start).Seconds()}
+	usage, isKnown := command.ProcessState.SysUsage().(*syscall.Rusage)
+	if !isKnown {
+		return errors.New("the system does not report the memory of a process")
+	}
+	// Linux counts in KiB.
+	c.PeakMiB = float64(usage.Maxrss) / 1024
+	if err := json.NewEncoder(os.Stdout).Encode(c); err != nil {
+		return fmt.Errorf("print cost: %w", err)
+	}
+	return nil
+}
+
+// ended runs a command and returns its cost and output.
+func ended(b *harness.Bench, command ...string) (cost, []byte) {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "out")
+	c, err := harness.Answer[cost](b.Self(append([]string{Argument, file}, command...)...))
+	if err != nil {
+		b.Fatalf("%s: %v", strings.Join(command, " "), err)
+	}
+	text, err := os.ReadFile(file)
+	b.Must(err)
+	return c, text
+}
+
+func output(all map[string][]cost) (out harness.Output) {
+	seconds := func(c cost) float64 { return c.Seconds }
+	memory := func(c cost) float64 { return c.PeakMiB }
+	result := func(name, unit, command string, value func(cost) float64, limit float64) harness.Result {
+		mean := func(all []cost) (mean, noise float64) {
+			var values []float64
+			for _, c := range all {
+				values = append(values, value(c))
+			}
+			return harness.Mean(values)
+		}
+		r := harness.Result{Name: name, Unit: unit, FloorName: floorName, Budget: harness.AtMost(limit)}
+		r.Value, r.Noise = mean(all[command])
+		r.Floor, _ = mean(all[floorName])
+		return r
+	}
+	for _, command := range commands() {
+		out.Results = append(out.Results, result(timeRow(command), "s", command, seconds, 2), result(memoryRow(command), "MiB", command, memory, 200))
+	}
+	return out
 }

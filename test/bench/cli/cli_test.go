@@ -4,47 +4,14 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The cost of a command is in seconds and MiB, and its output is in the file.
-func TestMainMeasuresACommand(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "out")
-	var out bytes.Buffer
-	if err := Main([]string{file, "sh", "-c", "echo text"}, &out); err != nil {
-		t.Fatal(err)
-	}
-	var c cost
-	if err := json.Unmarshal(out.Bytes(), &c); err != nil {
-		t.Fatal(err)
-	}
-	// A shell takes at least some hundred KiB. With another unit, the value is 1024 times as large.
-	if c.Seconds <= 0 || c.PeakMiB < 0.1 || c.PeakMiB > 1024 {
-		t.Errorf("cost %+v", c)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil || string(text) != "text\n" {
-		t.Errorf("output %q, %v", text, err)
-	}
-	if err := Main([]string{file, "false"}, &out); err == nil || !strings.Contains(err.Error(), "false: exit status 1") {
-		t.Errorf("error %v of a failed command", err)
-	}
-	if err := Main([]string{file}, &out); err == nil {
-		t.Error("no error without a command")
-	}
-}
-
 func TestOutputHasAllRows(t *testing.T) {
-	c := &costs{all: map[string][]cost{
-		floorName: {{2, 100}, {4, 300}}, "get": {{1, 50}, {3, 70}}, "top": {{1, 40}, {1, 40}},
-		page: {{1, 90}, {2, 110}},
-	}}
-	out := c.output()
+	out := output(map[string][]cost{
+		floorName: {{2, 100}, {4, 300}}, "get": {{1, 50}, {3, 70}}, "top": {{1, 40}, {1, 40}}, page: {{1, 90}, {2, 110}},
+	})
 	if err := Measures()[0].Check(out); err != nil {
 		t.Fatal(err)
 	}

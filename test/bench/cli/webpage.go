@@ -21,52 +21,44 @@ import (
 	"github.com/seamark-dev/seamark/test/uistream"
 )
 
-const (
-	// maxWait is how long a page may take before the measure fails.
-	maxWait  = time.Minute
-	mebibyte = 1 << 20
-)
+// maxWait is how long a page may take before the measure fails.
+const maxWait = time.Minute
 
-// measurePage runs a command that serves a page until its stream has sent the whole state. The time
+// opened runs a command that serves a page until its stream has sent the whole state. The time
 // of the cost starts with the process. The number of pods must be right.
 //
 // The command is a child of the benchmark itself, because the kernel counts its peak memory from
 // the start of the program in it.
-func measurePage(ctx context.Context, pods int, program string, args ...string) (c cost, err error) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait)
+func opened(b *harness.Bench, pods int, program string, args ...string) (c cost) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), maxWait)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, args...)
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.WaitDelay = maxWait
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var log bytes.Buffer
 	command.Stderr = &log
 	out, err := command.StdoutPipe()
-	if err != nil {
-		return cost{}, fmt.Errorf("open the output of %s: %w", program, err)
-	}
+	b.Must(err)
 	start := time.Now()
-	if err := command.Start(); err != nil {
-		return cost{}, fmt.Errorf("start %s: %w", program, err)
-	}
+	b.Must(command.Start())
 	events, err := openPage(ctx, out)
 	c.Seconds = time.Since(start).Seconds()
-	usage, usageErr := harness.Attach("seamark", command.Process.Pid, "").Usage()
-	c.PeakMiB = float64(usage.Peak) / mebibyte
-	err = errors.Join(err, usageErr, command.Process.Signal(os.Interrupt), command.Wait())
-	if err != nil {
-		return cost{}, fmt.Errorf("%s: %w; %s", command, err, &log)
+	usage, usageErr := harness.UsageOf(command.Process.Pid)
+	c.PeakMiB = float64(usage.Peak) / harness.Mebibyte
+	if err := errors.Join(err, usageErr, command.Process.Signal(os.Interrupt), command.Wait()); err != nil {
+		b.Fatalf("%s: %v; %s", command, err, &log)
 	}
 	// This is decoded only now, because it takes processor time.
-	return c, checkPods(events, pods)
+	b.Must(checkPods(events, pods))
+	return c
 }
 
 // openPage opens the page whose URL is on the output of a command, and returns the data of the
 // events of its stream that have pods. It reads the stream until its state is complete.
-func openPage(ctx context.Context, output io.Reader) (events [][]byte, err error) {
+func openPage(ctx context.Context, output io.Reader) ([][]byte, error) {
 	page, err := uistream.Visit(ctx, output)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open the page: %w", err)
 	}
 	defer page.Client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page.Base+"/api/v1/stream", http.NoBody)
@@ -77,7 +69,7 @@ func openPage(ctx context.Context, output io.Reader) (events [][]byte, err error
 	if err != nil {
 		return nil, fmt.Errorf("open the stream: %w", err)
 	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("open the stream: status %s", response.Status)
 	}

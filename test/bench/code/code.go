@@ -5,8 +5,6 @@
 package code
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/process"
 )
 
 // benchmark is a Go benchmark with a floor.
@@ -49,27 +48,20 @@ func Measures() []harness.Measure {
 	return []harness.Measure{{Name: "code", Rows: rows, Run: run}}
 }
 
-func run(ctx context.Context, r *harness.Run) (harness.Output, error) {
+func run(b *harness.Bench) harness.Output {
 	root, err := env.ModuleRoot()
-	if err != nil {
-		return harness.Output{}, err
-	}
-	args := []string{"test", "-run=^$", "-bench=.", "-benchtime=" + harness.Pick(r, "0.5s", "1x")}
-	var folders []string
-	for _, b := range benchmarks() {
-		if !slices.Contains(folders, b.folder) {
-			folders = append(folders, b.folder)
+	b.Must(err)
+	args := []string{"test", "-run=^$", "-bench=.", "-benchtime=" + harness.Pick(b, "0.5s", "1x")}
+	for _, one := range benchmarks() {
+		if !slices.Contains(args, one.folder) {
+			args = append(args, one.folder)
 		}
 	}
-	args = append(args, folders...)
-	var stderr bytes.Buffer
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir, command.Stderr = root, &stderr
-	text, err := command.Output()
-	if err != nil {
-		return harness.Output{}, fmt.Errorf("%s: %w\n%s%s", command, err, text, stderr.String())
-	}
-	return parse(string(text))
+	command := exec.CommandContext(b.Context(), "go", args...)
+	command.Dir = root
+	out, err := parse(process.Output(b.T, command))
+	b.Must(err)
+	return out
 }
 
 // linePattern matches a result: the name, the processors, the repetitions and the values.

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package harness runs the measures of the benchmark: it starts the API server and Seamark's
-// programs for them, reads counters and profiles, and keeps the results.
+// programs for them, and reads counters.
 //
 // Every result with a budget is compared with a floor, which is measured in the same run: only
 // their ratio is comparable between machines.
 package harness
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -17,44 +16,70 @@ import (
 
 // Measure is one experiment.
 type Measure struct {
-	// Name is unique. The flag -run matches it, and the page has a block of this name.
+	// Name is unique. It is the name of the subtest, and the page has a block of this name.
 	Name string
 	// Rows are the names of the results that Run must return, in this order.
 	Rows []string
-	// Charts are the names of the charts that Run must return, in this order.
-	Charts []string
-	// Run measures. It may stop early with an error; the other measures run nevertheless.
-	Run func(ctx context.Context, r *Run) (Output, error)
+	// Run measures. It may fail the test; the other measures run nevertheless.
+	Run func(b *Bench) Output
 }
 
-// Check returns an error if the output does not have the declared rows and charts.
+// Check returns an error if the output does not have the declared rows.
 func (m Measure) Check(o Output) error {
-	var rows, charts []string
+	var rows []string
 	for _, r := range o.Results {
 		rows = append(rows, r.Name)
 		if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || math.IsNaN(r.Ratio()) || math.IsInf(r.Ratio(), 0) {
 			return fmt.Errorf("%s: result %q has the value %v and the floor %v", m.Name, r.Name, r.Value, r.Floor)
 		}
 	}
-	for _, c := range o.Charts {
-		charts = append(charts, c.Name)
-	}
 	if !slices.Equal(rows, m.Rows) {
 		return fmt.Errorf("%s: has the results %q, want %q", m.Name, rows, m.Rows)
-	}
-	if !slices.Equal(charts, m.Charts) {
-		return fmt.Errorf("%s: has the charts %q, want %q", m.Name, charts, m.Charts)
 	}
 	return nil
 }
 
 // Output is what a measure returns.
 type Output struct {
-	Results  []Result  `json:"results"`
-	Charts   []Chart   `json:"charts,omitempty"`
-	Profiles []Profile `json:"profiles,omitempty"`
+	Results []Result `json:"results"`
 	// Notes are facts about the run, such as counts. Each is a sentence in Markdown.
 	Notes []string `json:"notes,omitempty"`
+	// Charts are curves of values that the results have only one or two points of.
+	Charts []Chart `json:"charts,omitempty"`
+}
+
+// Chart shows values as lines.
+type Chart struct {
+	Title string `json:"title"`
+	// X is the title of the horizontal axis, such as pods per node. At has its values.
+	X  string    `json:"x"`
+	At []float64 `json:"at"`
+	// Unit is that of the values of all series.
+	Unit   string   `json:"unit"`
+	Series []Series `json:"series"`
+}
+
+// NewChart returns a chart with the titles of its axes and the names of its series, without values.
+func NewChart(title, x, unit string, series ...string) Chart {
+	c := Chart{Title: title, X: x, Unit: unit}
+	for _, name := range series {
+		c.Series = append(c.Series, Series{Name: name})
+	}
+	return c
+}
+
+// Add adds the position x with a value of each series.
+func (c *Chart) Add(x float64, values ...float64) {
+	c.At = append(c.At, x)
+	for i := range c.Series {
+		c.Series[i].Values = append(c.Series[i].Values, values[i])
+	}
+}
+
+// Series is a line of a chart: one value for each position on the horizontal axis.
+type Series struct {
+	Name   string    `json:"name"`
+	Values []float64 `json:"values"`
 }
 
 // Result is one measured value.
@@ -73,8 +98,6 @@ type Result struct {
 	// Noise is the relative standard error of Value, or the relative half range of repeated
 	// runs. 0 means that it does not apply, for example to counts.
 	Noise float64 `json:"noise,omitempty"`
-	// Note is a short explanation in Markdown, such as the reason of a missed budget.
-	Note string `json:"note,omitempty"`
 }
 
 // Ratio returns Value divided by Floor, or 0 if there is no floor.
@@ -116,32 +139,6 @@ func RatioAtMost(limit float64) *Budget { return &Budget{Limit: limit, OfRatio: 
 // RatioAtLeast is the budget that a value is at least so many times its floor.
 func RatioAtLeast(limit float64) *Budget { return &Budget{Limit: limit, OfRatio: true, AtLeast: true} }
 
-// Chart is a set of curves. The page has one picture of it for light and one for dark pages.
-type Chart struct {
-	// Name is part of the file name: docs/images/performance-<name>-light.svg.
-	Name string `json:"name"`
-	// Title, X and Y are the texts of the picture.
-	Title string `json:"title"`
-	X     string `json:"x"`
-	Y     string `json:"y"`
-	// Series are the curves.
-	Series []Series `json:"series"`
-}
-
-// Series is one curve.
-type Series struct {
-	Label string `json:"label"`
-	// Dashed is for floors and budgets.
-	Dashed bool    `json:"dashed,omitempty"`
-	Points []Point `json:"points"`
-}
-
-// Point is one value of a curve.
-type Point struct {
-	X float64 `json:"x"`
-	Y float64 `json:"y"`
-}
-
 // Percentile returns the value below which the share p of the values is, 0 < p <= 1. There must be
 // at least one value.
 func Percentile(values []float64, p float64) float64 {
@@ -165,3 +162,7 @@ func Mean(values []float64) (mean, noise float64) {
 	n := float64(len(values))
 	return mean, math.Sqrt(squares/(n-1)/n) / math.Abs(mean)
 }
+
+// Positive returns the value, or 0.01 if it is less: in a quick run, the difference of two readings that
+// is a floor may be 0.
+func Positive(value float64) float64 { return max(value, 0.01) }

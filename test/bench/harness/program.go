@@ -11,205 +11,144 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/procfs"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/process"
 )
 
-// Program is a running program of Seamark.
+// Program is a running program.
 type Program struct {
-	// Metrics and Profiles are the addresses of /metrics, /readyz and of /debug/pprof/.
-	Metrics, Profiles string
-	// Log is the path of its output.
-	Log string
-
-	name    string
-	pid     int
+	b       *Bench
+	metrics string
+	// log is the path of its output.
+	log     string
 	command *exec.Cmd
 }
 
-// Attach returns a running program that the benchmark has not started, and does not stop.
-func Attach(name string, pid int, metrics string) *Program {
-	return &Program{name: name, pid: pid, Metrics: metrics}
-}
-
 // Manager starts seamark-manager with the rights of its service account, as the only replica
-// and so without leader election. It stops when the measure ends, unless Stop was called.
-func (s *Server) Manager(ctx context.Context, args ...string) (*Program, error) {
-	config, err := s.ManagerConfig(ctx)
-	if err != nil {
-		return nil, err
-	}
-	health, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	return s.run.start("seamark-manager", config, append([]string{
-		"--leader-elect=false", "--health-probe-bind-address=" + health,
-	}, args...)...)
+// and so without leader election. Like all programs, it stops when the measure ends, unless Stop was
+// called.
+func (s *Server) Manager() *Program {
+	s.b.Helper()
+	return s.seamark("seamark-manager", s.ManagerConfig(), "--leader-elect=false", "--health-probe-bind-address=0")
 }
 
 // Agent starts seamark-agent for a node with the rights of its service account. The runtime
-// listens on the socket. It stops when the measure ends, unless Stop was called.
-func (s *Server) Agent(ctx context.Context, node, socket string, args ...string) (*Program, error) {
-	config, err := s.AgentConfig(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	return s.run.start("seamark-agent", config, append([]string{
-		"--node-name=" + node, "--cri-endpoint=unix://" + socket,
-	}, args...)...)
+// listens on the socket.
+func (s *Server) Agent(node, socket string) *Program {
+	s.b.Helper()
+	return s.seamark("seamark-agent", s.AgentConfig(node), "--node-name="+node, "--cri-endpoint=unix://"+socket)
 }
 
-// Workloads starts seamark-workloads with the rights of its service account, as the only replica. It
-// stops when the measure ends, unless Stop was called.
-func (s *Server) Workloads(ctx context.Context, args ...string) (*Program, error) {
-	config, err := s.account(ctx, workloadsAccount, "config/workloads")
-	if err != nil {
-		return nil, err
-	}
-	health, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	return s.run.start("seamark-workloads", config, append([]string{
-		"--leader-elect=false", "--health-probe-bind-address=" + health,
-	}, args...)...)
+// Workloads starts seamark-workloads with the rights of its service account, as the only replica.
+func (s *Server) Workloads() *Program {
+	s.b.Helper()
+	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
+	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml")
+	return s.seamark(workloadsAccount, config, "--leader-elect=false", "--health-probe-bind-address=0")
 }
 
 // ControllerManager starts kube-controller-manager, the peer of seamark-workloads, with the named
-// controllers only and without a client-side rate limit. The error is ErrSkipped if the folder of the
+// controllers only and without a client-side rate limit. The measure is skipped if the folder of the
 // API server's program does not have it.
-func (s *Server) ControllerManager(ctx context.Context, controllers string, args ...string) (*Program, error) {
-	const name = "kube-controller-manager"
+func (s *Server) ControllerManager(controllers string, args ...string) *Program {
+	s.b.Helper()
+	_, port, err := net.SplitHostPort(env.FreeAddress(s.b.T))
+	s.b.Must(err)
+	return s.start(s.b.KubernetesProgram("kube-controller-manager"), "", s.peerConfig(), append([]string{
+		"--controllers=" + controllers, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--cert-dir=" + s.b.TempDir(), "--kube-api-qps=100000", "--kube-api-burst=100000",
+	}, args...)...)
+}
+
+// KubernetesProgram returns the path of a program in the folder of the API server's program. The
+// measure is skipped if it is not there.
+func (b *Bench) KubernetesProgram(name string) string {
+	b.Helper()
 	bin, err := env.Binaries()
-	if err != nil {
-		return nil, err
-	}
+	b.Must(err)
 	path := filepath.Join(bin, name)
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("%w: find %s: %w", ErrSkipped, name, err)
+		b.Skip(err)
 	}
-	config, err := s.account(ctx, peerAccount, "")
-	if err != nil {
-		return nil, err
-	}
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("find free port: %w", err)
-	}
-	p, kubeconfig, err := s.run.program(name, config)
-	if err != nil {
-		return nil, err
-	}
-	p.command = exec.Command(path, append([]string{ //nolint:gosec // It is built from the sources of Kubernetes.
-		"--kubeconfig=" + kubeconfig, "--controllers=" + controllers, "--leader-elect=false",
-		"--bind-address=127.0.0.1", "--secure-port=" + port, "--cert-dir=" + filepath.Dir(kubeconfig),
-		"--kube-api-qps=100000", "--kube-api-burst=100000",
-	}, args...)...)
-	if err := p.run(); err != nil {
-		return nil, err
-	}
-	s.run.OnEnd(p.Stop)
-	return p, nil
+	return path
 }
 
-func (r *Run) start(name string, config *rest.Config, args ...string) (*Program, error) {
-	path, err := r.Program(name)
-	if err != nil {
-		return nil, err
-	}
-	p, kubeconfig, err := r.program(name, config)
-	if err != nil {
-		return nil, err
-	}
-	for _, address := range []*string{&p.Metrics, &p.Profiles} {
-		if *address, err = freeAddress(); err != nil {
-			return nil, err
-		}
-	}
-	p.command = exec.Command(path, append([]string{
-		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=" + p.Metrics, "--pprof-bind-address=" + p.Profiles,
-	}, args...)...)
-	if err := p.run(); err != nil {
-		return nil, err
-	}
-	r.OnEnd(p.Stop)
-	return p, nil
+// SeamarkProgram returns the path of a program of Seamark.
+func (b *Bench) SeamarkProgram(name string) string {
+	b.Helper()
+	path, err := process.Built(name, "bench")
+	b.Must(err)
+	return path
 }
 
-// program creates the folder of a program, with its kubeconfig.
-func (r *Run) program(name string, config *rest.Config) (p *Program, kubeconfig string, err error) {
-	dir, err := os.MkdirTemp(r.Dir, name+"-")
-	if err != nil {
-		return nil, "", fmt.Errorf("create folder: %w", err)
-	}
-	kubeconfig, err = writeKubeconfig(dir, config)
-	return &Program{name: name, Log: filepath.Join(dir, "log")}, kubeconfig, err
+func (s *Server) seamark(name string, config *rest.Config, args ...string) *Program {
+	s.b.Helper()
+	metrics := env.FreeAddress(s.b.T)
+	return s.start(s.b.SeamarkProgram(name), metrics, config, append([]string{"--metrics-bind-address=" + metrics}, args...)...)
 }
 
-// Kubeconfig writes a kubeconfig file into the folder of the run, and returns its path.
-func (r *Run) Kubeconfig(config *rest.Config) (string, error) { return writeKubeconfig(r.Dir, config) }
-
-func writeKubeconfig(dir string, config *rest.Config) (string, error) {
-	path := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(toKubeconfig(config), path); err != nil {
-		return "", fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return path, nil
+func (s *Server) start(path, metrics string, config *rest.Config, args ...string) *Program {
+	s.b.Helper()
+	p := &Program{b: s.b, metrics: metrics, log: filepath.Join(s.b.TempDir(), "log")}
+	p.command = exec.Command(path, append([]string{"--kubeconfig=" + env.Kubeconfig(s.b.T, config)}, args...)...)
+	s.b.Cleanup(p.end)
+	p.run()
+	return p
 }
 
 // run starts the command. Stop ends it, and not a context, so that it can write its last report.
-func (p *Program) run() error {
-	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("create log: %w", err)
-	}
+func (p *Program) run() {
+	p.b.Helper()
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	p.b.Must(err)
 	defer func() { _ = log.Close() }()
 	p.command.Stdout, p.command.Stderr = log, log
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.command.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
+	p.b.Must(p.command.Start())
+}
+
+// end stops the program, and prints the last lines of its log if the measure has failed: it may have
+// ended on its own.
+func (p *Program) end() {
+	p.Stop()
+	const lines = 10
+	if text, err := os.ReadFile(p.log); err == nil && p.b.Failed() {
+		all := strings.SplitAfter(string(text), "\n")
+		p.b.Logf("end of the log of %s:\n%s", p.command.Path, strings.Join(all[max(0, len(all)-lines):], ""))
 	}
-	p.pid = p.command.Process.Pid
-	return nil
 }
 
 // Restart stops the program and starts it again with the same arguments.
-func (p *Program) Restart() error {
-	if err := p.Stop(); err != nil {
-		return err
-	}
+func (p *Program) Restart() {
+	p.b.Helper()
+	p.Stop()
 	p.command = exec.Command(p.command.Path, p.command.Args[1:]...)
-	return p.run()
+	p.run()
 }
 
 // stopTimeout is how long a program may take to stop before it is killed.
 const stopTimeout = time.Minute
 
 // Stop ends the program and waits. It may be called again.
-func (p *Program) Stop() error {
-	if p.command.ProcessState != nil {
-		return nil
+func (p *Program) Stop() {
+	p.b.Helper()
+	if p.command.Process == nil || p.command.ProcessState != nil {
+		return
 	}
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	defer time.AfterFunc(stopTimeout, func() { _ = p.command.Process.Kill() }).Stop()
 	var exit *exec.ExitError
 	if err := p.command.Wait(); err != nil && !errors.As(err, &exit) {
-		return fmt.Errorf("stop %s: %w", p.name, err)
+		p.b.Errorf("stop %s: %v", p.command.Path, err)
 	}
-	return nil
 }
 
 // Usage is the memory and processor time of a process.
@@ -221,60 +160,64 @@ type Usage struct {
 	CPU time.Duration
 }
 
-// Usage reads the usage of a running program.
-func (p *Program) Usage() (Usage, error) {
-	process, err := procfs.NewProc(p.pid)
+// Usage reads the usage of the running program.
+func (p *Program) Usage() Usage {
+	p.b.Helper()
+	usage, err := UsageOf(p.command.Process.Pid)
+	p.b.Must(err)
+	return usage
+}
+
+// UsageOf reads the usage of a process.
+func UsageOf(pid int) (Usage, error) {
+	proc, err := procfs.NewProc(pid)
 	if err != nil {
-		return Usage{}, fmt.Errorf("find %s: %w", p.name, err)
+		return Usage{}, fmt.Errorf("find process %d: %w", pid, err)
 	}
-	status, err := process.NewStatus()
+	status, err := proc.NewStatus()
 	if err != nil {
-		return Usage{}, fmt.Errorf("read memory of %s: %w", p.name, err)
+		return Usage{}, fmt.Errorf("read memory of process %d: %w", pid, err)
 	}
-	stat, err := process.Stat()
+	stat, err := proc.Stat()
 	if err != nil {
-		return Usage{}, fmt.Errorf("read processor time of %s: %w", p.name, err)
+		return Usage{}, fmt.Errorf("read processor time of process %d: %w", pid, err)
 	}
 	return Usage{RSS: status.VmRSS, Peak: status.VmHWM, Anonymous: status.RssAnon, CPU: seconds(stat.CPUTime())}, nil
 }
 
+// CPUTime returns the processor time that this process has used, 0 if the system does not report it.
+func CPUTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// Mebibyte is the number of bytes in a MiB.
+const Mebibyte = 1 << 20
+
 // Families reads the program's own metrics.
 func (p *Program) Families(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	text, err := get(ctx, "http://"+p.Metrics+"/metrics")
-	if err != nil {
-		return nil, err
-	}
-	return parse(text)
+	return families(ctx, "http://"+p.metrics+"/metrics")
 }
 
 // Total returns the sum of a counter or gauge of the program over its labels.
 func (p *Program) Total(ctx context.Context, name string) (float64, error) {
-	families, err := p.Families(ctx)
-	if err != nil {
-		return 0, err
+	all, err := p.Families(ctx)
+	if err == nil && all[name] == nil {
+		err = fmt.Errorf("%s has no metric %s", p.command.Path, name)
 	}
-	if families[name] == nil {
-		return 0, fmt.Errorf("%s has no metric %s", p.name, name)
-	}
-	return total(families, name), nil
+	return total(all, name), err
 }
 
-// freeAddress returns an address of the loopback interface that nothing listens on.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find free address: %w", err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String(), nil
-}
-
-func toKubeconfig(config *rest.Config) api.Config {
-	const name = "bench"
-	out := *api.NewConfig()
-	out.Clusters[name] = &api.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	out.AuthInfos[name] = &api.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
-	out.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
-	out.CurrentContext = name
-	return out
+// Runs waits until the program serves its metrics and a counter or gauge has at least the value.
+func (p *Program) Runs(name string, value float64) {
+	p.b.Helper()
+	what := fmt.Sprintf("%s has %s of at least %v", p.command.Path, name, value)
+	p.b.Until(what, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+		n, err := p.Total(ctx, name)
+		// The server of the metrics may not run yet.
+		return err == nil && n >= value, nil
+	})
 }

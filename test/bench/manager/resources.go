@@ -5,21 +5,22 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"syscall"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
 
@@ -33,37 +34,22 @@ const (
 	rowMemoryPerPod = "memory per pod from 10,000 to 30,000 pods"
 	rowMemoryHuge   = "manager's memory (RSS), 150,000 pods, extrapolated from the curve"
 	rowStart        = "manager's processor time per pod at the start, 30,000 pods"
-	chartMemory     = "manager-memory"
-
-	mebibyte = 1 << 20
 )
-
-func resourcesMeasure() harness.Measure {
-	return harness.Measure{
-		Name:   "manager/resources",
-		Rows:   []string{rowCPU, rowCPULarge, rowMemory, rowMemoryLarge, rowPeakLarge, rowMemoryPerPod, rowMemoryHuge, rowStart},
-		Charts: []string{chartMemory},
-		Run:    measureResources,
-	}
-}
 
 const (
 	// markers is the number of markers. Each selects its part of the pods.
 	markers = 30
-	// stateLabel is the label, and the type of the condition, that they set.
-	stateLabel = "example.com/state"
+	// hugePods is the number of pods to which memory is extrapolated.
+	hugePods = 150_000
 )
 
-func podList() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("PodList") }
-
-// unmarked selects the pods without the value in the label that the markers set.
-func unmarked(value string) client.ListOption {
-	without, err := labels.NewRequirement(stateLabel, selection.NotEquals, []string{value})
-	if err != nil {
-		panic(err) // The label is a constant.
-	}
-	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*without)}
-}
+// The stages by index.
+const (
+	stageStart = iota
+	stageMarked
+	stageIdle
+	stageChanged
+)
 
 // stage is what the manager used in a stage.
 type stage struct {
@@ -78,150 +64,157 @@ type resources struct {
 	stages      []stage
 	// bare is the processor time of a client per bare apply, in milliseconds.
 	bare float64
-	// profiles are those of a stage in which all states change.
-	profiles []harness.Profile
 }
 
-func measureResources(ctx context.Context, r *harness.Run) (harness.Output, error) {
+func measureResources(b *harness.Bench) harness.Output {
 	var all []resources
-	sizes := harness.Pick(r, []int{3_000, 10_000, 30_000}, []int{60, 120, 240})
-	for i, pods := range sizes {
-		used, err := measureSize(ctx, r, pods, i == len(sizes)-1)
-		if err != nil {
-			return harness.Output{}, fmt.Errorf("%d pods: %w", pods, err)
-		}
-		all = append(all, used)
+	for _, pods := range harness.Pick(b, []int{3_000, 10_000, 30_000}, []int{60, 120, 240}) {
+		// Each size has its own server, which stops before the next one starts.
+		b.Part(fmt.Sprintf("%d pods", pods), func(b *harness.Bench) { all = append(all, measureSize(b, pods)) })
 	}
-	return resourcesOutput(all), nil
+	return resourcesOutput(all)
 }
 
-// measureSize runs all stages with a number of pods, 30 per node, and records profiles if they are
-// wanted.
-func measureSize(ctx context.Context, r *harness.Run, pods int, profiled bool) (out resources, err error) {
-	out = resources{pods: pods, nodes: max(1, pods/30)}
-	// Each size has its own server, which stops before the next one starts.
-	inner := r.Nested()
-	defer func() { err = errors.Join(err, inner.End()) }()
-	c, err := newCluster(ctx, inner, out.nodes, pods, func(pod int) string { return strconv.Itoa(pod % markers) })
-	if err != nil {
-		return out, err
-	}
+// measureSize runs all stages with a number of pods, 30 per node.
+func measureSize(b *harness.Bench, pods int) resources {
+	b.Helper()
+	out := resources{pods: pods, nodes: max(1, pods/30)}
+	group := func(pod int) string { return strconv.Itoa(pod % markers) }
+	s, c := b.Server(), fixture.Cluster{Name: "node", Nodes: out.nodes, Pods: pods, Group: group}
+	c.Create(b, s)
 	for i := range markers {
-		if err := c.create(ctx, marker(fmt.Sprintf("marker-%03d", i), strconv.Itoa(i), stateLabel)); err != nil {
-			return out, err
-		}
+		fixture.CreateMarker(b, s, group(i), func(probe *v1alpha1.PodContainerProbe) { probe.PodConditionType = fixture.Mark })
 	}
-	a := &agents{cluster: c}
-	manager, err := c.Manager(ctx)
-	if err != nil {
-		return out, err
+	manager := s.Manager()
+	run := func(name string, do func()) {
+		before, began := manager.Usage(), time.Now()
+		do()
+		used := stage{name: name, took: time.Since(began), Usage: manager.Usage()}
+		used.CPU -= before.CPU
+		b.Log(used)
+		out.stages = append(out.stages, used)
 	}
-	idle := func(ctx context.Context) error {
-		return harness.Idle(ctx, harness.Pick(r, 10*time.Second, time.Second))
+	idle := func() { b.Idle(harness.Pick(b, 10*time.Second, time.Second)) }
+	run("start, and all plans written", func() { fixture.Planned(b, s, pods) })
+	agents := make([]*fixture.Agent, c.Nodes)
+	for i := range agents {
+		agents[i] = fixture.NewAgent(b, s, s.Raw, c.Node(i), fixture.DefaultSlice)
 	}
-	for _, s := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"start, and all plans written", c.allPlanned},
-		{"all states are reported at once, all pods marked", a.report},
-		{"no changes", idle},
-		{"all states change at once", a.report},
-		{"no changes again", idle},
-	} {
-		if err := out.stage(ctx, inner, manager, s.name, s.do); err != nil {
-			return out, err
-		}
-	}
-	if profiled {
-		out.profiles, err = c.Profiled(ctx, harness.Pick(r, 15*time.Second, time.Second), map[string]*harness.Program{"seamark-manager": manager}, a.report)
-		if err != nil {
-			return out, err
-		}
-	}
-	if err := manager.Stop(); err != nil {
-		return out, err
-	}
-	if manager, err = c.Manager(ctx); err != nil {
-		return out, err
-	}
-	if err := out.stage(ctx, inner, manager, "restarted, then no changes", idle); err != nil {
-		return out, err
-	}
-	if err := manager.Stop(); err != nil {
-		return out, err
-	}
-	out.bare, err = c.bareApply(ctx, harness.Pick(r, 1000, 20))
-	return out, err
+	run("all states are reported at once, all pods marked", func() {
+		b.Each(len(agents), harness.Clients, func(ctx context.Context, i int) error { return agents[i].TakeOver(ctx) })
+		marked(b, s, fixture.Up)
+	})
+	run("no changes", idle)
+	run("all states change at once", func() {
+		b.Each(len(agents), harness.Clients, func(ctx context.Context, i int) error {
+			for pod := range agents[i].Pods {
+				agents[i].Toggle(pod)
+			}
+			return agents[i].WriteAll(ctx)
+		})
+		marked(b, s, fixture.Down)
+	})
+	run("no changes again", idle)
+	manager.Restart()
+	run("restarted, then no changes", idle)
+	manager.Stop()
+	out.bare = bareApply(b, s, harness.Pick(b, 1000, 20))
+	return out
 }
 
-// stage runs a stage and adds what the manager used.
-func (u *resources) stage(ctx context.Context, r *harness.Run, p *harness.Program, name string, do func(context.Context) error) error {
-	before, err := p.Usage()
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := do(ctx); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	s := stage{name: name, took: time.Since(began)}
-	if s.Usage, err = p.Usage(); err != nil {
-		return err
-	}
-	s.CPU -= before.CPU
-	r.Log("%-50s %6.1f s  RSS %4d MiB  peak %4d MiB  CPU %6.2f s", name, s.took.Seconds(), s.RSS/mebibyte, s.Peak/mebibyte, s.CPU.Seconds())
-	u.stages = append(u.stages, s)
-	return nil
+// String describes the stage.
+func (s stage) String() string {
+	return fmt.Sprintf("%s: %.0f s, %d MiB (maximum %d MiB), %.1f s of processor time",
+		s.name, s.took.Seconds(), s.RSS/harness.Mebibyte, s.Peak/harness.Mebibyte, s.CPU.Seconds())
 }
 
-// allPlanned waits until the plans have all pods.
-func (c *cluster) allPlanned(ctx context.Context) error {
-	return harness.Until(ctx, "all pods are planned", time.Second, func(ctx context.Context) (bool, error) {
-		pods, _, err := c.planned(ctx)
-		return pods == c.pods, err
+// marked waits until every pod has the mark. It asks for one pod that does not have it, which costs
+// the API server little.
+func marked(b *harness.Bench, s *harness.Server, value string) {
+	b.Helper()
+	without, err := labels.NewRequirement(fixture.Mark, selection.NotEquals, []string{value})
+	b.Must(err)
+	b.Until("all pods are marked", 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+		rest := &metav1.PartialObjectMetadataList{}
+		rest.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		err := s.Client.List(ctx, rest, client.InNamespace(fixture.Namespace), client.Limit(1),
+			client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*without)})
+		return err == nil && len(rest.Items) == 0, err
 	})
 }
 
 // bareApply applies a label and a condition to pods one after the other, as the manager does, and
 // returns the processor time of this client per pod in milliseconds.
-func (c *cluster) bareApply(ctx context.Context, n int) (float64, error) {
-	config, err := c.ManagerConfig(ctx)
-	if err != nil {
-		return 0, err
-	}
-	config.QPS = -1
-	writer, err := metadata.NewForConfig(metadata.ConfigFor(config))
-	if err != nil {
-		return 0, fmt.Errorf("build client: %w", err)
-	}
-	pods := apply.NewPods(writer)
-	list := &corev1.PodList{}
-	if err := c.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(int64(n))); err != nil {
-		return 0, fmt.Errorf("list pods: %w", err)
-	}
-	before, err := processorTime()
-	if err != nil {
-		return 0, err
-	}
+func bareApply(b *harness.Bench, s *harness.Server, n int) float64 {
+	b.Helper()
+	writer, err := metadata.NewForConfig(metadata.ConfigFor(s.ManagerConfig()))
+	b.Must(err)
+	pods, list := apply.NewPods(writer), &corev1.PodList{}
+	b.Must(s.Client.List(b.Context(), list, client.InNamespace(fixture.Namespace), client.Limit(int64(n))))
+	before := harness.CPUTime()
 	for i := range list.Items {
-		marks := mark.Marks{
-			mark.Label(stateLabel):         {Text: "bare"},
-			mark.ConditionType(stateLabel): {Condition: mark.Condition{Status: corev1.ConditionTrue, Message: "3 of 16 players are connected"}},
-		}
-		if _, err := pods.Marks(ctx, &list.Items[i], marks); err != nil {
-			return 0, fmt.Errorf("apply marks: %w", err)
-		}
+		_, err := pods.Marks(b.Context(), &list.Items[i], mark.Marks{
+			mark.Label(fixture.Mark):         {Text: "bare"},
+			mark.ConditionType(fixture.Mark): {Condition: mark.Condition{Status: corev1.ConditionTrue, Message: "3 of 16 players are connected"}},
+		})
+		b.Must(err)
 	}
-	after, err := processorTime()
-	return (after - before).Seconds() * 1000 / float64(max(1, len(list.Items))), err
+	return (harness.CPUTime() - before).Seconds() * 1000 / float64(max(1, len(list.Items)))
 }
 
-// processorTime returns that of this process.
-func processorTime() (time.Duration, error) {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, fmt.Errorf("read processor time: %w", err)
+// perMark returns the processor time per marked pod, in milliseconds.
+func (u resources) perMark() float64 {
+	return (u.stages[stageMarked].CPU + u.stages[stageChanged].CPU).Seconds() * 1000 / float64(2*u.pods)
+}
+
+// atStart returns the processor time per pod at the start, in milliseconds.
+func (u resources) atStart() float64 {
+	return u.stages[stageStart].CPU.Seconds() * 1000 / float64(u.pods)
+}
+
+// memory returns the larger of the memory after all pods were marked the first and the second time,
+// in MiB.
+func (u resources) memory() float64 {
+	return float64(max(u.stages[stageMarked].RSS, u.stages[stageChanged].RSS)) / harness.Mebibyte
+}
+
+// peak returns the maximum memory in all stages, in MiB.
+func (u resources) peak() float64 {
+	peak := uint64(0)
+	for _, s := range u.stages {
+		peak = max(peak, s.Peak)
 	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+	return float64(peak) / harness.Mebibyte
+}
+
+func resourcesOutput(all []resources) harness.Output {
+	small, middle, large := all[0], all[1], all[2]
+	perPod := func(a, b resources) float64 { return (b.memory() - a.memory()) * 1024 / float64(b.pods-a.pods) }
+	huge := large.memory() + perPod(small, large)/1024*float64(hugePods-large.pods)
+	const client = "client of one bare apply"
+	chart := harness.NewChart("Memory (RSS) of the manager", "probed pods", "MiB", "all pods marked", "maximum in all stages")
+	for _, u := range all {
+		chart.Add(float64(u.pods), u.memory(), u.peak())
+	}
+	var stages []string
+	for _, s := range large.stages {
+		stages = append(stages, s.String())
+	}
+	return harness.Output{
+		Results: []harness.Result{
+			{Name: rowCPU, Value: small.perMark(), Unit: "ms", Floor: harness.Positive(small.bare), FloorName: client, Budget: harness.AtMost(0.5)},
+			{Name: rowCPULarge, Value: large.perMark(), Unit: "ms", Floor: harness.Positive(large.bare), FloorName: client, Budget: harness.AtMost(0.5)},
+			{Name: rowMemory, Value: small.memory(), Unit: "MiB", Budget: harness.AtMost(60)},
+			{Name: rowMemoryLarge, Value: large.memory(), Unit: "MiB", Budget: harness.AtMost(200)},
+			{Name: rowPeakLarge, Value: large.peak(), Unit: "MiB"},
+			{
+				Name: rowMemoryPerPod, Value: perPod(middle, large), Unit: "KiB", Floor: harness.Positive(perPod(small, middle)),
+				FloorName: "from 3,000 to 10,000 pods", Budget: harness.RatioAtMost(1.2),
+			},
+			{Name: rowMemoryHuge, Value: huge, Unit: "MiB"},
+			{Name: rowStart, Value: large.atStart(), Unit: "ms", Floor: harness.Positive(small.atStart()), FloorName: "3,000 pods"},
+		},
+		Notes:  []string{fmt.Sprintf("Stages with %d nodes, %d pods and %d markers: %s.", large.nodes, large.pods, markers, strings.Join(stages, "; "))},
+		Charts: []harness.Chart{chart},
+	}
 }

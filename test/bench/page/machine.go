@@ -65,8 +65,8 @@ func Describe(ctx context.Context, root, bin, date string) Machine {
 		Commit:     field(output("git", "rev-parse", "--short=10", "HEAD"), `(\S+)`),
 		Date:       date,
 	}
-	// The page and the pictures are outputs of the run.
-	if changed := output("git", "status", "--porcelain", "--", ".", ":!docs/performance.md", ":!docs/images"); len(bytes.TrimSpace(changed)) > 0 {
+	// The page is an output of the run.
+	if changed := output("git", "status", "--porcelain", "--", ".", ":!docs/performance.md", ":!docs/performance"); len(bytes.TrimSpace(changed)) > 0 {
 		m.Commit += " with changes"
 	}
 	var kilobytes float64

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page writes the results of the benchmark: a file with all values, the generated
-// blocks of docs/performance.md, and the pictures of the curves.
+// Package page writes the results of the benchmark: a file with all values, and the generated
+// blocks of docs/performance.md and docs/performance.
 package page
 
 import (
@@ -28,7 +28,6 @@ type Record struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// measured reports whether the record has results.
 func (r Record) measured() bool { return len(r.Output.Results) > 0 }
 
 // Records are the results by the names of the measures.
@@ -76,65 +75,78 @@ func (r Records) Save(path string) error {
 	return nil
 }
 
-// Files are the contents of generated files, by the path relative to the folder docs.
-type Files map[string][]byte
+// Name is the page with the summary and the machine. The tables of the measures are in the pages of the
+// folder performance.
+const Name = "performance.md"
 
-// Write writes the files below a folder.
-func (f Files) Write(docs string) error {
-	for name, content := range f {
-		path := filepath.Join(docs, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("create folder for %s: %w", name, err)
+// Pages are the texts of pages by their paths below docs.
+type Pages map[string][]byte
+
+// Read reads the pages in the folder docs.
+func Read(docs string) (Pages, error) {
+	paths, err := filepath.Glob(filepath.Join(docs, "performance", "*.md"))
+	if err != nil {
+		return nil, fmt.Errorf("list pages: %w", err)
+	}
+	pages := Pages{}
+	for _, path := range append(paths, filepath.Join(docs, Name)) {
+		name, err := filepath.Rel(docs, path)
+		if err != nil {
+			return nil, fmt.Errorf("name of page: %w", err)
 		}
-		if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // Documents are public.
-			return fmt.Errorf("write %s: %w", name, err)
+		if pages[name], err = os.ReadFile(path); err != nil {
+			return nil, fmt.Errorf("read page: %w", err)
+		}
+	}
+	return pages, nil
+}
+
+// Write writes the pages into the folder docs.
+func (p Pages) Write(docs string) error {
+	for name, text := range p {
+		if err := os.WriteFile(filepath.Join(docs, name), text, 0o644); err != nil { //nolint:gosec // Pages are not secret.
+			return fmt.Errorf("write page: %w", err)
 		}
 	}
 	return nil
 }
 
-// Name is the file name of the page.
-const Name = "performance.md"
-
 // blockPattern matches a generated block: its name and its content.
 var blockPattern = regexp.MustCompile(`(?s)<!-- generated: ([a-z0-9/-]+) -->\n(.*?)<!-- end -->`)
 
-// Render returns the page with the blocks of all measures that have records, and the pictures.
-// Every measure must have a block in the page. Blocks of other measures stay as they are.
-func Render(page []byte, measures []harness.Measure, records Records) (Files, error) {
-	blocks, files := map[string]string{}, Files{}
+// Render returns the pages with the blocks of all measures that have records. Every measure must have a
+// block in a page, and another one if it has charts. Blocks of other measures stay as they are.
+func Render(pages Pages, measures []harness.Measure, records Records) (Pages, error) {
+	blocks := map[string]string{"machine": machineBlock(measures, records), "summary": summaryBlock(measures, records)}
+	var required []string
 	for _, m := range measures {
+		required = append(required, m.Name)
 		record, has := records[m.Name]
-		if !has {
-			continue
+		if has {
+			blocks[m.Name] = measureBlock(record)
 		}
-		blocks[m.Name] = measureBlock(record)
-		for _, chart := range record.Output.Charts {
-			for _, theme := range themes() {
-				picture, err := paint(chart, theme)
-				if err != nil {
-					return nil, fmt.Errorf("chart %s: %w", chart.Name, err)
-				}
-				files[imageName(chart, theme)] = picture
-			}
+		if charts := record.Output.Charts; len(charts) > 0 {
+			required = append(required, m.Name+"/curves")
+			blocks[m.Name+"/curves"] = curvesBlock(charts)
 		}
 	}
-	blocks["machine"] = machineBlock(measures, records)
-	blocks["summary"] = summaryBlock(measures, records)
 	var present []string
-	files[Name] = blockPattern.ReplaceAllFunc(page, func(old []byte) []byte {
-		name := string(blockPattern.FindSubmatch(old)[1])
-		present = append(present, name)
-		content, has := blocks[name]
-		if !has {
-			return old
-		}
-		return fmt.Appendf(nil, "<!-- generated: %s -->\n%s\n<!-- end -->", name, strings.TrimSpace("\n"+content))
-	})
-	for _, m := range measures {
-		if !slices.Contains(present, m.Name) {
-			return nil, fmt.Errorf("%s has no block <!-- generated: %s -->", Name, m.Name)
+	rendered := Pages{}
+	for name, page := range pages {
+		rendered[name] = blockPattern.ReplaceAllFunc(page, func(old []byte) []byte {
+			block := string(blockPattern.FindSubmatch(old)[1])
+			present = append(present, block)
+			content, has := blocks[block]
+			if !has {
+				return old
+			}
+			return fmt.Appendf(nil, "<!-- generated: %s -->\n%s\n<!-- end -->", block, strings.TrimSpace("\n"+content))
+		})
+	}
+	for _, name := range required {
+		if !slices.Contains(present, name) {
+			return nil, fmt.Errorf("no page has the block <!-- generated: %s -->", name)
 		}
 	}
-	return files, nil
+	return rendered, nil
 }

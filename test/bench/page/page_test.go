@@ -13,7 +13,7 @@ import (
 )
 
 func example() (harness.Measure, Record) {
-	m := harness.Measure{Name: "reports/example", Rows: []string{"latency", "writes"}, Charts: []string{"example"}}
+	m := harness.Measure{Name: "reports/example", Rows: []string{"latency", "writes"}}
 	return m, Record{
 		Machine: Machine{CPU: "cpu", Cores: 2, Memory: "24 GiB", Commit: "abc"},
 		Output: harness.Output{
@@ -21,30 +21,33 @@ func example() (harness.Measure, Record) {
 				{Name: "latency", Value: 21.234, Unit: "ms", Floor: 7, FloorName: "one write", Budget: harness.RatioAtMost(3), Noise: 0.034},
 				{Name: "writes", Value: 0, Budget: harness.AtMost(0)},
 			},
-			Charts: []harness.Chart{{Name: "example", Title: "Answer of a container changes until a watch shows the label", X: "pods", Y: "ms", Series: []harness.Series{
-				{Label: "Seamark", Points: []harness.Point{{X: 3, Y: 10}, {X: 110, Y: 21}}},
-				{Label: "floor", Dashed: true, Points: []harness.Point{{X: 3, Y: 7}, {X: 110, Y: 7}}},
-			}}},
-			Profiles: []harness.Profile{{Program: "API server", Parts: []harness.Part{{Name: "storage", Share: 0.6}, {Name: "tiny", Share: 0.01}}}},
-			Notes:    []string{"A note."},
+			Notes: []string{"A note."},
+			Charts: []harness.Chart{{
+				Title: "Cost", X: "pods", At: []float64{3, 110}, Unit: "ms",
+				Series: []harness.Series{{Name: "ours", Values: []float64{1.234, 20}}, {Name: "bare", Values: []float64{1, 2}}},
+			}},
 		},
 	}
 }
 
 func TestRenderFillsBlocks(t *testing.T) {
 	m, record := example()
-	page := []byte("text\n<!-- generated: machine -->\n<!-- end -->\n<!-- generated: summary -->\nold\n<!-- end -->\n" +
-		"<!-- generated: reports/example -->\nold\n<!-- end -->\n<!-- generated: other -->\nkept\n<!-- end -->\n")
-	files, err := Render(page, []harness.Measure{m}, Records{m.Name: record})
+	const details = "performance/reports.md"
+	pages := Pages{
+		Name:    []byte("text\n<!-- generated: machine -->\n<!-- end -->\n<!-- generated: summary -->\nold\n<!-- end -->\n"),
+		details: []byte("<!-- generated: reports/example -->\nold\n<!-- end -->\n<!-- generated: reports/example/curves -->\nold\n<!-- end -->\n<!-- generated: other -->\nkept\n<!-- end -->\n"),
+	}
+	rendered, err := Render(pages, []harness.Measure{m}, Records{m.Name: record})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(files[Name])
+	text := string(rendered[Name]) + string(rendered[details])
 	for _, want := range []string{
 		"text\n", "| 2 × cpu, 24 GiB | abc |", "kept",
-		"| reports/example: latency | 21.2 ms | ± 3.4 % | one write: 7 ms | 3.03 × | at most 3 × | **no** |",
+		"| reports/example: latency | 21.2 ms | ± 3.4 % | one write: 7 ms | 3.03 × | at most 3 × | **no** |\n\n1 of 2 budgets are met.\n",
 		"| writes | 0 |  |  |  | at most 0 | yes |",
-		"srcset=\"images/performance-example-dark.svg\"", "| API server | storage 60 % |", "A note.",
+		"A note.",
+		"xychart-beta\n  title \"Cost\"\n  x-axis \"pods\" [3, 110]\n  y-axis \"ms\" 0 --> 22\n  line [1.23, 20]\n  line [1, 2]\n```\n\nBlue: ours; orange: bare.\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page has no %q:\n%s", want, text)
@@ -58,17 +61,12 @@ func TestRenderFillsBlocks(t *testing.T) {
 	if strings.Contains(text, "old") {
 		t.Errorf("page has old blocks:\n%s", text)
 	}
-	again, err := Render([]byte(text), []harness.Measure{m}, Records{m.Name: record})
+	again, err := Render(rendered, []harness.Measure{m}, Records{m.Name: record})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(files, again); diff != "" {
+	if diff := cmp.Diff(rendered, again); diff != "" {
 		t.Errorf("the second rendering differs:\n%s", diff)
-	}
-	for _, name := range []string{"images/performance-example-light.svg", "images/performance-example-dark.svg"} {
-		if !strings.Contains(string(files[name]), "Seamark") {
-			t.Errorf("%s has no legend", name)
-		}
 	}
 }
 
@@ -86,14 +84,14 @@ func TestRenderNamesFailedAndMissingMeasures(t *testing.T) {
 	records.Add(other.Name, later, record.Output, false)
 	measures := []harness.Measure{m, failed, missing, other}
 	var text strings.Builder
-	for _, name := range []string{"machine", "summary", m.Name, failed.Name, missing.Name, other.Name} {
+	for _, name := range []string{"machine", "summary", m.Name, m.Name + "/curves", other.Name + "/curves", failed.Name, missing.Name, other.Name} {
 		text.WriteString("<!-- generated: " + name + " -->\n<!-- end -->\n")
 	}
-	files, err := Render([]byte(text.String()), measures, records)
+	rendered, err := Render(Pages{Name: []byte(text.String())}, measures, records)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(files[Name])
+	got := string(rendered[Name])
 	for _, want := range []string{
 		"abc | 2026-01-01 | `reports/example` |\n", "abc | 2026-01-02 | `reports/other` |\n",
 		"\nFailed in the last run: `reports/example`, `reports/failed`.\n", "\nNot measured: `reports/missing`.\n",
@@ -108,20 +106,9 @@ func TestRenderNamesFailedAndMissingMeasures(t *testing.T) {
 
 func TestRenderRequiresBlocks(t *testing.T) {
 	m, record := example()
-	_, err := Render([]byte("no blocks"), []harness.Measure{m}, Records{m.Name: record})
+	_, err := Render(Pages{Name: []byte("no blocks")}, []harness.Measure{m}, Records{m.Name: record})
 	if err == nil || !strings.Contains(err.Error(), "<!-- generated: reports/example -->") {
 		t.Errorf("error %v, want one that names the missing block", err)
-	}
-}
-
-func TestCheckNamesMissingRows(t *testing.T) {
-	m, record := example()
-	if err := m.Check(record.Output); err != nil {
-		t.Errorf("complete output: %v", err)
-	}
-	m.Rows = append(m.Rows, "another")
-	if err := m.Check(record.Output); err == nil || !strings.Contains(err.Error(), "another") {
-		t.Errorf("error %v, want one that names the missing row", err)
 	}
 }
 

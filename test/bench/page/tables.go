@@ -28,7 +28,6 @@ func number(v float64) string {
 
 func quantity(v float64, unit string) string { return strings.TrimSpace(number(v) + " " + unit) }
 
-// budget returns the text of a budget.
 func budget(r harness.Result) string {
 	if r.Budget == nil {
 		return ""
@@ -43,7 +42,6 @@ func budget(r harness.Result) string {
 	return text + quantity(r.Budget.Limit, r.Unit)
 }
 
-// met returns whether the budget is met.
 func met(r harness.Result) string {
 	switch {
 	case r.Budget == nil:
@@ -112,15 +110,26 @@ func markdownTable(head []string, rows [][]string) string {
 	return out
 }
 
-// summaryBlock lists all values with a budget, and the measures that have failed or have no results.
+// summaryBlock lists the first value with a budget of each measure and the values that miss theirs,
+// counts the budgets, and names the measures that have failed or have no results.
 func summaryBlock(measures []harness.Measure, records Records) string {
 	var results []harness.Result
+	budgets, kept := 0, 0
 	for _, m := range measures {
+		first := true
 		for _, r := range records[m.Name].Output.Results {
-			if r.Budget != nil {
+			if r.Budget == nil {
+				continue
+			}
+			budgets++
+			if r.Met() {
+				kept++
+			}
+			if first || !r.Met() {
 				r.Name = m.Name + ": " + r.Name
 				results = append(results, r)
 			}
+			first = false
 		}
 	}
 	list := func(title string, include func(Record) bool) string {
@@ -133,13 +142,13 @@ func summaryBlock(measures []harness.Measure, records Records) string {
 		if len(names) == 0 {
 			return ""
 		}
-		return "\n" + wrap(title+": "+strings.Join(names, ", ")+".", "")
+		return "\n" + wrap(title+": "+strings.Join(names, ", ")+".")
 	}
-	return Table(results) + list("Failed in the last run", func(r Record) bool { return r.Failed != "" }) +
+	return Table(results) + fmt.Sprintf("\n%d of %d budgets are met.\n", kept, budgets) + list("Failed in the last run", func(r Record) bool { return r.Failed != "" }) +
 		list("Not measured", func(r Record) bool { return !r.measured() && r.Failed == "" })
 }
 
-// measureBlock shows the results of one measure: pictures, table, notes and profiles.
+// measureBlock shows the results of one measure: table and notes.
 func measureBlock(record Record) string {
 	var out strings.Builder
 	o := record.Output
@@ -150,31 +159,36 @@ func measureBlock(record Record) string {
 		}
 		out.WriteString("\n\n")
 	}
-	for _, c := range o.Charts {
-		fmt.Fprintf(&out, "<picture>\n  <source media=\"(prefers-color-scheme: dark)\"\n    srcset=\"%s\">\n  <img alt=\"%s\"\n    src=\"%s\">\n</picture>\n\n",
-			imageName(c, darkTheme()), c.Title, imageName(c, lightTheme()))
-	}
 	out.WriteString(Table(o.Results))
-	for _, r := range o.Results {
-		if r.Note != "" {
-			out.WriteString("\n" + wrap("- "+r.Name+": "+r.Note, "  "))
-		}
-	}
 	for _, note := range o.Notes {
-		out.WriteString("\n" + wrap(note, ""))
+		out.WriteString("\n" + wrap(note))
 	}
-	if len(o.Profiles) > 0 {
-		var rows [][]string
-		for _, p := range o.Profiles {
-			var parts []string
-			for _, part := range p.Parts {
-				if part.Share >= 0.02 {
-					parts = append(parts, fmt.Sprintf("%s %.0f %%", part.Name, 100*part.Share))
-				}
-			}
-			rows = append(rows, []string{p.Program, strings.Join(parts, ", ")})
+	return out.String()
+}
+
+// curvesBlock shows the charts of one measure as Mermaid diagrams, which have no legend: a line below
+// names the series by their colors.
+func curvesBlock(charts []harness.Chart) string {
+	colors := []struct{ name, code string }{{"Blue", "#0969da"}, {"orange", "#bc4c00"}, {"green", "#1a7f37"}}
+	list := func(values []float64) string {
+		var out []string
+		for _, v := range values {
+			out = append(out, number(v))
 		}
-		out.WriteString("\n" + markdownTable([]string{"program", "where its processor time goes"}, rows))
+		return "[" + strings.Join(out, ", ") + "]"
+	}
+	var out strings.Builder
+	for _, c := range charts {
+		top, lines := 0.0, ""
+		var palette, names []string
+		for i, s := range c.Series {
+			top = max(top, slices.Max(s.Values))
+			lines += "  line " + list(s.Values) + "\n"
+			palette, names = append(palette, colors[i].code), append(names, colors[i].name+": "+s.Name)
+		}
+		fmt.Fprintf(&out, "\n```mermaid\n%%%%{init: {\"themeVariables\": {\"xyChart\": {\"plotColorPalette\": %q}}}}%%%%\nxychart-beta\n", strings.Join(palette, ", "))
+		fmt.Fprintf(&out, "  title %q\n  x-axis %q %s\n  y-axis %q 0 --> %s\n%s```\n\n", c.Title, c.X, list(c.At), c.Unit, number(1.1*top), lines)
+		out.WriteString(wrap(strings.Join(names, "; ") + "."))
 	}
 	return out.String()
 }
@@ -208,21 +222,18 @@ func machineBlock(measures []harness.Measure, records Records) string {
 }
 
 // wrap breaks a paragraph into lines of at most 100 characters.
-func wrap(text, indent string) string {
+func wrap(text string) string {
 	var out strings.Builder
 	length := 0
 	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case length+1+len(word) > 100:
-			out.WriteString("\n" + indent)
-			length = len(indent)
-		default:
-			out.WriteString(" ")
-			length++
+		separator := " "
+		if length += 1 + len(word); length > 100 {
+			separator, length = "\n", len(word)
 		}
-		out.WriteString(word)
-		length += len(word)
+		if i == 0 {
+			separator, length = "", len(word)
+		}
+		out.WriteString(separator + word)
 	}
 	return out.String() + "\n"
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,14 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
-	"github.com/seamark-dev/seamark/test/follow"
-)
-
-const (
-	namespace = "default"
-	// kubeletClients is the number of parallel writes of the simulated kubelets.
-	kubeletClients = 16
 )
 
 // kubelets run the containers of all pods at once: a pod becomes ready with one write of its status.
@@ -43,24 +36,22 @@ type kubelets struct {
 }
 
 // startKubelets starts kubelets that end with the run.
-func startKubelets(ctx context.Context, r *harness.Run, s *harness.Server) (*kubelets, error) {
-	ctx, cancel := context.WithCancel(ctx)
+func startKubelets(b *harness.Bench, s *harness.Server) *kubelets {
+	b.Helper()
+	ctx := b.Context()
 	k := &kubelets{client: s.Client, queue: make(chan *corev1.Pod, 1<<16), ready: map[types.UID]bool{}}
-	wait, err := follow.Objects(ctx, s.Client, &corev1.PodList{}, k.see, client.InNamespace(namespace))
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("follow pods: %w", err)
-	}
+	wait := fixture.Follow(b, s, &corev1.PodList{}, k.see, client.InNamespace(fixture.Namespace))
 	var workers sync.WaitGroup
-	for range kubeletClients {
+	for range harness.Clients {
 		workers.Go(func() { k.work(ctx) })
 	}
-	r.OnEnd(func() error {
-		cancel()
+	b.Cleanup(func() {
 		workers.Wait()
-		return wait()
+		if err := wait(); err != nil {
+			b.Error(err)
+		}
 	})
-	return k, nil
+	return k
 }
 
 // see enqueues a pod whose readiness changes. The queue is larger than the number of pods.
@@ -83,7 +74,6 @@ func (k *kubelets) see(event watch.Event) {
 	k.queue <- pod
 }
 
-// gatesTrue reports whether all readiness gates of the pod are True.
 func gatesTrue(pod *corev1.Pod) bool {
 	gates := map[corev1.PodConditionType]bool{}
 	for _, c := range pod.Status.Conditions {
@@ -114,23 +104,15 @@ func (k *kubelets) work(ctx context.Context) {
 
 // run writes that the containers of a pod run.
 func (k *kubelets) run(ctx context.Context, pod *corev1.Pod) error {
-	now := metav1.NewTime(time.Now().Truncate(time.Second))
-	ready := corev1.ConditionFalse
-	if gatesTrue(pod) {
-		ready = corev1.ConditionTrue
+	status := fixture.Running("10.0.0.1")
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == corev1.PodReady && !gatesTrue(pod) {
+			c.Status = corev1.ConditionFalse
+		}
 	}
-	status := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}}
-	for kind, value := range map[corev1.PodConditionType]corev1.ConditionStatus{
-		corev1.PodScheduled: corev1.ConditionTrue, corev1.PodInitialized: corev1.ConditionTrue,
-		corev1.ContainersReady: corev1.ConditionTrue, corev1.PodReady: ready,
-	} {
-		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: kind, Status: value, LastTransitionTime: now})
-	}
-	for _, c := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image, Ready: true,
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-		})
+	for i, c := range pod.Spec.Containers {
+		running := &status.ContainerStatuses[i]
+		running.Image, running.ImageID = c.Image, "sha256:"+c.Image
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {

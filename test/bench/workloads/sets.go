@@ -6,6 +6,7 @@ package workloads
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -20,13 +21,11 @@ import (
 
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
-	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // maxUnavailable is that of all rolling updates.
 const maxUnavailable = "20%"
 
-// kind is a kind of sets.
 type kind struct {
 	gvk schema.GroupVersionKind
 	// spec has what differs from kind to kind.
@@ -67,29 +66,46 @@ func builtinStatefulSet() kind { return kind{groupKind("apps", "v1", "StatefulSe
 
 func setName(i int) string { return fmt.Sprintf("set-%d", i) }
 
-// build returns the set with an index.
-func (k kind) build(i, replicas int) (*unstructured.Unstructured, error) {
+// object returns an empty set of the kind.
+func (k kind) object() *unstructured.Unstructured {
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(k.gvk)
+	return out
+}
+
+// create creates the set with an index.
+func (k kind) create(ctx context.Context, c client.Client, i, replicas int) error {
 	pod := fixture.Pod("", "node", "", "")
 	pod.Spec.TerminationGracePeriodSeconds = new(int64)
 	labels := map[string]string{"set": setName(i)}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec}
-	encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
+	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(
+		&corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod.Spec})
 	if err != nil {
-		return nil, fmt.Errorf("convert template: %w", err)
+		return fmt.Errorf("convert template: %w", err)
 	}
-	out := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"replicas": int64(replicas), "selector": map[string]any{"matchLabels": map[string]any{"set": setName(i)}}, "template": encoded,
-	}}}
-	for key, value := range k.spec {
-		if err := unstructured.SetNestedField(out.Object, runtime.DeepCopyJSONValue(value), "spec", key); err != nil {
-			return nil, fmt.Errorf("set %s: %w", key, err)
-		}
+	spec := map[string]any{
+		"replicas": int64(replicas), "selector": map[string]any{"matchLabels": map[string]any{"set": setName(i)}}, "template": template,
 	}
-	out.SetGroupVersionKind(k.gvk)
-	out.SetNamespace(namespace)
+	maps.Copy(spec, runtime.DeepCopyJSON(k.spec))
+	out := k.object()
+	out.Object["spec"] = spec
+	out.SetNamespace(fixture.Namespace)
 	out.SetName(setName(i))
 	out.SetLabels(labels)
-	return out, nil
+	if err := c.Create(ctx, out); err != nil {
+		return fmt.Errorf("create %s %s: %w", k.gvk.Kind, setName(i), err)
+	}
+	return nil
+}
+
+// patch patches a set and returns its generation.
+func (k kind) patch(ctx context.Context, c client.Client, i int, patchType types.PatchType, body string) (int64, error) {
+	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: setName(i)}}
+	target.SetGroupVersionKind(k.gvk)
+	if err := c.Patch(ctx, target, client.RawPatch(patchType, []byte(body))); err != nil {
+		return 0, fmt.Errorf("patch %s %s: %w", k.gvk.Kind, setName(i), err)
+	}
+	return target.Generation, nil
 }
 
 // progress follows the status of all sets of a kind.
@@ -101,16 +117,22 @@ type progress struct {
 	changed chan struct{}
 }
 
-// follow watches the sets until the end of ctx.
-func (k kind) follow(ctx context.Context, s *harness.Server) (*progress, func() error, error) {
+// follow watches the sets until the measure ends.
+func (k kind) follow(b *harness.Bench, s *harness.Server) *progress {
+	b.Helper()
 	p := &progress{sets: map[string]*unstructured.Unstructured{}, written: map[string]int64{}, changed: make(chan struct{}, 1)}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
-	wait, err := follow.Objects(ctx, s.Client, list, p.see, client.InNamespace(namespace))
-	if err != nil {
-		return nil, nil, fmt.Errorf("follow %s: %w", k.gvk.Kind, err)
-	}
-	return p, wait, nil
+	fixture.Follow(b, s, list, p.see, client.InNamespace(fixture.Namespace))
+	return p
+}
+
+// wrote records the generation that a write of a set has returned. The set is complete with its status
+// only.
+func (p *progress) wrote(i int, generation int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.written[setName(i)] = generation
 }
 
 func (p *progress) see(event watch.Event) {
@@ -181,36 +203,4 @@ func (p *progress) missing(n, replicas int, update bool) string {
 		}
 	}
 	return ""
-}
-
-// each writes to all sets with parallel requests.
-func each(ctx context.Context, n int, write func(ctx context.Context, i int) error) error {
-	return harness.Each(ctx, n, kubeletClients, write)
-}
-
-// patch patches a set. The progress is then that of the new generation.
-func (k kind) patch(ctx context.Context, s *harness.Server, p *progress, i int, patchType types.PatchType, body string) error {
-	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName(i)}}
-	target.SetGroupVersionKind(k.gvk)
-	if err := s.Client.Patch(ctx, target, client.RawPatch(patchType, []byte(body))); err != nil {
-		return fmt.Errorf("patch %s %s: %w", k.gvk.Kind, setName(i), err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.written[setName(i)] = target.Generation
-	return nil
-}
-
-// create creates n sets.
-func (k kind) create(ctx context.Context, s *harness.Server, n, replicas int) error {
-	return each(ctx, n, func(ctx context.Context, i int) error {
-		set, err := k.build(i, replicas)
-		if err != nil {
-			return err
-		}
-		if err := s.Client.Create(ctx, set); err != nil {
-			return fmt.Errorf("create %s %s: %w", k.gvk.Kind, setName(i), err)
-		}
-		return nil
-	})
 }

@@ -5,8 +5,9 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,163 +15,212 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// station is a side that is ready to be measured, with an API server of its own. Both stations of a
-// shape exist at the same time and are measured in turn, because the machine becomes slower and faster
-// within minutes. The one that is not measured is idle.
+// The stages, by index.
+const (
+	stageCreate = iota
+	stageScale
+	stageRoll
+	stages
+)
+
+// side is one of the two that are compared.
+type side struct {
+	name string
+	// scaled is created and scaled, rolled is rolled. If they differ, rolled adopts what scaled created.
+	scaled, rolled kind
+	start          func(*harness.Server) *harness.Program
+}
+
+// station is a side that is ready to be measured.
 type station struct {
 	side
-	size     shape
-	meter    *meter
-	progress *progress
-	// close stops everything that the station has started.
-	close func() error
-}
-
-// open starts a station and warms it up.
-func (d side) open(ctx context.Context, r *harness.Run, size shape) (st *station, err error) {
-	part := r.Nested()
-	ctx, cancel := context.WithCancel(ctx)
-	st = &station{side: d, size: size, close: func() error {
-		cancel()
-		return part.End()
-	}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, st.close())
-		}
-	}()
-	s, err := part.Server(ctx, env.FeatureGates(gates))
-	if err != nil {
-		return st, err
-	}
-	k, err := startKubelets(ctx, part, s)
-	if err != nil {
-		return st, err
-	}
-	controller, err := d.start(ctx, s)
-	if err != nil {
-		return st, err
-	}
-	st.meter = &meter{run: part, server: s, kubelets: k, controller: controller}
-	progress, wait, err := d.scaled.follow(ctx, s)
-	if err != nil {
-		return st, err
-	}
-	part.OnEnd(wait)
-	st.progress = progress
-	return st, d.warmUp(ctx, r, s, progress, k, warmPods(r))
-}
-
-// measure runs a stage. The stages are run in their order.
-func (st *station) measure(ctx context.Context, stage int) (cost, error) {
-	s, size, failure := st.meter.server, st.size, st.meter.kubelets.failure
-	scale := func(replicas int) error {
-		body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-		err := each(ctx, size.sets, func(ctx context.Context, i int) error {
-			return st.scaled.patch(ctx, s, st.progress, i, types.MergePatchType, body)
-		})
-		return errors.Join(err, st.progress.until(ctx, size.sets, replicas, false, failure))
-	}
-	var c cost
-	var err error
-	switch stage {
-	case stageCreate:
-		c, err = st.meter.measure(ctx, size.sets, st.scaled, func() error {
-			return errors.Join(st.scaled.create(ctx, s, size.sets, size.pods), st.progress.until(ctx, size.sets, size.pods, false, failure))
-		})
-	case stageScale:
-		c, err = st.meter.measure(ctx, 2*size.sets, st.scaled, func() error { return errors.Join(scale(size.pods*2/3), scale(size.pods)) })
-	default:
-		c, err = st.roll(ctx, st.meter, st.progress, size)
-	}
-	if err != nil {
-		return cost{}, fmt.Errorf("%s, %s, %s: %w", st.name, size, stageName(stage), err)
-	}
-	st.meter.run.Log("%s, %s, %s: %.1f s, API server %.1f s, controller %.1f s, writes %v", st.name, size, stageName(stage),
-		c.took.Seconds(), c.apiServer.Seconds(), c.controller.Seconds(), c.writes)
-	return c, nil
-}
-
-// clear deletes all sets and pods.
-func (st *station) clear(ctx context.Context) error {
-	return reset(ctx, st.meter.run, st.meter.server, st.progress, st.meter.kubelets, st.rolled, st.scaled)
-}
-
-// reset deletes the sets of the kinds and all pods.
-func reset(ctx context.Context, r *harness.Run, s *harness.Server, p *progress, k *kubelets, kinds ...kind) error {
-	for _, one := range kinds {
-		set, err := one.build(0, 0)
-		if err != nil {
-			return err
-		}
-		if err := deleteAll(ctx, s, set); err != nil {
-			return err
-		}
-	}
-	return errors.Join(p.until(ctx, 0, 0, false, k.failure), discard(ctx, s), harness.Idle(ctx, settled(r)))
-}
-
-// discard deletes what sets leave behind: nothing collects garbage.
-func discard(ctx context.Context, s *harness.Server) error {
-	if err := deleteAll(ctx, s, &appsv1.ControllerRevision{}); err != nil {
-		return err
-	}
-	return harness.Until(ctx, "no pods exist", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
-		if err := deleteAll(ctx, s, &corev1.Pod{}); err != nil {
-			return false, err
-		}
-		pods := &corev1.PodList{}
-		err := s.Client.List(ctx, pods, client.InNamespace(namespace), client.Limit(1))
-		return len(pods.Items) == 0, err
-	})
+	*harness.Bench
+	server     *harness.Server
+	kubelets   *kubelets
+	controller *harness.Program
+	// progress follows the sets of each kind.
+	progress map[string]*progress
 }
 
 // warmPods is the number of pods of the set that warms up: a new API server has short buffers for
 // watches, and ends them when many pods change, which makes the next stage slower by chance.
-func warmPods(r *harness.Run) int { return harness.Pick(r, 1500, 10) }
+func warmPods(b *harness.Bench) int { return harness.Pick(b, 1500, 10) }
 
-// warmUp creates a set with the number of pods, and deletes it and its pods when they are ready.
-func (d side) warmUp(ctx context.Context, r *harness.Run, s *harness.Server, p *progress, k *kubelets, pods int) error {
-	if err := d.scaled.create(ctx, s, 1, pods); err != nil {
-		return err
-	}
-	if err := p.until(ctx, 1, pods, false, k.failure); err != nil {
-		return fmt.Errorf("start %s: %w", d.name, err)
-	}
-	return reset(ctx, r, s, p, k, d.scaled)
+// open starts a station and warms it up.
+func (d side) open(b *harness.Bench) *station {
+	b.Helper()
+	st := newStation(b, d, d.scaled, d.rolled)
+	st.create(d.scaled, shape{1, warmPods(b)})
+	st.reset(d.scaled)
+	return st
 }
 
-// roll changes the image of all sets.
-func (d side) roll(ctx context.Context, m *meter, p *progress, size shape) (cost, error) {
-	if d.rolled.gvk != d.scaled.gvk {
-		var wait func() error
-		var err error
-		following, cancel := context.WithCancel(ctx)
-		if p, wait, err = d.rolled.follow(following, m.server); err != nil {
-			cancel()
-			return cost{}, err
-		}
-		defer func() {
-			cancel()
-			_ = wait()
-		}()
-		err = errors.Join(d.rolled.create(ctx, m.server, size.sets, size.pods), p.until(ctx, size.sets, size.pods, true, m.kubelets.failure))
-		if err != nil {
-			return cost{}, fmt.Errorf("adopt: %w", err)
-		}
-		if err := harness.Idle(ctx, settled(m.run)); err != nil {
-			return cost{}, err
-		}
+// newStation starts a station that follows the kinds.
+func newStation(b *harness.Bench, d side, kinds ...kind) *station {
+	b.Helper()
+	s := b.Server(env.FeatureGates(gates))
+	st := &station{side: d, Bench: b, server: s, kubelets: startKubelets(b, s), progress: map[string]*progress{}}
+	for _, k := range kinds {
+		st.progress[k.gvk.Kind] = k.follow(b, s)
 	}
-	body := `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"registry.example.com/team/main:1.2.4"}]`
-	return m.measure(ctx, size.sets, d.rolled, func() error {
-		err := each(ctx, size.sets, func(ctx context.Context, i int) error {
-			return d.rolled.patch(ctx, m.server, p, i, types.JSONPatchType, body)
-		})
-		return errors.Join(err, p.until(ctx, size.sets, size.pods, true, m.kubelets.failure))
+	st.controller = d.start(s)
+	return st
+}
+
+// settled returns how long the controllers may write after a stage is complete: longer than Seamark
+// collects events. These writes count, the time does not.
+func (st *station) settled() time.Duration {
+	return harness.Pick(st.Bench, 6*time.Second, 200*time.Millisecond)
+}
+
+// until waits until n sets have the number of replicas, all ready, and with update all updated.
+func (st *station) until(k kind, size shape, update bool) {
+	st.Helper()
+	st.Must(st.progress[k.gvk.Kind].until(st.Context(), size.sets, size.pods, update, st.kubelets.failure))
+}
+
+// create creates sets and waits until they are complete.
+func (st *station) create(k kind, size shape) {
+	st.Helper()
+	st.Each(size.sets, harness.Clients, func(ctx context.Context, i int) error { return k.create(ctx, st.server.Client, i, size.pods) })
+	st.until(k, size, false)
+}
+
+func (st *station) patch(k kind, sets int, patchType types.PatchType, body string) {
+	st.Helper()
+	st.Each(sets, harness.Clients, func(ctx context.Context, i int) error {
+		generation, err := k.patch(ctx, st.server.Client, i, patchType, body)
+		st.progress[k.gvk.Kind].wrote(i, generation)
+		return err
 	})
+}
+
+// measure runs a stage. The stages are run in their order.
+func (st *station) measure(stage int, size shape) cost {
+	st.Helper()
+	var c cost
+	switch stage {
+	case stageCreate:
+		c = st.cost(size.sets, st.scaled, func() { st.create(st.scaled, size) })
+	case stageScale:
+		c = st.cost(2*size.sets, st.scaled, func() {
+			for _, pods := range []int{size.pods * 2 / 3, size.pods} {
+				st.patch(st.scaled, size.sets, types.MergePatchType, fmt.Sprintf(`{"spec":{"replicas":%d}}`, pods))
+				st.until(st.scaled, shape{size.sets, pods}, false)
+			}
+		})
+	default:
+		if st.rolled.gvk != st.scaled.gvk {
+			st.create(st.rolled, size)
+			st.until(st.rolled, size, true)
+			st.Idle(st.settled())
+		}
+		c = st.cost(size.sets, st.rolled, func() {
+			st.patch(st.rolled, size.sets, types.JSONPatchType,
+				`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"registry.example.com/team/main:1.2.4"}]`)
+			st.until(st.rolled, size, true)
+		})
+	}
+	st.Logf("%s, %+v, stage %d: %.1f s, API server %.1f s, controller %.1f s, writes %v", st.name, size, stage,
+		c.took.Seconds(), c.apiServer.Seconds(), c.controller.Seconds(), c.writes)
+	return c
+}
+
+// reset deletes the sets of the kinds, all pods, and what sets leave behind: nothing collects garbage.
+func (st *station) reset(kinds ...kind) {
+	st.Helper()
+	for _, k := range kinds {
+		st.Must(deleteAll(st.Context(), st.server, k.object()))
+		st.until(k, shape{}, false)
+	}
+	st.Must(deleteAll(st.Context(), st.server, &appsv1.ControllerRevision{}))
+	st.Until("no pods exist", 100*time.Millisecond, func(ctx context.Context) (bool, error) {
+		if err := deleteAll(ctx, st.server, &corev1.Pod{}); err != nil {
+			return false, err
+		}
+		pods := &corev1.PodList{}
+		err := st.server.Client.List(ctx, pods, client.InNamespace(fixture.Namespace), client.Limit(1))
+		return len(pods.Items) == 0, err
+	})
+	st.Idle(st.settled())
+}
+
+// deleteAll deletes all objects of a kind, and not what they own.
+func deleteAll(ctx context.Context, s *harness.Server, kind client.Object) error {
+	err := s.Client.DeleteAllOf(ctx, kind, client.InNamespace(fixture.Namespace), client.PropagationPolicy("Background"))
+	if err != nil {
+		return fmt.Errorf("delete all %T: %w", kind, err)
+	}
+	return nil
+}
+
+// cost is what a stage costs.
+type cost struct {
+	took, apiServer, controller time.Duration
+	// writes are the write requests of the controller, by resource and subresource.
+	writes map[string]int
+}
+
+// cost returns the cost of do, which writes to sets of the kind the number of times.
+func (st *station) cost(written int, k kind, do func()) cost {
+	st.Helper()
+	used, kubelets := st.controller.Usage(), st.kubelets.writes.Load()
+	c := cost{}
+	difference := st.server.Counted(func() {
+		start := time.Now()
+		do()
+		c.took = time.Since(start)
+		st.Idle(st.settled())
+	})
+	c.apiServer, c.controller = difference.CPU, st.controller.Usage().CPU-used.CPU
+	c.writes = writesOf(difference.Requests)
+	c.subtract("pods/status", int(st.kubelets.writes.Load()-kubelets))
+	c.subtract(strings.ToLower(k.gvk.Kind)+"s", written)
+	return c
+}
+
+func (c cost) total() int {
+	sum := 0
+	for _, n := range c.writes {
+		sum += n
+	}
+	return sum
+}
+
+// subtract removes writes that the benchmark itself has made.
+func (c cost) subtract(resource string, n int) {
+	if c.writes[resource] -= n; c.writes[resource] <= 0 {
+		delete(c.writes, resource)
+	}
+}
+
+// writesOf returns the numbers of all write requests, including those that failed.
+func writesOf(requests env.Requests) map[string]int {
+	out := map[string]int{}
+	for request, n := range requests {
+		if !request.IsWrite() || request.Resource == "leases" {
+			continue
+		}
+		out[strings.TrimSuffix(request.Resource+"/"+request.Subresource, "/")] += n
+	}
+	return out
+}
+
+// median returns the medians of the times, and the writes of the round whose number of writes is the
+// median. The number of rounds is odd.
+func median(rounds []cost) cost {
+	by := func(value func(cost) time.Duration) cost {
+		return slices.SortedStableFunc(slices.Values(rounds), func(a, b cost) int { return int(value(a) - value(b)) })[len(rounds)/2]
+	}
+	return cost{
+		took:       by(func(c cost) time.Duration { return c.took }).took,
+		apiServer:  by(func(c cost) time.Duration { return c.apiServer }).apiServer,
+		controller: by(func(c cost) time.Duration { return c.controller }).controller,
+		writes:     by(func(c cost) time.Duration { return time.Duration(c.total()) }).writes,
+	}
 }

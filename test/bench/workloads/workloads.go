@@ -6,8 +6,6 @@
 package workloads
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +18,10 @@ func Measures() []harness.Measure {
 	return []harness.Measure{
 		compared("workloads/cloneset", cloneSet(), replicaSet(), deployment(), "ReplicaSet", "Deployment"),
 		compared("workloads/statefulset", advancedStatefulSet(), builtinStatefulSet(), builtinStatefulSet(), "StatefulSet", "StatefulSet"),
-		startMeasure(), inPlaceMeasure(),
+		{
+			Name: "workloads/start", Run: measureStart,
+			Rows: []string{rowStartWrites, rowStartReconciles, rowStartTime, rowStartCPU, rowStartMemory, rowStartTotal},
+		},
 	}
 }
 
@@ -30,69 +31,66 @@ const syncs = "32"
 // gates let the built-in StatefulSet update more than one pod at a time.
 const gates = "MaxUnavailableStatefulSet=true"
 
-// compared returns the measure of one kind against its peer.
 func compared(name string, ours, peer, rolled kind, peerName, rolledName string) harness.Measure {
 	sides := []side{
-		{name: "kube-controller-manager", scaled: peer, rolled: rolled, start: func(ctx context.Context, s *harness.Server) (*harness.Program, error) {
-			return s.ControllerManager(ctx, "replicaset-controller,deployment-controller,statefulset-controller",
+		{name: "kube-controller-manager", scaled: peer, rolled: rolled, start: func(s *harness.Server) *harness.Program {
+			return s.ControllerManager("replicaset-controller,deployment-controller,statefulset-controller",
 				"--concurrent-replicaset-syncs="+syncs, "--concurrent-deployment-syncs="+syncs, "--concurrent-statefulset-syncs="+syncs,
 				"--feature-gates="+gates)
 		}},
-		{name: "seamark-workloads", scaled: ours, rolled: ours, start: func(ctx context.Context, s *harness.Server) (*harness.Program, error) {
-			return s.Workloads(ctx)
-		}},
+		{name: "seamark-workloads", scaled: ours, rolled: ours, start: (*harness.Server).Workloads},
 	}
-	names := [stages]string{peerName, peerName, rolledName}
-	return harness.Measure{
-		Name: name, Rows: rows(names),
-		Run: func(ctx context.Context, r *harness.Run) (harness.Output, error) {
-			return compare(ctx, r, sides, names)
-		},
+	peers := [stages]string{peerName, peerName, rolledName}
+	m := harness.Measure{Name: name, Run: func(b *harness.Bench) harness.Output { return compare(b, sides, peers) }}
+	for _, shape := range shapeNames() {
+		for stage := range stages {
+			for _, r := range results(stage, shape, peers[stage], cost{}, cost{}) {
+				m.Rows = append(m.Rows, r.Name)
+			}
+		}
 	}
+	return m
 }
+
+// shape is a number of sets and of pods in each.
+type shape struct{ sets, pods int }
 
 // shapes returns the shapes of a run. Their number and order are constant.
-func shapes(r *harness.Run) []shape {
-	return harness.Pick(r, []shape{{1, 3000}, {300, 10}}, []shape{{1, 30}, {3, 10}})
+func shapes(b *harness.Bench) []shape {
+	return harness.Pick(b, []shape{{1, 3000}, {300, 10}}, []shape{{1, 30}, {3, 10}})
 }
 
-// shapeNames are the names of the shapes in the rows.
 func shapeNames() []string { return []string{"one set", "300 sets"} }
 
 // rounds is how often each side plays each shape. It is odd, so that the median is one of the rounds.
 // With many sets, only the first round has the last stage, which takes longer than the others together.
-func rounds(r *harness.Run) int { return harness.Pick(r, 3, 1) }
+func rounds(b *harness.Bench) int { return harness.Pick(b, 3, 1) }
 
 // compare plays all stages of both sides in rounds, and compares the medians. The side that is first
-// changes with each stage.
-func compare(ctx context.Context, r *harness.Run, sides []side, peers [stages]string) (harness.Output, error) {
-	var out harness.Output
-	for i, size := range shapes(r) {
-		played, err := play(ctx, r, sides, size)
-		if err != nil {
-			return out, err
-		}
+// changes with each stage. Both sides have an API server of their own at the same time and are measured in
+// turn, because the machine becomes slower and faster within minutes; the other one is idle. The shapes
+// use the same servers.
+func compare(b *harness.Bench, sides []side, peers [stages]string) (out harness.Output) {
+	var stations []*station
+	for _, d := range sides {
+		stations = append(stations, d.open(b))
+	}
+	for i, size := range shapes(b) {
+		played := play(b, stations, size)
 		for stage := range stages {
 			theirs, ours := median(played[0][stage]), median(played[1][stage])
 			out.Results = append(out.Results, results(stage, shapeNames()[i], peers[stage], ours, theirs)...)
-			out.Notes = append(out.Notes, note(stage, shapeNames()[i], peers[stage], ours, theirs))
+			out.Notes = append(out.Notes, fmt.Sprintf("Writes to %s: Seamark %s; %s %s.",
+				title(stage, shapeNames()[i]), list(ours.writes), peers[stage], list(theirs.writes)))
 		}
 	}
-	return out, nil
+	return out
 }
 
 // play returns the costs of all rounds of a shape, by side and stage.
-func play(ctx context.Context, r *harness.Run, sides []side, size shape) (played [2][stages][]cost, err error) {
-	var stations []*station
-	for _, d := range sides {
-		st, err := d.open(ctx, r, size)
-		if err != nil {
-			return played, fmt.Errorf("start %s: %w", d.name, err)
-		}
-		defer func() { err = errors.Join(err, st.close()) }()
-		stations = append(stations, st)
-	}
-	for round := range rounds(r) {
+func play(b *harness.Bench, stations []*station, size shape) (played [2][stages][]cost) {
+	b.Helper()
+	for round := range rounds(b) {
 		last := stageRoll
 		if round > 0 && size.sets > 1 {
 			last = stageScale
@@ -100,20 +98,14 @@ func play(ctx context.Context, r *harness.Run, sides []side, size shape) (played
 		for stage := range last + 1 {
 			for n := range stations {
 				j := (n + stage + round) % len(stations)
-				c, err := stations[j].measure(ctx, stage)
-				if err != nil {
-					return played, err
-				}
-				played[j][stage] = append(played[j][stage], c)
+				played[j][stage] = append(played[j][stage], stations[j].measure(stage, size))
 			}
 		}
 		for _, st := range stations {
-			if err := st.clear(ctx); err != nil {
-				return played, fmt.Errorf("clear %s: %w", st.name, err)
-			}
+			st.reset(st.rolled, st.scaled)
 		}
 	}
-	return played, nil
+	return played
 }
 
 // title returns what a stage does.
@@ -125,45 +117,23 @@ func title(stage int, shape string) string {
 	}[stage]
 }
 
-func rows(peers [stages]string) (out []string) {
-	for _, shape := range shapeNames() {
-		for stage := range stages {
-			for _, r := range results(stage, shape, peers[stage], cost{}, cost{}) {
-				out = append(out, r.Name)
-			}
-		}
-	}
-	return out
-}
-
 // results compares a stage with the peer's.
 func results(stage int, shape, peer string, ours, theirs cost) []harness.Result {
-	name := title(stage, shape)
+	row := func(name, unit string, ours, theirs float64, budget *harness.Budget) harness.Result {
+		return harness.Result{
+			Name: title(stage, shape) + ": " + name, Value: ours, Unit: unit, Floor: theirs, FloorName: peer, Budget: budget,
+		}
+	}
+	const processor = "'s processor time"
 	return []harness.Result{
-		{
-			Name: name + ": time", Value: ours.took.Seconds(), Unit: "s",
-			Floor: theirs.took.Seconds(), FloorName: peer, Budget: harness.RatioAtMost(1),
-		},
-		{
-			Name: name + ": writes", Value: float64(ours.total()),
-			Floor: float64(theirs.total()), FloorName: peer, Budget: harness.RatioAtMost(1),
-		},
-		{
-			Name: name + ": API server's processor time", Value: ours.apiServer.Seconds(), Unit: "s",
-			Floor: theirs.apiServer.Seconds(), FloorName: peer,
-		},
-		{
-			Name: name + ": controller's processor time", Value: ours.controller.Seconds(), Unit: "s",
-			Floor: max(theirs.controller.Seconds(), 0.01), FloorName: peer,
-		},
+		row("time", "s", ours.took.Seconds(), theirs.took.Seconds(), harness.RatioAtMost(1)),
+		row("writes", "", float64(ours.total()), float64(theirs.total()), harness.RatioAtMost(1)),
+		row("API server"+processor, "s", ours.apiServer.Seconds(), harness.Positive(theirs.apiServer.Seconds()), nil),
+		row("controller"+processor, "s", ours.controller.Seconds(), harness.Positive(theirs.controller.Seconds()), nil),
 	}
 }
 
-// note lists the writes of a stage by resource.
-func note(stage int, shape, peer string, ours, theirs cost) string {
-	return fmt.Sprintf("Writes to %s: Seamark %s; %s %s.", title(stage, shape), list(ours.writes), peer, list(theirs.writes))
-}
-
+// list returns the writes of a stage by resource.
 func list(writes map[string]int) string {
 	var parts []string
 	for resource, n := range writes {

@@ -14,10 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // prefix is the prefix of the test's marks.
@@ -78,7 +81,6 @@ func (u *upgrade) createUpgradePods() {
 	u.pods = append(u.pods, static)
 }
 
-// upgradePod returns the manifest of the pod.
 func (u *upgrade) upgradePod(p *upgradePod) *corev1.Pod {
 	script := []string{"mkdir -p /tmp/www", "httpd -p 8080 -h /tmp/www"}
 	for _, probe := range []string{"exec", "http", "tcp"} {
@@ -165,8 +167,18 @@ type history struct {
 func (s *suite) watchHistory() *history {
 	s.Helper()
 	h := &history{marks: map[string][][]string{}}
-	finish := s.follow(h.note)
+	ctx, cancel := context.WithCancel(s.Context())
+	finish, err := follow.Objects(ctx, s.Client, &corev1.PodList{}, func(event watch.Event) {
+		if pod, ok := event.Object.(*corev1.Pod); ok {
+			h.note(pod)
+		}
+	}, client.InNamespace(s.Namespace))
+	if err != nil {
+		cancel()
+	}
+	cluster.Must(s, err)
 	s.Cleanup(func() {
+		cancel()
 		if err := finish(); err != nil {
 			s.Error(err)
 		}

@@ -7,7 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,23 +22,43 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // crds lists the names of Seamark's CRDs.
 var crds = [...]string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"}
 
-// TestLifecycle tests, upgrades, rolls back, uninstalls and reinstalls the release.
+// TestLifecycle tests the installed release, uninstalls and installs it, upgrades the previous release
+// and rolls back to it, and enables features. A watch compares all versions of the pods.
 func TestLifecycle(t *testing.T) {
 	s := newSuite(t)
-	answers := map[string]v1alpha1.ProbeState{"good": v1alpha1.ProbeSucceeded, "bad": v1alpha1.ProbeFailed}
 	s.helmTest()
-	s.createPods(answers)
-	s.allMarked(answers)
-	s.upgradeAndRollBack(answers)
-	s.failToUninstall(answers)
-	s.uninstall(answers)
-	s.reinstall(answers)
+	u := &upgrade{suite: s, chart: filepath.Join(s.Dir, "previous", "chart")}
+	u.createUpgradePods()
+	u.history = s.watchHistory()
+	u.reached("installed release")
+	u.failToUninstall()
+	u.uninstall()
+	u.reinstall()
+	if _, err := os.Stat(u.chart); err == nil {
+		u.fromPreviousRelease()
+	} else {
+		t.Logf("no previous release: %v: run `make previous-release`, which needs the git history", err)
+		s.install()
+		u.reached("installed again")
+		u.forget()
+	}
+	u.step("upgrade at once", append(u.images(currentManager, currentAgent),
+		"--set", "policies.markerAuthor.enforcement=Deny", "--set", "ui.enabled=true",
+		"--set", "featureGates.EnablePodProbeMarkerOnServerless=true",
+		// The default is too short for a loaded machine.
+		"--set", "serverless.webhook.timeoutSeconds=20")...)
+	u.reportsInBoth()
+	u.rejectAuthor()
+	u.servePage()
+	u.settled("some time later")
+	s.serverless()
 }
 
 // helmTest runs helm test, which marks a pod and cleans up.
@@ -62,40 +83,6 @@ func (s *suite) helmTest() {
 	})
 }
 
-// upgradeAndRollBack replaces the managers and agents twice while pods are marked. A probe
-// changes its result during each rollout.
-func (s *suite) upgradeAndRollBack(answers map[string]v1alpha1.ProbeState) {
-	s.Helper()
-	s.roll("good", answers, "upgrade", release, "charts/seamark", "--reset-then-reuse-values",
-		"--set", "manager.config.logging.verbosity=1", "--set", "agent.config.logging.verbosity=1",
-		"--set", "agent.config.execConcurrency=7", "--set", "manager.podLabels.seamark\\.dev/test=upgrade",
-		"--set", "policies.markerAuthor.enforcement=Deny", "--set", "ui.enabled=true")
-	s.rejectAuthor()
-	s.servePage()
-	s.roll("bad", answers, "rollback", release)
-}
-
-// roll replaces the programs with helm, changes the pod's result during the rollout, and checks
-// that all marks are correct at all times.
-func (s *suite) roll(pod string, answers map[string]v1alpha1.ProbeState, args ...string) {
-	s.Helper()
-	next, code := v1alpha1.ProbeFailed, 1
-	if answers[pod] == v1alpha1.ProbeFailed {
-		next, code = v1alpha1.ProbeSucceeded, 0
-	}
-	before := s.programs()
-	w := s.watch(maps.Clone(answers), pod, next)
-	s.helm(args...)
-	s.Kubectl("exec", pod, "--", "sh", "-c", fmt.Sprintf("echo 'exit %d' > /tmp/probe", code))
-	for _, object := range []string{"deployment/seamark-manager", "daemonset/seamark-agent"} {
-		s.Kubectl("rollout", "status", "--namespace", cluster.SystemNamespace, "--timeout", cluster.Timeout.String(), object)
-	}
-	s.checkReplaced(args[0], before)
-	answers[pod] = next
-	s.allMarked(answers)
-	s.check(args[0], w)
-}
-
 // rejectAuthor creates a marker with an exec probe as a user without the right to exec.
 func (s *suite) rejectAuthor() {
 	s.Helper()
@@ -118,55 +105,55 @@ func (s *suite) rejectAuthor() {
 
 // failToUninstall removes the managers' rights, so that helm uninstall fails, and then repairs
 // the release.
-func (s *suite) failToUninstall(answers map[string]v1alpha1.ProbeState) {
-	s.Helper()
-	cluster.Must(s, s.Client.Delete(s.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-manager"}}))
-	out, err := s.tryHelm(s.Context(), "uninstall", release, "--timeout", cluster.Timeout.String())
+func (u *upgrade) failToUninstall() {
+	u.Helper()
+	cluster.Must(u, u.Client.Delete(u.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-manager"}}))
+	out, err := u.tryHelm(u.Context(), "uninstall", release, "--timeout", cluster.Timeout.String())
 	if err == nil {
-		s.Errorf("helm uninstall succeeded without the rights to clean up")
+		u.Errorf("helm uninstall succeeded without the rights to clean up")
 	}
-	s.contains("helm uninstall", out, "uninstall is not complete, run it again", "forbidden")
-	s.allMarked(answers)
+	u.contains("helm uninstall", out, "uninstall is not complete, run it again", "forbidden")
+	u.reached("failed uninstall")
 	// A release whose deletion failed can't be upgraded, but it can be rolled back to itself.
 	var history []struct{ Revision int }
-	cluster.Must(s, json.Unmarshal([]byte(s.helm("history", release, "--max", "1", "-o", "json")), &history))
-	s.helm("rollback", release, strconv.Itoa(history[0].Revision), "--wait", "--timeout", cluster.Timeout.String())
-	s.allMarked(answers)
+	cluster.Must(u, json.Unmarshal([]byte(u.helm("history", release, "--max", "1", "-o", "json")), &history))
+	u.helm("rollback", release, strconv.Itoa(history[0].Revision), "--wait", "--timeout", cluster.Timeout.String())
+	u.reached("repaired release")
 }
 
 // uninstall uninstalls the release and checks what remains.
-func (s *suite) uninstall(answers map[string]v1alpha1.ProbeState) {
-	s.Helper()
-	out := s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
-	s.Log(out)
-	s.contains("helm uninstall", out, "Removed the marks of", "Kept the CRDs", "podprobemarkers.apps.kruise.io",
+func (u *upgrade) uninstall() {
+	u.Helper()
+	out := u.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
+	u.Log(out)
+	u.contains("helm uninstall", out, "Removed the marks of", "Kept the CRDs", "podprobemarkers.apps.kruise.io",
 		"Scaled Deployment seamark-system/seamark-workloads to 0.", "Kept the CRDs of CloneSets and StatefulSets")
-	for name := range answers {
+	for _, p := range u.pods {
 		pod := &corev1.Pod{}
-		cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), pod))
-		if err := unmarked(pod); err != nil {
-			s.Error(err)
+		cluster.Must(u, u.Client.Get(u.Context(), u.Key(p.name), pod))
+		if marks := upgradeMarks(pod); len(marks) > 0 || mark.Entry(pod.ManagedFields) != nil {
+			u.Errorf("pod %s has the marks %q, and the managed fields %v", p.name, marks, pod.ManagedFields)
 		}
 	}
 	var markers v1alpha1.PodProbeMarkerList
-	cluster.Must(s, s.Client.List(s.Context(), &markers))
+	cluster.Must(u, u.Client.List(u.Context(), &markers))
 	for i := range markers.Items {
 		if len(markers.Items[i].Finalizers) > 0 {
-			s.Errorf("marker %s has finalizers %v", markers.Items[i].Name, markers.Items[i].Finalizers)
+			u.Errorf("marker %s has finalizers %v", markers.Items[i].Name, markers.Items[i].Finalizers)
 		}
 	}
-	cluster.Must(s, s.Client.Get(s.Context(), s.Key("install"), &v1alpha1.PodProbeMarker{}))
+	cluster.Must(u, u.Client.Get(u.Context(), u.Key("exec"), &v1alpha1.PodProbeMarker{}))
 	var plans v1alpha1.NodePodProbeList
-	cluster.Must(s, s.Client.List(s.Context(), &plans))
+	cluster.Must(u, u.Client.List(u.Context(), &plans))
 	if len(plans.Items) > 0 {
-		s.Errorf("%d NodePodProbes remain", len(plans.Items))
+		u.Errorf("%d NodePodProbes remain", len(plans.Items))
 	}
 	var reports seamarkv1alpha1.ProbeReportList
-	cluster.Must(s, s.Client.List(s.Context(), &reports))
+	cluster.Must(u, u.Client.List(u.Context(), &reports))
 	if len(reports.Items) > 0 {
-		s.Errorf("%d ProbeReports remain", len(reports.Items))
+		u.Errorf("%d ProbeReports remain", len(reports.Items))
 	}
-	s.checkNothingLeft()
+	u.checkNothingLeft()
 }
 
 // checkNothingLeft checks all kinds of objects that the chart installs.
@@ -187,21 +174,19 @@ func (s *suite) checkNothingLeft() {
 	}
 }
 
-// reinstall installs over the CRDs and markers that remain, once with another owner of the CRDs.
-func (s *suite) reinstall(answers map[string]v1alpha1.ProbeState) {
-	s.Helper()
-	s.setOwner("kruise")
-	out, err := s.tryHelm(s.Context(), "install", release, "charts/seamark", "-f", s.values, "--dry-run=server")
+// reinstall installs over the CRDs and markers that remain and have another owner, and uninstalls.
+func (u *upgrade) reinstall() {
+	u.Helper()
+	u.setOwner("kruise")
+	out, err := u.tryHelm(u.Context(), "install", release, "charts/seamark", "-f", u.values, "--dry-run=server")
 	if err == nil {
-		s.Errorf("helm install adopted the CRDs of another release")
+		u.Errorf("helm install adopted the CRDs of another release")
 	}
-	s.contains("helm install", out, "CustomResourceDefinition", "invalid ownership metadata")
-	s.install("--set", "crds.install=false")
-	s.allMarked(answers)
-	s.setOwner(release)
-	s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
-	s.install()
-	s.allMarked(answers)
+	u.contains("helm install", out, "CustomResourceDefinition", "invalid ownership metadata")
+	u.install("--set", "crds.install=false")
+	u.reached("installed without CRDs")
+	u.setOwner(release)
+	u.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 }
 
 // setOwner sets the release that owns the CRDs.

@@ -24,7 +24,8 @@ import (
 )
 
 // servePage opens the page of the manager as a developer, before and after its leader has ended.
-func (s *suite) servePage() {
+func (u *upgrade) servePage() {
+	s := u.suite
 	s.Helper()
 	page := uipage.Serve(s, "--mode=manager", "--kubeconfig="+s.developer(), "--namespace="+s.Namespace)
 	query := "namespace=" + s.Namespace
@@ -34,8 +35,8 @@ func (s *suite) servePage() {
 	}
 	stream := uistream.Open(s, page.Client, page.Base, query)
 	stream.Ready()
-	if len(stream.Pods) != 2 || len(stream.Markers) != 1 {
-		s.Errorf("the page has %d pods and %d markers, want 2 and 1", len(stream.Pods), len(stream.Markers))
+	if len(stream.Pods) != len(u.pods) || len(stream.Markers) != 3 {
+		s.Errorf("the page has %d pods and %d markers, want %d and 3", len(stream.Pods), len(stream.Markers), len(u.pods))
 	}
 	if status, body := page.Get("/api/v1/session?namespace=kube-system"); status != http.StatusForbidden ||
 		!strings.Contains(body, "rolebinding seamark-view -n kube-system --clusterrole=view --user="+user) {
@@ -51,8 +52,8 @@ func (s *suite) servePage() {
 		return err
 	})
 	next := uistream.Open(s, page.Client, page.Base, query)
-	if next.Ready(); len(next.Pods) != 2 {
-		s.Errorf("the page of another manager has %d pods, want 2", len(next.Pods))
+	if next.Ready(); len(next.Pods) != len(u.pods) {
+		s.Errorf("the page of another manager has %d pods, want %d", len(next.Pods), len(u.pods))
 	}
 	// What follows needs a leader.
 	s.newLeader(leader)

@@ -7,25 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
-	"github.com/seamark-dev/seamark/test/provider"
 )
 
 const (
@@ -33,86 +25,57 @@ const (
 	condition = "game.io/idle"
 )
 
-// TestServerless enables the feature gate, runs pods on a provider, and follows their probes from
-// creation to deletion of the marker.
-func TestServerless(t *testing.T) {
-	s := newSuite(t)
-	s.helm(append(append([]string{"upgrade", release, "charts/seamark"}, s.installArgs()...),
-		"--set", "featureGates.EnablePodProbeMarkerOnServerless=true",
-		// The default is too short for a loaded machine.
-		"--set", "serverless.webhook.timeoutSeconds=20")...)
-	p := s.provide("virtual-" + s.Namespace)
+// serverless creates a pod on a virtual node, writes the condition of its probe as a provider does, and
+// deletes the marker.
+func (s *suite) serverless() {
+	s.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "virtual-" + s.Namespace, Labels: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet},
+	}}
+	cluster.Must(s, s.Client.Create(s.Context(), node))
+	s.Cleanup(func() { cluster.Must(s, s.Client.Delete(context.WithoutCancel(s.Context()), node)) })
 	s.Eventually("the API server trusts the webhook", s.trusted)
-
-	idle, other := filepath.Join(t.TempDir(), "idle"), filepath.Join(t.TempDir(), "other")
-	s.createIdleMarker(idle)
-	annotation := s.createAnnotated(p)
-	if !strings.Contains(annotation, idle) || strings.Contains(annotation, "markerPolicy") {
-		t.Errorf("the provider sees the annotation %s", annotation)
+	policy := func(state v1alpha1.ProbeState) v1alpha1.ProbeMarkerPolicy {
+		return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{"idle": string(state)}}
 	}
-
-	// The marks follow the provider's condition in both directions.
-	s.Eventually("a busy pod", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
-	cluster.Must(t, os.WriteFile(idle, []byte("no match"), 0o600))
-	s.Eventually("an idle pod", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
-	cluster.Must(t, os.Remove(idle))
-	s.Eventually("a busy pod again", s.podIs("first", corev1.ConditionFalse, map[string]string{"busy": "true"}))
-
-	// An edited marker reaches the provider.
-	cluster.Must(t, os.WriteFile(other, nil, 0o600))
-	marker := &v1alpha1.PodProbeMarker{}
-	cluster.Must(t, s.Client.Get(t.Context(), s.Key("game"), marker))
-	edited := marker.DeepCopy()
-	edited.Spec.Probes[0].Probe.Exec.Command = []string{"cat", other}
-	cluster.Must(t, s.Client.Patch(t.Context(), edited, client.MergeFrom(marker)))
-	s.Eventually("an idle pod, after the edit", s.podIs("first", corev1.ConditionTrue, map[string]string{"idle": "true"}))
-
-	s.createWithoutWebhook(p)
-
-	cluster.Must(t, s.Client.Delete(t.Context(), marker))
+	marker := &v1alpha1.PodProbeMarker{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "game"},
+		Spec: v1alpha1.PodProbeMarkerSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
+			Probes: []v1alpha1.PodContainerProbe{{
+				Name: "idle", ContainerName: "main", PodConditionType: condition,
+				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+					ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"is-idle"}}},
+				}},
+				MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{policy(v1alpha1.ProbeSucceeded), policy(v1alpha1.ProbeFailed)},
+			}},
+		},
+	}
+	cluster.Must(s, s.Client.Create(s.Context(), marker))
+	pod := s.createAnnotated(node.Name)
+	annotation := pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey]
+	if !strings.Contains(annotation, "is-idle") || strings.Contains(annotation, "markerPolicy") || pod.Annotations[v1alpha1.PodProbeMarkerListAnnotationKey] != "game" {
+		s.Errorf("the new pod has the annotations %v", pod.Annotations)
+	}
+	for status, state := range map[corev1.ConditionStatus]v1alpha1.ProbeState{
+		corev1.ConditionFalse: v1alpha1.ProbeFailed, corev1.ConditionTrue: v1alpha1.ProbeSucceeded,
+	} {
+		body := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Initialized","status":"True"},{"type":%q,"status":%q}]}}`, condition, status)
+		cluster.Must(s, s.Client.Status().Patch(s.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", body), client.FieldOwner("provider")))
+		s.Eventually("the label follows the condition", s.podIs(pod, string(state)))
+	}
+	cluster.Must(s, s.Client.Delete(s.Context(), marker))
 	s.Eventually("the marker is gone", func(ctx context.Context) error {
-		if err := s.Client.Get(ctx, s.Key("game"), &v1alpha1.PodProbeMarker{}); !apierrors.IsNotFound(err) {
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(marker), marker); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("error %w, want not found", err)
 		}
 		return nil
 	})
-	// All annotations and marks are removed with the marker. The condition belongs to the provider.
-	for _, name := range []string{"first", "missed"} {
-		pod := &corev1.Pod{}
-		cluster.Must(t, s.Client.Get(t.Context(), s.Key(name), pod))
-		if len(pod.Annotations) > 0 || pod.Labels["idle"] != "" || pod.Labels["busy"] != "" {
-			t.Errorf("the marker is gone, but pod %s has labels %v and annotations %v", name, pod.Labels, pod.Annotations)
-		}
+	// All annotations and labels are removed with the marker. The condition belongs to the provider.
+	cluster.Must(s, s.podIs(pod, "")(s.Context()))
+	if len(pod.Annotations) > 0 {
+		s.Errorf("the marker is gone, but the pod has the annotations %v", pod.Annotations)
 	}
-}
-
-// provide runs a provider until the test ends.
-func (s *suite) provide(node string) *provider.Provider {
-	s.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
-	cluster.Must(s, err)
-	config.QPS = -1
-	clientset, err := kubernetes.NewForConfig(config)
-	cluster.Must(s, err)
-	p := provider.New(clientset, node)
-	ctx, stop := context.WithCancel(context.WithoutCancel(s.Context()))
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	s.Cleanup(func() {
-		// Delete the pods before their provider: they can't end without it.
-		err := s.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.Namespace))
-		none := func(ctx context.Context) (bool, error) {
-			var pods corev1.PodList
-			err := s.Client.List(ctx, &pods, client.InNamespace(s.Namespace))
-			return len(pods.Items) == 0, err
-		}
-		err = errors.Join(err, wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, cluster.Timeout, true, none))
-		stop()
-		if err := errors.Join(err, <-done); err != nil {
-			s.Errorf("stop the provider: %v", err)
-		}
-	})
-	return p
 }
 
 func (s *suite) trusted(ctx context.Context) error {
@@ -126,47 +89,19 @@ func (s *suite) trusted(ctx context.Context) error {
 	return nil
 }
 
-// createIdleMarker creates a marker whose probe succeeds while the file exists.
-func (s *suite) createIdleMarker(file string) {
+// createAnnotated creates a pod on the virtual node and returns it with the annotation that the webhook
+// adds. Before that, it waits until every manager knows the marker and the node.
+func (s *suite) createAnnotated(node string) *corev1.Pod {
 	s.Helper()
-	policy := func(state v1alpha1.ProbeState, label string) v1alpha1.ProbeMarkerPolicy {
-		return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{label: "true"}}
+	newPod := func() *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "virtual", Labels: map[string]string{"app": "game"}},
+			Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "example.com/never-pulled:1"}}},
+		}
 	}
-	cluster.Must(s, s.Client.Create(s.Context(), &v1alpha1.PodProbeMarker{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "game"},
-		Spec: v1alpha1.PodProbeMarkerSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
-			Probes: []v1alpha1.PodContainerProbe{{
-				Name: "idle", ContainerName: "main", PodConditionType: condition,
-				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
-					ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", file}}},
-					PeriodSeconds: 1,
-				}},
-				MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{policy(v1alpha1.ProbeSucceeded, "idle"), policy(v1alpha1.ProbeFailed, "busy")},
-			}},
-		},
-	}))
-}
-
-// virtualPod returns a pod that the scheduler binds to the provider's node.
-func (s *suite) virtualPod(name string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{"app": "game"}},
-		Spec: corev1.PodSpec{
-			Containers:   []corev1.Container{{Name: "main", Image: "example.com/never-pulled:1"}},
-			NodeSelector: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet, corev1.LabelHostname: "virtual-" + s.Namespace},
-			Tolerations:  []corev1.Toleration{{Key: provider.Taint, Operator: corev1.TolerationOpExists}},
-		},
-	}
-}
-
-// createAnnotated creates the pod first and returns its annotation, which the webhook adds. Before
-// that, it waits until every manager knows the marker and the node.
-func (s *suite) createAnnotated(p *provider.Provider) string {
-	s.Helper()
 	inARow := 0
 	s.Eventually("the webhook annotates ten pods in a row", func(ctx context.Context) error {
-		pod := s.virtualPod("trial")
+		pod := newPod()
 		if err := s.Client.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
@@ -180,59 +115,27 @@ func (s *suite) createAnnotated(p *provider.Provider) string {
 		}
 		return nil
 	})
-	pod := s.virtualPod("first")
+	pod := newPod()
 	cluster.Must(s, s.Client.Create(s.Context(), pod))
-	annotation := pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey]
-	if annotation == "" || pod.Annotations[v1alpha1.PodProbeMarkerListAnnotationKey] != "game" {
-		s.Errorf("the new pod has the annotations %v", pod.Annotations)
-	}
-	s.Eventually("the provider sees the pod as created", func(context.Context) error {
-		if seen, met := p.FirstSeen(pod.UID); !met || seen != annotation {
-			return fmt.Errorf("seen: %t, with annotation %q", met, seen)
-		}
-		return nil
+	// No kubelet ends the pod.
+	s.Cleanup(func() {
+		cluster.Must(s, client.IgnoreNotFound(s.Client.Delete(context.WithoutCancel(s.Context()), pod, client.GracePeriodSeconds(0))))
 	})
-	return annotation
+	return pod
 }
 
-// createWithoutWebhook creates a pod while the webhook is not called.
-func (s *suite) createWithoutWebhook(p *provider.Provider) {
-	s.Helper()
-	cluster.Must(s, s.Client.Delete(s.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: hook}}))
-	s.Eventually("the webhook is not called", func(ctx context.Context) error {
-		pod := s.virtualPod("trial")
-		if err := s.Client.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Annotations) > 0 {
-			return fmt.Errorf("error %w, annotations %v", err, pod.Annotations)
-		}
-		return nil
-	})
-	pod := s.virtualPod("missed")
-	cluster.Must(s, s.Client.Create(s.Context(), pod))
-	s.Eventually("a pod that the webhook missed is idle", s.podIs("missed", corev1.ConditionTrue, map[string]string{"idle": "true"}))
-	if seen, met := p.FirstSeen(pod.UID); !met || seen != "" {
-		s.Errorf("the provider saw the pod: %t, with annotation %q", met, seen)
-	}
-}
-
-// podIs returns a check of the pod's condition and of its labels of the marker.
-func (s *suite) podIs(name string, want corev1.ConditionStatus, labels map[string]string) func(context.Context) error {
+// podIs returns a check of the label that the marker sets. It updates the pod.
+func (s *suite) podIs(pod *corev1.Pod, label string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		pod := &corev1.Pod{}
-		if err := s.Client.Get(ctx, s.Key(name), pod); err != nil {
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
-		var got corev1.ConditionStatus
-		for _, c := range pod.Status.Conditions {
-			if string(c.Type) == condition {
-				got = c.Status
-			}
-		}
-		if got != want || pod.Labels["idle"] != labels["idle"] || pod.Labels["busy"] != labels["busy"] {
-			return fmt.Errorf("pod %s: condition %q and labels %v, want %q and %v", name, got, pod.Labels, want, labels)
+		if pod.Labels["idle"] != label {
+			return fmt.Errorf("pod %s has the labels %v, want idle=%s", pod.Name, pod.Labels, label)
 		}
 		for _, entry := range pod.ManagedFields {
 			if entry.Manager == v1alpha1.FieldManager && strings.Contains(entry.FieldsV1.GetRawString(), "f:conditions") {
-				return fmt.Errorf("pod %s: Seamark owns conditions: %s", name, entry.FieldsV1.GetRawString())
+				return fmt.Errorf("pod %s: Seamark owns conditions: %s", pod.Name, entry.FieldsV1.GetRawString())
 			}
 		}
 		return nil

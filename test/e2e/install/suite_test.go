@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/process"
 )
@@ -82,31 +79,6 @@ func (s *suite) helm(args ...string) string {
 
 func (s *suite) tryHelm(ctx context.Context, args ...string) (string, error) {
 	return s.Run(ctx, s.helmPath, append(args, "--kubeconfig", s.Kubeconfig(), "--namespace", cluster.SystemNamespace)...)
-}
-
-// programs returns the UIDs of Seamark's own pods.
-func (s *suite) programs() map[string]bool {
-	s.Helper()
-	var pods corev1.PodList
-	cluster.Must(s, s.Client.List(s.Context(), &pods, client.InNamespace(cluster.SystemNamespace)))
-	uids := map[string]bool{}
-	for i := range pods.Items {
-		component := pods.Items[i].Labels["app.kubernetes.io/component"]
-		if (component == "manager" || component == "agent") && pods.Items[i].DeletionTimestamp == nil {
-			uids[string(pods.Items[i].UID)] = true
-		}
-	}
-	return uids
-}
-
-// checkReplaced checks that all of Seamark's pods were replaced.
-func (s *suite) checkReplaced(what string, before map[string]bool) {
-	s.Helper()
-	for uid := range s.programs() {
-		if before[uid] {
-			s.Errorf("%s: pod %s in %s was not replaced", what, uid, cluster.SystemNamespace)
-		}
-	}
 }
 
 // contains checks that the output contains all wanted texts.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,9 +27,6 @@ const (
 	currentAgent, previousAgent     = "seamark-agent", "previous-agent"
 )
 
-// lastLook is how long the last marks must stay.
-const lastLook = 5 * time.Second
-
 // upgrade is an installation that moves between the previous release and this build.
 type upgrade struct {
 	*suite
@@ -40,54 +36,36 @@ type upgrade struct {
 	chart string
 }
 
-// TestUpgradeFromPreviousRelease upgrades the previous release and rolls back to it, all at once
-// and with each program first. A watch compares all versions of the pods: the marks of a pod
-// change only after the test has changed the answers of its containers.
-func TestUpgradeFromPreviousRelease(t *testing.T) {
-	s := newSuite(t)
-	u := &upgrade{suite: s, chart: filepath.Join(s.Dir, "previous", "chart")}
-	if _, err := os.Stat(u.chart); err != nil {
-		t.Skipf("no previous release: %v: run `make previous-release`, which needs the git history", err)
-	}
+// fromPreviousRelease installs the previous release, upgrades it and rolls back to it, with each
+// program first. The marks of a pod change only after the test has changed the answers of its
+// containers.
+func (u *upgrade) fromPreviousRelease() {
+	u.Helper()
 	u.installPrevious()
-	u.createUpgradePods()
-	u.history = s.watchHistory()
 	u.reached("previous release")
 	u.forget()
 	u.reportsInStatus()
-
-	for _, step := range []struct {
-		name string
-		roll func()
-		then func()
-	}{
-		{"upgrade the agents first", u.images(previousManager, currentAgent), u.reportsInBoth},
-		{"then the managers", u.images(currentManager, currentAgent), u.reportsInBoth},
-		{"roll back the managers first", u.images(previousManager, currentAgent), u.reportsInBoth},
-		{"then the release", u.rollBack, u.reportsInStatus},
-		{"upgrade the managers first", u.images(currentManager, previousAgent), u.reportsInStatus},
-		{"then the agents", u.images(currentManager, currentAgent), u.reportsInBoth},
-		{"roll back the agents first", u.images(currentManager, previousAgent), u.reportsInStatus},
-		{"then the release again", u.rollBack, u.reportsInStatus},
-		{"upgrade at once", u.images(currentManager, currentAgent), u.reportsInBoth},
-		{"roll back at once", u.rollBack, u.reportsInStatus},
-		{"upgrade again", u.images(currentManager, currentAgent), u.reportsInBoth},
-	} {
-		u.step(step.name, step.roll)
-		step.then()
-		if t.Failed() {
-			return
-		}
-	}
-	<-time.After(lastLook)
-	u.settled("some time later")
+	u.step("upgrade the agents first", u.images(previousManager, currentAgent)...)
+	u.reportsInBoth()
+	u.step("then the managers", u.images(currentManager, currentAgent)...)
+	u.reportsInBoth()
+	u.step("roll back the agents first", u.images(currentManager, previousAgent)...)
+	u.reportsInStatus()
+	u.step("then the release", "rollback", release, "1", "--history-max", "0", "--force-conflicts")
+	u.reportsInStatus()
 }
 
-// installPrevious replaces the release by the previous one, as it is on a cluster that has never
-// had this build.
+// images returns the arguments of an upgrade to the current chart with these images.
+func (u *upgrade) images(manager, agent string) []string {
+	return []string{
+		"upgrade", release, "charts/seamark", "-f", u.values, "--history-max", "0", "--force-conflicts",
+		"--set", "manager.image.repository=" + manager, "--set", "agent.image.repository=" + agent,
+	}
+}
+
+// installPrevious installs the previous release, as it is on a cluster that has never had this build.
 func (u *upgrade) installPrevious() {
 	u.Helper()
-	u.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	u.Kubectl("delete", "crd", "probereports.seamark.dev", "--ignore-not-found")
 	// Other tests have written the CRDs.
 	u.helm("install", release, u.chart, "--force-conflicts", "-f", u.previousValues(), "--set", "manager.image.repository="+previousManager,
@@ -110,26 +88,11 @@ func (u *upgrade) previousValues() string {
 	return file
 }
 
-// images returns a function that upgrades to the current chart with these images.
-func (u *upgrade) images(manager, agent string) func() {
-	return func() {
-		u.Helper()
-		u.helm("upgrade", release, "charts/seamark", "-f", u.values, "--history-max", "0", "--force-conflicts",
-			"--set", "manager.image.repository="+manager, "--set", "agent.image.repository="+agent)
-	}
-}
-
-// rollBack rolls the release back to its first revision.
-func (u *upgrade) rollBack() {
-	u.Helper()
-	u.helm("rollback", release, "1", "--history-max", "0", "--force-conflicts")
-}
-
-// step rolls the programs and changes answers of containers meanwhile and afterwards.
-func (u *upgrade) step(name string, roll func()) {
+// step rolls the programs with helm, and changes answers of containers meanwhile and afterwards.
+func (u *upgrade) step(name string, args ...string) {
 	u.Helper()
 	start := time.Now()
-	roll()
+	u.helm(args...)
 	for _, pod := range u.pods {
 		if pod.turn == during {
 			u.flip(pod)
@@ -148,6 +111,9 @@ func (u *upgrade) step(name string, roll func()) {
 		}
 	}
 	u.settled(name + ", after the rollout")
+	if u.Failed() {
+		u.FailNow()
+	}
 	u.Logf("%s: rolled out after %s, settled after %s", name, rolled.Round(time.Second), time.Since(start).Round(time.Second))
 }
 

@@ -5,9 +5,7 @@ package workloads
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"os"
 	"strconv"
 	"testing"
@@ -19,94 +17,46 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
-const (
-	// podsVariable sets the number of pods of TestInPlaceOrRecreated.
-	podsVariable = "SEAMARK_COMPARE_PODS"
-	// resultsVariable names the file that it writes.
-	resultsVariable = "SEAMARK_COMPARE_RESULTS"
-)
-
-// databaseImage is the image of the example database. Its versions v1 and v2 have different IDs, as
-// those of a new build have. An update in place to another name of the same ID takes longer.
-const databaseImage = "docker.io/seamark/example-database"
-
-// comparison is the result of TestInPlaceOrRecreated.
-type comparison struct {
-	// Pods is the number of pods of the set. MaxUnavailable is how many of them may be
-	// unavailable.
-	Pods           int    `json:"pods"`
-	MaxUnavailable string `json:"maxUnavailable"`
-	// Kubernetes is the version of the cluster.
-	Kubernetes string `json:"kubernetes"`
-	Recreate   update `json:"recreate"`
-	InPlace    update `json:"inPlace"`
-}
+// podsVariable sets the number of pods of TestInPlaceOrRecreated.
+const podsVariable = "SEAMARK_COMPARE_PODS"
 
 // update is what one change of the image cost.
 type update struct {
-	// Seconds is the time until every pod runs the new image and is ready.
-	Seconds float64 `json:"seconds"`
-	// PodWrites is the number of successful writes of pods, by all programs.
-	PodWrites int `json:"podWrites"`
-	// NewPods is the number of pods that were created.
-	NewPods int `json:"newPods"`
+	// seconds is the time until every pod runs the new image and is ready.
+	seconds float64
+	// podWrites is the number of successful writes of pods, by all programs.
+	podWrites int
+	// newPods is the number of pods that were created.
+	newPods int
 }
 
 // TestInPlaceOrRecreated changes the image of a set, once with each policy. It runs alone, because
 // it counts requests of the whole cluster. It only reports the times, which depend on the machine:
-// make bench compares those of 100 pods.
+// docs/performance/workloads.md has those of 100 pods.
 func TestInPlaceOrRecreated(t *testing.T) {
 	s := newSuite(t)
-	c := comparison{Pods: 10, MaxUnavailable: v1alpha1.DefaultCloneSetMaxUnavailable}
-	if value := os.Getenv(podsVariable); value != "" {
-		pods, err := strconv.Atoi(value)
-		if err != nil || pods < 1 {
-			t.Fatalf("%s: %q is invalid: must be a number of at least 1", podsVariable, value)
-		}
-		c.Pods = pods
+	pods, err := strconv.Atoi(cmp.Or(os.Getenv(podsVariable), "10"))
+	if err != nil || pods < 1 {
+		t.Fatalf("%s: %q is invalid: must be a number of at least 1", podsVariable, os.Getenv(podsVariable))
 	}
 	clientset, err := kubernetes.NewForConfig(s.Config)
 	cluster.Must(t, err)
-	version, err := clientset.Discovery().ServerVersion()
-	cluster.Must(t, err)
-	c.Kubernetes = version.GitVersion
-	c.Pods = min(c.Pods, s.capacity())
-	c.Recreate = s.measure(clientset, "recreated", v1alpha1.RecreateCloneSetUpdateStrategyType, c.Pods)
-	c.InPlace = s.measure(clientset, "in-place", v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, c.Pods)
-
-	out, err := json.MarshalIndent(c, "", "  ")
-	cluster.Must(t, err)
-	t.Logf("%s", out)
-	if path := os.Getenv(resultsVariable); path != "" {
-		cluster.Must(t, os.WriteFile(path, append(out, '\n'), 0o644))
+	recreated := s.measure(clientset, "recreated", v1alpha1.RecreateCloneSetUpdateStrategyType, pods)
+	inPlace := s.measure(clientset, "in-place", v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, pods)
+	t.Logf("%d pods, recreated %+v, in place %+v", pods, recreated, inPlace)
+	if inPlace.newPods != 0 || recreated.newPods != pods {
+		t.Errorf("%d pods were created in place and %d recreated, want 0 and %d", inPlace.newPods, recreated.newPods, pods)
 	}
-	if c.InPlace.NewPods != 0 || c.Recreate.NewPods != c.Pods {
-		t.Errorf("%d pods were created in place and %d recreated, want 0 and %d", c.InPlace.NewPods, c.Recreate.NewPods, c.Pods)
-	}
-	if c.InPlace.PodWrites >= c.Recreate.PodWrites {
-		t.Errorf("%d writes of pods in place, want fewer than %d", c.InPlace.PodWrites, c.Recreate.PodWrites)
+	if inPlace.podWrites >= recreated.podWrites {
+		t.Errorf("%d writes of pods in place, want fewer than %d", inPlace.podWrites, recreated.podWrites)
 	}
 }
 
-// capacity returns how many more pods the nodes accept.
-func (s *suite) capacity() int {
-	s.Helper()
-	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
-	cluster.Must(s, s.Client.List(s.Context(), nodes))
-	cluster.Must(s, s.Client.List(s.Context(), pods))
-	free := -len(pods.Items)
-	for _, node := range nodes.Items {
-		free += int(node.Status.Allocatable.Pods().Value())
-	}
-	return free
-}
-
-// measure creates a set, changes its image, and deletes the set.
-func (s *suite) measure(clientset kubernetes.Interface, name string, policy v1alpha1.CloneSetUpdateStrategyType, pods int) update {
+// measure creates a set, changes its image, and scales the set down.
+func (s *suite) measure(clientset kubernetes.Interface, name string, policy v1alpha1.CloneSetUpdateStrategyType, pods int) (u update) {
 	s.Helper()
 	set := newCloneSet(name, int32(pods), func(set *v1alpha1.CloneSet) {
 		set.Spec.UpdateStrategy.Type = policy
@@ -117,57 +67,20 @@ func (s *suite) measure(clientset kubernetes.Interface, name string, policy v1al
 		container.Env = []corev1.EnvVar{{Name: "KUBERNETES_SERVICE_HOST"}}
 	})
 	s.Create(set)
-	s.settle(set, pods)
-	before := s.podsByUID(name)
-	writes, begun := s.podWrites(clientset), time.Now()
-
-	s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = databaseImage + ":v2" })
-	s.settle(set, pods)
-	result := update{
-		Seconds:   float64(time.Since(begun).Round(100*time.Millisecond)) / float64(time.Second),
-		PodWrites: s.podWrites(clientset) - writes,
-	}
-	for uid := range s.podsByUID(name) {
-		if !before[uid] {
-			result.NewPods++
-		}
-	}
-	cluster.Must(s, s.Client.Delete(s.Context(), set))
-	s.Eventually("the pods of "+name+" are deleted", func(ctx context.Context) error {
-		left, err := s.pods(ctx, name)
-		if err == nil && len(left) != 0 {
-			err = fmt.Errorf("%d pods", len(left))
-		}
-		return err
-	})
-	return result
-}
-
-// settle waits until a set has as many updated and ready pods. A wait fails only after a time that
-// depends on the number of pods.
-func (s *suite) settle(set *v1alpha1.CloneSet, pods int) {
-	s.Helper()
-	timeout := cluster.Timeout + time.Duration(pods)*3*time.Second
-	await.Poll{Interval: 100 * time.Millisecond, Timeout: timeout}.Success(s, "set "+set.Name+" settles", func(ctx context.Context) error {
-		if err := s.updated(ctx, set, int32(pods)); err != nil {
-			return err
-		}
-		if int(set.Status.Replicas) != pods {
-			return fmt.Errorf("%d replicas, want %d", set.Status.Replicas, pods)
-		}
-		return nil
-	})
-}
-
-func (s *suite) podsByUID(app string) map[string]bool {
-	s.Helper()
-	pods, err := s.pods(s.Context(), app)
+	s.settled(name, pods, runs(databaseImage+":v1"))
+	before, err := s.pods(s.Context(), name)
 	cluster.Must(s, err)
-	uids := map[string]bool{}
-	for _, pod := range pods {
-		uids[string(pod.UID)] = true
+	writes, begun := s.podWrites(clientset), time.Now()
+	s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = databaseImage + ":v2" })
+	for _, pod := range s.settled(name, pods, runs(databaseImage+":v2")) {
+		if old, there := before[pod]; !there || old.UID != s.get(pod).UID {
+			u.newPods++
+		}
 	}
-	return uids
+	u.seconds, u.podWrites = time.Since(begun).Seconds(), s.podWrites(clientset)-writes
+	patch(s, set, func(set *v1alpha1.CloneSet) { *set.Spec.Replicas = 0 })
+	s.settled(name, 0)
+	return u
 }
 
 // podWrites returns how many writes of pods the API server has accepted since it started.

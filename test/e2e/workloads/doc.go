@@ -6,31 +6,27 @@
 //
 // It covers these cases of OpenKruise's end-to-end tests, which need a kubelet:
 //
-//	CloneSet  scales with minReadySeconds and scaleStrategy                TestMinReadySeconds
-//	CloneSet  specific delete a pod, exclude disabled                      TestPreparingDelete
-//	CloneSet  specific scale down with lifecycle and scale up, enabled     TestPreparingDelete
 //	CloneSet  in-place update images with the same imageID                 TestImageInPlace
 //	CloneSet  in-place update both image and env from label                TestEnvironmentFromLabel
-//	CloneSet  regard preparing-update pod as update when scaling           TestPreparingUpdate
-//	CloneSet  change resource and qos -> succeed to recreate               TestQOSChangeRecreates
-//	StatefulSet  should provide basic identity                             TestIdentity
-//	StatefulSet  should not deadlock when a pod's predecessor fails        TestOrderedScaling
-//	StatefulSet  scaling should happen in predictable order and halt       TestOrderedScaling
-//	StatefulSet  burst scaling should run to completion                    TestBurstScaling
 //	StatefulSet  should recreate evicted statefulset                       TestFailedPodIsReplaced
-//	StatefulSet  should in-place update pods, with a grace period          TestImageInPlace, TestGracePeriod
+//	StatefulSet  should in-place update pods, with a grace period          TestImageInPlace
 //	StatefulSet  should in-place update env from label                     TestEnvironmentFromLabel
-//	StatefulSet  should recreate update when pod qos changed               TestQOSChangeRecreates
 //
-// These cases do not need a kubelet. The tests in test/integration/workloads, internal/workloads/cloneset
-// and internal/workloads/statefulset cover them:
+// These cases do not need a kubelet. The tests in test/integration/workloads and in internal/workloads
+// (inplace, cloneset, statefulset) cover them:
 //
-//	CloneSet  scales in normal cases; pods should be ready when paused; partition 99%;
+//	CloneSet  scales with minReadySeconds and scaleStrategy; specific delete a pod, exclude disabled;
+//	          specific scale down with lifecycle and scale up, enabled; regard preparing-update pod as
+//	          update when scaling; change resource and qos -> succeed to recreate;
+//	          scales in normal cases; pods should be ready when paused; partition 99%;
 //	          DisablePVCReuse
-//	StatefulSet  adopt matching orphans and release non-matching pods; rolling updates and roll backs;
-//	             canary updates and phased rolling updates; specified-deleted; scale subresource;
-//	             scale strategy; deletion of claims (whenDeleted, whenScaled, reserveOrdinals, adoption);
-//	             claims of pending pods are recreated; old revisions of deleted pods
+//	StatefulSet  should provide basic identity; should not deadlock when a pod's predecessor fails;
+//	             scaling should happen in predictable order and halt; burst scaling should run to
+//	             completion; should recreate update when pod qos changed; adopt matching orphans and
+//	             release non-matching pods; rolling updates and roll backs; canary updates and phased
+//	             rolling updates; specified-deleted; scale subresource; scale strategy; deletion of
+//	             claims (whenDeleted, whenScaled, reserveOrdinals, adoption); claims of pending pods are
+//	             recreated; old revisions of deleted pods
 //
 // These cases test what Seamark does not have: image pre-download, container launch priorities,
 // changes of existing claims, and the expansion of volumes.

@@ -62,42 +62,41 @@ func (g *games) result() (gone, held int, interrupted []string) {
 // match is interrupted.
 func TestIdleFirst(t *testing.T) {
 	t.Parallel()
-	for name, exclude := range map[string]bool{"default": false, "with the exclude label": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSuite(t)
-			g := &games{gone: map[string]string{}, held: map[string]bool{}}
-			s.stream(&corev1.PodList{}, g.see)
-			s.Kubectl("apply", "-f", filepath.Join(s.Root, "examples", "idle-first"))
-			set := &v1alpha1.CloneSet{}
-			set.Name, set.Namespace = "idle-first", s.Namespace
-			if exclude {
-				patch(s, set, func(set *v1alpha1.CloneSet) {
-					set.Labels = map[string]string{v1alpha1.CloneSetScalingExcludePreparingDeleteKey: "true"}
-				})
-			}
-			s.settled("idle-first", 10, labelled("gameserver-idle"))
-			// Some servers may become idle before the controller sees the change.
-			s.Eventually("at least seven servers are busy", func(ctx context.Context) error { return s.busy(ctx, 7) })
-			patch(s, set, func(set *v1alpha1.CloneSet) { *set.Spec.Replicas = 5 })
+	s := newSuite(t)
+	g := &games{gone: map[string]string{}, held: map[string]bool{}}
+	s.stream(&corev1.PodList{}, g.see)
+	s.Kubectl("apply", "-f", filepath.Join(s.Root, "examples", "idle-first"))
+	set := &v1alpha1.CloneSet{}
+	set.Name, set.Namespace = "idle-first", s.Namespace
+	s.settled("idle-first", 10, labelled("gameserver-idle"))
+	// Some servers may become idle before the controller sees the change.
+	s.Eventually("at least seven servers are busy", func(ctx context.Context) error { return s.busy(ctx, 7) })
+	patch(s, set, func(set *v1alpha1.CloneSet) { *set.Spec.Replicas = 5 })
 
-			s.settled("idle-first", 5)
-			s.Eventually("five servers have ended", func(context.Context) error {
-				if gone, _, _ := g.result(); gone < 5 {
-					return fmt.Errorf("%d servers", gone)
-				}
-				return nil
-			})
-			gone, held, interrupted := g.result()
-			t.Logf("%d servers ended, %d of them were held by the hook", gone, held)
-			if gone != 5 || len(interrupted) != 0 {
-				t.Errorf("%d servers ended, want 5; interrupted: %v", gone, interrupted)
-			}
-			if held == 0 {
-				t.Error("no server was held by the hook, although at most three were idle when the set was scaled down")
-			}
-			s.interrupt(g)
-		})
+	s.settled("idle-first", 5)
+	s.Eventually("five servers have ended", func(context.Context) error {
+		if gone, _, _ := g.result(); gone < 5 {
+			return fmt.Errorf("%d servers", gone)
+		}
+		return nil
+	})
+	gone, held, interrupted := g.result()
+	t.Logf("%d servers ended, %d of them were held by the hook", gone, held)
+	if gone != 5 || len(interrupted) != 0 {
+		t.Errorf("%d servers ended, want 5; interrupted: %v", gone, interrupted)
+	}
+	if held == 0 {
+		t.Error("no server was held by the hook, although at most three were idle when the set was scaled down")
+	}
+	s.interrupt(g)
+}
+
+func labelled(key string) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		if pod.Labels[key] == "" {
+			return fmt.Errorf("pod %s has no label %s", pod.Name, key)
+		}
+		return nil
 	}
 }
 

@@ -6,14 +6,10 @@ package workloads
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
@@ -21,8 +17,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
-
-func number(n int) *intstr.IntOrString { return ptr.To(intstr.FromInt(n)) }
 
 // newImage returns another name of the busybox image on the nodes.
 func (s *suite) newImage() string {
@@ -32,9 +26,9 @@ func (s *suite) newImage() string {
 	return name
 }
 
-// sets are the kinds, with their pods updated in place after a grace period in seconds.
-func sets(grace int32) map[string]ctrl.Object {
-	strategy := &pub.InPlaceUpdateStrategy{GracePeriodSeconds: grace}
+// sets are the kinds, with their pods updated in place after a grace period of a second.
+func sets() map[string]ctrl.Object {
+	strategy := &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 1}
 	return map[string]ctrl.Object{
 		"CloneSet": newCloneSet("updated", 1, inPlace, func(set *v1alpha1.CloneSet) {
 			set.Spec.UpdateStrategy.InPlaceUpdateStrategy = strategy
@@ -62,7 +56,7 @@ func (s *suite) change(set ctrl.Object, change func(*corev1.PodTemplateSpec)) {
 // The new image has the ID of the old one, so only the container shows the update.
 func TestImageInPlace(t *testing.T) {
 	t.Parallel()
-	for kind, set := range sets(0) {
+	for kind, set := range sets() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newSuite(t)
@@ -124,55 +118,6 @@ func (s *suite) updated(ctx context.Context, set ctrl.Object, want int32) error 
 	return nil
 }
 
-// graceLog records when a pod became not ready for an update, and when its image changed.
-type graceLog struct {
-	mu              sync.Mutex
-	image           string
-	notReady, patch time.Time
-}
-
-func (l *graceLog) see(o ctrl.Object, _ bool) {
-	pod := o.(*corev1.Pod)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c := condition(pod, pub.InPlaceUpdateReady); c != nil && c.Status == corev1.ConditionFalse && l.notReady.IsZero() && l.image != "" {
-		l.notReady = time.Now()
-	}
-	image := pod.Spec.Containers[0].Image
-	if l.image != "" && image != l.image && l.patch.IsZero() {
-		l.patch = time.Now()
-	}
-	if l.image == "" {
-		l.image = image
-	}
-}
-
-// TestGracePeriod checks that a pod is not ready for the grace period before its container is
-// restarted, so that load balancers stop sending requests to it.
-func TestGracePeriod(t *testing.T) {
-	t.Parallel()
-	const grace = 3
-	for kind, set := range sets(grace) {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := newSuite(t)
-			image := s.newImage()
-			s.Create(set)
-			before := s.get(s.settled("updated", 1, gateOpen)[0])
-			log := &graceLog{}
-			s.stream(&corev1.PodList{}, log.see)
-			s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = image })
-			s.settled("updated", 1, runs(image), restartedOnce(before))
-			log.mu.Lock()
-			defer log.mu.Unlock()
-			// The events of a watch may arrive with a delay.
-			if got := log.patch.Sub(log.notReady); log.notReady.IsZero() || got < (grace-1)*time.Second {
-				t.Errorf("the image changed %s after the pod became not ready, want %d s", got, grace)
-			}
-		})
-	}
-}
-
 // gateOpen expects that the readiness gate of updates in place is open.
 func gateOpen(pod *corev1.Pod) error {
 	if c := condition(pod, pub.InPlaceUpdateReady); c == nil || c.Status != corev1.ConditionTrue {
@@ -191,7 +136,7 @@ func TestResourcesInPlace(t *testing.T) {
 			Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
 		}
 	}
-	for kind, set := range sets(0) {
+	for kind, set := range sets() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newSuite(t)
@@ -215,28 +160,6 @@ func TestResourcesInPlace(t *testing.T) {
 				return nil
 			})
 			s.Eventually("the status counts the updated pod", func(ctx context.Context) error { return s.updated(ctx, set, 1) })
-		})
-	}
-}
-
-// TestOtherChangesRecreate changes an environment variable, which cannot change in a running pod.
-func TestOtherChangesRecreate(t *testing.T) {
-	t.Parallel()
-	for kind, set := range sets(0) {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := newSuite(t)
-			s.Create(set)
-			before := s.get(s.settled("updated", 1)[0])
-			s.change(set, func(template *corev1.PodTemplateSpec) {
-				template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHANGED", Value: "yes"}}
-			})
-			s.settled("updated", 1, func(pod *corev1.Pod) error {
-				if pod.UID == before.UID || len(pod.Spec.Containers[0].Env) != 1 {
-					return fmt.Errorf("pod %s is not recreated", pod.Name)
-				}
-				return nil
-			})
 		})
 	}
 }

@@ -82,7 +82,7 @@ func (k *openKruise) begin() {
 	k.Eventually("the CRDs have no rules", func(context.Context) error { return k.invalid() })
 }
 
-// end does what docs/migrate-workloads.md describes, and waits until Seamark acts on sets of both kinds.
+// end does what docs/migrate-from-openkruise.md describes, and waits until Seamark acts on sets of both kinds.
 func (k *openKruise) end() {
 	k.Helper()
 	cluster.Must(k, k.leave(k.Context()))

@@ -148,7 +148,6 @@ func encode(t testing.TB, set *unstructured.Unstructured) []byte {
 	return data
 }
 
-// templateOf returns the pod template of the set.
 func templateOf(t testing.TB, set *unstructured.Unstructured) *corev1.PodTemplateSpec {
 	t.Helper()
 	template := &corev1.PodTemplateSpec{}
@@ -156,7 +155,6 @@ func templateOf(t testing.TB, set *unstructured.Unstructured) *corev1.PodTemplat
 	return template
 }
 
-// decodeField decodes a field of an object.
 func decodeField(t testing.TB, object *unstructured.Unstructured, into any, path ...string) {
 	t.Helper()
 	value, _, err := unstructured.NestedFieldNoCopy(object.Object, path...)

@@ -12,17 +12,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // idle is a main process that does nothing and ends on SIGTERM.
@@ -63,6 +67,28 @@ func (s *suite) dump(ctx context.Context) {
 	}
 }
 
+// stream calls see for every object of the list's kind in the test's namespace, and for every
+// change, until the test ends. It fails the test if it misses a change.
+func (s *suite) stream(list ctrl.ObjectList, see func(o ctrl.Object, deleted bool)) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	wait, err := follow.Objects(ctx, s.Client, list, func(event watch.Event) {
+		if o, ok := event.Object.(ctrl.Object); ok {
+			see(o, event.Type == watch.Deleted)
+		}
+	}, ctrl.InNamespace(s.Namespace))
+	if err != nil {
+		cancel()
+		s.Fatalf("follow %T: %v", list, err)
+	}
+	s.Cleanup(func() {
+		cancel()
+		if err := wait(); err != nil {
+			s.Errorf("follow %T: %v", list, err)
+		}
+	})
+}
+
 // patch changes an object that exists. It does not depend on the version of the argument.
 func patch[T ctrl.Object](s *suite, o T, change func(T)) {
 	s.Helper()
@@ -90,7 +116,8 @@ func (s *suite) pods(ctx context.Context, app string) (map[string]corev1.Pod, er
 func (s *suite) settled(app string, replicas int, wants ...func(*corev1.Pod) error) []string {
 	s.Helper()
 	var names []string
-	s.Eventually(fmt.Sprintf("%s has %d ready pods", app, replicas), func(ctx context.Context) error {
+	wait := await.Poll{Interval: 100 * time.Millisecond, Timeout: cluster.Timeout + time.Duration(replicas)*3*time.Second}
+	wait.Success(s, fmt.Sprintf("%s has %d ready pods", app, replicas), func(ctx context.Context) error {
 		pods, err := s.pods(ctx, app)
 		if err != nil {
 			return err
@@ -134,7 +161,6 @@ func condition(pod *corev1.Pod, name corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// inState expects a lifecycle state.
 func inState(state pub.LifecycleStateType) func(*corev1.Pod) error {
 	return func(pod *corev1.Pod) error {
 		if got := pod.Labels[pub.LifecycleStateKey]; got != string(state) {

@@ -116,7 +116,6 @@ func (m *moved) typed() ctrl.Object {
 	return set
 }
 
-// stored returns the set as it is stored.
 func (m *moved) stored() *unstructured.Unstructured {
 	m.Helper()
 	set := &unstructured.Unstructured{}
@@ -232,14 +231,14 @@ func (m *moved) updateInPlace(image string) {
 	}
 }
 
-// restoreTemplate runs the commands of docs/migrate-workloads.md for a set whose template has lost the
+// restoreTemplate runs the commands of docs/migrate-from-openkruise.md for a set whose template has lost the
 // defaults that its revision has: OpenKruise would update all its pods.
 func (m *moved) restoreTemplate() {
 	m.Helper()
 	if fields := m.blocksReturn(); !slices.Equal(fields, []string{"status.updateRevision"}) {
 		m.Errorf("seamark migrate check --back finds %v, want the revision", fields)
 	}
-	page, err := os.ReadFile(filepath.Join(m.Root, "docs", "migrate-workloads.md"))
+	page, err := os.ReadFile(filepath.Join(m.Root, "docs", "migrate-from-openkruise.md"))
 	cluster.Must(m, err)
 	found := regexp.MustCompile(`(?m)^\$ (kubectl get controllerrevision REVISION .*)\n\$ (kubectl patch clonesets NAME .*)$`).FindAllSubmatch(page, -1)
 	if len(found) != 1 {

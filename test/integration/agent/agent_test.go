@@ -24,70 +24,11 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// TestManyProbesAreReportedTogether runs three probes with the same message in each of forty
-// pods. Each state is correct and has an event, and all of them take few writes.
-func TestManyProbesAreReportedTogether(t *testing.T) {
-	w := newWorld(t, shared, critest.Streamed)
-	var pods []v1alpha1.PodProbe
-	for i := range 40 {
-		name := fmt.Sprintf("p%02d", i)
-		w.run(name)
-		pods = append(pods, w.pod(name, "yes", "no", "maybe"))
-	}
-	w.setAnswer("yes", answer{stdout: "same"})
-	w.setAnswer("no", answer{stdout: "same", code: 1})
-	w.setAnswer("maybe", answer{stdout: "same"})
-	w.plan(pods...)
-	before, err := shared.Requests(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.startAgent()
-	w.eventually(func() (bool, string) {
-		wrong := 0
-		all := w.states()
-		for i := range 40 {
-			for command, want := range map[string]v1alpha1.ProbeState{"yes": succeeded, "no": failed, "maybe": succeeded} {
-				if got := all[fmt.Sprintf("p%02d %s", i, command)]; got.State != want || got.Message != "same" || got.LastProbeTime.IsZero() {
-					wrong++
-				}
-			}
-		}
-		return wrong == 0, fmt.Sprintf("%d states are not correct yet", wrong)
-	})
-	status := w.object().Status
-	if status.ObservedGeneration != w.object().Generation || status.Pods != 40 || status.Probes != 120 || !status.ProbeReports {
-		t.Errorf("status has generation %d, %d pods and %d probes", status.ObservedGeneration, status.Pods, status.Probes)
-	}
-	if n := len(w.slices()); n != 5 || len(status.PodProbeStatuses) > 0 {
-		t.Errorf("%d slices, and states of %d pods in the status, want 5 and 0", n, len(status.PodProbeStatuses))
-	}
-	w.eventually(func() (bool, string) {
-		events := w.events()
-		return len(events) == 120, fmt.Sprintf("%d events, want 120", len(events))
-	})
-	w.ranAgain("yes", 120)
-	after, err := shared.Requests(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// All probes are due at the same time. The next few writes contain what the first one does not.
-	if writes := after.Since(before).Writes("probereports", ""); writes > 8*5 {
-		t.Errorf("%d writes for 120 states that do not change, want at most 8 of each slice", writes)
-	}
-	if writes := after.Since(before).Writes("nodepodprobes", "status"); writes != 1 {
-		t.Errorf("%d writes of the status, want 1", writes)
-	}
-}
-
 // TestRestartWithoutChangesWritesNothing restarts the agent without a state change in between.
 func TestRestartWithoutChangesWritesNothing(t *testing.T) {
-	for name, crds := range map[string]*env.Env{"Seamark's CRDs": shared, "upstream's CRDs": nil} {
+	for name, options := range crds() {
 		t.Run(name, func(t *testing.T) {
-			if crds == nil {
-				crds = env.Start(t, env.UpstreamCRDs())
-			}
-			w := newWorld(t, crds, critest.Streamed)
+			w := newWorld(t, env.Start(t, options...), critest.Streamed)
 			w.node = "restart"
 			w.run("p")
 			w.setAnswer("yes", answer{stdout: "ok"})
@@ -198,52 +139,6 @@ func TestPlanChanges(t *testing.T) {
 		object := w.object()
 		return object.Status.ObservedGeneration == object.Generation && object.Status.Probes == 0, fmt.Sprint(object.Status)
 	})
-}
-
-// TestMessages checks that three messages that change while the state stays the same are reported
-// at once, and the next one is not.
-func TestMessages(t *testing.T) {
-	w := newWorld(t, shared, critest.Streamed)
-	w.run("p")
-	w.setAnswer("count", answer{stdout: "0"})
-	w.plan(w.pod("p", "count"))
-	w.startAgent()
-	w.reported("p count", succeeded, "0")
-	for _, message := range []string{"1", "2", "3"} {
-		w.setAnswer("count", answer{stdout: message})
-		w.reported("p count", succeeded, message)
-	}
-	w.setAnswer("count", answer{stdout: "4"})
-	w.ranAgain("count", 2)
-	if got := w.states()["p count"].Message; got != "3" {
-		t.Errorf("message %q is reported, want 3", got)
-	}
-	if events := w.events(); len(events) != 1 {
-		t.Errorf("events: %v", events)
-	}
-}
-
-// TestRecreatedObject checks that a recreated NodePodProbe gets the states again without a new run
-// of the probe.
-func TestRecreatedObject(t *testing.T) {
-	w := newWorld(t, shared, critest.Streamed)
-	w.run("p")
-	w.setAnswer("yes", answer{stdout: "ok"})
-	w.plan(w.pod("p", "yes"))
-	w.startAgent()
-	before := w.reported("p yes", succeeded, "ok")
-	w.setAnswer("yes", answer{after: time.Hour})
-	if err := w.client.Delete(t.Context(), w.object()); err != nil {
-		t.Fatal(err)
-	}
-	w.plan(w.pod("p", "yes"))
-	after := w.reported("p yes", succeeded, "ok")
-	if !after.LastTransitionTime.Equal(&before.LastTransitionTime) {
-		t.Errorf("%+v became %+v", before, after)
-	}
-	if events := w.events(); len(events) != 1 {
-		t.Errorf("events: %v", events)
-	}
 }
 
 // TestRuntimeCalls checks that network probes never call the runtime, and that exec probes call it

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -36,13 +35,10 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// shared is the API server of the package.
+// shared is the API server of the package. Each test has a node and a namespace.
 var shared *env.Env
 
-func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard())
-	env.Main(m, func(e *env.Env) { shared = e })
-}
+func TestMain(m *testing.M) { env.Main(m, &shared) }
 
 const (
 	succeeded = v1alpha1.ProbeSucceeded
@@ -71,8 +67,10 @@ type answer struct {
 	after  time.Duration
 }
 
+// newWorld marks the test as parallel and returns its world on the API server.
 func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
 	t.Helper()
+	t.Parallel()
 	config := e.Component(t, "seamark-agent")
 	w := &world{
 		TB: t, env: e, client: e.Client, runtime: critest.New(t, events), config: config,
@@ -92,6 +90,11 @@ func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
 	return w
 }
 
+// crds returns the options of the API servers that an agent meets.
+func crds() map[string][]env.Option {
+	return map[string][]env.Option{"Seamark's CRDs": nil, "upstream's CRDs": {env.UpstreamCRDs()}}
+}
+
 // exec returns the answer that the test set for the command's first word.
 func (w *world) exec(ctx context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 	name := request.GetCmd()[0]
@@ -107,7 +110,6 @@ func (w *world) exec(ctx context.Context, request *runtimeapi.ExecSyncRequest) (
 	}
 }
 
-// setAnswer sets the answer of a command.
 func (w *world) setAnswer(command string, a answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +175,7 @@ func (w *world) run(pod string) string { return w.runSince(pod, time.Now()) }
 
 // runSince starts a container in the past and returns its ID.
 func (w *world) runSince(pod string, at time.Time) string {
-	id := w.runtime.Create(probeid.ContainerKey{PodUID: uidOf(pod), Name: "main"}, 0)
+	id := w.runtime.Create(identity.ContainerKey{PodUID: uidOf(pod), Name: "main"}, 0)
 	w.runtime.Run(id, at)
 	return id
 }
@@ -217,7 +219,6 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 	}
 }
 
-// object returns the node's NodePodProbe.
 func (w *world) object() *v1alpha1.NodePodProbe {
 	w.Helper()
 	object := &v1alpha1.NodePodProbe{}
@@ -241,7 +242,6 @@ func (w *world) slices() map[string]seamarkv1alpha1.ProbeReport {
 	return all
 }
 
-// states returns the reported states, by "pod probe".
 func (w *world) states() map[string]v1alpha1.ContainerProbeState {
 	w.Helper()
 	all := map[string]v1alpha1.ContainerProbeState{}

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// keys returns a map with n keys.
 func keys(n int) map[string]any {
 	all := map[string]any{}
 	for i := range n {

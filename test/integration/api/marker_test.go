@@ -106,7 +106,6 @@ func (e edit) apply(object map[string]any) error {
 	}
 }
 
-// marker returns the valid marker in the namespace with the edits.
 func marker(t *testing.T, namespace string, edits ...edit) *unstructured.Unstructured {
 	t.Helper()
 	return parsed(t, validMarker, namespace, edits...)

@@ -33,7 +33,6 @@ func (r rejection) at(field string) rejection {
 	return r
 }
 
-// with adds an edit.
 func (r rejection) with(e edit) rejection {
 	r.edits = append(r.edits, e)
 	return r

@@ -4,7 +4,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -203,47 +202,4 @@ func namesOf(t *testing.T, options ...client.ListOption) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// reportActions are the requests for ProbeReports of agents and, if agent is false, of managers.
-func reportActions(agent bool) map[string]action {
-	as := func(ok bool) func(func(context.Context, client.WithWatch, target) error) action {
-		if ok {
-			return allowed
-		}
-		return forbidden
-	}
-	of := func(g target) *seamarkv1alpha1.ProbeReport {
-		return slice(g.pod.Namespace, g.pod.Namespace+".0", 1, "Succeeded")
-	}
-	return map[string]action{
-		"list reports":  allowed(list(&seamarkv1alpha1.ProbeReportList{})),
-		"watch reports": as(!agent)(watch(&seamarkv1alpha1.ProbeReportList{})),
-		"create and update a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
-			report := of(g)
-			if err := c.Create(ctx, report); err != nil {
-				return err
-			}
-			report.Pods = nil
-			return c.Update(ctx, report)
-		}),
-		"update a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
-			report := slice(g.pod.Namespace, g.pod.Namespace+".1", 1, "Succeeded")
-			report.ResourceVersion = "1"
-			return client.IgnoreNotFound(c.Update(ctx, report))
-		}),
-		"patch a report": as(agent)(func(ctx context.Context, c client.WithWatch, g target) error {
-			return client.IgnoreNotFound(c.Patch(ctx, of(g), env.MergePatch(`{"pods": null}`)))
-		}),
-		"get a report": as(!agent)(func(ctx context.Context, c client.WithWatch, g target) error {
-			report := of(g)
-			return client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(report), report))
-		}),
-		"delete a report": allowed(func(ctx context.Context, c client.WithWatch, g target) error {
-			return client.IgnoreNotFound(c.Delete(ctx, of(g)))
-		}),
-		"delete reports of a node": as(!agent)(func(ctx context.Context, c client.WithWatch, g target) error {
-			return c.DeleteAllOf(ctx, of(g), client.MatchingFields{"nodeName": g.pod.Namespace})
-		}),
-	}
 }

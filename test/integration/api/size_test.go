@@ -84,14 +84,14 @@ func reportAll(t *testing.T, plan report.Plan) (report.Ledger, []report.Write) {
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
 		for j := range pod.Probes {
-			key, err := probeid.KeyOf(pod, &pod.Probes[j])
+			key, err := identity.KeyOf(pod, &pod.Probes[j])
 			if err != nil {
 				t.Fatal(err)
 			}
-			states[key] = streak.State{
+			states[key] = thresholds.State{
 				State: v1alpha1.ProbeSucceeded, Message: strings.Repeat("<m>", 341), ContainerID: "0123456789abc",
 				LastProbe: now, LastTransition: now,
-				Problem: streak.Problem{Reason: v1alpha1.ProbeCannotRun, Message: strings.Repeat("<m>", 85)},
+				Problem: thresholds.Problem{Reason: v1alpha1.ProbeCannotRun, Message: strings.Repeat("<m>", 85)},
 			}
 		}
 	}

@@ -50,6 +50,7 @@ func checked(t *testing.T, config *rest.Config) (problems []string, out string, 
 
 // TestCheck installs Seamark step by step.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	e := env.Start(t)
 	step := func(name string, wantCode int, want ...string) {
 		t.Helper()
@@ -88,7 +89,7 @@ func restricted(t *testing.T, e *env.Env) {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dev"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "dev"}},
+		Subjects:   []rbacv1.Subject{env.UserSubject("dev")},
 	}
 	if err := e.Client.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)

@@ -47,12 +47,6 @@ func TestGet(t *testing.T) {
 			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
 			"game-1 game#idle main Pending - - NODE - - -",
 		}, "", exit.OK},
-		"developer, one pod": {[]string{"get", "game-0", "--as=" + developer, "-o", "jsonpath={.items[*].state}"},
-			[]string{"Succeeded"}, hint, exit.OK},
-		"developer, misspelled pod": {[]string{"get", "gmae-0", "--as=" + developer}, []string{""},
-			`Error: pod "gmae-0" not found in namespace ` + w.namespace + `; did you mean "game-0"?`, exit.Failed},
-		"developer, misspelled marker": {[]string{"get", "-m", "gam", "--as=" + developer}, []string{""},
-			`Error: PodProbeMarker "gam" not found in namespace ` + w.namespace + `; did you mean "game"?`, exit.Failed},
 		"by node": {[]string{"get", "--node", w.node, "--state=succeeded", "-o", "name"}, []string{"pod/game-0"}, "", exit.OK},
 		"user without permissions": {[]string{"get", "--as=nobody"}, []string{""},
 			"Error: no permission to list podprobemarkers.apps.kruise.io in namespace " + w.namespace + "; ask for: kubectl create rolebinding", exit.Access},
@@ -73,21 +67,6 @@ func TestGet(t *testing.T) {
 				t.Errorf("exit code %d, want %d; standard error %q, want %q", code, test.code, stderr, test.stderr)
 			}
 		})
-	}
-}
-
-// With -A, an administrator sees all namespaces, and a developer gets the permission that is missing.
-func TestGetInAllNamespaces(t *testing.T) {
-	first, second := newWorld(t), newWorld(t)
-	stdout, stderr, code := first.run(t, "get", "-A", "-o", "jsonpath={range .items[*]}{.namespace}/{.pod} {.state}{'\\n'}{end}")
-	for _, w := range []world{first, second} {
-		if line := w.namespace + "/game-0 Succeeded\n" + w.namespace + "/game-1 \n"; !strings.Contains(stdout, line) || code != exit.OK {
-			t.Errorf("exit code %d, output %q and errors %q, want %q", code, stdout, stderr, line)
-		}
-	}
-	_, stderr, code = first.run(t, "get", "-A", "--as="+developer)
-	if want := "no permission to list pods in the cluster; use a namespace that you have access to (-n)"; code != exit.Access || !strings.Contains(stderr, want) {
-		t.Errorf("exit code %d and errors %q, want %q", code, stderr, want)
 	}
 }
 

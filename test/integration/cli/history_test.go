@@ -41,6 +41,7 @@ func historyOf(t *testing.T, config *rest.Config, args ...string) (out, warnings
 
 // TestHistory reads states and events with `seamark top` and `seamark timeline`.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	e := env.Start(t)
 	game := e.Namespace(t)
 	probed(t, e, game)
@@ -87,9 +88,9 @@ func TestHistory(t *testing.T) {
 
 	pods := rbacv1.PolicyRule{APIGroups: []string{"", v1alpha1.GroupName}, Resources: []string{"pods", "podprobemarkers"}, Verbs: []string{"get", "list"}}
 	events := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}}
-	allow(t, e, game, "dev", pods, events)
+	e.Grant(t, game, env.UserSubject("dev"), pods, events)
 	check("developer", e.User(t, "dev"), all, "states come from the marks of pods")
-	allow(t, e, game, "blind", pods)
+	e.Grant(t, game, env.UserSubject("blind"), pods)
 	check("without events", e.User(t, "blind"), []history.Phase{history.NotKnown}, "changes of states are not known")
 }
 
@@ -139,22 +140,5 @@ func probed(t *testing.T, e *env.Env, namespace string) {
 			Source:         corev1.EventSource{Component: v1alpha1.EventSourceComponent},
 			Reason:         reason, Message: planned.Name + ": x", Count: 1, FirstTimestamp: at, LastTimestamp: at, Type: corev1.EventTypeNormal,
 		})
-	}
-}
-
-// allow grants the user the rules in the namespace.
-func allow(t *testing.T, e *env.Env, namespace, user string, rules ...rbacv1.PolicyRule) {
-	t.Helper()
-	for _, object := range []client.Object{
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rules},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-		},
-	} {
-		if err := e.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

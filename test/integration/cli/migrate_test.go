@@ -10,24 +10,17 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
-	"github.com/seamark-dev/seamark/internal/workloads/revision"
-	podtemplate "github.com/seamark-dev/seamark/internal/workloads/template"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -55,6 +48,7 @@ func migrated(t *testing.T, config *rest.Config, args ...string) (findings, unre
 
 // TestMigrateCheck checks a cluster with the CRDs of OpenKruise.
 func TestMigrateCheck(t *testing.T) {
+	t.Parallel()
 	e := env.Start(t, env.UpstreamCRDs())
 	game := e.Namespace(t)
 	marker := builders.Marker(game, "worker").Unsaved().Selector("app", "worker").Probe(
@@ -89,102 +83,12 @@ func TestMigrateCheck(t *testing.T) {
 	}
 
 	// A developer can read the namespace only: whether the node is virtual is not known.
-	for _, object := range []client.Object{
-		&rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "dev"},
-			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{"", v1alpha1.GroupName}, Verbs: []string{"list"},
-				Resources: []string{"pods", "podprobemarkers", "clonesets", "statefulsets"},
-			}},
-		},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "dev"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "dev"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "dev"}},
-		},
-	} {
-		if err := e.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	e.Grant(t, game, env.UserSubject("dev"), rbacv1.PolicyRule{
+		APIGroups: []string{"", v1alpha1.GroupName}, Verbs: []string{"list"},
+		Resources: []string{"pods", "podprobemarkers", "clonesets", "statefulsets"},
+	})
 	findings, unread, code = migrated(t, e.User(t, "dev"), "-n", game)
 	if want := []string{"nodes", "customresourcedefinitions"}; code != exit.Access || !slices.Equal(unread, want) || !slices.Equal(findings, changes) {
 		t.Errorf("as a developer: exit code %d, unread %q, findings %q, want %d, %q, %q", code, unread, findings, exit.Access, want, changes)
-	}
-}
-
-// TestMigrateCheckOfSets checks what a take-over of sets changes: it depends on pods, and on the flags
-// of OpenKruise's manager in any namespace.
-func TestMigrateCheckOfSets(t *testing.T) {
-	e := env.Start(t, env.UpstreamCRDs())
-	game, kruise := e.Namespace(t), e.Namespace(t)
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
-	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-	}
-	manager := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: kruise, Name: "kruise-controller-manager"},
-		Spec:       appsv1.DeploymentSpec{Selector: selector, Template: *template.DeepCopy()},
-	}
-	manager.Spec.Template.Spec.Containers[0].Args = []string{"--enable-leader-election=false"}
-	set := &v1alpha1.CloneSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "c"},
-		Spec:       v1alpha1.CloneSetSpec{Selector: selector, Template: template},
-	}
-	for _, object := range []client.Object{
-		manager, set,
-		&v1beta1.StatefulSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "s"},
-			Spec: v1beta1.StatefulSetSpec{
-				Selector: selector, Template: template, ServiceName: "s", Ordinals: &v1beta1.StatefulSetOrdinals{Start: 1},
-			},
-		},
-		builders.Pod(game, "stranger").Unsaved().Label("app", "x").Container("c").Build(),
-	} {
-		if err := e.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wanted := []string{
-		"blocks Deployment " + kruise + "/kruise-controller-manager --enable-leader-election",
-		"blocks StatefulSet " + game + "/s spec.ordinals.start",
-		"changes CloneSet " + game + "/c spec.selector",
-	}
-	if findings, unread, code := migrated(t, e.Config); code != exit.Failed || len(unread) != 0 || !slices.Equal(findings, wanted) {
-		t.Errorf("exit code %d, unread %q, findings %q, want %q", code, unread, findings, wanted)
-	}
-	// A client has removed the defaults of pods that the revision records. The command in
-	// docs/migrate-workloads.md writes them to the set again.
-	content, err := revision.Content(podtemplate.WithDefaults(&template))
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: game, Name: "c-1"}, Data: runtime.RawExtension{Raw: content}, Revision: 1,
-	}
-	if err := e.Client.Create(t.Context(), recorded); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Client.Status().Patch(t.Context(), set, env.MergePatch(`{"status":{"updateRevision":"c-1"}}`)); err != nil {
-		t.Fatal(err)
-	}
-	for _, known := range []bool{false, true} {
-		wanted := []string{
-			"blocks CloneSet " + game + "/c status.updateRevision",
-			"blocks Deployment " + kruise + "/kruise-controller-manager --enable-leader-election",
-			"blocks StatefulSet " + game + "/s spec.ordinals.start",
-		}
-		if known {
-			wanted = wanted[1:]
-		}
-		if findings, unread, code := migrated(t, e.Config, "--back"); code != exit.Failed || len(unread) != 0 || !slices.Equal(findings, wanted) {
-			t.Errorf("return: exit code %d, unread %q, findings %q, want %q", code, unread, findings, wanted)
-		}
-		value := strings.TrimSuffix(strings.TrimPrefix(string(content), `{"spec":{"template":{"$patch":"replace",`), `}}}`)
-		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template","value":{`+value+`}}]`))
-		if err := e.Client.Patch(t.Context(), set, patch); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -10,16 +10,14 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/metadata"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
@@ -33,13 +31,10 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// shared is the API server of the package.
+// shared is the API server of the package. A test stops it while programs watch.
 var shared *env.Env
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	env.Main(m, func(e *env.Env) { shared = e })
-}
+func TestMain(m *testing.M) { env.Main(m, &shared, env.RequestTimeout(10*time.Second)) }
 
 // developer is a user who may view pods and markers of the test's namespace.
 const developer = "developer"
@@ -91,8 +86,8 @@ func newWorld(t *testing.T) world {
 		}},
 	}
 	must(shared.Client.Create(ctx, report))
-	v := view.New(pods[0], []*plan.Marker{compiled}, view.PlaceKubelet,
-		mark.NodeReport{Plan: npp, Slices: []*seamarkv1alpha1.ProbeReport{report}}, view.Options{Defaults: plan.KubernetesDefaults()})
+	v := cached.New(pods[0], []*plan.Marker{compiled}, cached.KubeletNode,
+		mark.NodeReport{Plan: npp, Slices: []*seamarkv1alpha1.ProbeReport{report}}, cached.Options{Defaults: plan.KubernetesDefaults()})
 	writer, err := metadata.NewForConfig(shared.Config)
 	must(err)
 	_, err = apply.NewPods(writer).Marks(ctx, pods[0], v.Desired(nil))
@@ -106,25 +101,11 @@ func newWorld(t *testing.T) world {
 func (w world) grant(t *testing.T) {
 	t.Helper()
 	shared.GrantStates(t, viewer)
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "view-probes"},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"podprobemarkers"}, Verbs: []string{"get", "list", "watch"}},
-		},
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "view-probes"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "view-probes"},
-		Subjects: []rbacv1.Subject{
-			{APIGroup: rbacv1.GroupName, Kind: "User", Name: developer},
-			{APIGroup: rbacv1.GroupName, Kind: "User", Name: viewer},
-		},
-	}
-	for _, object := range []client.Object{role, binding} {
-		if err := shared.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+	view := []string{"get", "list", "watch"}
+	for _, user := range []string{developer, viewer} {
+		shared.Grant(t, w.namespace, env.UserSubject(user),
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: view},
+			rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"podprobemarkers"}, Verbs: view})
 	}
 }
 

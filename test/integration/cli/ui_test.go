@@ -98,15 +98,3 @@ func TestUIWithoutPermission(t *testing.T) {
 		t.Errorf("all namespaces: status %d: %s, want %q", status, body, want)
 	}
 }
-
-func TestUIRejectsBadInput(t *testing.T) {
-	w := world{kubeconfig: "none"}
-	for _, test := range []struct{ flag, want string }{
-		{"--address=0.0.0.0:80", `--address: "0.0.0.0:80" is invalid: the host must be a loopback address`},
-	} {
-		w.namespace = "ns"
-		if _, stderr, code := w.run(t, "ui", test.flag); code != exit.Usage || !strings.Contains(stderr, test.want) {
-			t.Errorf("%s: exit code %d, errors %q, want %q", test.flag, code, stderr, test.want)
-		}
-	}
-}

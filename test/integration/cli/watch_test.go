@@ -17,7 +17,6 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/process"
-	"github.com/seamark-dev/seamark/test/terminal"
 )
 
 // watching is a running `seamark get --watch`.
@@ -137,8 +136,6 @@ func TestWatchEnds(t *testing.T) {
 	}{
 		"at the timeout":     {[]string{"--request-timeout=2s"}, "", exit.OK},
 		"without pods":       {[]string{"--request-timeout=2s", "-l", "app=none"}, "No pods found in namespace " + w.namespace + ".", exit.OK},
-		"unknown pod":        {[]string{"gmae-0"}, `did you mean "game-0"?`, exit.Failed},
-		"unknown marker":     {[]string{"-m", "gam"}, `did you mean "game"?`, exit.Failed},
 		"no permission":      {[]string{"--as=nobody"}, "no permission to list podprobemarkers.apps.kruise.io", exit.Access},
 		"no API server":      {[]string{"--server=https://127.0.0.1:1"}, "connection refused", exit.Access},
 		"too short to start": {[]string{"--request-timeout=1ms"}, "--request-timeout=1ms", exit.Access},
@@ -147,46 +144,6 @@ func TestWatchEnds(t *testing.T) {
 			_, stderr, code := w.run(t, append([]string{"get", "--watch"}, test.args...)...)
 			if code != test.code || !strings.Contains(stderr, test.stderr) {
 				t.Errorf("exit code %d, want %d; standard error %q, want %q", code, test.code, stderr, test.stderr)
-			}
-		})
-	}
-}
-
-// On a terminal, the table is updated in place, fits the terminal, and the last one stays.
-func TestWatchOnTerminal(t *testing.T) {
-	w := newWorld(t)
-	press := func(keys string) func(*testing.T, *terminal.Terminal, *exec.Cmd) {
-		return func(t *testing.T, screen *terminal.Terminal, _ *exec.Cmd) {
-			t.Helper()
-			screen.Press(t, keys)
-		}
-	}
-	interrupt := func(t *testing.T, _ *terminal.Terminal, command *exec.Cmd) {
-		t.Helper()
-		if err := command.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, end := range map[string]func(*testing.T, *terminal.Terminal, *exec.Cmd){
-		"key": press("q"), "Ctrl-C": press("\x03"), "interrupt": interrupt,
-	} {
-		t.Run(name, func(t *testing.T) {
-			w.report(t, v1alpha1.ProbeSucceeded, "no players")
-			command := w.watchCommand(t, "-w")
-			screen := terminal.Start(t, command, 3, 70)
-			screen.Output.Await(t, "2 probes, 1 hidden")
-			w.report(t, v1alpha1.ProbeFailed, "7 players")
-			screen.Output.Await(t, "7")
-			screen.Resize(t, 9, 90)
-			screen.Output.Await(t, "game-1")
-			end(t, screen, command)
-			if err := screen.Wait(); err != nil {
-				t.Errorf("end: %v", err)
-			}
-			const leave = "\x1b[?1049l"
-			_, last, left := strings.Cut(screen.Output.Raw(), leave)
-			if !left || !strings.Contains(last, "7 players") || !strings.Contains(last, "game-1") {
-				t.Errorf("after the screen %q", last)
 			}
 		})
 	}

@@ -126,7 +126,6 @@ func additions(kind string) []string {
 	}
 }
 
-// removeField removes the field at the path from a schema.
 func removeField(schema *apiextensionsv1.JSONSchemaProps, path []string) {
 	if schema.Items != nil && schema.Items.Schema != nil {
 		schema = schema.Items.Schema

@@ -11,13 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
@@ -55,6 +58,8 @@ type options struct {
 	noCRDs      bool
 	// featureGates is the value of the API server's flag, empty for the defaults.
 	featureGates string
+	// requestTimeout is the value of the API server's flag, zero for the default.
+	requestTimeout time.Duration
 }
 
 // CRDDir installs the CRDs of the folder instead of all generated ones. A relative path starts at
@@ -85,6 +90,12 @@ func FeatureGates(gates string) Option {
 	return func(o *options) { o.featureGates = gates }
 }
 
+// RequestTimeout limits how long the API server works on a request. When it stops, it waits as long for
+// the end of watches: a minute by default.
+func RequestTimeout(d time.Duration) Option {
+	return func(o *options) { o.requestTimeout = d }
+}
+
 // NewScheme returns a scheme with the types of Kubernetes, of CRDs and of Seamark.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
@@ -101,13 +112,23 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Main implements TestMain: it starts an API server, passes it to use, runs the tests, stops
-// the server and exits the process.
-func Main(m *testing.M, use func(*Env), opts ...Option) {
-	os.Exit(run(m, use, opts))
+// Main implements TestMain: it discards the logs of libraries, starts an API server, stores it in
+// shared, runs the tests, stops the server and exits the process. If shared is nil, it starts no
+// server: each test starts its own.
+func Main(m *testing.M, shared **Env, opts ...Option) {
+	discardLogs()
+	if shared == nil {
+		os.Exit(m.Run())
+	}
+	os.Exit(run(m, shared, opts))
 }
 
-func run(m *testing.M, use func(*Env), opts []Option) (code int) {
+func discardLogs() {
+	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+}
+
+func run(m *testing.M, shared **Env, opts []Option) (code int) {
 	e, err := New(opts...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "integration environment:", err)
@@ -119,7 +140,7 @@ func run(m *testing.M, use func(*Env), opts []Option) (code int) {
 			code = 1
 		}
 	}()
-	use(e)
+	*shared = e
 	return m.Run()
 }
 
@@ -162,13 +183,13 @@ func New(opts ...Option) (*Env, error) {
 		return nil, fmt.Errorf("create a folder for etcd and the API server: %w", err)
 	}
 	e := &Env{Scheme: scheme, CRDs: crds, dir: dir}
-	if err := e.start(binaries, o.featureGates); err != nil {
+	if err := e.start(binaries, o); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
 }
 
-func (e *Env) start(binaries, featureGates string) error {
+func (e *Env) start(binaries string, o options) error {
 	wrapped, err := wrapBinaries(binaries, e.dir)
 	if err != nil {
 		return err
@@ -185,8 +206,11 @@ func (e *Env) start(binaries, featureGates string) error {
 	plane.Etcd = &envtest.Etcd{Path: wrapped.etcd, DataDir: filepath.Join(e.dir, "etcd-data")}
 	server := plane.GetAPIServer()
 	server.Path = wrapped.apiServer
-	if featureGates != "" {
-		server.Configure().Append("feature-gates", featureGates)
+	if o.featureGates != "" {
+		server.Configure().Append("feature-gates", o.featureGates)
+	}
+	if o.requestTimeout > 0 {
+		server.Configure().Append("request-timeout", o.requestTimeout.String())
 	}
 	server.CertDir = filepath.Join(e.dir, "apiserver-data")
 	for _, sub := range []string{plane.Etcd.DataDir, server.CertDir} {

@@ -21,9 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -139,7 +137,6 @@ func TestEnvironment(t *testing.T) {
 	namespace := e.Namespace(t)
 
 	t.Run("request counts", func(t *testing.T) { testRequestCounts(t, e, namespace) })
-	t.Run("RBAC", func(t *testing.T) { testRBAC(t, e, namespace) })
 	t.Run("API server restart", func(t *testing.T) {
 		if err := e.StopAPIServer(); err != nil {
 			t.Fatal(err)
@@ -194,82 +191,5 @@ func testRequestCounts(t *testing.T, e *env.Env, namespace string) {
 		})
 	if err != nil {
 		t.Errorf("counted requests: %v (-want +got):\n%s", err, diff)
-	}
-}
-
-func testRBAC(t *testing.T, e *env.Env, namespace string) {
-	e.Apply(t, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-		"metadata": map[string]any{"name": "read-pods"},
-		"rules": []any{map[string]any{
-			"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"list"},
-		}},
-	}}, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-		"metadata": map[string]any{"name": "readers"},
-		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "read-pods"},
-		"subjects": []any{
-			map[string]any{"kind": "ServiceAccount", "namespace": namespace, "name": "reader"},
-			map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "readers"},
-		},
-	}})
-	for name, test := range map[string]struct {
-		client  client.Client
-		allowed bool
-	}{
-		"service account with the role":    {newClient(t, e, e.ServiceAccount(t, namespace, "reader", nil)), true},
-		"service account without the role": {newClient(t, e, e.ServiceAccount(t, namespace, "nobody", nil)), false},
-		"user with the role":               {newClient(t, e, e.User(t, "ann", "readers")), true},
-		"user without the role":            {newClient(t, e, e.User(t, "ben")), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var err error
-			// The authorizer watches bindings, so it sees a new one with a short delay.
-			waited := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true,
-				func(ctx context.Context) (bool, error) {
-					err = test.client.List(ctx, &corev1.PodList{}, client.InNamespace(namespace))
-					return !test.allowed || err == nil, nil
-				})
-			if test.allowed && waited != nil {
-				t.Errorf("list pods: %v, want it allowed", err)
-			}
-			if !test.allowed && !apierrors.IsForbidden(err) {
-				t.Errorf("list pods: %v, want forbidden", err)
-			}
-		})
-	}
-}
-
-func newClient(t *testing.T, e *env.Env, config *rest.Config) client.Client {
-	t.Helper()
-	c, err := client.New(config, client.Options{Scheme: e.Scheme})
-	if err != nil {
-		t.Fatal("build client:", err)
-	}
-	return c
-}
-
-func TestUpstreamCRDsAreServed(t *testing.T) {
-	t.Parallel()
-	e := env.Start(t, env.UpstreamCRDs())
-	namespace := e.Namespace(t)
-	// Seamark's own CRDs reject this empty marker.
-	marker := &v1alpha1.PodProbeMarker{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "empty"},
-		Spec:       v1alpha1.PodProbeMarkerSpec{Selector: &metav1.LabelSelector{}, Probes: []v1alpha1.PodContainerProbe{}},
-	}
-	if err := e.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal("create a marker that only Seamark's rules reject:", err)
-	}
-	marker.Status.MatchedPods = 3
-	marker.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionTrue, Reason: "Resolved", LastTransitionTime: metav1.Now(),
-	}}
-	if err := e.Client.Status().Update(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
-	want := v1alpha1.PodProbeMarkerStatus{MatchedPods: 3}
-	if diff := cmp.Diff(want, marker.Status); diff != "" {
-		t.Errorf("status with a field that upstream does not have (-want +got):\n%s", diff)
 	}
 }

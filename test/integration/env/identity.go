@@ -81,15 +81,15 @@ func (e *Env) GrantStates(tb testing.TB, user string) {
 	tb.Helper()
 	e.ApplyUserRoles(tb)
 	const role = "seamark-view-states"
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	subject := UserSubject(user)
 	name := role + "-" + user
 	for _, object := range []client.Object{
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		},
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: name}, Subjects: subjects,
+			ObjectMeta: metav1.ObjectMeta{Namespace: SystemNamespace, Name: name}, Subjects: []rbacv1.Subject{subject},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
 		},
 	} {
@@ -97,6 +97,8 @@ func (e *Env) GrantStates(tb testing.TB, user string) {
 			tb.Fatal(err)
 		}
 	}
+	e.awaitRight(tb, "", subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
+	e.awaitRight(tb, SystemNamespace, subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
 }
 
 // ServiceAccount returns a configuration that authenticates with a token of the service

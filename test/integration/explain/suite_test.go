@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -41,10 +40,7 @@ import (
 // shared is the API server of the package.
 var shared *env.Env
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	env.Main(m, func(e *env.Env) { shared = e })
-}
+func TestMain(m *testing.M) { env.Main(m, &shared) }
 
 // startManager runs a manager that leads, until the test ends or stop is called.
 func startManager(t *testing.T) (stop func()) {
@@ -83,16 +79,14 @@ type world struct {
 	namespace, node, kubeconfig string
 }
 
-// newWorld returns a world. The node gets the labels.
-func newWorld(t *testing.T, labels map[string]string) world {
+func newWorld(t *testing.T) world {
 	t.Helper()
 	w := world{T: t, namespace: shared.Namespace(t), kubeconfig: env.Kubeconfig(t, shared.Config)}
 	w.node = "node-" + w.namespace
-	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node, Labels: labels}})
+	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}})
 	return w
 }
 
-// create creates the object.
 func (w world) create(object client.Object) {
 	w.Helper()
 	if err := shared.Client.Create(w.Context(), object); err != nil {
@@ -211,21 +205,13 @@ func (w world) started(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// waiting gives the pod a container that waits for the reason.
-func (w world) waiting(pod *corev1.Pod, reason string) *corev1.Pod {
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
-	}}
-	return pod
-}
-
 // explain runs the command as the administrator, or with other flags.
-func (w world) explain(args ...string) (explain.Explanation, int, error) {
+func (w world) explain(args ...string) (explanation.Explanation, int, error) {
 	var out, errOut bytes.Buffer
 	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, "seamark", "test")
 	command.SetArgs(append([]string{"explain", "worker-0", "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace}, args...))
 	code := exit.Code(command.ExecuteContext(w.Context()))
-	var x explain.Explanation
+	var x explanation.Explanation
 	if err := json.Unmarshal(out.Bytes(), &x); err != nil {
 		return x, code, errors.Join(err, errors.New(errOut.String()))
 	}

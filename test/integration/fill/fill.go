@@ -28,9 +28,8 @@ import (
 
 const (
 	// ProbesPerPod is the number of probes of each pod.
-	ProbesPerPod = 2
-	podsPerNode  = 100
-	// podsPerReport is that of the agents.
+	ProbesPerPod  = 2
+	podsPerNode   = 100
 	podsPerReport = 8
 	// clients is the number of parallel requests.
 	clients = 16
@@ -90,7 +89,6 @@ func each(ctx context.Context, n int, work func(ctx context.Context, i int) erro
 	return group.Wait() //nolint:wrapcheck // work has wrapped the error
 }
 
-// node returns the name of the node of a pod.
 func (f Filler) node(pod int) string { return fmt.Sprintf("%s-%d", f.Namespace, pod/podsPerNode) }
 
 // fillNode creates what the manager and the agent write for the pods of a node.
@@ -116,7 +114,7 @@ func (f Filler) fillNode(ctx context.Context, node string, pods []*corev1.Pod, m
 		reports = append(reports, report)
 	}
 	for _, pod := range pods {
-		v := view.New(pod, markers, view.PlaceKubelet, mark.NodeReport{Plan: npp, Slices: reports}, view.Options{Defaults: defaults})
+		v := cached.New(pod, markers, cached.KubeletNode, mark.NodeReport{Plan: npp, Slices: reports}, cached.Options{Defaults: defaults})
 		if _, err := marks.Marks(ctx, pod, v.Desired(nil)); err != nil {
 			return fmt.Errorf("mark pod %s: %w", pod.Name, err)
 		}

@@ -36,29 +36,6 @@ func (w *world) report(node string, all states) {
 	w.must(report(w.Context(), w.client, node, func(probe string) v1alpha1.ProbeState { return all[probe] }))
 }
 
-// reportInStatus writes a report as the agent of an earlier release does, which replaces the
-// status. Changes are made to it before it is written.
-func (w *world) reportInStatus(node string, all states, changes ...func(*v1alpha1.NodePodProbeStatus)) {
-	w.Helper()
-	npp, err := w.getPlan(w.Context(), node)
-	w.must(err)
-	status := v1alpha1.NodePodProbeStatus{ObservedGeneration: npp.Generation, Pods: int32(len(npp.Spec.PodProbes))}
-	for _, planned := range npp.Spec.PodProbes {
-		if pod := podReport(planned, func(probe string) v1alpha1.ProbeState { return all[probe] }); len(pod.Probes) > 0 {
-			status.PodProbeStatuses = append(status.PodProbeStatuses, v1alpha1.PodProbeStatus{
-				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes,
-			})
-		}
-	}
-	for _, change := range changes {
-		change(&status)
-	}
-	w.must(writeStatus(w.Context(), w.client, npp, map[string]any{
-		"observedGeneration": status.ObservedGeneration, "pods": status.Pods,
-		"probeReports": status.ProbeReports, "podProbeStatuses": status.PodProbeStatuses,
-	}))
-}
-
 // report writes the ProbeReports of the node that change, and then the generation that is in force
 // unless it is the reported one.
 func report(ctx context.Context, c client.Client, node string, state func(probe string) v1alpha1.ProbeState) error {
@@ -121,7 +98,6 @@ func placed(npp *v1alpha1.NodePodProbe, stored []seamarkv1alpha1.ProbeReport, st
 
 func sliceName(node string, number int) string { return fmt.Sprintf("%s.%d", node, number) }
 
-// podReport returns the states of the planned probes of a pod.
 func podReport(planned v1alpha1.PodProbe, state func(probe string) v1alpha1.ProbeState) seamarkv1alpha1.PodReport {
 	pod := seamarkv1alpha1.PodReport{Namespace: planned.Namespace, Name: planned.Name, UID: planned.UID}
 	for _, probe := range planned.Probes {
@@ -164,14 +140,6 @@ func writeStatus(ctx context.Context, c client.Client, npp *v1alpha1.NodePodProb
 		return fmt.Errorf("write the status of node %s: %w", npp.Name, err)
 	}
 	return nil
-}
-
-// slices returns the ProbeReports of the node.
-func (w *world) slices(node string) []seamarkv1alpha1.ProbeReport {
-	w.Helper()
-	var slices seamarkv1alpha1.ProbeReportList
-	w.must(w.client.List(w.Context(), &slices, client.MatchingFields{"nodeName": node}))
-	return slices.Items
 }
 
 // planned waits until the node's plan has exactly these probes, each as pod/marker#probe.

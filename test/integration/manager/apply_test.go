@@ -23,18 +23,16 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-func metadataClient(t *testing.T) metadata.Interface {
-	t.Helper()
-	c, err := metadata.NewForConfig(metadata.ConfigFor(shared.Component(t, manager.Name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+func (w *world) metadata() metadata.Interface {
+	w.Helper()
+	c, err := metadata.NewForConfig(metadata.ConfigFor(w.env.Component(w, manager.Name)))
+	w.must(err)
 	return c
 }
 
 func TestMarksRequireMatchingUID(t *testing.T) {
-	w := newWorldWithoutManager(t, shared)
-	pods := apply.NewPods(metadataClient(t))
+	w := newWorldWithoutManager(t, servers.Parallel(t))
+	pods := apply.NewPods(w.metadata())
 	pod := w.pod("a", "no-node")
 	some := mark.Marks{
 		mark.Label("healthy"):              {Text: "true"},
@@ -74,8 +72,8 @@ func TestMarksRequireMatchingUID(t *testing.T) {
 }
 
 func TestMarkerWritesRequireTheVersionRead(t *testing.T) {
-	w := newWorldWithoutManager(t, shared)
-	markers := apply.NewMarkers(w.client)
+	w := newWorldWithoutManager(t, servers.Parallel(t))
+	markers := apply.NewMarkers(w.client, w.metadata())
 	read := w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Condition("game.io/p")))
 	gone := read.DeepCopy()
 	gone.Name = "gone"
@@ -103,8 +101,8 @@ func TestMarkerWritesRequireTheVersionRead(t *testing.T) {
 
 // TestPlanTooLarge exceeds both limits: that of etcd and that of a request.
 func TestPlanTooLarge(t *testing.T) {
-	w := newWorldWithoutManager(t, shared)
-	plans := apply.NewPlans(w.client, metadataClient(t))
+	w := newWorldWithoutManager(t, servers.Parallel(t))
+	plans := apply.NewPlans(w.client, w.metadata())
 	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "large", UID: types.UID("large")}}
 	created, err := plans.Create(t.Context(), node, v1alpha1.NodePodProbeSpec{})
 	w.must(err)

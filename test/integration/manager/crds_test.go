@@ -21,6 +21,7 @@ import (
 // A manager that starts before the CRDs are served is alive and not ready, says why, and works as
 // soon as they are served. They arrive one after the other.
 func TestManagerWaitsForCRDs(t *testing.T) {
+	t.Parallel()
 	own := env.Start(t, env.NoCRDs())
 	w := newWorldWithoutManager(t, own)
 	address := env.FreeAddress(t)
@@ -69,23 +70,6 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 	if w.leader() == "" {
 		t.Error("the manager works without the lease")
 	}
-}
-
-// A manager that is stopped while it waits stops without an error.
-func TestManagerStopsWhileItWaitsForCRDs(t *testing.T) {
-	own := env.Start(t, env.NoCRDs())
-	w := newWorldWithoutManager(t, own)
-	address := env.FreeAddress(t)
-	stop := runManager(t, manager.Options{
-		Config: own.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: address,
-	})
-	w.until("the manager waits", func(ctx context.Context) (string, error) {
-		if answer := env.Get(ctx, address, "/readyz"); !strings.HasPrefix(answer, "503") {
-			return answer, nil
-		}
-		return "", nil
-	})
-	stop()
 }
 
 // logged collects the lines of a log.

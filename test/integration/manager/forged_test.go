@@ -17,7 +17,7 @@ import (
 // of a probe that is not planned, and of another marker, and errors. Only the states and errors of
 // planned probes of the agent's own pods take effect.
 func TestForgedReport(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	honest, taken := w.node("honest"), w.node("taken")
 	a, b := w.pod("a", honest), w.pod("b", taken)
 	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").

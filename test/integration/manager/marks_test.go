@@ -32,7 +32,7 @@ func documented() *builders.ProbeBuilder {
 }
 
 func TestDocumentedExample(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	w.pod("a", w.node("documented"))
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	w.planned("documented", "a/game#Idle")
@@ -56,44 +56,6 @@ func TestDocumentedExample(t *testing.T) {
 	w.marked("a", "condition game.io/idle=Unknown")
 }
 
-// healthyPod creates pod a on a new node and marker web, reports Succeeded, and waits until
-// the pod is labeled healthy.
-func (w *world) healthyPod(node string) *corev1.Pod {
-	w.Helper()
-	pod := w.pod("a", w.node(node))
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
-	w.planned(node, "a/web#p")
-	w.report(node, states{"web#p": succeeded})
-	w.marked("a", "label healthy=true")
-	return pod
-}
-
-func TestSucceededPolicyOnly(t *testing.T) {
-	w := newWorld(t, shared)
-	w.healthyPod("alone")
-	w.report("alone", states{"web#p": failed})
-	w.marked("a")
-	w.report("alone", states{"web#p": succeeded})
-	w.marked("a", "label healthy=true")
-}
-
-func TestPodThatStopsMatching(t *testing.T) {
-	w := newWorld(t, shared)
-	pod := w.pod("a", w.node("stops"))
-	w.pod("b", "stops")
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
-	w.planned("stops", "a/web#p", "b/web#p")
-	w.report("stops", states{"web#p": succeeded})
-	w.marked("a", "label healthy=true")
-	w.matched("web", 2)
-
-	w.must(w.client.Patch(t.Context(), pod, env.MergePatch(`{"metadata":{"labels":{"app":"db"}}}`)))
-	w.marked("a")
-	w.planned("stops", "b/web#p")
-	w.marked("b", "label healthy=true")
-	w.matched("web", 1)
-}
-
 // matched waits until the marker's status has that number of pods for the current generation.
 func (w *world) matched(marker string, pods int64) {
 	w.Helper()
@@ -106,35 +68,8 @@ func (w *world) matched(marker string, pods int64) {
 	})
 }
 
-func TestDeletedMarkerWhoseNameIsASuffix(t *testing.T) {
-	w := newWorld(t, shared)
-	w.pod("a", w.node("names"))
-	for _, name := range []string{"web", "my-web"} {
-		w.marker(builders.Marker(w.namespace, name).Probe(builders.Probe("p").
-			Label(succeeded, name, "true").Condition("game.io/" + name)))
-	}
-	w.planned("names", "a/web#p", "a/my-web#p")
-	w.report("names", states{"web#p": succeeded, "my-web#p": succeeded})
-	w.marked("a", "label web=true", "label my-web=true", "condition game.io/web=True", "condition game.io/my-web=True")
-
-	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
-	w.gone("web")
-	// At the moment when the marker is gone, its marks and probes are gone too.
-	pod, err := w.getPod(t.Context(), "a")
-	w.must(err)
-	if got := strings.Join(marks(pod), ", "); got != "label my-web=true, condition game.io/my-web=True" {
-		t.Errorf("the marker is gone, but the pod has the marks %s", got)
-	}
-	npp, err := w.getPlan(t.Context(), "names")
-	w.must(err)
-	if len(npp.Spec.PodProbes) != 1 || len(npp.Spec.PodProbes[0].Probes) != 1 || npp.Spec.PodProbes[0].Probes[0].Name != "my-web#p" {
-		t.Errorf("the marker is gone, but the plan is %+v", npp.Spec)
-	}
-	w.unchanged("a", "label my-web=true", "condition game.io/my-web=True")
-}
-
 func TestProbesWithTheSameKey(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	w.pod("a", w.node("keys"))
 	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "idle", "web").Label(failed, "idle", "no")))
 	w.planned("keys", "a/web#p")
@@ -192,62 +127,8 @@ func (w *world) event(marker, reason, part string) {
 	})
 }
 
-func TestProbesThatCannotRun(t *testing.T) {
-	w := newWorld(t, shared)
-	w.node("resolve")
-	for _, name := range []string{"a", "b"} {
-		pod := builders.Pod(w.namespace, name).Label("app", "game").Node("resolve")
-		if name == "b" {
-			pod.Container("db")
-		}
-		_, err := env.CreatePod(t.Context(), w.client, pod.Build())
-		w.must(err)
-	}
-	w.marker(builders.Marker(w.namespace, "web").
-		Probe(builders.Probe("main").Condition("game.io/main")).
-		Probe(builders.Probe("db").Container("db").Condition("game.io/db")))
-	w.planned("resolve", "a/web#main", "b/web#main", "b/web#db")
-	w.condition("web", v1alpha1.ConditionProbesResolved, "ContainerNotFound",
-		`Probe "db": container "db" not found (1 of 2 matched pods, such as a).`)
-	w.event("web", "ContainerNotFound", `container "db" not found`)
-}
-
-func TestEndedPodsKeepTheirMarks(t *testing.T) {
-	w := newWorld(t, shared)
-	w.node("ended")
-	done, gone, live := w.pod("done", "ended"), w.pod("gone", "ended"), w.pod("live", "ended")
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "healthy", "true")))
-	w.planned("ended", "done/web#p", "gone/web#p", "live/web#p")
-	w.report("ended", states{"web#p": succeeded})
-	for _, pod := range []*corev1.Pod{done, gone, live} {
-		w.marked(pod.Name, "label healthy=true")
-	}
-	w.must(w.client.Status().Patch(t.Context(), done, env.MergePatch(`{"status":{"phase":"Succeeded"}}`)))
-	w.must(w.client.Delete(t.Context(), gone))
-	w.planned("ended", "live/web#p")
-	w.report("ended", states{"web#p": failed})
-	w.marked("live")
-	w.unchanged("done", "label healthy=true")
-	w.unchanged("gone", "label healthy=true")
-	// Marks on ended pods don't block the deletion of the marker.
-	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
-	w.gone("web")
-	w.unchanged("done", "label healthy=true")
-}
-
-func TestRecreatedPodIgnoresOldStates(t *testing.T) {
-	w := newWorld(t, shared)
-	pod := w.healthyPod("recreated")
-	w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
-	w.pod("a", "recreated")
-	w.planned("recreated", "a/web#p")
-	w.unchanged("a")
-	w.report("recreated", states{"web#p": succeeded})
-	w.marked("a", "label healthy=true")
-}
-
 func TestMarksOfOtherWriters(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	pod := w.pod("a", w.node("others"))
 	w.marker(builders.Marker(w.namespace, "web").Probe(documented()))
 	w.planned("others", "a/web#Idle")

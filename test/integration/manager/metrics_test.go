@@ -67,7 +67,7 @@ func series(registry *prometheus.Registry, metric string) ([]string, error) {
 // TestMetrics checks the metrics about pods and plans: the leader exports them, the standby
 // does not, and they are removed with the marker.
 func TestMetrics(t *testing.T) {
-	w := newWorldWithoutManager(t, shared)
+	w := newWorldWithoutManager(t, servers.Parallel(t))
 	defer w.clean()
 	const pods, planned, plans = "seamark_manager_probed_pods", "seamark_manager_node_planned_probes", "seamark_manager_plans"
 	stop, first := w.electing()
@@ -105,10 +105,11 @@ func TestMetrics(t *testing.T) {
 
 // TestMetricsOfProviders counts the pods on a virtual node by their conditions.
 func TestMetricsOfProviders(t *testing.T) {
-	w := newWorldWithoutManager(t, shared)
+	e := servers.Parallel(t)
+	w := newWorldWithoutManager(t, e)
 	registry := prometheus.NewRegistry()
 	runManager(t, manager.Options{
-		Config: shared.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true, Registry: registry,
+		Config: e.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true, Registry: registry,
 	})
 	defer w.clean()
 	w.virtualNode("provided")

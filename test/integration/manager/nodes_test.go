@@ -50,7 +50,7 @@ func (w *world) otherPlan(before *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe 
 }
 
 func TestNodes(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	virtual := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "virtual", Labels: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet},
 	}}
@@ -82,40 +82,8 @@ func TestNodes(t *testing.T) {
 	w.noPlan("real")
 }
 
-func TestNodeRecreated(t *testing.T) {
-	w := newWorld(t, shared)
-	w.node("again")
-	before, err := w.getPlan(t.Context(), "again")
-	w.must(err)
-	w.must(w.client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "again"}}))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "again"}}
-	w.must(w.client.Create(t.Context(), node))
-	after := w.otherPlan(before)
-	if owner := metav1.GetControllerOf(after); owner == nil || owner.UID != node.UID {
-		t.Errorf("owner %+v, want the new node %s", owner, node.UID)
-	}
-}
-
-func TestPlanChangedByOthers(t *testing.T) {
-	w := newWorld(t, shared)
-	w.healthyPod("touched")
-	npp, err := w.getPlan(t.Context(), "touched")
-	w.must(err)
-
-	w.must(w.client.Patch(t.Context(), npp, env.MergePatch(`{"spec":{"podProbes":null}}`)))
-	w.planned("touched", "a/web#p")
-
-	// The ProbeReports remain.
-	w.must(w.client.Delete(t.Context(), npp))
-	w.otherPlan(npp)
-	w.planned("touched", "a/web#p")
-	w.unchanged("a", "label healthy=true")
-	w.report("touched", states{})
-	w.marked("a")
-}
-
 func TestMarkerEdited(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	w.pod("a", w.node("edited"))
 	marker := w.marker(builders.Marker(w.namespace, "web").
 		Probe(builders.Probe("one").Label(succeeded, "old", "1").Condition("game.io/one")).
@@ -154,7 +122,7 @@ func TestMarkerEdited(t *testing.T) {
 // TestPlanReadsBackAsWritten checks for every handler that the API server stores the plan as
 // compiled. A difference would cause a write at each compile.
 func TestPlanReadsBackAsWritten(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	w.node("stored")
 	pod := builders.Pod(w.namespace, "a").Label("app", "game").Node("stored").
 		Container("web", corev1.ContainerPort{Name: "http", ContainerPort: 8080})

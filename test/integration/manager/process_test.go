@@ -76,8 +76,9 @@ func (w *world) versions() map[string]string {
 // TestRestart restarts the manager with states that a new manager could get wrong: a key
 // conflict, a mark of a failed probe, and an ended pod.
 func TestRestart(t *testing.T) {
-	stop := startManager(t, shared)
-	w := newWorldWithoutManager(t, shared)
+	e := servers.Parallel(t)
+	stop := startManager(t, e)
+	w := newWorldWithoutManager(t, e)
 	defer w.clean()
 	w.node("restart")
 	for _, name := range []string{"a", "b", "ended"} {
@@ -102,7 +103,7 @@ func TestRestart(t *testing.T) {
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
 	versions := w.versions()
-	startManager(t, shared)
+	startManager(t, e)
 	w.settle()
 	w.settle()
 	w.settle()
@@ -118,8 +119,9 @@ func TestRestart(t *testing.T) {
 
 // TestChangesWhileDown changes states, markers and pods while no manager runs.
 func TestChangesWhileDown(t *testing.T) {
-	stop := startManager(t, shared)
-	w := newWorldWithoutManager(t, shared)
+	e := servers.Parallel(t)
+	stop := startManager(t, e)
+	w := newWorldWithoutManager(t, e)
 	defer w.clean()
 	w.node("down")
 	a, b := w.pod("a", "down"), w.pod("b", "down")
@@ -139,7 +141,7 @@ func TestChangesWhileDown(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), a, client.GracePeriodSeconds(0)))
 	w.pod("a", "down")
 	w.pod("c", "down")
-	startManager(t, shared)
+	startManager(t, e)
 	w.planned("down", "a/web#p", "c/web#p")
 	w.marked("a")
 	w.marked("b")
@@ -150,12 +152,13 @@ func TestChangesWhileDown(t *testing.T) {
 }
 
 func TestLeaderElectionAndHealth(t *testing.T) {
-	w := newWorldWithoutManager(t, shared)
+	e := servers.Parallel(t)
+	w := newWorldWithoutManager(t, e)
 	defer w.clean()
 	electing := func() (stop func(), health string) {
 		health = env.FreeAddress(t)
 		return runManager(t, manager.Options{
-			Config: shared.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
+			Config: e.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
 			MetricsBindAddress: "0", HealthProbeBindAddress: health,
 		}), health
 	}
@@ -217,6 +220,7 @@ func (w *world) ready(address string) {
 
 // TestUpstreamCRDs runs the manager with upstream's CRDs, which have fewer fields and no rules.
 func TestUpstreamCRDs(t *testing.T) {
+	t.Parallel()
 	upstream := env.Start(t, env.UpstreamCRDs())
 	w := newWorld(t, upstream)
 	w.pod("a", w.node("upstream"))

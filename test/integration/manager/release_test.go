@@ -101,7 +101,7 @@ func (w *world) blocked(marker, part string) {
 // A pod that cannot be written blocks the deletion of its marker, but not of others, and causes
 // few requests. The deletion completes soon after the pod can be written.
 func TestPodThatRefusesWritesBlocksItsMarker(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	w.node("frozen")
 	w.pod("a", "frozen")
 	w.pod("b", "frozen")
@@ -143,7 +143,7 @@ func TestPodThatRefusesWritesBlocksItsMarker(t *testing.T) {
 
 // The commands that the status recommends release the marker.
 func TestMarksRemovedByHandReleaseTheMarker(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	w.node("by-hand")
 	w.pod("a", "by-hand")
 	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1").Condition("game.io/web")))
@@ -167,58 +167,4 @@ func TestMarksRemovedByHandReleaseTheMarker(t *testing.T) {
 		return "it exists", err
 	})
 	w.marked("a")
-}
-
-// A marker with 500 pods is released with one write per pod and without lists.
-func TestReleaseOfManyPods(t *testing.T) {
-	const count = 500
-	w := newWorld(t, shared)
-	f := &fleet{world: w}
-	for i := range 5 {
-		w.node(fmt.Sprintf("many-%d", i))
-	}
-	f.each(count, func(ctx context.Context, i int) error {
-		pod := builders.Pod(w.namespace, fmt.Sprintf("p%03d", i)).Label("app", "game").Node(fmt.Sprintf("many-%d", i%5)).Build()
-		_, err := env.CreatePod(ctx, w.client, pod)
-		return err
-	})
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
-	w.matched("web", count)
-	w.settle()
-	w.settle()
-	for i := range 5 {
-		w.report(fmt.Sprintf("many-%d", i), states{"web#p": succeeded})
-	}
-	w.until("all pods are marked", w.labelled("web", count))
-	w.settle()
-	before, err := w.env.Requests(t.Context())
-	w.must(err)
-	start := time.Now()
-	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
-	w.gone("web")
-	took := time.Since(start).Round(time.Millisecond)
-	w.until("no pod is marked", w.labelled("web", 0))
-	w.settle()
-	after, err := w.env.Requests(t.Context())
-	w.must(err)
-	added := after.Since(before)
-	writes, statuses := added.Writes("pods", "status"), added.Writes("podprobemarkers", "status")
-	t.Logf("released in %s with %d writes of pods and %d of the marker's status", took, writes, statuses)
-	if writes != count || statuses != 0 {
-		t.Errorf("%d writes of pods, want %d; %d writes of the marker's status, want 0", writes, count, statuses)
-	}
-}
-
-// labelled returns a condition for until: that many pods have the label.
-func (w *world) labelled(label string, count int) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		var pods corev1.PodList
-		if err := w.client.List(ctx, &pods, client.InNamespace(w.namespace), client.HasLabels{label}); err != nil {
-			return "", err
-		}
-		if len(pods.Items) == count {
-			return "", nil
-		}
-		return fmt.Sprintf("%d pods have it", len(pods.Items)), nil
-	}
 }

@@ -4,9 +4,7 @@
 package manager_test
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -36,15 +34,15 @@ func startServerless(t testing.TB, e *env.Env) (stop func()) {
 }
 
 // newServerlessWorld starts a manager with the feature gate enabled.
-func newServerlessWorld(t testing.TB) *world {
+func newServerlessWorld(t *testing.T) *world {
 	t.Helper()
-	startServerless(t, shared)
-	w := newWorldWithoutManager(t, shared)
+	e := servers.Parallel(t)
+	startServerless(t, e)
+	w := newWorldWithoutManager(t, e)
 	t.Cleanup(w.clean)
 	return w
 }
 
-// virtualNode creates a virtual node.
 func (w *world) virtualNode(name string) string {
 	w.Helper()
 	w.must(w.client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -122,46 +120,6 @@ func TestProviderProbes(t *testing.T) {
 	}
 }
 
-func TestPodOnVirtualNodeThatStopsMatching(t *testing.T) {
-	w := newServerlessWorld(t)
-	pod := w.pod("a", w.virtualNode("vk-stops"))
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
-	w.marked("a", probesAnnotation, markersAnnotation)
-	w.provide("a", "game.io/idle", corev1.ConditionTrue)
-	w.marked("a", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
-	w.must(w.client.Patch(t.Context(), pod, env.MergePatch(`{"metadata":{"labels":{"app":"db"},"annotations":{"foreign":"stays"}}}`)))
-	w.marked("a", "annotation foreign=stays", "condition game.io/idle=True")
-	w.matched("game", 0)
-}
-
-// TestAnnotationsFromTheCreator covers annotations that the webhook added to a pod: they belong
-// to the field manager that created the pod.
-func TestAnnotationsFromTheCreator(t *testing.T) {
-	w := newServerlessWorld(t)
-	w.virtualNode("vk-creator")
-	w.node("kubelet-creator")
-	for pod, node := range map[string]string{"virtual": "vk-creator", "kubelet": "kubelet-creator", "pending": ""} {
-		_, err := env.CreatePod(t.Context(), w.client, builders.Pod(w.namespace, pod).Label("app", "game").Node(node).
-			Annotation(v1alpha1.PodProbeMarkerAnnotationKey, "[]").Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "old").Build())
-		w.must(err)
-	}
-	w.marked("virtual")
-	w.marked("kubelet")
-	w.marked("pending")
-
-	// An unscheduled pod gets no annotations, but annotations of the webhook are kept up to date.
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
-	w.marked("virtual", probesAnnotation, markersAnnotation)
-	w.unchanged("pending")
-	_, err := env.CreatePod(t.Context(), w.client, builders.Pod(w.namespace, "waits").Label("app", "game").Node("").
-		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, probesJSON).Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "game").Build())
-	w.must(err)
-	w.unchanged("waits", probesAnnotation, markersAnnotation)
-	w.must(w.client.Delete(t.Context(), w.markerNamed("game")))
-	w.gone("game")
-	w.marked("waits")
-}
-
 func TestNodeBecomesVirtualAndBack(t *testing.T) {
 	w := newServerlessWorld(t)
 	w.pod("a", w.node("changing"))
@@ -188,8 +146,9 @@ func TestNodeBecomesVirtualAndBack(t *testing.T) {
 }
 
 func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
-	stop := startServerless(t, shared)
-	w := newWorldWithoutManager(t, shared)
+	e := servers.Parallel(t)
+	stop := startServerless(t, e)
+	w := newWorldWithoutManager(t, e)
 	defer w.clean()
 	w.virtualNode("vk-restart")
 	for _, name := range []string{"a", "ended"} {
@@ -211,7 +170,7 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
-	stop = startServerless(t, shared)
+	stop = startServerless(t, e)
 	w.settle()
 	w.settle()
 	if writes := w.writes(before); len(writes) > 0 {
@@ -222,7 +181,7 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	w.provide("a", "game.io/idle", corev1.ConditionFalse)
 	w.provide("ended", "game.io/idle", corev1.ConditionFalse)
 	w.pod("new", "vk-restart")
-	startServerless(t, shared)
+	startServerless(t, e)
 	w.marked("a", probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
 	w.marked("new", probesAnnotation, markersAnnotation)
 	w.unchanged("ended", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False")
@@ -230,30 +189,10 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 
 // TestGateOff checks that by default nothing is written to a pod on a virtual node.
 func TestGateOff(t *testing.T) {
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	w.pod("a", w.virtualNode("vk-off"))
 	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
 	w.matched("game", 1)
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
 	w.unchanged("a", "condition game.io/idle=True")
-}
-
-func TestRecreatedPodOnVirtualNode(t *testing.T) {
-	w := newServerlessWorld(t)
-	w.virtualNode("vk-again")
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
-	for i := range 3 {
-		pod := w.pod("a", "vk-again")
-		w.marked("a", probesAnnotation, markersAnnotation)
-		w.provide("a", "game.io/idle", corev1.ConditionTrue)
-		w.marked("a", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
-		w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
-		w.until(fmt.Sprintf("pod %d is gone", i), func(ctx context.Context) (string, error) {
-			_, err := w.getPod(ctx, "a")
-			if apierrors.IsNotFound(err) {
-				return "", nil
-			}
-			return "it exists", err
-		})
-	}
 }

@@ -16,15 +16,16 @@ import (
 )
 
 // TestStandby checks that a manager that waits for the lease does not accumulate work in its
-// queues: it may wait for months.
+// queues: it may wait for months. The queues are those of the process.
 func TestStandby(t *testing.T) {
-	w := newWorldWithoutManager(t, shared)
+	e := servers.Serial(t)
+	w := newWorldWithoutManager(t, e)
 	defer w.clean()
 	before := queued(t)
 	for range 2 {
 		health := env.FreeAddress(t)
 		runManager(t, manager.Options{
-			Config: shared.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
+			Config: e.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
 			MetricsBindAddress: "0", HealthProbeBindAddress: health,
 		})
 		w.ready(health)

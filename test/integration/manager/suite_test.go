@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -32,13 +31,11 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// shared is the API server of the package.
-var shared *env.Env
+// servers are the API servers of the package. Each test needs one for itself, because a manager acts
+// on all namespaces.
+var servers env.Pool
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	env.Main(m, func(e *env.Env) { shared = e })
-}
+func TestMain(m *testing.M) { servers.Main(m) }
 
 // world is the fixture of one test: a namespace and the nodes that the test creates.
 type world struct {
@@ -188,7 +185,6 @@ func (w *world) getPod(ctx context.Context, name string) (*corev1.Pod, error) {
 	return pod, err
 }
 
-// marker creates a marker.
 func (w *world) marker(builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
 	w.Helper()
 	marker := builder.Unsaved().Build()

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,14 +19,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
-	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // TestTenantsShareThePlan: a tenant whose marker has the maximum size, in as many pods as a node
 // can run, takes nothing from another tenant, and both can delete their markers.
 func TestTenantsShareThePlan(t *testing.T) {
 	const pods, probes, commandLength = 110, 32, 16384
-	w := newWorld(t, shared)
+	w := newWorld(t, servers.Parallel(t))
 	// Reading the largest marker costs the API server as much as many writes.
 	w.poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 2 * time.Minute}
 	node := w.node("shared-by-tenants")
@@ -55,7 +52,7 @@ func TestTenantsShareThePlan(t *testing.T) {
 		return fmt.Sprintf("%+v", c), nil
 	})
 
-	other := newWorldWithoutManager(t, shared)
+	other := newWorldWithoutManager(t, w.env)
 	marker := other.marker(builders.Marker(other.namespace, "modest").Probe(builders.Probe("p").Label(succeeded, "a", "b")))
 	pod := other.pod("modest", node)
 	w.inPlan(node, pod, true)
@@ -98,42 +95,4 @@ func (w *world) inPlan(node string, pod *corev1.Pod, want bool) {
 		}
 		return "", nil
 	})
-}
-
-// TestStoredMarkerBeyondTheLimits stores a marker before the CRD has its present limits. It is
-// probed, edited and deleted like any other.
-func TestStoredMarkerBeyondTheLimits(t *testing.T) {
-	own := env.Start(t, env.UpstreamCRDs())
-	w := newWorldWithoutManager(t, own)
-	handler := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{strings.Repeat("x", 20_000)}}}
-	long := func() *builders.MarkerBuilder {
-		return builders.Marker(w.namespace, "long").
-			Probe(builders.Probe("p").Handler(handler).Annotation(succeeded, "note", strings.Repeat("y", 5000)))
-	}
-	stored := w.marker(long())
-	crds, err := env.ReadCRDs("")
-	w.must(err)
-	for _, crd := range crds {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(crd), current))
-		current.Spec = crd.Spec
-		w.must(w.client.Update(t.Context(), current))
-	}
-	w.until("the limits are in force", func(ctx context.Context) (string, error) {
-		marker := long().Unsaved().Build()
-		marker.Name = "new"
-		if err := w.client.Create(ctx, marker, client.DryRunAll); apierrors.IsInvalid(err) {
-			return "", nil
-		}
-		return "the marker is accepted", nil
-	})
-	startManager(t, own)
-	w.pod("a", w.node("limits"))
-	w.planned("limits", "a/long#p")
-	if own.WritesStatusOfInvalidObjects(t) {
-		w.matched("long", 1)
-	}
-	w.must(w.client.Patch(t.Context(), stored, env.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)))
-	w.must(w.client.Delete(t.Context(), stored))
-	w.gone("long")
 }

@@ -48,8 +48,8 @@ type webhookWorld struct {
 func newWebhookWorld(t *testing.T) *webhookWorld {
 	t.Helper()
 	w := &webhookWorld{port: freePort(t), health: env.FreeAddress(t)}
-	config := shared.Component(t, manager.Name)
-	w.world = newWorldWithoutManager(t, shared)
+	w.world = newWorldWithoutManager(t, servers.Parallel(t))
+	config := w.env.Component(t, manager.Name)
 	w.install()
 	runManager(t, manager.Options{
 		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: w.health, Serverless: true,

@@ -23,9 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -46,11 +44,7 @@ const (
 	unknown   = v1alpha1.ProbeUnknown
 )
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	m.Run()
-}
+func TestMain(m *testing.M) { env.Main(m, nil) }
 
 // world is the fixture of one test: a cluster with one node on which OpenKruise ran.
 type world struct {
@@ -71,6 +65,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	e := env.Start(t, env.UpstreamCRDs())
 	w := &world{
 		TB: t, env: e, client: e.Client, runtime: critest.New(t, critest.Streamed), node: "node-1", namespace: e.Namespace(t),
@@ -93,14 +88,13 @@ func (w *world) exec(_ context.Context, request *runtimeapi.ExecSyncRequest) (*r
 
 // run starts the pod's container, with a start time before all reports.
 func (w *world) run(pod *corev1.Pod) {
-	id := w.runtime.Create(probeid.ContainerKey{PodUID: pod.UID, Name: "main"}, 0)
+	id := w.runtime.Create(identity.ContainerKey{PodUID: pod.UID, Name: "main"}, 0)
 	w.mu.Lock()
 	w.pods[id] = pod.Name
 	w.mu.Unlock()
 	w.runtime.Run(id, time.Now().Add(-time.Hour))
 }
 
-// exits sets the exit code of a command in a pod.
 func (w *world) exits(pod, command string, code int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

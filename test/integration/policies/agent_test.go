@@ -12,7 +12,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +22,6 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// agentAccount is the service account of the agents.
 const agentAccount = "seamark-agent"
 
 // agentOf returns the configuration of an agent on the node: a token of the agent's account
@@ -135,14 +133,7 @@ func TestAgentReportsForItsOwnNode(t *testing.T) {
 	own, other := newNode(t), newNode(t)
 	// The policy applies to agents in any namespace.
 	elsewhere := agentOf(t, "elsewhere", own)
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "seamark-agent-elsewhere"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "elsewhere", Name: agentAccount}},
-	}
-	if err := server.Client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	server.GrantAll(t, "elsewhere", agentAccount)
 	manager := server.ServiceAccount(t, env.SystemNamespace, "seamark-manager", nil)
 	for name, test := range map[string]struct {
 		config *rest.Config

@@ -58,10 +58,10 @@ func installForAuthors(t *testing.T) {
 		t.Fatal(err)
 	}
 	lenient, strict := namespaces(t)
-	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "early"}
+	user := env.UserSubject("early")
 	c, warned := clientOf(t, server, server.User(t, user.Name))
 	for _, namespace := range []string{lenient, strict} {
-		grant(t, server, namespace, user, writeMarkers)
+		server.Grant(t, namespace, user, writeMarkers)
 	}
 	eventually(t, "policy on authors in effect", func(ctx context.Context) error {
 		err := c.Create(ctx, markerIn(lenient, execProbe()), client.DryRunAll)
@@ -84,7 +84,6 @@ func namespaces(t *testing.T) (lenient, strict string) {
 	return lenient, strict
 }
 
-// markerIn returns a new marker with the probes.
 func markerIn(namespace string, probes ...*builders.ProbeBuilder) *v1alpha1.PodProbeMarker {
 	b := builders.Marker(namespace, "")
 	for _, p := range probes {
@@ -135,7 +134,7 @@ func authors(t *testing.T, subject rbacv1.Subject, config *rest.Config, rules ..
 	all := map[string]author{}
 	for mode, namespace := range map[string]string{"Warn": lenient, "Deny": strict} {
 		c, warned := clientOf(t, server, config)
-		grant(t, server, namespace, subject, append(rules, writeMarkers)...)
+		server.Grant(t, namespace, subject, append(rules, writeMarkers)...)
 		all[mode] = author{c, warned, name, namespace, mode == "Deny"}
 	}
 	return all
@@ -191,8 +190,8 @@ func TestAuthorOfNewMarker(t *testing.T) {
 			both, missingTexts{missing(noExec, "busy")},
 		},
 	} {
-		user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "new-" + strings.ReplaceAll(name, " ", "-")}
-		account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "controller", Namespace: server.Namespace(t)}
+		user := env.UserSubject("new-" + strings.ReplaceAll(name, " ", "-"))
+		account := env.ServiceAccountSubject(server.Namespace(t), "controller")
 		for kind, as := range map[string]map[string]author{
 			"user":    authors(t, user, server.User(t, user.Name), test.rules...),
 			"account": authors(t, account, server.ServiceAccount(t, account.Namespace, account.Name, nil), test.rules...),
@@ -209,7 +208,6 @@ func TestAuthorOfNewMarker(t *testing.T) {
 	}
 }
 
-// probe returns the marker's probe with the name.
 func probe(m *v1alpha1.PodProbeMarker, name string) *v1alpha1.PodContainerProbe {
 	for i := range m.Spec.Probes {
 		if m.Spec.Probes[i].Name == name {
@@ -245,7 +243,7 @@ func TestAuthorOfChange(t *testing.T) {
 		}, missingTexts{missing(noExec, "more"), missing(noPatch, "more")}},
 		"period": {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.PeriodSeconds = 1 }, missingTexts{missing(noPatch, "web")}},
 	} {
-		user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "change-" + strings.ReplaceAll(name, " ", "-")}
+		user := env.UserSubject("change-" + strings.ReplaceAll(name, " ", "-"))
 		for mode, a := range authors(t, user, server.User(t, user.Name)) {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
@@ -271,7 +269,7 @@ func (a author) checkEdit(t *testing.T, marker *v1alpha1.PodProbeMarker, edit fu
 func TestStatusNeedsNoOtherRights(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
-	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "status"}
+	user := env.UserSubject("status")
 	for mode, a := range authors(t, user, server.User(t, user.Name)) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -318,7 +316,7 @@ func TestManagerWritesOnlyFinalizers(t *testing.T) {
 func TestLargestMarker(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
-	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "large"}
+	user := env.UserSubject("large")
 	a := authors(t, user, server.User(t, user.Name))["Deny"]
 	large := func(command string) *v1alpha1.PodProbeMarker {
 		marker := markerIn(a.namespace)
@@ -360,8 +358,8 @@ func TestChangedSelector(t *testing.T) {
 	t.Parallel()
 	e := env.Start(t, env.UpstreamCRDs())
 	install(t, e, "policies")
-	namespace, user := e.Namespace(t), rbacv1.Subject{Kind: rbacv1.UserKind, Name: "mover"}
-	grant(t, e, namespace, user, writeMarkers)
+	namespace, user := e.Namespace(t), env.UserSubject("mover")
+	e.Grant(t, namespace, user, writeMarkers)
 	c, warned := clientOf(t, e, e.User(t, user.Name))
 	marker := markerIn(namespace, execProbe())
 	if err := e.Client.Create(t.Context(), marker); err != nil {

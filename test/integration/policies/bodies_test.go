@@ -65,7 +65,7 @@ func TestAuthorWhoPublishesBodies(t *testing.T) {
 		"no annotation":    {nil, both, "", nil},
 		"no HTTP response": {nil, []*builders.ProbeBuilder{execProbe()}, "true", nil},
 	} {
-		user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "body-" + strings.ReplaceAll(name, " ", "-")}
+		user := env.UserSubject("body-" + strings.ReplaceAll(name, " ", "-"))
 		for mode, a := range authors(t, user, server.User(t, user.Name), append(test.rules, mayExec, mayPatch)...) {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
@@ -106,7 +106,7 @@ func TestAuthorOfPublishedMarker(t *testing.T) {
 			publishing(m, "true").Spec.Probes = append(m.Spec.Probes, *pageProbe().Build())
 		}, missingTexts{missing(noProxy, "web and 1 more")}},
 	} {
-		user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "published-" + strings.ReplaceAll(name, " ", "-")}
+		user := env.UserSubject("published-" + strings.ReplaceAll(name, " ", "-"))
 		for mode, a := range authors(t, user, server.User(t, user.Name), mayExec, mayPatch) {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
@@ -138,8 +138,8 @@ func TestEditorsMayPublishBodies(t *testing.T) {
 	t.Parallel()
 	installForAuthors(t)
 	_, strict := namespaces(t)
-	user := rbacv1.Subject{Kind: rbacv1.UserKind, Name: "editor"}
-	grant(t, server, strict, user, writeMarkers)
+	user := env.UserSubject("editor")
+	server.Grant(t, strict, user, writeMarkers)
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: strict, Name: "editor"},
 		// The API server creates this part of edit, which no controller aggregates here.

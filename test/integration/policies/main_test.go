@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,9 +22,7 @@ import (
 // server is the API server that the tests of this package share.
 var server *env.Env
 
-func TestMain(m *testing.M) {
-	env.Main(m, func(e *env.Env) { server = e })
-}
+func TestMain(m *testing.M) { env.Main(m, &server) }
 
 // install creates the objects of a folder below config/ that do not exist yet.
 func install(t *testing.T, e *env.Env, folder string) {
@@ -67,7 +63,6 @@ func (w *warnings) take() []string {
 	return texts
 }
 
-// clientOf returns a client with the configuration, and its warnings.
 func clientOf(t *testing.T, e *env.Env, config *rest.Config) (client.Client, *warnings) {
 	t.Helper()
 	warned := &warnings{}
@@ -78,26 +73,6 @@ func clientOf(t *testing.T, e *env.Env, config *rest.Config) (client.Client, *wa
 		t.Fatal(err)
 	}
 	return c, warned
-}
-
-// grant grants the user the rules in the namespace.
-func grant(t *testing.T, e *env.Env, namespace string, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
-	t.Helper()
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "test-"},
-		Rules:      rules,
-	}
-	if err := e.Client.Create(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{subject},
-	}
-	if err := e.Client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // eventually waits until check returns nil: the API server watches roles, policies and

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -50,24 +49,8 @@ func unlimited(t *testing.T, e *env.Env, node string) *rest.Config {
 	t.Helper()
 	namespace := e.Namespace(t)
 	config := agentIn(t, e, namespace, node)
-	grantAll(t, e, namespace, agentAccount, config)
+	e.GrantAll(t, namespace, agentAccount)
 	return config
-}
-
-// grantAll grants the account, whose configuration it gets, all rights, and waits until they are in effect.
-func grantAll(t *testing.T, e *env.Env, namespace, account string, config *rest.Config) {
-	t.Helper()
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "unlimited-" + namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}},
-	}
-	if err := e.Client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	c, _ := clientOf(t, e, config)
-	// Only this role has the right, and no policy applies to it.
-	eventually(t, "rights of "+account, func(ctx context.Context) error { return c.List(ctx, &corev1.SecretList{}) })
 }
 
 // TestAgentWritesReportsOfItsOwnNode writes reports as an agent does, with the rights of an agent.

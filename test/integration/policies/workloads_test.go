@@ -20,7 +20,6 @@ import (
 
 const workloadsAccount = "seamark-workloads"
 
-// owner returns a reference to a controller.
 func owner(apiVersion, kind, uid string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: "owner", UID: types.UID(uid), Controller: ptr.To(true)}
 }
@@ -38,7 +37,6 @@ var (
 	second      = metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "owner", UID: "2"}
 )
 
-// podOf returns a pod with a finalizer and the owners.
 func podOf(namespace string, owners ...metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -51,7 +49,6 @@ func podOf(namespace string, owners ...metav1.OwnerReference) *corev1.Pod {
 	}
 }
 
-// podWrite is a write to a stored pod.
 type podWrite func(ctx context.Context, c client.Client, pod *corev1.Pod) error
 
 // patched patches the pod with JSON, or a subresource if it is not empty.
@@ -64,7 +61,6 @@ func patched(subresource, patch string) podWrite {
 	}
 }
 
-// withOwners replaces the owners of the pod.
 func withOwners(owners ...metav1.OwnerReference) podWrite {
 	return func(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 		before := pod.DeepCopy()
@@ -100,7 +96,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	program, _ := clientOf(t, server, server.Component(t, workloadsAccount))
 	elsewhere := server.Namespace(t)
 	config := server.ServiceAccount(t, elsewhere, workloadsAccount, nil)
-	grantAll(t, server, elsewhere, workloadsAccount, config)
+	server.GrantAll(t, elsewhere, workloadsAccount)
 	unlimited, _ := clientOf(t, server, config)
 	shared := server.Namespace(t)
 	const (

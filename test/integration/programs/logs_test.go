@@ -25,7 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-// logPattern returns the expression for grep in docs/logs.md.
+// logPattern returns the expression for grep in docs/troubleshooting.md.
 func logPattern(pod *corev1.Pod) string {
 	return fmt.Sprintf(`pod"?[=:]"?%s/%s("| |$)`, pod.Namespace, pod.Name)
 }
@@ -38,7 +38,7 @@ func TestLogLinesOfAPod(t *testing.T) {
 	game, other := createPod(t, namespace, "game", node), createPod(t, namespace, "game-0", node)
 	runtime := critest.New(t, critest.Streamed)
 	for _, pod := range []*corev1.Pod{game, other} {
-		id := runtime.Create(probeid.ContainerKey{PodUID: pod.UID, Name: "main"}, 0)
+		id := runtime.Create(identity.ContainerKey{PodUID: pod.UID, Name: "main"}, 0)
 		runtime.Run(id, time.Now())
 	}
 	var code atomic.Int32
@@ -60,8 +60,8 @@ func TestLogLinesOfAPod(t *testing.T) {
 	if err := shared.Client.Delete(t.Context(), marker); err != nil {
 		t.Fatal(err)
 	}
-	hasPlan(t, node, 0)
 	logs(t, manager, game, "Unmarked pod", 1)
+	logs(t, manager, game, "Unplanned pod", 1)
 	logs(t, agent, game, "Stopped probing pod", 1)
 
 	writes := logLines(manager, game, "DEBUG v=1")

@@ -19,34 +19,11 @@ import (
 	"github.com/seamark-dev/seamark/test/process"
 )
 
-// The package's API server, and the folder with the programs.
-var (
-	shared *env.Env
-	bin    string
-)
+// shared is the API server of the package.
+var shared *env.Env
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		for _, name := range []string{"seamark-manager", "seamark-agent"} {
-			program, err := process.Built(name, "test-integration")
-			if err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				return 1
-			}
-			bin = filepath.Dir(program)
-		}
-		e, err := env.New()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "integration environment:", err)
-			return 1
-		}
-		defer func() { _ = e.Stop() }()
-		shared = e
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { env.Main(m, &shared) }
 
-// program is a running program.
 type program struct {
 	t   *testing.T
 	log string
@@ -57,6 +34,10 @@ type program struct {
 // configuration is the content of its file without apiVersion and kind.
 func start(t *testing.T, name, kind, configuration string, args ...string) *program {
 	t.Helper()
+	path, err := process.Built(name, "test-integration")
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := shared.Component(t, name)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
@@ -70,7 +51,7 @@ func start(t *testing.T, name, kind, configuration string, args ...string) *prog
 		t.Fatal(err)
 	}
 	args = append([]string{"--kubeconfig=" + env.Kubeconfig(t, config), "--config=" + file}, args...)
-	p.cmd = exec.Command(filepath.Join(bin, name), args...)
+	p.cmd = exec.Command(path, args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -101,7 +82,6 @@ func (p *program) stop() {
 	}
 }
 
-// lines returns the lines of the log.
 func (p *program) lines() []string {
 	content, err := os.ReadFile(p.log)
 	if err != nil {

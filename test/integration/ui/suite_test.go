@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 
@@ -20,8 +19,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -37,10 +34,7 @@ import (
 // shared is the API server of the package.
 var shared *env.Env
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	env.Main(m, func(e *env.Env) { shared = e })
-}
+func TestMain(m *testing.M) { env.Main(m, &shared) }
 
 // world is a manager that serves the page, with two namespaces that have one pod each.
 type world struct {
@@ -60,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	roles, err := env.ReadManifests("config/ui/rbac.yaml")
 	w.must(err)
 	shared.Apply(t, roles...)
-	address := freeAddress(t)
+	address := env.FreeAddress(t)
 	var defaults configv1alpha1.ManagerConfiguration
 	configv1alpha1.SetManagerDefaults(&defaults)
 	m, err := manager.New(manager.Options{
@@ -99,16 +93,6 @@ func (w *world) must(err error) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // fill creates a marker, a pod on a node, the report of its agent, and an event of the probe.
 func (w *world) fill(namespace string) {
 	w.Helper()
@@ -145,30 +129,17 @@ func reading(group string, resources ...string) rbacv1.PolicyRule {
 func (w *world) developer(t *testing.T, name, namespace string, more ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	config := shared.ServiceAccount(t, namespace, name, nil)
-	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Rules:      append(more, reading("", "pods"), reading(v1alpha1.GroupName, "podprobemarkers")),
-	}
-	for _, object := range []client.Object{role, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: namespace}},
-	}} {
-		w.must(shared.Client.Create(t.Context(), object))
-	}
+	shared.Grant(t, namespace, env.ServiceAccountSubject(namespace, name),
+		append(more, reading("", "pods"), reading(v1alpha1.GroupName, "podprobemarkers"))...)
 	return config
 }
 
 // administrator returns a user who may read everything.
 func (w *world) administrator(t *testing.T) *rest.Config {
 	t.Helper()
-	name := "admin-" + w.first
+	const name = "admin"
 	config := shared.ServiceAccount(t, w.first, name, nil)
-	w.must(shared.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: w.first}},
-	}))
+	shared.GrantAll(t, w.first, name)
 	return config
 }
 

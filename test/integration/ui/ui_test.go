@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/await"
@@ -132,7 +132,7 @@ func (w *world) testRevocation(t *testing.T) {
 	stream := uistream.Open(t, c, w.base, "namespace="+w.second)
 	until(stream, map[string]string{w.second + "/game-0": "condition"})
 	stop := w.flood(t, c)
-	w.must(shared.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.second, Name: "joe"}}))
+	w.must(shared.Client.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(w.second)))
 	if reason := stream.End(); !strings.Contains(reason, `joe" has no permission to list pods in namespace `+w.second) {
 		t.Errorf("reason %q", reason)
 	}

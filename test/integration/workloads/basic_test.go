@@ -14,34 +14,10 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-func TestCloneSet(t *testing.T) {
-	w := newWorld(t)
-	set := w.cloneSet("web", 5)
-	w.settled(set, 5, "image:1")
-	w.patch(set, `{"spec":{"replicas":8}}`)
-	w.settled(set, 8, "image:1")
-	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
-	w.settled(set, 8, "image:2")
-	w.patch(set, `{"spec":{"replicas":2}}`)
-	w.settled(set, 2, "image:2")
-}
-
-func TestStatefulSet(t *testing.T) {
-	w := newWorld(t)
-	set := w.statefulSet("db", 3)
-	w.settled(set, 3, "image:1")
-	w.patch(set, `{"spec":{"replicas":5}}`)
-	w.settled(set, 5, "image:1")
-	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
-	w.settled(set, 5, "image:2")
-	w.patch(set, `{"spec":{"replicas":1}}`)
-	w.settled(set, 1, "image:2")
-}
-
 // TestOlderVersionOfStatefulSets writes a set in v1alpha1, and gives its pods and revisions the owner
 // references that earlier releases of OpenKruise wrote.
 func TestOlderVersionOfStatefulSets(t *testing.T) {
-	w := newWorldWithoutProgram(t)
+	w := newWorldWithoutProgram(t, servers.Parallel(t))
 	stop := w.start()
 	set := w.statefulSet("db", 3, parallel)
 	w.settled(set, 3, "image:1")

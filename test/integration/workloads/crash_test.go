@@ -84,20 +84,15 @@ func (w *world) scripted(kind string) client.Object {
 	})
 }
 
-// script plays the life of a set: it is created with three pods, grows to five, is updated by
-// recreation, then in place, and shrinks to two. Ten pods are created, whatever happens to the program.
-func (w *world) script(set client.Object) {
-	w.Helper()
-	play(actor{w, set})
-}
-
-// actor is a set in its own namespace that plays the script.
+// actor is a set in its own namespace.
 type actor struct {
 	*world
 	set client.Object
 }
 
-// play plays the script with all actors at the same time.
+// play plays the life of all sets at the same time: each is created with three pods, grows to five, is
+// updated by recreation, then in place, and shrinks to two. Ten pods are created, whatever happens to the
+// program.
 func play(actors ...actor) {
 	template := func(image, env string) string {
 		return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q,`+
@@ -219,46 +214,6 @@ func exists(pods map[string]*corev1.Pod, uid types.UID) bool {
 	return false
 }
 
-// mostLives is more than the number of writes of the script, with those of the status.
-const mostLives = 200
-
-// TestProcessIsKilledAtEveryWrite kills each process after its first write, so that every write is the
-// last one of its process, or within the parallel writes of a step, before or after a later write.
-//
-// Each life executes at least one write, and starts with caches that have all writes of the lives
-// before. A write is a part of the way to the next phase, or describes the pods in the status, so the
-// number of lives is at most the number of writes that the script needs. Only a write that the API
-// server refuses because a node changed the pod at the same moment is repeated.
-func TestProcessIsKilledAtEveryWrite(t *testing.T) {
-	for _, kind := range []string{"CloneSet", "StatefulSet"} {
-		for name, end := range map[string]struct {
-			write int
-			fate  fate
-		}{
-			"after write 1":  {1, dieAfter},
-			"before write 2": {2, dieBefore},
-			"before write 4": {4, dieBefore},
-		} {
-			t.Run(kind+" "+name, func(t *testing.T) {
-				w := newScene(t, shared)
-				set := w.scripted(kind)
-				stop := w.run(func(_ string, n int) fate {
-					if n < end.write {
-						return deliver
-					}
-					return end.fate
-				})
-				w.script(set)
-				processes, writes := stop()
-				t.Logf("%d processes, %d writes", processes, writes)
-				if processes < 3 || processes > mostLives {
-					t.Errorf("%d processes were started, want 3 to %d", processes, mostLives)
-				}
-			})
-		}
-	}
-}
-
 // TestProcessIsKilledOnceAtEachWrite lets several sets play the script. The process is killed after the
 // writes 1, 1+n, 1+2n, ... of the first of n sets, after the writes 2, 2+n, ... of the second, and so on:
 // at each position of the script once, by a process that in most cases has done the writes before it.
@@ -266,9 +221,10 @@ func TestProcessIsKilledOnceAtEachWrite(t *testing.T) {
 	const sets = 6
 	for _, kind := range []string{"CloneSet", "StatefulSet"} {
 		t.Run(kind, func(t *testing.T) {
+			e := servers.Parallel(t)
 			actors, index := make([]actor, sets), map[string]int{}
 			for i := range actors {
-				w := newScene(t, shared)
+				w := newScene(t, e)
 				actors[i], index[w.namespace] = actor{w, w.scripted(kind)}, i
 			}
 			var mu sync.Mutex
@@ -295,44 +251,44 @@ func TestProcessIsKilledOnceAtEachWrite(t *testing.T) {
 	}
 }
 
-// TestResponsesAreLost executes every write, and loses the responses of many.
-func TestResponsesAreLost(t *testing.T) {
+// bothKinds returns a CloneSet and a StatefulSet in namespaces of their own.
+func bothKinds(t *testing.T) []actor {
+	e := servers.Parallel(t)
+	var actors []actor
 	for _, kind := range []string{"CloneSet", "StatefulSet"} {
-		for _, every := range []int{2, 3} {
-			t.Run(fmt.Sprintf("%s, one of %d", kind, every), func(t *testing.T) {
-				w := newScene(t, shared)
-				set := w.scripted(kind)
-				w.run(func(_ string, n int) fate {
-					if n%every == 0 {
-						return loseResponse
-					}
-					return deliver
-				})
-				w.script(set)
-			})
-		}
+		w := newScene(t, e)
+		actors = append(actors, actor{w, w.scripted(kind)})
 	}
+	return actors
+}
+
+// TestResponsesAreLost executes every write, and loses the responses of each third one.
+func TestResponsesAreLost(t *testing.T) {
+	actors := bothKinds(t)
+	actors[0].run(func(_ string, n int) fate {
+		if n%3 == 0 {
+			return loseResponse
+		}
+		return deliver
+	})
+	play(actors...)
 }
 
 // TestTwoLeaders runs two processes at the same time: one that has lost its lease and does not know
 // it yet, and its successor.
 func TestTwoLeaders(t *testing.T) {
-	for _, kind := range []string{"CloneSet", "StatefulSet"} {
-		t.Run(kind, func(t *testing.T) {
-			w := newScene(t, shared)
-			set := w.scripted(kind)
-			all := func(string, int) fate { return deliver }
-			w.run(all)
-			w.run(all)
-			w.script(set)
-		})
+	actors := bothKinds(t)
+	for range 2 {
+		actors[0].run(func(string, int) fate { return deliver })
 	}
+	play(actors...)
 }
 
-// TestAPIServerIsDown stops the API server in the middle of an update. It serves no requests for about
-// a minute, because it waits for watches to end.
+// TestAPIServerIsDown stops the API server in the middle of an update. It serves no requests for some
+// seconds, because it waits for watches to end.
 func TestAPIServerIsDown(t *testing.T) {
-	e := env.Start(t)
+	t.Parallel()
+	e := env.Start(t, env.RequestTimeout(10*time.Second))
 	w := newScene(t, e)
 	sets := []client.Object{w.scripted("CloneSet"), w.scripted("StatefulSet")}
 	audits := make([]*audit, len(sets))

@@ -25,10 +25,8 @@ const (
 	deliver fate = iota
 	// loseResponse executes the write. The process gets an error.
 	loseResponse
-	// dieBefore kills the process before the write is sent, dieAfter when it has been executed. In both
-	// cases, the writes that were sent before are executed: otherwise a process that dies before its
-	// second write could take the first one with it, and no process would get further than the last.
-	dieBefore
+	// dieAfter kills the process when the write has been executed, together with those that were sent
+	// before.
 	dieAfter
 )
 
@@ -59,10 +57,6 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if fate == dieBefore {
-		w.die()
-		return nil, errDead
-	}
 	response, err := w.base.RoundTrip(request)
 	if isWrite(request) {
 		w.sent.Done()
@@ -78,8 +72,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errLost
 }
 
-// next counts the request and returns its fate. The caller sends writes that do not die before, and
-// reports when they are done.
+// next counts the request and returns its fate. The caller sends writes and reports when they are done.
 func (w *wire) next(request *http.Request) (fate, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,11 +86,8 @@ func (w *wire) next(request *http.Request) (fate, error) {
 	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/pods") {
 		w.posts++
 	}
-	fate := w.decide(namespaceOf(request), w.writes)
-	if fate != dieBefore {
-		w.sent.Add(1)
-	}
-	return fate, nil
+	w.sent.Add(1)
+	return w.decide(namespaceOf(request), w.writes), nil
 }
 
 // isWrite reports whether the request writes an object that the sets consist of.

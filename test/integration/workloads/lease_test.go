@@ -21,12 +21,12 @@ import (
 // TestControllersYieldToOpenKruise starts the program while the lease of OpenKruise's manager is held,
 // and lets the lease expire.
 func TestControllersYieldToOpenKruise(t *testing.T) {
-	w := newWorldWithoutProgram(t)
+	w := newWorldWithoutProgram(t, servers.Parallel(t))
 	w.must(client.IgnoreAlreadyExists(w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}})))
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-manager"},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("kruise-controller-manager-0"), LeaseDurationSeconds: new(int32(3)),
+			HolderIdentity: new("kruise-controller-manager-0"), LeaseDurationSeconds: new(int32(3600)),
 			RenewTime: new(metav1.NewMicroTime(time.Now())),
 		},
 	}
@@ -53,7 +53,8 @@ func TestControllersYieldToOpenKruise(t *testing.T) {
 	if w.must(err); len(pods) != 0 {
 		t.Errorf("%d pods while OpenKruise's manager holds its lease, want none", len(pods))
 	}
-	// The lease expires: it is not renewed.
+	// The lease expires: it is short now, and not renewed.
+	w.patch(lease, `{"spec":{"leaseDurationSeconds":1}}`)
 	w.settled(set, 2, "image:1")
 	if yields := w.gauge("seamark_workloads_yielding", "CloneSet"); yields != 0 {
 		t.Errorf("seamark_workloads_yielding is %g, want 0", yields)

@@ -25,6 +25,7 @@ import (
 // runs. After its next start, a marker that writes a label of a set's selector is reported, and no
 // longer when it is deleted.
 func TestProgramEndsWhenTheCRDOfMarkersIsInstalled(t *testing.T) {
+	t.Parallel()
 	e := env.Start(t, env.CRDDir("config/crd/workloads"))
 	w := newScene(t, e)
 	set := w.cloneSet("web", 1, func(s *v1alpha1.CloneSet) { s.Spec.Template.Labels["tier"] = "front" })

@@ -14,9 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -232,65 +230,4 @@ func TestOpenKruiseGameUpdatesInPlaceByPriority(t *testing.T) {
 	if s := g.set.Status; s.CurrentRevision != s.UpdateRevision {
 		t.Errorf("current revision %s, want %s", s.CurrentRevision, s.UpdateRevision)
 	}
-}
-
-// TestStatefulSetHookAndRetention scales a set down whose pods a hook holds and whose claims are
-// deleted with them.
-func TestStatefulSetHookAndRetention(t *testing.T) {
-	w := newWorld(t)
-	set := w.statefulSet("db", 3, func(set *v1beta1.StatefulSet) {
-		set.Spec.Template.Labels["hold"] = "true"
-		set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "true"}}}
-		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
-			ObjectMeta: metav1.ObjectMeta{Name: "data"},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
-			},
-		}}
-		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
-			WhenScaled:  v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
-		}
-	})
-	w.settled(set, 3, "image:1")
-	w.patch(set, `{"spec":{"replicas":2}}`)
-	await.Until(t, "db-2 is prepared and owns its claim", func(ctx context.Context) (string, error) {
-		var pod corev1.Pod
-		if err := w.client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: "db-2"}, &pod); err != nil {
-			return "", err
-		}
-		owner, err := w.claimOwner(ctx, "data-db-2")
-		if state := pod.Labels[pub.LifecycleStateKey]; state != "PreparingDelete" || owner != "Pod db-2" {
-			return fmt.Sprintf("state %s, owner %s", state, owner), err
-		}
-		return "", err
-	})
-	w.patch(set, `{"spec":{"replicas":3}}`)
-	await.Until(t, "db-2 and its claim are back", func(ctx context.Context) (string, error) {
-		pods, err := w.pods(ctx, "db")
-		if err != nil {
-			return "", err
-		}
-		owner, err := w.claimOwner(ctx, "data-db-2")
-		if state := pods["db-2"].Labels[pub.LifecycleStateKey]; state != "Normal" || owner != "StatefulSet db" {
-			return fmt.Sprintf("state %s, owner %s", state, owner), err
-		}
-		return "", err
-	})
-	w.patch(set, `{"spec":{"replicas":2}}`)
-	w.patch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db-2"}}, `{"metadata":{"labels":{"hold":null}}}`)
-	w.settled(set, 2, "image:1")
-}
-
-// claimOwner returns the kind and the name of what controls the claim.
-func (w *world) claimOwner(ctx context.Context, name string) (string, error) {
-	var claim corev1.PersistentVolumeClaim
-	if err := w.client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, &claim); err != nil {
-		return "", err
-	}
-	if owner := metav1.GetControllerOf(&claim); owner != nil {
-		return owner.Kind + " " + owner.Name, nil
-	}
-	return "nothing", nil
 }

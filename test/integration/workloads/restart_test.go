@@ -20,8 +20,9 @@ import (
 )
 
 // TestRestartWritesNothing restarts the program with 50 sets of 10 pods: it reconciles each once.
+// The reconciles are counted for the whole process.
 func TestRestartWritesNothing(t *testing.T) {
-	w := newWorldWithoutProgram(t)
+	w := newWorldWithoutProgram(t, servers.Serial(t))
 	stop := w.start()
 	const sets, replicas = 25, 10
 	var all []client.Object

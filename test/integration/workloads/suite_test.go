@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
@@ -29,13 +28,11 @@ import (
 	"github.com/seamark-dev/seamark/test/kubelet"
 )
 
-// shared is the API server of the package.
-var shared *env.Env
+// servers are the API servers of the package. Each test needs one for itself, because the program acts
+// on all namespaces.
+var servers env.Pool
 
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	env.Main(m, func(e *env.Env) { shared = e })
-}
+func TestMain(m *testing.M) { servers.Main(m) }
 
 // world is the fixture of one test: a namespace with simulated nodes.
 type world struct {
@@ -47,17 +44,17 @@ type world struct {
 }
 
 // newWorld starts the program and the nodes for the test.
-func newWorld(t testing.TB) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := newWorldWithoutProgram(t)
+	w := newWorldWithoutProgram(t, servers.Parallel(t))
 	w.start()
 	return w
 }
 
 // newWorldWithoutProgram starts only the nodes.
-func newWorldWithoutProgram(t testing.TB) *world {
+func newWorldWithoutProgram(t testing.TB, e *env.Env) *world {
 	t.Helper()
-	w := &world{TB: t, env: shared, client: shared.Client, namespace: shared.Namespace(t)}
+	w := &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t)}
 	t.Cleanup(w.clean)
 	w.runNodes()
 	return w
@@ -155,7 +152,6 @@ func template(app, image string) corev1.PodTemplateSpec {
 	}
 }
 
-// cloneSet creates a CloneSet.
 func (w *world) cloneSet(name string, replicas int32, change ...func(*v1alpha1.CloneSet)) *v1alpha1.CloneSet {
 	w.Helper()
 	set := &v1alpha1.CloneSet{
@@ -172,7 +168,6 @@ func (w *world) cloneSet(name string, replicas int32, change ...func(*v1alpha1.C
 	return set
 }
 
-// statefulSet creates a StatefulSet.
 func (w *world) statefulSet(name string, replicas int32, change ...func(*v1beta1.StatefulSet)) *v1beta1.StatefulSet {
 	w.Helper()
 	set := &v1beta1.StatefulSet{

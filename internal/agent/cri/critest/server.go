@@ -72,12 +72,11 @@ type Runtime struct {
 	exec       ExecFunc
 	containers map[string]*runtimeapi.ContainerStatus
 	streams    map[*subscriber]struct{}
-	// shared contains the events of a runtime with Shared events.
-	shared  chan *runtimeapi.ContainerEventResponse
-	fault   FaultFunc
-	calls   map[string]int
-	created int
-	silent  bool
+	shared     chan *runtimeapi.ContainerEventResponse
+	fault      FaultFunc
+	calls      map[string]int
+	created    int
+	silent     bool
 }
 
 // New starts a runtime that runs until the test ends.
@@ -165,7 +164,7 @@ func (r *Runtime) OnExec(exec ExecFunc) {
 }
 
 // Create creates a container and returns its ID.
-func (r *Runtime) Create(c probeid.ContainerKey, attempt uint32) string {
+func (r *Runtime) Create(c identity.ContainerKey, attempt uint32) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.created++

@@ -1,33 +1,32 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gather reads from a cluster what package migrate checks. It only reads.
-package gather
+// Package survey reads from a cluster what package migrate checks. It only reads.
+package survey
 
 import (
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 )
-
-// page is the maximum number of objects in a response.
-const page = 500
 
 // Unread is something that could not be read.
 type Unread struct {
@@ -41,7 +40,7 @@ type Unread struct {
 // read is returned; the rest is complete.
 func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
-	r.cluster.Markers = r.list(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
+	r.cluster.Markers = r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
 	r.sets(ctx)
 	r.pods(ctx)
 	r.manager(ctx)
@@ -60,8 +59,8 @@ func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migr
 }
 
 func (r *reading) sets(ctx context.Context) {
-	r.cluster.CloneSets = r.list(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
-	r.cluster.StatefulSets = r.list(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
+	r.cluster.CloneSets = r.unstructured(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
+	r.cluster.StatefulSets = r.unstructured(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
 }
 
 // revisions reads the update revisions of the sets.
@@ -75,16 +74,11 @@ func (r *reading) revisions(ctx context.Context) {
 		wanted[set.GetNamespace()].Insert(name)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(wanted)) {
-		err := pages(ctx, r.reader, func() *appsv1.ControllerRevisionList { return &appsv1.ControllerRevisionList{} },
-			func(l *appsv1.ControllerRevisionList) bool {
-				for i := range l.Items {
-					if wanted[namespace].Has(l.Items[i].Name) {
-						r.cluster.Revisions = append(r.cluster.Revisions, &l.Items[i])
-					}
-				}
-				return true
-			}, client.InNamespace(namespace))
-		r.failed("controllerrevisions of namespace "+namespace, err)
+		list(ctx, r, "controllerrevisions of namespace "+namespace, &appsv1.ControllerRevisionList{}, func(revision *appsv1.ControllerRevision) {
+			if wanted[namespace].Has(revision.Name) {
+				r.cluster.Revisions = append(r.cluster.Revisions, revision)
+			}
+		}, client.InNamespace(namespace))
 	}
 }
 
@@ -102,37 +96,17 @@ func (r *reading) failed(what string, err error) {
 	}
 }
 
-// pages lists objects in pages, until take returns false.
-func pages[L client.ObjectList](ctx context.Context, reader client.Reader, newList func() L, take func(L) bool, options ...client.ListOption) error {
-	for token := ""; ; {
-		list := newList()
-		if err := reader.List(ctx, list, append(slices.Clone(options), client.Limit(page), client.Continue(token))...); err != nil {
-			return err
-		}
-		if token = list.GetContinue(); !take(list) || token == "" {
-			return nil
-		}
-	}
+// list lists objects in pages.
+func list[T runtime.Object](ctx context.Context, r *reading, what string, empty client.ObjectList, take func(T), which ...client.ListOption) {
+	r.failed(what, cluster.Each(ctx, r.reader, empty, take, which...))
 }
 
-func (r *reading) list(ctx context.Context, what string, kind schema.GroupVersionKind) []*unstructured.Unstructured {
+func (r *reading) unstructured(ctx context.Context, what string, kind schema.GroupVersionKind) []*unstructured.Unstructured {
 	var found []*unstructured.Unstructured
-	err := pages(ctx, r.reader, newUnstructuredList(kind), func(l *unstructured.UnstructuredList) bool {
-		for i := range l.Items {
-			found = append(found, &l.Items[i])
-		}
-		return true
-	}, client.InNamespace(r.namespace))
-	r.failed(what, err)
+	empty := &unstructured.UnstructuredList{}
+	empty.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	list(ctx, r, what, empty, func(object *unstructured.Unstructured) { found = append(found, object) }, client.InNamespace(r.namespace))
 	return found
-}
-
-func newUnstructuredList(kind schema.GroupVersionKind) func() *unstructured.UnstructuredList {
-	return func() *unstructured.UnstructuredList {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		return list
-	}
 }
 
 // pods reads the pods of the namespaces that have markers or sets. It keeps only the fields that
@@ -143,13 +117,9 @@ func (r *reading) pods(ctx context.Context) {
 		namespaces.Insert(object.GetNamespace())
 	}
 	for _, namespace := range sets.List(namespaces) {
-		err := pages(ctx, r.reader, func() *corev1.PodList { return &corev1.PodList{} }, func(l *corev1.PodList) bool {
-			for i := range l.Items {
-				r.cluster.Pods = append(r.cluster.Pods, trim(&l.Items[i]))
-			}
-			return true
+		list(ctx, r, "pods of namespace "+namespace, &corev1.PodList{}, func(pod *corev1.Pod) {
+			r.cluster.Pods = append(r.cluster.Pods, trim(pod))
 		}, client.InNamespace(namespace))
-		r.failed("pods of namespace "+namespace, err)
 	}
 }
 
@@ -167,23 +137,11 @@ func trim(pod *corev1.Pod) *corev1.Pod {
 
 func (r *reading) nodes(ctx context.Context) {
 	r.cluster.Virtual = sets.New[string]()
-	err := pages(ctx, r.reader, newMetadataList(corev1.SchemeGroupVersion.WithKind("Node")), func(l *metav1.PartialObjectMetadataList) bool {
-		for i := range l.Items {
-			if serverless.IsVirtual(l.Items[i].Labels) {
-				r.cluster.Virtual.Insert(l.Items[i].Name)
-			}
+	list(ctx, r, "nodes", cluster.MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), func(node *metav1.PartialObjectMetadata) {
+		if serverless.IsVirtual(node.Labels) {
+			r.cluster.Virtual.Insert(node.Name)
 		}
-		return true
 	})
-	r.failed("nodes", err)
-}
-
-func newMetadataList(kind schema.GroupVersionKind) func() *metav1.PartialObjectMetadataList {
-	return func() *metav1.PartialObjectMetadataList {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		return list
-	}
 }
 
 // groups returns the API groups of OpenKruise.
@@ -194,53 +152,39 @@ func internalKinds() []string { return []string{"nodeimages.apps.kruise.io"} }
 
 // definitions reads the CRDs of OpenKruise, and whether they have objects.
 func (r *reading) definitions(ctx context.Context) {
-	kind := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-	var found []*unstructured.Unstructured
-	err := pages(ctx, r.reader, newUnstructuredList(kind), func(l *unstructured.UnstructuredList) bool {
-		for i := range l.Items {
-			group, _, _ := unstructured.NestedString(l.Items[i].Object, "spec", "group")
-			if slices.Contains(groups(), group) && !slices.Contains(internalKinds(), l.Items[i].GetName()) {
-				found = append(found, &l.Items[i])
-			}
+	var found []*apiextensionsv1.CustomResourceDefinition
+	list(ctx, r, "customresourcedefinitions", &apiextensionsv1.CustomResourceDefinitionList{}, func(d *apiextensionsv1.CustomResourceDefinition) {
+		if slices.Contains(groups(), d.Spec.Group) && !slices.Contains(internalKinds(), d.Name) {
+			found = append(found, d)
 		}
-		return true
 	})
-	r.failed("customresourcedefinitions", err)
-	for _, object := range found {
-		r.definition(ctx, object)
+	for _, d := range found {
+		r.definition(ctx, d)
 	}
 }
 
-func (r *reading) definition(ctx context.Context, object *unstructured.Unstructured) {
-	d := migrate.Definition{Name: object.GetName()}
-	d.Kind, _, _ = unstructured.NestedString(object.Object, "spec", "names", "kind")
-	d.Stored, _, _ = unstructured.NestedStringSlice(object.Object, "status", "storedVersions")
-	_, group, _ := strings.Cut(d.Name, ".")
-	kind := schema.GroupVersionKind{Group: group, Version: servedVersion(object), Kind: d.Kind}
-	if kind.Version == "" {
+func (r *reading) definition(ctx context.Context, found *apiextensionsv1.CustomResourceDefinition) {
+	served := slices.IndexFunc(found.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
+	if served < 0 {
 		return
 	}
-	options := []client.ListOption{}
-	if scope, _, _ := unstructured.NestedString(object.Object, "spec", "scope"); scope == "Namespaced" {
-		options = append(options, client.InNamespace(r.namespace))
-	}
-	err := pages(ctx, r.reader, newMetadataList(kind), func(l *metav1.PartialObjectMetadataList) bool {
-		d.Objects = d.Objects || len(l.Items) > 0
-		return !d.Objects
-	}, options...)
-	r.failed(d.Name, err)
+	d := migrate.Definition{Name: found.Name, Kind: found.Spec.Names.Kind, Stored: found.Status.StoredVersions}
+	// One object is enough. Kinds of the cluster have no namespace.
+	objects := cluster.MetadataList(schema.GroupVersionKind{Group: found.Spec.Group, Version: found.Spec.Versions[served].Name, Kind: d.Kind})
+	r.failed(d.Name, r.reader.List(ctx, objects, client.Limit(1), client.InNamespace(r.namespace)))
+	d.Objects = len(objects.Items) > 0
 	r.cluster.Definitions = append(r.cluster.Definitions, d)
 }
 
-// servedVersion returns the first version of the CRD that is served.
-func servedVersion(definition *unstructured.Unstructured) string {
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, each := range versions {
-		version, _ := each.(map[string]any)
-		if served, _, _ := unstructured.NestedBool(version, "served"); served {
-			name, _, _ := unstructured.NestedString(version, "name")
-			return name
-		}
+// managerName is the name of the Deployment of OpenKruise's manager.
+const managerName = "kruise-controller-manager"
+
+// manager reads how OpenKruise's manager runs, if there are sets. It may be in any namespace.
+func (r *reading) manager(ctx context.Context) {
+	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets) == 0 {
+		return
 	}
-	return ""
+	list(ctx, r, "deployments", &appsv1.DeploymentList{}, func(deployment *appsv1.Deployment) {
+		r.cluster.Manager = migrate.ManagerOf(deployment)
+	}, client.MatchingFields{"metadata.name": managerName})
 }

@@ -49,7 +49,7 @@ type Reader struct {
 	// Compiler compiles markers.
 	Compiler *plan.Compiler
 	// Options are the settings that plans depend on.
-	view.Options
+	cached.Options
 }
 
 // Markers returns the markers of the namespace, except those that do not compile.
@@ -76,28 +76,28 @@ func (r Reader) MarkerObjects(ctx context.Context, namespace string) ([]*v1alpha
 }
 
 // Pod returns the view of the pod. The markers are those of its namespace.
-func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (view.Pod, error) {
-	place, err := r.placeForPlan(ctx, pod)
+func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (cached.Pod, error) {
+	kind, err := r.nodeKindForPlan(ctx, pod)
 	if err != nil {
-		return view.Pod{}, err
+		return cached.Pod{}, err
 	}
 	var report mark.NodeReport
-	if !r.Provided(place) {
+	if !r.Provided(kind) {
 		report, err = r.Report(ctx, pod.Spec.NodeName)
 	}
 	if err != nil {
-		return view.Pod{}, err
+		return cached.Pod{}, err
 	}
-	return view.New(pod, markers, place, report, r.Options), nil
+	return cached.New(pod, markers, kind, report, r.Options), nil
 }
 
 // Plan returns the plan of the view, without reading the report.
 func (r Reader) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (plan.PodPlan, error) {
-	place, err := r.placeForPlan(ctx, pod)
+	kind, err := r.nodeKindForPlan(ctx, pod)
 	if err != nil {
 		return plan.PodPlan{}, err
 	}
-	return view.Plan(pod, markers, place, r.Options), nil
+	return cached.Plan(pod, markers, kind, r.Options), nil
 }
 
 // ProviderPlan returns the probes that a provider would run in the pod, whether or not the
@@ -110,18 +110,18 @@ func (r Reader) ProviderPlan(ctx context.Context, pod *corev1.Pod) (plan.PodPlan
 	return serverless.Compile(pod, markers, r.Defaults), nil
 }
 
-// placeForPlan returns the place of the pod if the plan depends on it.
-func (r Reader) placeForPlan(ctx context.Context, pod *corev1.Pod) (view.Place, error) {
+// nodeKindForPlan returns the kind of the node of the pod if the plan depends on it.
+func (r Reader) nodeKindForPlan(ctx context.Context, pod *corev1.Pod) (cached.NodeKind, error) {
 	if !r.Serverless {
-		return view.PlaceUnknown, nil
+		return cached.UnknownNode, nil
 	}
-	return r.Place(ctx, pod)
+	return r.NodeKind(ctx, pod)
 }
 
-// Place returns where the pod runs.
-func (r Reader) Place(ctx context.Context, pod *corev1.Pod) (view.Place, error) {
+// NodeKind returns the kind of node that the pod runs on.
+func (r Reader) NodeKind(ctx context.Context, pod *corev1.Pod) (cached.NodeKind, error) {
 	node, err := GetNode(ctx, r.Client, pod.Spec.NodeName)
-	return view.PlaceOn(node), err
+	return cached.NodeKindOf(node), err
 }
 
 // GetNode returns the metadata of the node, or nil if there is no node with that name.
@@ -239,7 +239,6 @@ func (r Reader) SelectedPods(ctx context.Context, marker *v1alpha1.PodProbeMarke
 		client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: selector})
 }
 
-// pods lists pods from the store, or with the options from the client.
 func (r Reader) pods(ctx context.Context, of string, stored lookup, which ...client.ListOption) ([]*corev1.Pod, error) {
 	if stored.store = r.Stores.Pods; stored.isReady() {
 		return list[*corev1.Pod](stored)

@@ -6,11 +6,14 @@ package gather_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -29,7 +32,7 @@ func reader(t *testing.T, serverless bool, objects ...client.Object) gather.Read
 	return gather.Reader{
 		Client:   fakeapi.Client(t, objects...).Build(),
 		Compiler: plan.NewCompiler(),
-		Options:  view.Options{Defaults: plan.KubernetesDefaults(), Serverless: serverless},
+		Options:  cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: serverless},
 	}
 }
 
@@ -78,13 +81,13 @@ func TestPod(t *testing.T) {
 	}
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("idle").Condition("game.io/idle")).
 		Probe(builders.Probe("bare").Label(v1alpha1.ProbeSucceeded, "a", "b")).Build()
-	idle := probeid.ID{Marker: "web", Probe: "idle"}
+	idle := identity.ID{Marker: "web", Probe: "idle"}
 	pod := func() *builders.PodBuilder { return builders.Pod("ns", "a").Label("app", "game") }
 	provided := v1alpha1.ContainerProbeState{Name: "web#idle", State: v1alpha1.ProbeFailed}
 	cases := map[string]struct {
 		serverless bool
 		pod        *builders.PodBuilder
-		place      view.Place
+		place      cached.NodeKind
 		probes     []string
 		report     mark.PodReport
 	}{
@@ -100,17 +103,17 @@ func TestPod(t *testing.T) {
 		"different UID":                      {pod: pod().UID("later"), probes: []string{"idle", "bare"}, report: mark.PodReport{Reported: true}},
 		"not bound":                          {pod: pod().Node("")},
 		"no NodePodProbe":                    {pod: pod().Node("node-2"), probes: []string{"idle", "bare"}},
-		"on kubelet node":                    {serverless: true, pod: pod().Node("node-2"), place: view.PlaceKubelet, probes: []string{"idle", "bare"}},
+		"on kubelet node":                    {serverless: true, pod: pod().Node("node-2"), place: cached.KubeletNode, probes: []string{"idle", "bare"}},
 		"on unknown node":                    {serverless: true, pod: pod().Node("node-3"), probes: []string{"idle", "bare"}},
 		"on virtual node, without providers": {pod: pod().Node("virtual"), probes: []string{"idle", "bare"}},
 		"reported by the provider": {
 			serverless: true, pod: pod().Node("virtual").Condition(corev1.PodCondition{Type: "game.io/idle", Status: "False"}),
-			place: view.PlaceVirtual, probes: []string{"idle"},
+			place: cached.VirtualNode, probes: []string{"idle"},
 			report: mark.PodReport{Reported: true, Provider: true, States: mark.States{idle: provided}},
 		},
 		"on virtual node, not initialized": {
 			serverless: true, pod: pod().Node("virtual").Initialized("False"),
-			place: view.PlaceVirtual, report: mark.PodReport{Reported: true, Provider: true, States: mark.States{}},
+			place: cached.VirtualNode, report: mark.PodReport{Reported: true, Provider: true, States: mark.States{}},
 		},
 	}
 	for name, tc := range cases {
@@ -128,8 +131,8 @@ func TestPod(t *testing.T) {
 			for _, probe := range got.Plan.Probes {
 				probes = append(probes, probe.ID.Probe)
 			}
-			if diff := cmp.Diff(tc.probes, probes); diff != "" || got.Place != tc.place {
-				t.Errorf("place %d, want %d; probes (-want +got):\n%s", got.Place, tc.place, diff)
+			if diff := cmp.Diff(tc.probes, probes); diff != "" || got.NodeKind != tc.place {
+				t.Errorf("place %d, want %d; probes (-want +got):\n%s", got.NodeKind, tc.place, diff)
 			}
 			if diff := cmp.Diff(tc.report, got.Report); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)
@@ -143,14 +146,14 @@ func TestPod(t *testing.T) {
 }
 
 func TestReaderReturnsErrorsOfTheClient(t *testing.T) {
-	r := gather.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Options: view.Options{Serverless: true}}
+	r := gather.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Options: cached.Options{Serverless: true}}
 	pod, marker := builders.Pod("ns", "a").Build(), builders.Marker("ns", "web").Build()
 	calls := map[string]func(context.Context) error{
 		"Markers":       func(ctx context.Context) error { _, err := r.Markers(ctx, "ns"); return err },
 		"Pod":           func(ctx context.Context) error { _, err := r.Pod(ctx, pod, nil); return err },
 		"Plan":          func(ctx context.Context) error { _, err := r.Plan(ctx, pod, nil); return err },
 		"ProviderPlan":  func(ctx context.Context) error { _, err := r.ProviderPlan(ctx, pod); return err },
-		"Place":         func(ctx context.Context) error { _, err := r.Place(ctx, pod); return err },
+		"NodeKind":      func(ctx context.Context) error { _, err := r.NodeKind(ctx, pod); return err },
 		"Slices":        func(ctx context.Context) error { _, err := r.Slices(ctx, "n"); return err },
 		"Report":        func(ctx context.Context) error { _, err := r.Report(ctx, "n"); return err },
 		"NodePodProbe":  func(ctx context.Context) error { _, err := r.NodePodProbe(ctx, "n"); return err },
@@ -166,4 +169,100 @@ func TestReaderReturnsErrorsOfTheClient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// store is an informer with fixed objects.
+type store struct {
+	toolscache.Indexer
+	synced bool
+}
+
+func (s *store) GetIndexer() toolscache.Indexer { return s.Indexer }
+func (s *store) HasSynced() bool                { return s.synced }
+
+func newStore(t *testing.T, synced bool, objects ...client.Object) *store {
+	t.Helper()
+	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
+		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
+	})
+	if err := errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.SliceIndexers())); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if err := indexer.Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &store{Indexer: indexer, synced: synced}
+}
+
+func report(node string, number int) *seamarkv1alpha1.ProbeReport {
+	return &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", node, number)}, NodeName: node}
+}
+
+func TestReaderListsFromSyncedStores(t *testing.T) {
+	pods := []client.Object{
+		builders.Pod("ns", "a").Label("app", "game").Node("n").Build(), builders.Pod("ns", "b").Label("app", "db").Node("n").Build(),
+		builders.Pod("ns", "c").Label("app", "game").Node("m").Build(), builders.Pod("other", "d").Label("app", "game").Node("n").Build(),
+	}
+	marker := builders.Marker("ns", "web").Selector("app", "game").Build()
+	markers := []client.Object{marker, builders.Marker("other", "web").Build()}
+	reports := []client.Object{report("n", 0), report("n", 1), report("m", 0)}
+	want := map[string][]string{
+		"reports": {"n.0", "n.1"},
+		"node":    {"ns/a", "ns/b", "other/d"}, "namespace": {"ns/a", "ns/b", "ns/c"}, "selected": {"ns/a", "ns/c"}, "markers": {"ns/web"},
+	}
+	synced := gather.Reader{
+		Client: broken{}, Compiler: plan.NewCompiler(),
+		Stores: gather.Stores{Pods: newStore(t, true, pods...), Markers: newStore(t, true, markers...), Slices: newStore(t, true, reports...)},
+	}
+	all := fakeapi.Client(t, slices.Concat(pods, markers, reports)...).WithIndex(&corev1.Pod{}, gather.NodeNameField, func(object client.Object) []string {
+		return []string{object.(*corev1.Pod).Spec.NodeName} //nolint:forcetypeassert // a panic fails the test
+	}).Build()
+	bare := gather.Reader{Client: all, Compiler: plan.NewCompiler()}
+	unsynced := bare
+	unsynced.Stores = gather.Stores{Pods: newStore(t, false), Markers: newStore(t, false), Slices: newStore(t, false)}
+	for name, r := range map[string]gather.Reader{
+		"synced": synced, "not synced": unsynced, "no stores": bare,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string][]string{
+				"node":      names(func() ([]*corev1.Pod, error) { return r.NodePods(t.Context(), "n") }),
+				"namespace": names(func() ([]*corev1.Pod, error) { return r.NamespacePods(t.Context(), "ns") }),
+				"selected":  names(func() ([]*corev1.Pod, error) { return r.SelectedPods(t.Context(), marker) }),
+			}
+			found, err := r.Markers(t.Context(), "ns")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range found {
+				got["markers"] = append(got["markers"], m.Key().String())
+			}
+			slicesOf, err := r.Slices(t.Context(), "n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, slice := range slicesOf {
+				got["reports"] = append(got["reports"], slice.Name)
+			}
+			slices.Sort(got["reports"])
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// names returns the sorted names of the pods, or the error.
+func names(list func() ([]*corev1.Pod, error)) []string {
+	pods, err := list()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	found := make([]string, 0, len(pods))
+	for _, pod := range pods {
+		found = append(found, client.ObjectKeyFromObject(pod).String())
+	}
+	slices.Sort(found)
+	return found
 }

@@ -103,7 +103,6 @@ func list[T client.Object](l lookup) ([]T, error) {
 	return objects, nil
 }
 
-// pointers returns pointers to the items of a list.
 func pointers[T any](items []T) []*T {
 	all := make([]*T, 0, len(items))
 	for i := range items {

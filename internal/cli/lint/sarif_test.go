@@ -1,0 +1,91 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/internal/cli/lint"
+)
+
+func TestSARIF(t *testing.T) {
+	rules := lint.Rules()
+	findings := []lint.Finding{
+		{Severity: lint.Error, Rule: rules[0].Name, File: "./a b/marker.yaml", Line: 3, Column: 5, Message: "not <valid>"},
+		{Severity: lint.Info, Rule: rules[2].Name, File: "/tmp/kustomization.yaml", Object: "PodProbeMarker worker", Field: "spec", Message: "x", Fix: "y"},
+	}
+	var out bytes.Buffer
+	if err := lint.WriteSARIF(&out, "v1.2.3", findings[:1], findings[1:]); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	run, _ := got["runs"].([]any)[0].(map[string]any)
+	driver, _ := run["tool"].(map[string]any)["driver"].(map[string]any)
+	listed, _ := driver["rules"].([]any)
+	if len(listed) != len(rules) {
+		t.Fatalf("%d rules, want %d", len(listed), len(rules))
+	}
+	for i, each := range listed {
+		want := map[string]any{
+			"id": rules[i].Name, "shortDescription": map[string]any{"text": rules[i].Summary},
+			"defaultConfiguration": map[string]any{"level": map[lint.Severity]string{lint.Error: "error", lint.Warning: "warning", lint.Info: "note"}[rules[i].Severity]},
+		}
+		if diff := cmp.Diff(want, each); diff != "" {
+			t.Errorf("rule %d (-want +got):\n%s", i, diff)
+		}
+	}
+	delete(driver, "rules")
+	want := map[string]any{
+		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []any{map[string]any{
+			"columnKind": "unicodeCodePoints",
+			"tool": map[string]any{"driver": map[string]any{
+				"name": "seamark lint", "version": "v1.2.3", "informationUri": "https://github.com/seamark-dev/seamark",
+			}},
+			"results": []any{
+				map[string]any{
+					"ruleId": rules[0].Name, "ruleIndex": 0.0, "level": "error", "message": map[string]any{"text": "not <valid>"},
+					"locations": []any{map[string]any{"physicalLocation": map[string]any{
+						"artifactLocation": map[string]any{"uri": "a%20b/marker.yaml"},
+						"region":           map[string]any{"startLine": 3.0, "startColumn": 5.0},
+					}}},
+					"suppressions": []any{},
+				},
+				map[string]any{
+					"ruleId": rules[2].Name, "ruleIndex": 2.0, "level": "note", "message": map[string]any{"text": "spec: x. Fix: y"},
+					"locations": []any{map[string]any{
+						"physicalLocation": map[string]any{"artifactLocation": map[string]any{"uri": "file:///tmp/kustomization.yaml"}},
+						"logicalLocations": []any{map[string]any{"fullyQualifiedName": "PodProbeMarker worker spec"}},
+					}},
+					"suppressions": []any{map[string]any{"kind": "external", "justification": "--ignore " + rules[2].Name}},
+				},
+			},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}
+
+// A log without findings has an empty list of results: without the list, it would mean that nothing
+// was checked. If no rule is ignored, the results do not say whether they are suppressed.
+func TestSARIFWithoutFindings(t *testing.T) {
+	for want, findings := range map[string][]lint.Finding{`"results": []`: nil, `"ruleId": "schema"`: {{Severity: lint.Error, Rule: "schema", File: "a.yaml"}}} {
+		var out bytes.Buffer
+		if err := lint.WriteSARIF(&out, "", findings, nil); err != nil {
+			t.Fatal(err)
+		}
+		if log := out.String(); !strings.Contains(log, want) || strings.Contains(log, "suppressions") {
+			t.Errorf("log %s, want %s and no suppressions", log, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/internal/cli/migrate"
+)
+
+func TestManagerOf(t *testing.T) {
+	all := map[string]bool{
+		migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true,
+		migrate.GatePreDownload: true, migrate.GateNoDefaults: true,
+	}
+	for name, test := range map[string]struct {
+		args            string
+		election        bool
+		namespace, name string
+		on              map[string]bool
+	}{
+		"none":      {"", true, "kruise-system", "kruise-manager", nil},
+		"the chart": {"--enable-leader-election --metrics-addr=:8080 --v=4 --feature-gates= --logtostderr=true", true, "kruise-system", "kruise-manager", nil},
+		"no leader election": {
+			"--enable-leader-election=false --feature-gates=StatefulSetStartOrdinal=true,CloneSetShortHash=true", false, "kruise-system", "kruise-manager",
+			map[string]bool{migrate.GateStartOrdinal: true},
+		},
+		"separate values": {
+			"--leader-election-namespace kruise --leader-election-id mine --feature-gates InPlaceWorkloadVerticalScaling=true", true, "kruise", "mine",
+			map[string]bool{migrate.GateResize: true},
+		},
+		"all gates": {"--feature-gates=AllAlpha=true", true, "kruise-system", "kruise-manager", all},
+		"all gates but one": {
+			"--feature-gates=AllAlpha=true,PreDownloadImageForInPlaceUpdate=false", true, "kruise-system", "kruise-manager",
+			map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GateNoDefaults: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &appsv1.Deployment{}
+			deployment.Spec.Template.Spec.Containers = []corev1.Container{
+				{Name: "proxy", Args: []string{"--enable-leader-election=false"}},
+				{Name: "manager", Command: []string{"/manager"}, Args: strings.Fields(test.args)},
+			}
+			got := migrate.ManagerOf(deployment)
+			if got.LeaderElection != test.election || got.LeaseNamespace != test.namespace || got.LeaseName != test.name {
+				t.Errorf("got %+v", got)
+			}
+			on := map[string]bool{}
+			for gate := range all {
+				if got.Gates[gate] {
+					on[gate] = true
+				}
+			}
+			if test.on == nil {
+				test.on = map[string]bool{}
+			}
+			if diff := cmp.Diff(test.on, on); diff != "" {
+				t.Errorf("gates (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := migrate.ManagerOf(&appsv1.Deployment{}); !got.LeaderElection {
+		t.Errorf("a manager without containers: %+v", got)
+	}
+}

@@ -1,0 +1,216 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package states lists the probes of pods with their states: one Row per pod, container,
+// marker and probe. It is the common source of what people see: commands and web page show its
+// rows. It decides nothing itself: which probes a pod has, and which reported state applies to a
+// probe, is computed by packages plan, view and mark, as in the controllers, and why a probe has no
+// state by package diagnosis.
+//
+// The package is pure. It works with incomplete input, because an ordinary user may read only
+// pods and markers: a state that is not reported, or whose report cannot be read, is derived from
+// the marks on the pod.
+package states
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+)
+
+// Input are the objects that rows depend on.
+type Input struct {
+	// Options are the settings of the manager. Defaults affect only what Plan shows.
+	cached.Options
+	// Pods are the pods to list, in any order and from any namespaces.
+	Pods []*corev1.Pod
+	// Markers are all markers of the namespaces of the pods.
+	Markers []*v1alpha1.PodProbeMarker
+	// Nodes are the nodes of the pods by name. A missing node counts as one with a kubelet.
+	Nodes map[string]*metav1.PartialObjectMetadata
+	// Plans are the NodePodProbes of the nodes by name.
+	Plans map[string]*v1alpha1.NodePodProbe
+	// Reports are the ProbeReports of the nodes by name of the node.
+	Reports map[string][]*seamarkv1alpha1.ProbeReport
+	// NodesUnread, PlansUnread and ReportsUnread are whether these could not be read, so that it
+	// is no problem if one is missing.
+	NodesUnread, PlansUnread, ReportsUnread bool
+	// Now is the current time: see diagnosis.Input.
+	Now time.Time
+}
+
+// Row is one probe of one pod. The JSON form is printed by commands.
+type Row struct {
+	// Namespace, Pod and UID identify the pod. Node is empty if the pod is not bound.
+	Namespace string    `json:"namespace"`
+	Pod       string    `json:"pod"`
+	UID       types.UID `json:"uid,omitempty"`
+	Node      string    `json:"node,omitempty"`
+	// Marker and Probe identify the probe in the namespace.
+	Marker string `json:"marker"`
+	Probe  string `json:"probe"`
+	// Container is the container that is probed.
+	Container string `json:"container"`
+	// State is empty if no state is known.
+	State v1alpha1.ProbeState `json:"state,omitempty"`
+	// LastProbeTime and LastTransitionTime are zero if they are not known.
+	LastProbeTime      metav1.Time `json:"lastProbeTime,omitzero"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+	// Message is the last message of the probe.
+	Message string `json:"message,omitempty"`
+	// Source is where the state comes from. It is empty if no state is known.
+	Source Source `json:"source,omitempty"`
+	// Marks are the marks on the pod that belong to the probe, ordered by kind and name.
+	Marks []Mark `json:"marks,omitempty"`
+	// Problem is why the probe has no state, or why the state may be outdated.
+	Problem *Problem `json:"problem,omitempty"`
+}
+
+// Source is where the state of a row comes from.
+type Source string
+
+// The sources of states.
+const (
+	// SourceReport is the agent's ProbeReport, or the status of the NodePodProbe.
+	SourceReport Source = "report"
+	// SourceProvider is the condition that the provider of a virtual node wrote.
+	SourceProvider Source = "provider"
+	// SourceCondition is the condition of the pod that Seamark set.
+	SourceCondition Source = "condition"
+	// SourceLabels are the labels and annotations of the pod that Seamark set. They have no
+	// times and no message.
+	SourceLabels Source = "labels"
+)
+
+// Mark is a mark on a pod.
+type Mark struct {
+	// Kind is condition, label or annotation.
+	Kind mark.Kind `json:"kind"`
+	// Name is the key of a label or annotation, or the type of a condition.
+	Name string `json:"name"`
+	// Value is the value, or the status of a condition.
+	Value string `json:"value"`
+}
+
+// String returns name=value.
+func (m Mark) String() string { return m.Name + "=" + m.Value }
+
+// States are the rows of all pods.
+type States struct {
+	// Rows are ordered by namespace, pod, marker, and the order of the probes in the marker. The
+	// probes of a marker that cannot run in the pod follow the others.
+	Rows []Row
+	// Invalid are the markers that have no effect, with the reason.
+	Invalid map[types.NamespacedName]error
+	// Waiting are the pods whose rows change although no object does, because something becomes a
+	// problem only after a while. Again is when the first of them does.
+	Waiting []types.NamespacedName
+	Again   time.Time
+}
+
+type namespaceMarkers struct {
+	all []*v1alpha1.PodProbeMarker
+	// compiled are those that have an effect, ordered by name.
+	compiled []*plan.Marker
+}
+
+// Of returns the states of the pods' probes. The rows share the strings of the input.
+func Of(in Input) States {
+	compiled, invalid := compile(in.Markers)
+	states := States{Invalid: invalid}
+	parser := mark.NewParser()
+	pods := slices.Clone(in.Pods)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	for _, pod := range pods {
+		markers := compiled[pod.Namespace]
+		if len(markers.compiled) == 0 {
+			continue
+		}
+		rows, recheckAt := in.rowsOf(pod, markers, parser)
+		states.Rows = append(states.Rows, rows...)
+		if !recheckAt.IsZero() {
+			states.Waiting = append(states.Waiting, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+			states.Again = earlier(states.Again, recheckAt)
+		}
+	}
+	return states
+}
+
+// earlier returns the earlier of two times, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// compile returns the markers by namespace, and the errors of those that have no effect.
+func compile(markers []*v1alpha1.PodProbeMarker) (map[string]namespaceMarkers, map[types.NamespacedName]error) {
+	byNamespace := map[string]namespaceMarkers{}
+	invalid := map[types.NamespacedName]error{}
+	for _, m := range markers {
+		of := byNamespace[m.Namespace]
+		of.all = append(of.all, m)
+		if compiled, err := plan.Compile(m); err == nil {
+			of.compiled = append(of.compiled, compiled)
+		} else {
+			invalid[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] = err
+		}
+		byNamespace[m.Namespace] = of
+	}
+	for namespace, of := range byNamespace {
+		of.compiled = plan.Sorted(of.compiled)
+		byNamespace[namespace] = of
+	}
+	return byNamespace, invalid
+}
+
+// Stale are the pods whose rows must be computed again after objects have changed. An object that has
+// moved must be noted as it was and as it is.
+type Stale struct {
+	// Pods are single pods.
+	Pods sets.Set[types.NamespacedName]
+	// Namespaces and Nodes are those all of whose pods are stale.
+	Namespaces, Nodes sets.Set[string]
+}
+
+// NewStale returns an empty Stale.
+func NewStale() Stale {
+	return Stale{Pods: sets.New[types.NamespacedName](), Namespaces: sets.New[string](), Nodes: sets.New[string]()}
+}
+
+// Note records that an object of an Input has changed. It ignores any other object.
+func (s Stale) Note(object any) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		s.Pods.Insert(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+	case *v1alpha1.PodProbeMarker:
+		s.Namespaces.Insert(o.Namespace)
+	case *metav1.PartialObjectMetadata:
+		s.Nodes.Insert(o.Name)
+	case *v1alpha1.NodePodProbe:
+		s.Nodes.Insert(o.Name)
+	case *seamarkv1alpha1.ProbeReport:
+		s.Nodes.Insert(o.NodeName)
+	}
+}
+
+// Has reports whether the pod is stale.
+func (s Stale) Has(pod *corev1.Pod) bool {
+	return s.Namespaces.Has(pod.Namespace) || s.Nodes.Has(pod.Spec.NodeName) ||
+		s.Pods.Has(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+}

@@ -1,0 +1,198 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
+)
+
+// TestStaticPods has a planned mirror pod, whose static pod has another UID in the runtime.
+func TestStaticPods(t *testing.T) {
+	runtime := identity.ContainerKey{PodUID: "hash", Name: "main"}
+	runs := func(b *bench, pod, id string) {
+		b.ContainerChanged(runtime, thresholds.ContainerRun{
+			ID: id, Running: true, StartedAt: time.Now(), Pod: types.NamespacedName{Namespace: "games", Name: pod},
+		})
+		b.ContainersSynced()
+	}
+	mirror := func(uid, runtime types.UID) worker.Task {
+		return planned("p", func(p *worker.Task) { p.Key.PodUID, p.RuntimeUID = uid, runtime })
+	}
+	playAll(t, map[string]scenario{
+		"plan before container": {
+			play: func(b *bench) {
+				b.plan(mirror("m1", "hash"))
+				runs(b, "pod", "a")
+				pass(5 * time.Second)
+				b.ContainerUnknown(runtime)
+				pass(time.Minute)
+				b.ContainerGone(runtime)
+			},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"0s p >Succeeded", "1m5s p Succeeded>Failed"},
+		},
+		"recreated mirror pod": {
+			play: func(b *bench) {
+				runs(b, "pod", "a")
+				b.plan(mirror("m1", "hash"))
+				pass(5 * time.Second)
+				b.plan(mirror("m2", "hash"))
+				pass(time.Second)
+				runs(b, "pod", "b")
+				pass(time.Second)
+			},
+			runs: map[string][]string{"p": {"0s a", "5s a", "6s b"}},
+			changes: []string{
+				"0s p >Succeeded", "5s p gone", "5s p >Succeeded", "6s p Succeeded>Unknown", "6s p Unknown>Succeeded",
+			},
+		},
+		"not described": {
+			play: func(b *bench) {
+				b.ContainerUnknown(runtime)
+				b.ContainersSynced()
+				b.plan(mirror("m1", "hash"))
+				pass(time.Minute)
+				runs(b, "pod", "a")
+				pass(time.Second)
+			},
+			runs:    map[string][]string{"p": {"1m0s a"}},
+			changes: []string{"1m0s p >Succeeded"},
+		},
+		"changed annotation": {
+			play: func(b *bench) {
+				runs(b, "pod", "a")
+				b.plan(mirror("m1", "hash"))
+				pass(5 * time.Second)
+				b.plan(mirror("m1", "other"))
+				runs(b, "pod", "b")
+				pass(time.Minute)
+			},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"0s p >Succeeded", "5s p gone"},
+		},
+		"forged annotation": {
+			play: func(b *bench) {
+				runs(b, "victim", "a")
+				b.plan(mirror("m1", "hash"))
+				pass(5 * time.Second)
+				runs(b, "victim", "b")
+				pass(time.Minute)
+			},
+		},
+	})
+}
+
+func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
+	other := identity.ContainerKey{PodUID: "uid", Name: "other"}
+	ofOther := func(p *worker.Task) { p.Key.ContainerKey = other }
+	otherRuns := func(b *bench) {
+		b.ContainerChanged(other, thresholds.ContainerRun{ID: "o", Running: true, StartedAt: time.Now()})
+	}
+	playAll(t, map[string]scenario{
+		"from the start": {
+			play: func(b *bench) {
+				otherRuns(b)
+				b.ContainerUnknown(container())
+				b.ContainersSynced()
+				b.plan(planned("p", restored(v1alpha1.ProbeSucceeded)), planned("q", ofOther))
+				pass(15 * time.Second)
+				b.plan(planned("p", period(time.Second)), planned("q", ofOther), planned("new"))
+				pass(10 * time.Second)
+			},
+			runs:    map[string][]string{"q": {"0s o", "10s o", "20s o"}},
+			changes: []string{"0s q >Succeeded"},
+		},
+		"later": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(15 * time.Second)
+				b.ContainerUnknown(container())
+				pass(time.Minute)
+				b.containerRuns("b")
+			},
+			runs:    map[string][]string{"p": {"0s a", "10s a", "1m15s b"}},
+			changes: []string{"0s p >Succeeded", "1m15s p Succeeded>Unknown", "1m15s p Unknown>Succeeded"},
+		},
+		"during a run": {
+			play: func(b *bench) {
+				b.result = slow(3 * time.Second)
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.ContainerUnknown(container())
+				pass(time.Minute)
+			},
+			runs: map[string][]string{"p": {"0s a"}},
+		},
+		"until it is gone": {
+			play: func(b *bench) {
+				b.containerRuns("a")
+				b.plan(planned("p"))
+				pass(time.Second)
+				b.ContainerUnknown(container())
+				pass(time.Minute)
+				b.ContainerGone(container())
+				pass(time.Minute)
+			},
+			runs:    map[string][]string{"p": {"0s a"}},
+			changes: []string{"0s p >Succeeded", "1m1s p Succeeded>Failed"},
+		},
+	})
+}
+
+// TestMovedProbeReportsItsContainer checks that the sink knows the new container of a moved
+// probe when the plan is in force. Otherwise, an agent restart could discard the state.
+func TestMovedProbeReportsItsContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.ContainerChanged(identity.ContainerKey{PodUID: "uid", Name: "other"}, thresholds.ContainerRun{ID: "b", Running: true, StartedAt: time.Now()})
+		b.containerRuns("a")
+		b.plan(planned("p"))
+		pass(time.Second)
+		b.result = slow(time.Minute)
+		b.plan(planned("p", inContainer("other")))
+		if b.state.State != v1alpha1.ProbeSucceeded || b.state.ContainerID != "b" {
+			t.Errorf("state %q of container %q, want Succeeded of b", b.state.State, b.state.ContainerID)
+		}
+		b.stop()
+	})
+}
+
+// TestEndOfContainerWithFailedProbe checks that the end of a container replaces the message and
+// clears the problem of a probe that has failed before.
+func TestEndOfContainerWithFailedProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.result = func(_ probing.Target, n int) (time.Duration, probing.Outcome, error) {
+			if n > 1 {
+				return 0, probing.Outcome{}, errors.New("no such file")
+			}
+			return 0, probing.Outcome{Message: "no"}, nil
+		}
+		b.containerRuns("a")
+		b.plan(planned("p"))
+		pass(15 * time.Second)
+		if b.troubled["p"] != v1alpha1.ProbeCannotRun {
+			t.Fatalf("problem %q, want CannotRun", b.troubled["p"])
+		}
+		b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Reason: "exited with code 1"})
+		pass(time.Second)
+		if want := "the container is not running: exited with code 1"; b.state.Message != want || b.troubled["p"] != "" {
+			t.Errorf("message %q and problem %q, want %q and none", b.state.Message, b.troubled["p"], want)
+		}
+		b.stop()
+	})
+}

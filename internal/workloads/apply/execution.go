@@ -1,0 +1,201 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/internal/program/apierror"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// The kinds of written objects, in messages and metrics.
+const (
+	podKind      = "pod"
+	claimKind    = "persistentvolumeclaim"
+	revisionKind = "controllerrevision"
+)
+
+type execution struct {
+	*Executor
+	set      Set
+	deadline time.Time
+	// blocked is set between phases: the next ones depend on a write that failed.
+	blocked bool
+	// current is the result of the only check of the step whether the set is as the planner saw it.
+	current func() error
+
+	mu   sync.Mutex
+	step Step
+}
+
+type request struct {
+	kind, operation, name, reason string
+	// version is the resource version after the write, if it is known.
+	version string
+	// deleted is the pod that the write deleted.
+	deleted types.UID
+	// update marks patches of pods and expansions of claims.
+	update bool
+	// last marks the last request of an action on a pod.
+	last bool
+}
+
+// note records what became of a write.
+func (x *execution) note(w request, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if w.version != "" {
+		switch w.kind {
+		case podKind:
+			x.raise(&x.step.Pods, w.version)
+		case claimKind:
+			x.raise(&x.step.Claims, w.version)
+		case revisionKind:
+			x.raise(&x.step.Revisions, w.version)
+		}
+	}
+	switch {
+	case err == nil:
+		x.step.Writes++
+		if w.last {
+			x.step.Written = append(x.step.Written, w.name)
+		}
+		if w.deleted != "" {
+			x.step.Deleted = append(x.step.Deleted, w.deleted)
+		}
+		x.options.Wrote(w.kind, w.operation, w.reason)
+	case isOutdated(err) || w.operation != "create" && apierrors.IsNotFound(err):
+		x.step.Outdated = true
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		x.step.Ended = true
+	case isRefused(err):
+		x.step.Failures = append(x.step.Failures, planning.Failure{Update: w.update, Object: w.kind + " " + w.name, Err: err})
+	default:
+		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
+	}
+}
+
+// taken records that a pod of others has the name.
+func (x *execution) taken(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.step.Taken = append(x.step.Taken, name)
+}
+
+// raise requires the lock, or that no writes run in parallel.
+func (x *execution) raise(highest *string, version string) {
+	if *highest == "" {
+		*highest = version
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(*highest, version); err == nil && order < 0 {
+		*highest = version
+	}
+}
+
+// over reports whether no more requests may be started.
+func (x *execution) over(ctx context.Context) bool {
+	if ctx.Err() == nil && x.options.Now().Before(x.deadline) {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.step.Incomplete = true
+	return true
+}
+
+// each calls do for 0 to n-1, in parallel within the bound.
+func (x *execution) each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, x.options.Parallel)
+	for i := range n {
+		slots <- struct{}{}
+		if x.over(ctx) {
+			break
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			limited, cancel := context.WithTimeout(ctx, x.options.Timeout)
+			defer cancel()
+			do(limited, i)
+		})
+	}
+	running.Wait()
+}
+
+// slowly calls do for 0 to n-1: first once, and after each success for one more at a time, within
+// the bound. After an error, it starts no more calls: a quota that is used up costs few requests.
+func (x *execution) slowly(ctx context.Context, n int, do func(ctx context.Context, i int) error) {
+	results := make(chan error)
+	next, running, most, stopped := 0, 0, 1, false
+	for {
+		for !stopped && next < n && running < most {
+			if stopped = x.over(ctx); stopped {
+				break
+			}
+			i := next
+			next, running = next+1, running+1
+			go func() {
+				limited, cancel := context.WithTimeout(ctx, x.options.Timeout)
+				defer cancel()
+				results <- do(limited, i)
+			}()
+		}
+		if running == 0 {
+			return
+		}
+		err := <-results
+		running--
+		most = min(most+1, x.options.Parallel)
+		stopped = stopped || err != nil
+	}
+}
+
+// owns reports whether the set is the controller of the object.
+func (x *execution) owns(object metav1.Object) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID == x.set.Object.GetUID()
+}
+
+func nameOf(object metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+func unchanged(object metav1.Object) client.Preconditions {
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	return client.Preconditions{UID: &uid, ResourceVersion: &version}
+}
+
+func exists(err error) bool { return apierrors.IsAlreadyExists(err) }
+
+// isOutdated reports whether the object has changed since it was read, or is another one.
+func isOutdated(err error) bool {
+	return errors.Is(err, errOutdated) || apierrors.IsConflict(err) || apierror.IsOtherUID(err)
+}
+
+// isRefused reports whether the API server refused the write, so that it is refused again until the
+// set, a quota or a policy changes. An error of an admission webhook counts, because users must see
+// it.
+func isRefused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code <= http.StatusInternalServerError &&
+		code != http.StatusTooManyRequests && code != http.StatusUnauthorized
+}

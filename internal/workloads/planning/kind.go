@@ -1,0 +1,177 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planning
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+)
+
+// Kind is a kind of sets, for the controller that all kinds share. S is a pointer to a set, and T its
+// status. All fields except ClaimSizes are required.
+type Kind[S, T any] struct {
+	// Kind is the kind of the owner of pods, claims and revisions.
+	Kind schema.GroupVersionKind
+	// New returns an empty set.
+	New func() S
+	// Parts returns the parts of a set that pods and claims depend on.
+	Parts func(set S) Parts
+	// Status returns the status of a set.
+	Status func(set S) *T
+	// Conditions returns the conditions of a status.
+	Conditions func(status *T) Conditions
+	// SetConditions replaces them.
+	SetConditions func(status *T, conditions Conditions)
+	// Count returns the numbers of pods of a set with the status, which need not be that of the set.
+	Count func(set S, status *T) Count
+	// FailedScale and FailedUpdate are the types of the conditions about writes that failed: True while
+	// pods or claims cannot be created or deleted, or pods cannot be updated.
+	FailedScale, FailedUpdate string
+	// ClaimSizes makes the sizes of claims matter: a change plans the next step of their set.
+	ClaimSizes bool
+	// Plan returns the next step of a set. An error means that the set is invalid in a way that its CRD
+	// does not reject, or that a revision cannot be decoded.
+	Plan func(set S, in Input) (Output[T], error)
+}
+
+// Count are the numbers of pods of a set.
+type Count struct {
+	// Desired is the number of replicas in the specification. The others are those of the status.
+	Desired, Replicas, Ready, Available, Updated int32
+	// Updating reports whether the set has pods of an old revision that it must update. Failing
+	// reports whether its last writes failed.
+	Updating, Failing bool
+}
+
+// Parts are parts of a set.
+type Parts struct {
+	// Selector selects the pods.
+	Selector *metav1.LabelSelector
+	// Template is the template of the pods.
+	Template *corev1.PodTemplateSpec
+	// Claims are the templates of the claims.
+	Claims []corev1.PersistentVolumeClaim
+}
+
+// Input is what a step of a set depends on besides the set. A planner does not change it.
+type Input struct {
+	// Pods are the pods that the set controls, including terminating and finished ones and those that
+	// the selector does not match, and the pods of the namespace that the selector matches and that
+	// have no controller.
+	Pods []*corev1.Pod
+	// Claims are the claims that the set owns, and those with names of its claims, including terminating
+	// ones.
+	Claims []*corev1.PersistentVolumeClaim
+	// Revisions are the revisions that the set controls, those without a controller that the selector
+	// matches, and those of others with names of its revisions.
+	Revisions []*appsv1.ControllerRevision
+	// Encoder is that of the set. It may be nil.
+	Encoder *revision.Encoder
+	// Nodes are the labels of the pods' nodes by the name of the node. They are read only if the
+	// template has topologySpreadConstraints.
+	Nodes map[string]map[string]string
+	// Markers is what is known about the markers that select pods of the set.
+	Markers Markers
+	// TakenNames are names of pods that the set must not use: a create failed because a pod that
+	// does not belong to the set has the name. It may be nil.
+	TakenNames map[string]bool
+	// Now is the current time.
+	Now time.Time
+}
+
+// Output is a step.
+type Output[T any] struct {
+	Actions
+	// Status is the whole status after the writes have succeeded. It equals the set's status if nothing
+	// changed. See Kind.Failed.
+	Status T
+}
+
+// Settled reports whether all pods that the set should have exist and are available, and the step
+// writes nothing: the status stays as it is until something changes.
+func (k *Kind[S, T]) Settled(set S, out *Output[T]) bool {
+	n := k.Count(set, &out.Status)
+	return out.Empty() && n.Replicas == n.Desired && n.Ready == n.Desired && n.Available == n.Desired
+}
+
+// Counts returns the numbers of pods of a set, with its status.
+func (k *Kind[S, T]) Counts(set S) Count {
+	status := k.Status(set)
+	count, conditions := k.Count(set, status), k.Conditions(status)
+	count.Failing = conditions.True(k.FailedScale) || conditions.True(k.FailedUpdate)
+	return count
+}
+
+// The reasons of the conditions about steps that failed.
+const (
+	planFailed  = "PlanFailed"
+	writeFailed = "WriteFailed"
+)
+
+// Unplanned sets the conditions of a set for which Plan returned the error: FailedScale is True, because
+// pods are neither created nor deleted. Failed sets it to False after the next step that is planned. The
+// observed generation does not change: the counts are not those of the current spec.
+func (k *Kind[S, T]) Unplanned(status *T, err error, now time.Time) {
+	conditions := k.Conditions(status)
+	conditions.Set(k.FailedScale, planFailed, err.Error(), now)
+	k.SetConditions(status, conditions)
+}
+
+// Failed sets the conditions FailedScale and FailedUpdate of the status of a step to its failed writes:
+// True with the first error of the kind, or False if the condition was True because of a write and no
+// write of the kind failed. It is called after the writes of every step. A conflict is not a failure: the
+// step was decided from an old cache, and the next one is not.
+func (k *Kind[S, T]) Failed(status *T, failures []Failure, now time.Time) {
+	conditions := k.Conditions(status)
+	conditions.Set(k.FailedScale, planFailed, "", now)
+	conditions.Set(k.FailedScale, writeFailed, first(failures, false), now)
+	conditions.Set(k.FailedUpdate, writeFailed, first(failures, true), now)
+	k.SetConditions(status, conditions)
+}
+
+// Markers is what a planner knows about the markers that select pods of the set. It is empty if no
+// marker does.
+type Markers struct {
+	// Labels are the label keys that the markers write. A set whose selector contains one of them
+	// loses its pods. A pod without such a key may get it when the next result is reported.
+	Labels sets.Set[string]
+	// Conditions are the condition types that the markers write. While one of them is Unknown in a
+	// pod, labels that the marker wrote are about to return.
+	Conditions sets.Set[corev1.PodConditionType]
+}
+
+// Failure is a write of a step that the API server refused. A conflict is not a failure: the step is
+// planned again. The planners turn failures into conditions of the set.
+type Failure struct {
+	// Update reports whether the write was a patch of a pod or the expansion of a claim. All other
+	// writes of a step create or delete revisions, claims or pods.
+	Update bool
+	// Object is the kind and the name of the object, for example "pod db-0".
+	Object string
+	// Err is the error of the API server.
+	Err error
+}
+
+// SelectorMarked is the type of the condition of a set that is True while a marker writes a label key
+// of the set's selector: the set releases a pod, and replaces it, when the marker changes the label.
+const SelectorMarked = "SelectorMarked"
+
+// MarkedKeys returns the label keys of the selector that markers write, sorted.
+func MarkedKeys(selector *metav1.LabelSelector, markers Markers) []string {
+	if selector == nil || len(markers.Labels) == 0 {
+		return nil
+	}
+	keys := sets.KeySet(selector.MatchLabels)
+	for i := range selector.MatchExpressions {
+		keys.Insert(selector.MatchExpressions[i].Key)
+	}
+	return sets.List(keys.Intersection(markers.Labels))
+}

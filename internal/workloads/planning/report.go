@@ -1,0 +1,137 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planning
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Event is an event about the set. Those that differ only in their pods can become one: the write of
+// an event costs the API server nearly as much as that of a pod, and recorders drop events that are
+// too many.
+type Event struct {
+	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
+	Type string
+	// Reason is a CamelCase word.
+	Reason string
+	// Sentence is the message of an event that is not about pods.
+	Sentence string
+	// One is the format of the message for the name of one pod, Many for the number of pods and their
+	// names.
+	One, Many string
+	// Pods are the names of pods. Only the first ones are in the message.
+	Pods []string
+}
+
+// PodEvent returns a normal event about pods.
+func PodEvent(reason, one, many string, pods ...string) Event {
+	// AddEvent adds pods: the names of the caller must not change with them.
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, One: one, Many: many, Pods: slices.Clip(pods)}
+}
+
+// Message returns the message.
+func (e *Event) Message() string {
+	switch {
+	case len(e.Pods) == 0:
+		return e.Sentence
+	case len(e.Pods) == 1:
+		return fmt.Sprintf(e.One, e.Pods[0])
+	default:
+		return fmt.Sprintf(e.Many, len(e.Pods), List(e.Pods))
+	}
+}
+
+// Of returns the event about those of its pods that are in the set, without pods if none is.
+func (e *Event) Of(pods sets.Set[string]) Event {
+	part := *e
+	part.Pods = nil
+	for _, pod := range e.Pods {
+		if pods.Has(pod) {
+			part.Pods = append(part.Pods, pod)
+		}
+	}
+	return part
+}
+
+// AddEvent adds an event of a set: its pods become those of an earlier one that differs only in them.
+func AddEvent(events []Event, e Event) []Event {
+	for i := range events {
+		if known := &events[i]; len(e.Pods) > 0 && len(known.Pods) > 0 &&
+			known.Type == e.Type && known.Reason == e.Reason && known.One == e.One && known.Many == e.Many {
+			known.Pods = append(known.Pods, e.Pods...)
+			return events
+		}
+	}
+	return append(events, e)
+}
+
+// SetCondition is a condition of a set, of any kind.
+type SetCondition struct {
+	Type, Reason, Message string
+	Status                corev1.ConditionStatus
+	// Updated is when any other field changed last, Transitioned when the status did.
+	Updated, Transitioned metav1.Time
+}
+
+// Conditions are the conditions of a set, at most one of each type.
+type Conditions []SetCondition
+
+// Find returns the condition, nil if there is none.
+func (c Conditions) Find(kind string) *SetCondition {
+	i := slices.IndexFunc(c, func(each SetCondition) bool { return each.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &c[i]
+}
+
+// Put sets the condition. Its times are set.
+func (c *Conditions) Put(wanted SetCondition, now time.Time) {
+	wanted.Updated, wanted.Transitioned = metav1.NewTime(now), metav1.NewTime(now)
+	old := c.Find(wanted.Type)
+	switch {
+	case old == nil:
+		*c = append(*c, wanted)
+		return
+	case old.Status == wanted.Status && old.Reason == wanted.Reason && old.Message == wanted.Message:
+		return
+	case old.Status == wanted.Status:
+		wanted.Transitioned = old.Transitioned
+	}
+	*old = wanted
+}
+
+// Set sets the condition to True with the reason and the message. If there is no message, it sets the
+// condition to False if it was True for this reason.
+func (c *Conditions) Set(kind, reason, message string, now time.Time) {
+	wanted := SetCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+	if message == "" {
+		if old := c.Find(kind); old == nil || old.Status != corev1.ConditionTrue || old.Reason != reason {
+			return
+		}
+		wanted.Status, wanted.Reason = corev1.ConditionFalse, "Recovered"
+	}
+	c.Put(wanted, now)
+}
+
+// True reports whether the condition is True.
+func (c Conditions) True(kind string) bool {
+	found := c.Find(kind)
+	return found != nil && found.Status == corev1.ConditionTrue
+}
+
+// first returns the message for the first failure of the kind, empty if there is none.
+func first(failures []Failure, update bool) string {
+	i := slices.IndexFunc(failures, func(f Failure) bool { return f.Update == update })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v", failures[i].Object, failures[i].Err)
+}

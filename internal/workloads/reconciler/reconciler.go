@@ -1,0 +1,178 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reconciler contains what the controllers of workloads share: they gather what a planner
+// needs from the cache, execute its step, and write the status. A step is planned only when the
+// cache has what the earlier steps of the set wrote, so that nothing is written twice.
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// SubjectSet is the key of the set in log lines.
+const SubjectSet controllers.Subject = "set"
+
+// Metrics counts what a controller does. The kind is that of the sets.
+type Metrics interface {
+	// Failed counts a write that the API server refused or did not answer.
+	Failed(kind string)
+	// Waited counts a reconcile that found the cache older than the set's own writes.
+	Waited(kind string)
+	// StatusWritten counts a write of the status of a set.
+	StatusWritten(kind string)
+}
+
+// Options are the dependencies of a Reconciler. All are required.
+type Options struct {
+	// Stores are the informers of the cache.
+	Stores Stores
+	// Client writes the status of sets.
+	Client client.Client
+	// Executor executes steps.
+	Executor *apply.Executor
+	// Gate is closed while another program serves the kind.
+	Gate *Gate
+	// Recorder records events on sets.
+	Recorder record.EventRecorder
+	// Metrics counts.
+	Metrics Metrics
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// base is what does not depend on the kind of the sets, except for kind and parts.
+type base struct {
+	Options
+	kind schema.GroupVersionKind
+	// parts returns the parts of a set that pods and claims depend on.
+	parts func(set client.Object) planning.Parts
+	// claimSizes makes the sizes of claims matter: a change plans the next step of their set.
+	claimSizes bool
+	memory     *memory
+}
+
+// remember calls do with what is remembered about the set.
+func (b *base) remember(set client.Object, do func(r *remembered)) {
+	b.memory.of(client.ObjectKeyFromObject(set), set.GetUID(), do)
+}
+
+// Reconciler runs the sets of a kind: each reconcile executes the next step of one set.
+type Reconciler[S client.Object, T any] struct {
+	base
+	of planning.Kind[S, T]
+}
+
+// New returns a Reconciler for the kind.
+func New[S client.Object, T any](kind planning.Kind[S, T], options Options) *Reconciler[S, T] {
+	return &Reconciler[S, T]{of: kind, base: base{
+		Options: options, kind: kind.Kind, claimSizes: kind.ClaimSizes, memory: newMemory(),
+		parts: func(object client.Object) planning.Parts {
+			if set, ok := object.(S); ok {
+				return kind.Parts(set)
+			}
+			return planning.Parts{Template: &corev1.PodTemplateSpec{}}
+		},
+	}}
+}
+
+// Add runs the Reconciler under the manager, with at most concurrency sets at a time.
+func (r *Reconciler[S, T]) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	return controllers.Add(mgr, strings.ToLower(r.kind.Kind), SubjectSet, r, concurrency, r.sources(informers, r.of.New())...)
+}
+
+// Reconcile executes the next step of the set.
+func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object, in, err := r.observe(request.NamespacedName)
+	set, ok := object.(S)
+	if !ok || err != nil {
+		// A cache that is too old for a step may change without an event: only those of pods are watched.
+		var result reconcile.Result
+		r.memory.known(request.NamespacedName, func(m *remembered) { result.RequeueAfter = m.recheck(r.Now()) })
+		return result, err
+	}
+	before := r.of.Status(set)
+	plan, err := r.of.Plan(set, *in)
+	if err != nil {
+		after := r.of.Status(set.DeepCopyObject().(S)) //nolint:forcetypeassert // A copy has the same type.
+		r.of.Unplanned(after, err, in.Now)
+		return reconcile.Result{}, r.unplanned(ctx, set, err, Status{Before: before, After: after})
+	}
+	step := r.execute(ctx, set, &plan.Actions)
+	r.of.Failed(&plan.Status, step.Failures, in.Now)
+	return r.finish(ctx, set, &plan.Actions, &step, Status{Before: before, After: &plan.Status, Settled: r.of.Settled(set, &plan)})
+}
+
+// Gate stops the controller of a kind while another program serves the kind. It is safe for
+// concurrent use. Use NewGate to create one.
+type Gate struct {
+	mu   sync.Mutex
+	open bool
+	// decided is closed when the gate is set first.
+	decided chan struct{}
+	// reopen enqueue all sets of the controllers.
+	reopen []func()
+}
+
+// NewGate returns a closed gate.
+func NewGate() *Gate { return &Gate{decided: make(chan struct{})} }
+
+// Open reports whether the controller may act.
+func (g *Gate) Open() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
+// Set opens or closes the gate. All sets are enqueued when it opens.
+func (g *Gate) Set(open bool) {
+	g.mu.Lock()
+	var calls []func()
+	if open && !g.open {
+		calls = slices.Clone(g.reopen)
+	}
+	g.open = open
+	select {
+	case <-g.decided:
+	default:
+		close(g.decided)
+	}
+	g.mu.Unlock()
+	for _, call := range calls {
+		call()
+	}
+}
+
+// source returns a source that enqueues all sets when the gate opens again. It starts when the gate
+// has been set, and the controller with it: otherwise it would reconcile each set twice at the start.
+func (g *Gate) source(all func(q controllers.Queue)) source.Source {
+	return source.Func(func(ctx context.Context, q controllers.Queue) error {
+		select {
+		case <-g.decided:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the first look at the lease of OpenKruise's manager: %w", ctx.Err())
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.reopen = append(g.reopen, func() { all(q) })
+		return nil
+	})
+}

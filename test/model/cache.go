@@ -1,0 +1,97 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// cache is what the informers of one leader contain. Each kind lags on its own.
+type cache struct {
+	store *store
+	kinds [kinds]struct {
+		objects map[string]Object
+		// next is the index of the next event in the log of the table, version the version of the last one.
+		next    int
+		version int64
+	}
+}
+
+// newCache returns a cache that lacks the last events of each kind.
+func newCache(s *store, lag func(Kind) int) *cache {
+	c := &cache{store: s}
+	for k := range kinds {
+		c.kinds[k].objects = map[string]Object{}
+		c.advance(k, max(0, len(s.tables[k].log)-lag(k)))
+	}
+	return c
+}
+
+// advance receives up to n events of a kind and reports whether there were any.
+func (c *cache) advance(k Kind, n int) bool {
+	log, kind := c.store.tables[k].log, &c.kinds[k]
+	end := min(len(log), kind.next+n)
+	if kind.next == end {
+		return false
+	}
+	for _, e := range log[kind.next:end] {
+		if e.object == nil {
+			delete(kind.objects, e.name)
+		} else {
+			kind.objects[e.name] = e.object
+		}
+		kind.version = e.version
+	}
+	kind.next = end
+	return true
+}
+
+// catchUp receives all events and reports whether there were any.
+func (c *cache) catchUp() bool {
+	received := false
+	for k := range kinds {
+		received = c.advance(k, len(c.store.tables[k].log)) || received
+	}
+	return received
+}
+
+func (c *cache) state() *State {
+	var objects [kinds]map[string]Object
+	for k := range kinds {
+		objects[k] = maps.Clone(c.kinds[k].objects)
+	}
+	return state(c.store.now, objects)
+}
+
+// written is what a leader remembers of its own writes, per kind.
+type written struct {
+	versions [kinds]int64
+	deleted  map[types.UID]string
+}
+
+// raise remembers a write, unless the version is empty.
+func (w *written) raise(k Kind, version string) {
+	number, _ := strconv.ParseInt(version, 10, 64)
+	w.versions[k] = max(w.versions[k], number)
+}
+
+// seen reports whether the cache contains all of these writes. It forgets deletions that it contains.
+func (w *written) seen(c *cache) bool {
+	for k, version := range w.versions {
+		if c.kinds[k].version < version {
+			return false
+		}
+	}
+	for uid, name := range w.deleted {
+		o, ok := c.kinds[Pods].objects[name]
+		if ok && o.GetUID() == uid && o.GetDeletionTimestamp() == nil {
+			return false
+		}
+		delete(w.deleted, uid)
+	}
+	return true
+}

@@ -1,0 +1,226 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// Planner is a planner of one kind of workload, as its controller calls it.
+type Planner interface {
+	// Plan returns the writes of one step. The view contains all objects of the namespace; the objects
+	// are read-only. An error fails the run: no state of the cluster may cause one.
+	Plan(view *State) (Step, error)
+}
+
+// Step is what a planner decides.
+type Step struct {
+	planning.Actions
+	// Status returns the set with the status that is stored after the other writes, given those that
+	// failed. The status is not written if it is equal to the stored one.
+	Status func(failures []planning.Failure) Object
+}
+
+// errCrashed is the error of every write of a leader that has crashed.
+var errCrashed = errors.New("the process has crashed")
+
+// errLost is the error of a write whose response is lost, or which has not reached the API server.
+var errLost = errors.New("connection reset by peer")
+
+// leader is a process that runs the planner.
+type leader struct {
+	name    string
+	world   *World
+	cache   *cache
+	own     written
+	crashed bool
+	// dirty reports that the next step may decide something new, wake is when it does for itself.
+	dirty bool
+	wake  time.Time
+
+	taken map[string]bool
+
+	executor *apply.Executor
+	// view is what the step is based on, and deletes what it deletes.
+	view    *State
+	deletes []planning.PodDelete
+}
+
+func (w *World) newLeader(lag func(Kind) int) *leader {
+	w.leaders++
+	w.trace("leader %d starts", w.leaders)
+	l := &leader{
+		name: "leader " + strconv.Itoa(w.leaders), world: w, cache: newCache(w.store, lag), dirty: true,
+		own: written{deleted: map[types.UID]string{}}, taken: map[string]bool{},
+	}
+	l.executor = apply.New(apply.Options{
+		Client: server{leader: l}, Live: server{leader: l}, DeletePod: l.deletePod, Parallel: 1,
+		Budget: time.Hour, Timeout: time.Hour, Now: w.Now, Wrote: func(string, string, string) {},
+	})
+	return l
+}
+
+// step plans once and writes, unless the cache lacks own writes. It reports whether it wrote.
+func (l *leader) step() (wrote bool) {
+	w := l.world
+	if l.crashed || w.err != nil {
+		return false
+	}
+	if !l.own.seen(l.cache) {
+		w.trace("%s waits for its own writes", l.name)
+		return false
+	}
+	l.view, l.dirty, l.wake = l.cache.state(), false, time.Time{}
+	if l.view.Set == nil {
+		return false
+	}
+	l.view.Taken = l.taken
+	step, err := w.config.Planner.Plan(l.view)
+	if err != nil {
+		w.fail(fmt.Errorf("plan: %w", err))
+		return false
+	}
+	w.trace("%s plans %d patches, %d deletes and %d creates, and again after %s", l.name, len(step.Patches), len(step.Deletes), len(step.Creates), step.RequeueAfter)
+	for _, check := range w.config.Steps {
+		if err := check(l.view, &step); err != nil {
+			w.fail(fmt.Errorf("step of %s: %w", l.name, err))
+			return false
+		}
+	}
+	before := w.writes
+	l.deletes = step.Deletes
+	done := l.executor.Execute(context.Background(), apply.Set{Kind: l.view.Set.GetObjectKind().GroupVersionKind(), Object: l.view.Set}, &step.Actions)
+	l.remember(&done)
+	if !l.crashed && w.err == nil {
+		l.status(step.Status(done.Failures))
+	}
+	if step.RequeueAfter > 0 {
+		l.wake = w.store.now.Add(step.RequeueAfter)
+	}
+	l.dirty = l.dirty || !done.Succeeded()
+	return w.writes > before
+}
+
+// remember remembers what the step wrote, until the cache has it.
+func (l *leader) remember(done *apply.Step) {
+	for k, version := range map[Kind]string{Pods: done.Pods, Claims: done.Claims, Revisions: done.Revisions} {
+		l.own.raise(k, version)
+	}
+	for _, d := range l.deletes {
+		if slices.Contains(done.Deleted, d.Pod.UID) {
+			l.own.deleted[d.Pod.UID] = d.Pod.Name
+		}
+	}
+	for _, name := range done.Taken {
+		l.taken[name] = true
+	}
+}
+
+func (l *leader) status(set Object) {
+	if set == nil || encode(normalize(set)) == encode(l.view.Set) {
+		return
+	}
+	stored, err := l.write(Sets, "status", set.GetName(), "", func() (Object, error) {
+		return l.world.store.update(Sets, set.GetName(), of(l.view.Set), func(o Object) { replaceStatus(o, set) })
+	})
+	if l.dirty = l.dirty || err != nil; err == nil {
+		l.own.raise(Sets, stored.GetResourceVersion())
+	}
+}
+
+// write executes one write with the faults of the run, and returns the object after it.
+func (l *leader) write(k Kind, verb, name, reason string, do func() (Object, error)) (Object, error) {
+	w := l.world
+	fault := w.fault(l)
+	switch {
+	case l.crashed || w.err != nil:
+		return nil, errCrashed
+	case fault == failedWrite:
+		w.trace("%s: %s %s %s: fails", l.name, verb, k, name)
+		return nil, errLost
+	case fault == crashBefore:
+		w.trace("%s crashes before %s %s %s", l.name, verb, k, name)
+		l.crashed = true
+		return nil, errCrashed
+	}
+	var out Object
+	err := w.apply(Write{By: l.name, View: l.view, Kind: k, Verb: verb, Name: name, Reason: reason}, func() error {
+		var err error
+		out, err = do()
+		return err
+	})
+	w.writes++
+	switch {
+	case fault == crashAfter:
+		l.crashed = true
+		return nil, errCrashed
+	case err != nil:
+		return nil, err
+	case fault == lostAnswer:
+		w.trace("  the response is lost")
+		return nil, errLost
+	default:
+		return out, nil
+	}
+}
+
+type fault int
+
+const (
+	noFault fault = iota
+	failedWrite
+	lostAnswer
+	crashBefore
+	crashAfter
+)
+
+// fault decides what happens to the next write of a leader, and lets events happen before it.
+func (w *World) fault(l *leader) fault {
+	if !w.chaos {
+		return noFault
+	}
+	w.between(l)
+	f := w.faults
+	switch n := w.Rand.Float64(); {
+	case n < f.Fail:
+		return failedWrite
+	case n < f.Fail+f.Lose:
+		return lostAnswer
+	case n < f.Fail+f.Lose+f.Crash/2:
+		return crashBefore
+	case n < f.Fail+f.Lose+f.Crash:
+		return crashAfter
+	}
+	return noFault
+}
+
+// replaceStatus replaces the status only, as a write to the status subresource does.
+func replaceStatus(o, by Object) {
+	var wanted struct {
+		Status json.RawMessage `json:"status,omitempty"`
+	}
+	if err := json.Unmarshal([]byte(encode(by)), &wanted); err != nil {
+		panic(fmt.Sprintf("decode status: %v", err))
+	}
+	reflect.ValueOf(o).Elem().FieldByName("Status").SetZero()
+	text, err := json.Marshal(wanted)
+	if err == nil {
+		err = json.Unmarshal(text, o)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("encode status: %v", err))
+	}
+}
