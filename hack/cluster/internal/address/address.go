@@ -89,7 +89,7 @@ func Nodes(count int) ([]Node, error) {
 	if count < 1 || count > MaxNodes {
 		return nil, fmt.Errorf("number of nodes %d is invalid: must be 1 to %d", count, MaxNodes)
 	}
-	nodes := make([]Node, 0, count)
+	var nodes []Node
 	for number := 1; number <= count; number++ {
 		node, err := NewNode(number)
 		if err != nil {

@@ -220,7 +220,6 @@ func (b *Builder) check(program Program) (*outdated, error) {
 	return &outdated{Program: program, linkerFlags: flags, stamp: stamp}, nil
 }
 
-// folder returns the folder of a module.
 func (b *Builder) folder(module string) string {
 	if filepath.IsAbs(module) {
 		return module
@@ -360,7 +359,7 @@ func (b *Builder) run(ctx context.Context, names, module string, args []string) 
 			b.say("building %s: %d s %s", names, int(time.Since(start).Seconds()), lastLine(b.Log))
 		case err := <-done:
 			if err != nil {
-				return fmt.Errorf("build %s: %w\n%s", names, err, tail(b.Log))
+				return fmt.Errorf("build %s: %w\n%s", names, err, Tail(b.Log))
 			}
 			b.say("built %s in %.1f s", names, time.Since(start).Seconds())
 			return nil
@@ -372,18 +371,19 @@ func (b *Builder) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.Progress, format+"\n", args...)
 }
 
-// tail returns the end of a log, which contains the cause of a failure.
-func tail(path string) string {
-	const most = 4096
+// Tail returns the end of a log, which contains the cause of a failure.
+func Tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return ""
+		return err.Error()
 	}
-	return string(text[max(0, len(text)-most):])
+	return tail(string(text))
 }
+
+func tail(text string) string { return text[max(0, len(text)-4096):] }
 
 // lastLine returns the last line of a log: the package that was compiled or downloaded last.
 func lastLine(path string) string {
-	lines := strings.Split(strings.TrimSpace(tail(path)), "\n")
+	lines := strings.Split(strings.TrimSpace(Tail(path)), "\n")
 	return lines[len(lines)-1]
 }

@@ -4,13 +4,10 @@
 package build
 
 import (
-	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -53,23 +50,6 @@ require (
 	example.org/b v0.2.0
 )
 `
-
-func TestLinkerFlagsSetTheVersion(t *testing.T) {
-	program := Program{Name: "p", Version: "example.org/a", VersionVars: []string{"q/version.gitVersion"}}
-	got, err := program.linkerFlags([]byte(goMod))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "-s -w -buildid= -X q/version.gitVersion=v1.36.3" +
-		" -X q/version.gitMajor=1 -X q/version.gitMinor=36 -X q/version.gitTreeState=archive"
-	if got != want {
-		t.Errorf("flags %q, want %q", got, want)
-	}
-	program.Version = "example.org/missing"
-	if _, err := program.linkerFlags([]byte(goMod)); err == nil {
-		t.Error("no error for a module that go.mod does not require")
-	}
-}
 
 func TestEveryProgramIsPinned(t *testing.T) {
 	for _, program := range append(Programs(Own), Containerd17()...) {
@@ -120,69 +100,5 @@ func TestStamp(t *testing.T) {
 	write("two")
 	if stamp(program, goMod) == first {
 		t.Error("another source does not change the stamp")
-	}
-}
-
-// TestEnsure builds two small programs.
-func TestEnsure(t *testing.T) {
-	source, out := t.TempDir(), filepath.Join(t.TempDir(), "bin")
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(source, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("go.mod", "module example.org/m\n\ngo 1.26\n")
-	if err := os.Mkdir(filepath.Join(source, "tiny"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	write("main.go", "package main\n\nfunc main() {}\n")
-	write("tiny/main.go", "package main\n\nfunc main() {}\n")
-	builder := &Builder{Source: source, Out: out, Log: filepath.Join(t.TempDir(), "build.log"), Progress: io.Discard}
-	programs := []Program{
-		{Name: "tiny", Module: ".", Package: "./tiny", Sources: []string{"tiny/main.go"}},
-		{Name: "other", Module: ".", Package: ".", Output: "m", Sources: []string{"main.go"}},
-	}
-	ensure := func() (time.Time, error) {
-		err := builder.Ensure(t.Context(), programs)
-		info, statErr := os.Stat(filepath.Join(out, "tiny"))
-		if statErr != nil {
-			t.Fatal(statErr)
-		}
-		return info.ModTime(), err
-	}
-	first, err := ensure()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(out, "other")); err != nil {
-		t.Error(err)
-	}
-	if again, err := ensure(); err != nil || !again.Equal(first) {
-		t.Errorf("rebuilt: %v, error %v", !again.Equal(first), err)
-	}
-	write("tiny/main.go", "package main\n\nfunc main() {} // A comment does not change the program.\n")
-	if same, err := ensure(); err != nil || !same.Equal(first) {
-		t.Errorf("replaced by the same bytes: %v, error %v", !same.Equal(first), err)
-	}
-	write("tiny/main.go", "package main\n\nfunc main() { broken }\n")
-	if kept, err := ensure(); err == nil || !strings.Contains(err.Error(), "broken") || !kept.Equal(first) {
-		t.Errorf("broken source: error %v, replaced %t", err, !kept.Equal(first))
-	}
-	write("tiny/main.go", "package main\n\nfunc main() { println() }\n")
-	if fresh, err := ensure(); err != nil || fresh.Equal(first) {
-		t.Errorf("changed source was not built, error %v", err)
-	}
-}
-
-func TestEnsureStopsWhenCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	source := t.TempDir()
-	if err := os.WriteFile(filepath.Join(source, "go.mod"), []byte("module example.org/m\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	builder := &Builder{Source: source, Out: t.TempDir(), Log: filepath.Join(t.TempDir(), "log"), Progress: io.Discard}
-	if err := builder.Ensure(ctx, []Program{{Name: "p", Module: ".", Package: "."}}); err == nil {
-		t.Error("no error from a cancelled build")
 	}
 }

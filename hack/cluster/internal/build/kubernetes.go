@@ -117,10 +117,7 @@ func goCommand(ctx context.Context, folder string, args ...string) ([]byte, erro
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args[:2], " "), err, tailOf(log.String()+out.String()))
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args[:2], " "), err, tail(log.String()+out.String()))
 	}
 	return out.Bytes(), nil
 }
-
-// tailOf returns the end of a text, which contains the cause of a failure.
-func tailOf(text string) string { return text[max(0, len(text)-4096):] }

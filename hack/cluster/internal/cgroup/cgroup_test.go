@@ -119,22 +119,3 @@ func TestProcessesListsTheTree(t *testing.T) {
 		}
 	}
 }
-
-func TestRemove(t *testing.T) {
-	mount := t.TempDir()
-	tree := Tree{base: "/base", hierarchies: []hierarchy{{mount: mount}}}
-	for _, path := range []string{"a/b/c", "d"} {
-		if err := tree.Create(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, step := range []struct {
-		path string
-		want int
-	}{{"a", 3}, {"", 2}, {"", 0}} {
-		got, err := tree.Remove(step.path)
-		if err != nil || got != step.want {
-			t.Errorf("%q: removed %d, error %v", step.path, got, err)
-		}
-	}
-}

@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -32,12 +33,25 @@ func New(out io.Writer) *cobra.Command {
 		SilenceErrors: true,
 	}
 	dir := root.PersistentFlags().String("dir", ".cluster", "folder of the cluster")
-	open := func() (*cluster.Cluster, error) { return open(*dir, out) }
-	root.AddCommand(newBuild(open), newKubernetes(open), newUp(open), newDown(open), newLoad(open), newImage(out), newLaunch())
+	on := func(run action) runE {
+		return func(cmd *cobra.Command, args []string) error {
+			target, err := open(*dir, out)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), target, args)
+		}
+	}
+	root.AddCommand(newBuild(on), newKubernetes(on), newUp(on), newDown(on), newLoad(on), newImage(out), newLaunch())
 	return root
 }
 
-type opener func() (*cluster.Cluster, error)
+// action is what a command does with the cluster of the folder. A runner opens the cluster for it.
+type (
+	action func(ctx context.Context, target *cluster.Cluster, args []string) error
+	runE   func(cmd *cobra.Command, args []string) error
+	runner func(action) runE
+)
 
 func open(path string, out io.Writer) (*cluster.Cluster, error) {
 	dir, err := layout.New(path)
@@ -55,28 +69,24 @@ func open(path string, out io.Writer) (*cluster.Cluster, error) {
 	return cluster.New(dir, source, []string{self, launchCommand}, out)
 }
 
-func newBuild(open opener) *cobra.Command {
+func newBuild(on runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs that are missing or out of date",
 		Args:  cobra.NoArgs,
 	}
 	only := cmd.Flags().StringSlice("only", nil, "names of the programs to build (default all)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		target, err := open()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = on(func(ctx context.Context, target *cluster.Cluster, _ []string) error {
 		programs, err := build.Select(target.Programs(), *only)
 		if err != nil {
 			return err
 		}
-		return target.Builder().Ensure(cmd.Context(), programs)
-	}
+		return target.Builder().Ensure(ctx, programs)
+	})
 	return cmd
 }
 
-func newKubernetes(open opener) *cobra.Command {
+func newKubernetes(on runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubernetes MINOR",
 		Short: "Set the version of Kubernetes for a folder, such as 1.32, before build or up",
@@ -84,17 +94,13 @@ func newKubernetes(open opener) *cobra.Command {
 	}
 	replacements := cmd.Flags().StringToString("replace", nil,
 		"MODULE=VERSION or MODULE=FOLDER: what to use if a module of Kubernetes has no such version; repeatable")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		target, err := open()
-		if err != nil {
-			return err
-		}
-		return target.SetKubernetes(cmd.Context(), args[0], *replacements)
-	}
+	cmd.RunE = on(func(ctx context.Context, target *cluster.Cluster, args []string) error {
+		return target.SetKubernetes(ctx, args[0], *replacements)
+	})
 	return cmd
 }
 
-func newUp(open opener) *cobra.Command {
+func newUp(on runner) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start or repair the cluster, and build missing programs",
@@ -103,47 +109,35 @@ func newUp(open opener) *cobra.Command {
 	nodes := cmd.Flags().Int("nodes", 1, "number of nodes")
 	names := cmd.Flags().StringSlice("runtime", []string{string(node.RuntimeContainerd)},
 		"container runtimes of the nodes, in their order: containerd and containerd-1.7 (built from source), debian (Debian's containerd 1.6)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = on(func(ctx context.Context, target *cluster.Cluster, _ []string) error {
 		runtimes, err := node.ParseRuntimes(*names)
 		if err != nil {
 			return err
 		}
-		target, err := open()
-		if err != nil {
-			return err
-		}
-		return target.Up(cmd.Context(), cluster.Options{Nodes: *nodes, Runtimes: runtimes})
-	}
+		return target.Up(ctx, cluster.Options{Nodes: *nodes, Runtimes: runtimes})
+	})
 	return cmd
 }
 
-func newDown(open opener) *cobra.Command {
+func newDown(on runner) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Remove the cluster, except programs, image archives and logs",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			target, err := open()
-			if err != nil {
-				return err
-			}
-			return target.Down(cmd.Context())
-		},
+		RunE: on(func(ctx context.Context, target *cluster.Cluster, _ []string) error {
+			return target.Down(ctx)
+		}),
 	}
 }
 
-func newLoad(open opener) *cobra.Command {
+func newLoad(on runner) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load FILE...",
 		Short: "Import image archives into every node",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := open()
-			if err != nil {
-				return err
-			}
-			return target.Load(cmd.Context(), args)
-		},
+		RunE: on(func(ctx context.Context, target *cluster.Cluster, args []string) error {
+			return target.Load(ctx, args)
+		}),
 	}
 }
 
@@ -159,20 +153,13 @@ func newImage(out io.Writer) *cobra.Command {
 	flags.StringVar(&made.User, "user", "", "numeric user, and group after a colon (default root)")
 	flags.StringArrayVar(&made.Entrypoint, "entrypoint", nil, "program to run; repeat for its arguments")
 	path := flags.String("out", "", "archive to write")
-	rootfs := flags.String("rootfs", "", "folder with the content of the root of the image")
 	files := flags.StringArray("file", nil, "HOST=PATH: a file to add, and its path in the image; repeatable")
-	cmd.MarkFlagsOneRequired("rootfs", "file")
-	for _, name := range []string{"name", "out"} {
+	for _, name := range []string{"name", "out", "file"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // The flags are defined above.
 		}
 	}
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if *rootfs != "" {
-			if err := made.AddTree(*rootfs); err != nil {
-				return err
-			}
-		}
 		for _, file := range *files {
 			host, inside, ok := strings.Cut(file, "=")
 			if !ok {

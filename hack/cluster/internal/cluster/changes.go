@@ -5,28 +5,21 @@ package cluster
 
 import "sync"
 
-// changes records the daemons and nodes that a run of Up has changed. Nodes are changed concurrently.
-type changes struct {
-	mutex sync.Mutex
-	names map[string]bool
-}
+// changes records the names of the daemons and nodes that a run of Up has changed. Nodes are changed concurrently.
+type changes struct{ names sync.Map }
 
-func newChanges() *changes { return &changes{names: map[string]bool{}} }
-
-func (c *changes) add(name string) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.names[name] = true
-}
+func (c *changes) add(name string) { c.names.Store(name, true) }
 
 func (c *changes) has(name string) bool {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.names[name]
+	_, found := c.names.Load(name)
+	return found
 }
 
 func (c *changes) any() bool {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return len(c.names) > 0
+	found := false
+	c.names.Range(func(any, any) bool {
+		found = true
+		return false
+	})
+	return found
 }

@@ -248,31 +248,26 @@ func (c *Cluster) lock() (func(), error) {
 // claim makes this cluster the only one on the machine.
 func (c *Cluster) claim() error {
 	err := os.Symlink(string(c.dir), layout.Claim)
-	if !errors.Is(err, fs.ErrExist) {
-		if err != nil {
-			return fmt.Errorf("claim the machine's network: %w", err)
-		}
-		return nil
+	if errors.Is(err, fs.ErrExist) {
+		return c.checkOwner()
 	}
+	if err != nil {
+		return fmt.Errorf("claim the machine's network: %w", err)
+	}
+	return nil
+}
+
+// checkOwner returns an error if the cluster of another folder uses the addresses and links of the machine, or
+// fs.ErrNotExist if there is none.
+func (c *Cluster) checkOwner() error {
 	owner, err := os.Readlink(layout.Claim)
 	if err != nil {
 		return fmt.Errorf("find the cluster that runs on this machine: %w", err)
 	}
 	if owner != string(c.dir) {
-		return &OwnedError{Owner: owner}
+		return fmt.Errorf("the cluster of %s is running on this machine; remove it first: `down --dir %s`", owner, owner)
 	}
 	return nil
-}
-
-// OwnedError is returned if the cluster of another folder uses the addresses and links of the machine.
-type OwnedError struct {
-	// Owner is the other folder.
-	Owner string
-}
-
-// Error returns the cause and the solution.
-func (e *OwnedError) Error() string {
-	return fmt.Sprintf("the cluster of %s is running on this machine; remove it first: `down --dir %s`", e.Owner, e.Owner)
 }
 
 // releaseIfIdle releases the claim if no process of a cluster is running.

@@ -13,10 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-
-	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 )
 
 func start() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -49,31 +45,6 @@ func TestNodeReady(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := nodeReady(*readyNode("node-1", test.change), test.since)
-			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want %q", err, test.want)
-			}
-		})
-	}
-}
-
-func TestNodesReady(t *testing.T) {
-	plan, err := address.Nodes(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
-	tests := map[string]struct {
-		objects []runtime.Object
-		want    string
-	}{
-		"all ready":          {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil), account}},
-		"one missing":        {objects: []runtime.Object{readyNode("node-1", nil), account}, want: "node-2 is not registered"},
-		"no service account": {objects: []runtime.Object{readyNode("node-1", nil), readyNode("node-2", nil)}, want: "service account"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			client := &api{client: fake.NewClientset(test.objects...)}
-			err := client.nodesReady(t.Context(), plan, nil)
 			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}

@@ -31,7 +31,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err := c.checkOwner(); err != nil {
+	if err := c.checkOwner(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	removed, err := c.remove(ctx)
@@ -39,21 +39,6 @@ func (c *Cluster) Down(ctx context.Context) error {
 		c.say("no cluster is running: nothing to remove")
 	}
 	return err
-}
-
-// checkOwner returns an error if the cluster of another folder is running.
-func (c *Cluster) checkOwner() error {
-	owner, err := os.Readlink(layout.Claim)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("find the cluster that runs on this machine: %w", err)
-	}
-	if owner != string(c.dir) {
-		return &OwnedError{Owner: owner}
-	}
-	return nil
 }
 
 // remove removes everything that belongs to a cluster and returns the number of messages about it. It releases

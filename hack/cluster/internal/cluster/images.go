@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,7 +117,7 @@ func (c *Cluster) ctr(ctx context.Context, on node.Node, args ...string) error {
 
 // Load imports image archives into every node.
 func (c *Cluster) Load(ctx context.Context, archives []string) error {
-	if err := c.checkOwner(); err != nil {
+	if err := c.checkOwner(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	present, err := c.presentNodes()

@@ -41,7 +41,7 @@ const nodesCgroup = "nodes"
 // whether it changed anything.
 func (c *Cluster) reconcile(ctx context.Context, plan []address.Node, runtimes node.Runtimes) (bool, error) {
 	started := time.Now()
-	changed := newChanges()
+	changed := &changes{}
 	nodes, err := c.foundations(plan, runtimes)
 	if err != nil {
 		return false, err
@@ -105,7 +105,7 @@ func (c *Cluster) foundations(plan []address.Node, runtimes node.Runtimes) ([]no
 	if err := network.EnsureBridge(); err != nil {
 		return nil, err
 	}
-	store, err := pki.NewStore(c.dir.PKIDir(), time.Now)
+	store, err := pki.NewStore(c.dir.PKIDir())
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (c *Cluster) layNode(wanted node.Node, plan []address.Node) error {
 	if err := c.cgroups.Create(nodeCgroup(wanted.Plan.Name)); err != nil {
 		return err
 	}
-	store, err := pki.NewStore(c.dir.PKIDir(), time.Now)
+	store, err := pki.NewStore(c.dir.PKIDir())
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/build"
 )
 
 const pollPeriod = 100 * time.Millisecond
@@ -48,16 +48,7 @@ func (c *Cluster) allAlive() error {
 	if err != nil || name == "" {
 		return err
 	}
-	return fmt.Errorf("%s has ended; its log ends with:\n%s", name, logTail(c.dir.Log(name)))
-}
-
-func logTail(path string) string {
-	const most = 2000
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text[max(0, len(text)-most):])
+	return fmt.Errorf("%s has ended; its log ends with:\n%s", name, build.Tail(c.dir.Log(name)))
 }
 
 // listening returns a check that an address accepts connections.

@@ -224,5 +224,4 @@ func seconds(count int) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(count) * time.Second}
 }
 
-// files returns the layout of the node's files.
 func (n Node) files() layout.Node { return n.Dir.Node(n.Plan.Name) }

@@ -4,20 +4,14 @@
 package node
 
 import (
-	"encoding/json"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 	proxyv1alpha1 "k8s.io/kube-proxy/config/v1alpha1"
-	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
-	"github.com/seamark-dev/seamark/hack/cluster/internal/pki"
 )
 
 func newNode(t *testing.T, dir layout.Dir, number int, kind Runtime) Node {
@@ -32,7 +26,6 @@ func newNode(t *testing.T, dir layout.Dir, number int, kind Runtime) Node {
 	}
 }
 
-// file renders a file of a node.
 func file(t *testing.T, n Node, path string) []byte {
 	t.Helper()
 	files, err := n.Files()
@@ -44,34 +37,6 @@ func file(t *testing.T, n Node, path string) []byte {
 		t.Fatalf("no %s", path)
 	}
 	return text
-}
-
-func TestKubeletConfig(t *testing.T) {
-	n := newNode(t, "/c", 2, RuntimeContainerd)
-	var config kubeletv1beta1.KubeletConfiguration
-	if err := yaml.UnmarshalStrict(file(t, n, "/c/nodes/node-2/config/kubelet.yaml"), &config); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]any{
-		"address":      config.Address,
-		"cgroup root":  config.CgroupRoot,
-		"driver":       config.CgroupDriver,
-		"fail on v1":   *config.FailCgroupV1,
-		"runtime":      config.ContainerRuntimeEndpoint,
-		"anonymous":    *config.Authentication.Anonymous.Enabled,
-		"disk":         config.EvictionHard["nodefs.available"],
-		"image":        config.EvictionHard["imagefs.available"],
-		"status every": config.NodeStatusUpdateFrequency.Duration,
-		"restart":      config.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,
-	}
-	want := map[string]any{
-		"address": "10.231.0.102", "cgroup root": "/seamark/nodes/node-2", "driver": "cgroupfs", "fail on v1": false,
-		"runtime": "unix:///c/nodes/node-2/containerd.sock", "anonymous": false, "disk": "0%", "image": "0%",
-		"status every": 4 * time.Second, "restart": 5 * time.Second,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestProxyConfig(t *testing.T) {
@@ -147,94 +112,5 @@ func TestContainerdConfig(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestNetworkConfig(t *testing.T) {
-	n := newNode(t, "/c", 3, RuntimeContainerd)
-	var config struct {
-		Plugins []struct {
-			Type string `json:"type"`
-			IPAM struct {
-				Ranges [][]struct {
-					Subnet string `json:"subnet"`
-				} `json:"ranges"`
-			} `json:"ipam"`
-		} `json:"plugins"`
-	}
-	if err := json.Unmarshal(file(t, n, "/c/nodes/node-3/cni/10-seamark.conflist"), &config); err != nil {
-		t.Fatal(err)
-	}
-	if len(config.Plugins) != 2 || config.Plugins[0].IPAM.Ranges[0][0].Subnet != "10.232.3.0/24" {
-		t.Errorf("%+v", config)
-	}
-}
-
-// TestNodesShareNothing checks that the configuration of a node contains no path or name of another node.
-func TestNodesShareNothing(t *testing.T) {
-	one, two := newNode(t, "/c", 1, RuntimeContainerd), newNode(t, "/c", 2, RuntimeContainerd)
-	files, err := one.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := ""
-	for path, content := range files {
-		text += path + "\n" + string(content) + "\n"
-	}
-	for _, spec := range []any{one.Containerd(), one.Kubelet(), one.Proxy()} {
-		encoded, err := json.Marshal(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += string(encoded)
-	}
-	for _, foreign := range []string{two.Plan.Name, two.Plan.IP.String(), two.Plan.NetNS, two.Plan.Pods.String()} {
-		if strings.Contains(text, foreign) {
-			t.Errorf("the configuration of node-1 contains %s", foreign)
-		}
-	}
-}
-
-func TestRuntimeDecidesPrograms(t *testing.T) {
-	tests := map[Runtime]struct{ path, client, search string }{
-		RuntimeContainerd:   {"/c/bin/containerd", "/c/bin/ctr", "PATH=/c/bin:"},
-		RuntimeDebian:       {"/c/bin/debian/containerd", "/c/bin/debian/ctr", "PATH=/c/bin/debian:"},
-		RuntimeContainerd17: {"/c/bin/containerd-1.7/containerd", "/c/bin/containerd-1.7/ctr", "PATH=/c/bin/containerd-1.7:"},
-	}
-	for kind, want := range tests {
-		n := newNode(t, "/c", 1, kind)
-		spec := n.Containerd()
-		if spec.Path != want.path || n.Client() != want.client || !strings.HasPrefix(spec.Env[0], want.search) {
-			t.Errorf("%s: %s, %s, %s", kind, spec.Path, n.Client(), spec.Env[0])
-		}
-		if other := n.Kubelet(); strings.Contains(other.Env[0], "/c/bin") {
-			t.Errorf("the kubelet has the PATH of containerd: %s", other.Env[0])
-		}
-	}
-}
-
-func TestIdentityIsTheNodes(t *testing.T) {
-	dir := layout.Dir(t.TempDir())
-	store, err := pki.NewStore(dir.PKIDir(), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := newNode(t, dir, 2, RuntimeContainerd).Identities(store); err != nil {
-		t.Fatal(err)
-	}
-	ca, err := store.Authority("ca")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := store.Pair("kubelet-node-2", ca, pki.Subject{CommonName: "already issued"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	subject := pair.Cert.Subject
-	if subject.CommonName != "system:node:node-2" || len(subject.Organization) != 1 || subject.Organization[0] != "system:nodes" {
-		t.Errorf("subject %s", subject)
-	}
-	if err := pair.Cert.VerifyHostname("10.231.0.102"); err != nil {
-		t.Error(err)
 	}
 }

@@ -10,7 +10,6 @@ package pki
 
 import (
 	"crypto"
-	"crypto/ecdsa"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -66,28 +65,27 @@ type Subject struct {
 // Store keeps pairs as files `<name>.crt` and `<name>.key` in one folder that only its owner can read.
 type Store struct {
 	dir string
-	now func() time.Time
 }
 
-// NewStore returns a store in dir, which it creates. Certificates are valid from the time that now returns.
-func NewStore(dir string, now func() time.Time) (*Store, error) {
+// NewStore returns a store in dir, which it creates.
+func NewStore(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the key folder: %w", err)
 	}
-	return &Store{dir: dir, now: now}, nil
+	return &Store{dir: dir}, nil
 }
 
 // Authority returns the named authority. The first call creates it.
 func (s *Store) Authority(name string) (Pair, error) {
 	return s.ensure(name, func() (*x509.Certificate, crypto.Signer, error) {
-		return pkiutil.NewCertificateAuthority(s.config(Subject{CommonName: name}))
+		return pkiutil.NewCertificateAuthority(config(Subject{CommonName: name}))
 	})
 }
 
 // Pair returns the named pair. The first call has the authority issue it.
 func (s *Store) Pair(name string, authority Pair, subject Subject) (Pair, error) {
 	return s.ensure(name, func() (*x509.Certificate, crypto.Signer, error) {
-		return pkiutil.NewCertAndKey(authority.Cert, authority.Key, s.config(subject))
+		return pkiutil.NewCertAndKey(authority.Cert, authority.Key, config(subject))
 	})
 }
 
@@ -110,29 +108,33 @@ func (s *Store) Key(name string) error {
 	return nil
 }
 
-func (s *Store) config(subject Subject) *pkiutil.CertConfig {
-	config := &pkiutil.CertConfig{
+func config(subject Subject) *pkiutil.CertConfig {
+	made := &pkiutil.CertConfig{
 		Config: cert.Config{
-			CommonName: subject.CommonName, Organization: subject.Groups, NotBefore: s.now().Add(-backdate),
+			CommonName: subject.CommonName, Organization: subject.Groups, NotBefore: time.Now().Add(-backdate),
 			AltNames: cert.AltNames{DNSNames: subject.Names},
 			Usages:   []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		},
-		NotAfter:            s.now().Add(lifetime),
+		NotAfter:            time.Now().Add(lifetime),
 		EncryptionAlgorithm: kubeadm.EncryptionAlgorithmECDSAP256,
 	}
 	for _, address := range subject.Addresses {
-		config.AltNames.IPs = append(config.AltNames.IPs, net.IP(address.AsSlice()))
+		made.AltNames.IPs = append(made.AltNames.IPs, net.IP(address.AsSlice()))
 	}
 	if len(subject.Names)+len(subject.Addresses) > 0 {
-		config.Usages = append(config.Usages, x509.ExtKeyUsageServerAuth)
+		made.Usages = append(made.Usages, x509.ExtKeyUsageServerAuth)
 	}
-	return config
+	return made
 }
 
 func (s *Store) ensure(name string, issue func() (*x509.Certificate, crypto.Signer, error)) (Pair, error) {
 	certPath, _ := pkiutil.PathsForCertAndKey(s.dir, name)
 	if _, err := os.Stat(certPath); err == nil {
-		return s.load(name)
+		certificate, key, err := pkiutil.TryLoadCertAndKeyFromDisk(s.dir, name)
+		if err != nil {
+			return Pair{}, fmt.Errorf("read %s: %w", name, err)
+		}
+		return Pair{Key: key, Cert: certificate}, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return Pair{}, fmt.Errorf("find certificate %s: %w", name, err)
 	}
@@ -143,18 +145,6 @@ func (s *Store) ensure(name string, issue func() (*x509.Certificate, crypto.Sign
 	// The certificate is written last: an interrupted call is repeated.
 	if err := pkiutil.WriteCertAndKey(s.dir, name, certificate, key); err != nil {
 		return Pair{}, fmt.Errorf("write %s: %w", name, err)
-	}
-	return Pair{Key: key, Cert: certificate}, nil
-}
-
-func (s *Store) load(name string) (Pair, error) {
-	certificate, key, err := pkiutil.TryLoadCertAndKeyFromDisk(s.dir, name)
-	if err != nil {
-		return Pair{}, fmt.Errorf("read %s: %w", name, err)
-	}
-	public, ok := key.Public().(*ecdsa.PublicKey)
-	if !ok || !public.Equal(certificate.PublicKey) {
-		return Pair{}, fmt.Errorf("read %s: the key does not match the certificate", name)
 	}
 	return Pair{Key: key, Cert: certificate}, nil
 }

@@ -45,7 +45,6 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// self returns the record of the test process.
 func self(t *testing.T) Record {
 	t.Helper()
 	return recordOf(t, os.Getpid())
@@ -328,27 +327,6 @@ func TestStopIgnoresProcessWithReusedID(t *testing.T) {
 	}
 	// The record has the ID of the test process: a signal would end the test.
 	if err := manager.Stop(t.Context(), "daemon"); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestOpenLogRotatesLargeLog(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "daemon.log")
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, maxLog+1); err != nil {
-		t.Fatal(err)
-	}
-	file, err := openLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	if info, err := file.Stat(); err != nil || info.Size() != 0 {
-		t.Errorf("the new log is %v, error %v", info, err)
-	}
-	if _, err := os.Stat(path + ".old"); err != nil {
 		t.Error(err)
 	}
 }
