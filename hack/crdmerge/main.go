@@ -70,9 +70,13 @@ func run(parts, crds string, serve map[string]string) error {
 		return fmt.Errorf("no *.yaml in %s", parts)
 	}
 	for _, path := range paths {
+		part, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
 		for name := range strings.SplitSeq(strings.TrimSuffix(filepath.Base(path), ".yaml"), "+") {
 			target := filepath.Join(crds, name+".yaml")
-			if err := mergeFile(path, target); err != nil {
+			if err := rewrite(target, func(crd []byte) ([]byte, error) { return mergeCRD(crd, part) }); err != nil {
 				return fmt.Errorf("merge %s into %s: %w", path, target, err)
 			}
 		}
@@ -85,14 +89,6 @@ func run(parts, crds string, serve map[string]string) error {
 		}
 	}
 	return nil
-}
-
-func mergeFile(partPath, crdPath string) error {
-	part, err := os.ReadFile(partPath)
-	if err != nil {
-		return err
-	}
-	return rewrite(crdPath, func(crd []byte) ([]byte, error) { return mergeCRD(crd, part) })
 }
 
 // rewrite replaces the content of the CRD with what change returns for it.
@@ -149,16 +145,12 @@ func addVersion(crd []byte, name string) ([]byte, error) {
 	added := maps.Clone(only)
 	added["name"], added["storage"] = name, false
 	versions = append(versions, added)
-	slices.SortFunc(versions, func(a, b any) int { return strings.Compare(versionName(a), versionName(b)) })
+	slices.SortFunc(versions, func(a, b any) int {
+		return strings.Compare(fmt.Sprint(a.(map[string]any)["name"]), fmt.Sprint(b.(map[string]any)["name"]))
+	})
 	spec["versions"] = versions
 	spec["conversion"] = map[string]any{"strategy": "None"}
 	return write(object)
-}
-
-func versionName(version any) string {
-	fields, _ := version.(map[string]any)
-	name, _ := fields["name"].(string)
-	return name
 }
 
 // parse returns a CRD, and its spec, which has at least one version.
