@@ -7,231 +7,177 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/util/wait"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 const (
+	rolesFiles = " -f examples/primary-secondary -f examples/primary-secondary/built-in"
+	newImage   = "docker.io/seamark/example-database:v2"
 	// replicas is the number of replicas of each database.
 	replicas = 3
-	newImage = "docker.io/seamark/example-database:v2"
-	// successorAnnotation on a Lease names the next primary.
-	successorAnnotation = "example.com/successor"
+	// look is the polling interval of the timeline.
+	look = 200 * time.Millisecond
+	// columnWidth is the width of a column of the timeline.
+	columnWidth = 42
 )
 
-// roles runs the demo of examples/primary-secondary: one update of the same database in a
-// StatefulSet of apps.kruise.io and in the built-in one.
-type roles struct {
-	out       io.Writer
-	clientset kubernetes.Interface
-	objects   client.Client
-	// manifests holds the objects of both databases.
-	manifests           []*unstructured.Unstructured
-	kubectl, kubeconfig string
-
-	timeline  *timeline
-	followers map[string]*follower
-}
-
-// databases are the names of the StatefulSets, which are also those of their Leases and the label
-// app of their pods. The order is that of the columns.
+// databases are the names of the StatefulSets of apps.kruise.io and of apps, which are also those of
+// their Leases and the label app of their pods.
 func databases() [2]string { return [2]string{"database", "database-builtin"} }
 
-func readRoles(folder string) ([]*unstructured.Unstructured, error) {
-	ours, err := readObjects(folder)
-	if err != nil {
-		return nil, err
-	}
-	builtin, err := readObjects(folder + "/built-in")
-	return append(ours, builtin...), err
+// roles is the demo of the databases: one update of the same database in a StatefulSet of
+// apps.kruise.io and in the built-in one.
+type roles struct {
+	*shell
+	pods   typedcore.PodInterface
+	leases typedcoordination.LeaseInterface
 }
 
-// play runs all steps. It returns an error if a step times out, or if the update of the first
-// database did not switch its primary exactly once.
+// play runs all steps on a cluster from which it removes the example first. It returns an error
+// unless the update of the first database switches its primary exactly once.
 func (r *roles) play(ctx context.Context) error {
-	say(r.out, "Apply the database twice, in a StatefulSet of apps.kruise.io/v1beta1 and in the built-in one")
-	if err := r.clean(ctx); err != nil {
+	if err := r.run(ctx, "kubectl delete --ignore-not-found --cascade=foreground"+rolesFiles+
+		" && kubectl delete --ignore-not-found lease database database-builtin", io.Discard); err != nil {
 		return err
 	}
-	if err := applyObjects(ctx, r.objects, r.manifests); err != nil {
-		return err
-	}
-	if err := r.follow(ctx); err != nil {
-		return err
-	}
-	for _, name := range databases() {
-		if err := r.prepare(ctx, name); err != nil {
+	r.scene("The same database twice: in a StatefulSet of apps.kruise.io/v1beta1 and in the built-in one.")
+	for _, line := range []string{
+		"kubectl apply" + rolesFiles,
+		"kubectl wait statefulset.apps.kruise.io/database --for=jsonpath='{.status.readyReplicas}'=3 --timeout=2m",
+		"kubectl rollout status statefulset.apps/database-builtin --timeout=2m",
+	} {
+		if err := r.command(ctx, line); err != nil {
 			return err
 		}
 	}
-	say(r.out, "Update the image of both")
-	r.timeline.head(time.Now(), "apps.kruise.io/v1beta1 StatefulSet", "apps/v1 StatefulSet (built-in)")
+	r.scene("Both start with the same primary: the highest ordinal.")
 	for _, name := range databases() {
-		r.followers[name].restart()
-		if err := r.update(ctx, name); err != nil {
+		highest := fmt.Sprintf("%s-%d", name, replicas-1)
+		line := fmt.Sprintf("kubectl annotate --overwrite lease %s example.com/successor=%s && kubectl wait lease/%s --for=jsonpath='{.spec.holderIdentity}'=%s --timeout=1m",
+			name, highest, name, highest)
+		if err := r.command(ctx, line); err != nil {
 			return err
 		}
 	}
-	for _, name := range databases() {
-		err := poll(ctx, func(context.Context) (bool, error) { return r.followers[name].updated(replicas, newImage), nil })
-		if err != nil {
-			return fmt.Errorf("wait for the update of %s: %w", name, err)
-		}
-	}
-	say(r.out, "Result")
-	_, ours := r.followers[databases()[0]].result()
-	_, builtin := r.followers[databases()[1]].result()
-	if err := conclude(r.out, ours, builtin); err != nil {
+	r.scene("Update the image of both.")
+	before, err := r.read(ctx)
+	if err != nil {
 		return err
 	}
-	r.advise()
-	return nil
+	err = r.command(ctx, `kubectl patch statefulset.apps.kruise.io/database --type json -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"`+
+		newImage+`"}]' && kubectl set image statefulset.apps/database-builtin database=`+newImage)
+	if err != nil {
+		return err
+	}
+	after, err := r.follow(ctx, before)
+	if err != nil {
+		return err
+	}
+	return conclude(r.out, after[0].switches-before[0].switches, after[1].switches-before[1].switches)
 }
 
-// clean deletes the databases of an earlier run, with their counts of switches.
-func (r *roles) clean(ctx context.Context) error {
-	for _, object := range r.manifests {
-		if object.GetKind() != "StatefulSet" {
-			continue
-		}
-		if err := client.IgnoreNotFound(r.objects.Delete(ctx, object.DeepCopy())); err != nil {
-			return fmt.Errorf("delete StatefulSet %s: %w", object.GetName(), err)
-		}
-	}
-	for _, name := range databases() {
-		err := poll(ctx, func(ctx context.Context) (bool, error) {
-			pods, err := r.clientset.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
-			if err != nil || len(pods.Items) != 0 {
-				return false, err
-			}
-			err = r.clientset.CoordinationV1().Leases(metav1.NamespaceDefault).Delete(ctx, name, metav1.DeleteOptions{})
-			return err == nil || apierrors.IsNotFound(err), nil
-		})
+type database struct {
+	// switches is how often the primary has switched.
+	switches int32
+	// states holds what the timeline shows, by name: a pod, or primary.
+	states map[string]string
+	// updated is the number of pods that are ready with the new image.
+	updated int
+}
+
+// read returns the current states, in the order of the columns.
+func (r *roles) read(ctx context.Context) (found [2]database, err error) {
+	for i, name := range databases() {
+		pods, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
 		if err != nil {
-			return fmt.Errorf("wait for the end of the pods of %s: %w", name, err)
+			return found, fmt.Errorf("list the pods of %s: %w", name, err)
 		}
-	}
-	return nil
-}
-
-// follow watches the pods and Leases of both databases until ctx ends.
-func (r *roles) follow(ctx context.Context) error {
-	r.timeline, r.followers = &timeline{out: r.out}, map[string]*follower{}
-	for column, name := range databases() {
-		r.followers[name] = newFollower(func(text string) { r.timeline.add(time.Now(), column, text) })
-	}
-	factory := informers.NewSharedInformerFactoryWithOptions(r.clientset, 0, informers.WithNamespace(metav1.NamespaceDefault))
-	see := func(object any) {
-		switch o := object.(type) {
-		case *corev1.Pod:
-			if f := r.followers[o.Labels["app"]]; f != nil {
-				f.sees(o)
-			}
-		case *coordinationv1.Lease:
-			if f := r.followers[o.Name]; f != nil && o.Spec.HolderIdentity != nil {
-				f.holds(*o.Spec.HolderIdentity)
-			}
-		}
-	}
-	for _, informer := range []cache.SharedIndexInformer{factory.Core().V1().Pods().Informer(), factory.Coordination().V1().Leases().Informer()} {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: see, UpdateFunc: func(_, object any) { see(object) },
-		}); err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-	}
-	factory.StartWithContext(ctx)
-	return nil
-}
-
-// prepare waits until a database is ready, and hands the role to its highest ordinal, so that
-// both databases start with the same primary.
-func (r *roles) prepare(ctx context.Context, name string) error {
-	last := ""
-	err := poll(ctx, func(ctx context.Context) (bool, error) {
-		pods, err := r.clientset.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
-			LabelSelector: labels.Set{"app": name}.String(),
-		})
+		lease, err := r.leases.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return false, fmt.Errorf("list pods: %w", err)
+			return found, fmt.Errorf("get the lease of %s: %w", name, err)
 		}
-		ready := 0
-		for i := range pods.Items {
-			if isReady(&pods.Items[i]) {
-				ready++
+		found[i] = describe(pods.Items, lease)
+	}
+	return found, nil
+}
+
+func describe(pods []corev1.Pod, lease *coordinationv1.Lease) database {
+	d := database{switches: ptr.Deref(lease.Spec.LeaseTransitions, 0), states: map[string]string{"primary": "is released"}}
+	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
+		d.states["primary"] = "is " + holder
+	}
+	for i := range pods {
+		switch pod := &pods[i]; {
+		case pod.DeletionTimestamp != nil:
+			d.states[pod.Name] = "is deleted"
+		case !isReady(pod):
+			d.states[pod.Name] = "is not ready"
+		default:
+			// The image of the status is that of the running container, which an update in place replaces later.
+			image := pod.Status.ContainerStatuses[0].Image
+			d.states[pod.Name] = "is ready, " + image[strings.LastIndexByte(image, ':')+1:]
+			if image == newImage {
+				d.updated++
 			}
 		}
-		last = fmt.Sprintf("%d of %d ready", ready, replicas)
-		return ready == replicas, nil
+	}
+	return d
+}
+
+// follow prints what changes until both databases are updated, and returns their states.
+func (r *roles) follow(ctx context.Context, last [2]database) (now [2]database, err error) {
+	begun := time.Now()
+	fmt.Fprintf(r.out, "    %-8s %-*s%s\n", "TIME", columnWidth, "apps.kruise.io/v1beta1 StatefulSet", "apps/v1 StatefulSet (built-in)")
+	err = wait.PollUntilContextTimeout(ctx, look, patience, true, func(ctx context.Context) (bool, error) {
+		if now, err = r.read(ctx); err != nil {
+			return false, err
+		}
+		for column := range now {
+			for _, text := range changes(last[column].states, now[column].states) {
+				fmt.Fprintf(r.out, "    %-8s %*s%s\n", fmt.Sprintf("+%.1fs", time.Since(begun).Seconds()), column*columnWidth, "", text)
+			}
+		}
+		last = now
+		return now[0].updated == replicas && now[1].updated == replicas, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the replicas of %s, %s: %w", name, last, err)
+		return now, fmt.Errorf("wait for the updates, %d and %d replicas: %w", now[0].updated, now[1].updated, err)
 	}
-	highest := fmt.Sprintf("%s-%d", name, replicas-1)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, successorAnnotation, highest)
-	if err := r.objects.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("announce the successor of %s: %w", name, err)
-	}
-	err = poll(ctx, func(context.Context) (bool, error) {
-		primary, _ := r.followers[name].result()
-		return primary == highest, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for the primary %s: %w", highest, err)
-	}
-	fmt.Fprintf(r.out, "    %s: %s, the primary is %s\n", name, last, highest)
-	return nil
+	return now, nil
 }
 
-// update changes the image of a StatefulSet.
-func (r *roles) update(ctx context.Context, name string) error {
-	for _, object := range r.manifests {
-		if object.GetKind() != "StatefulSet" || object.GetName() != name {
-			continue
-		}
-		patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, newImage)
-		if err := r.objects.Patch(ctx, object.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
-			return fmt.Errorf("update StatefulSet %s: %w", name, err)
+// changes returns the states that are not in last, in the order of their names.
+func changes(last, now map[string]string) []string {
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if now[name] != last[name] {
+			changed = append(changed, name+" "+now[name])
 		}
 	}
-	return nil
+	return changed
 }
 
 // conclude prints the result. It returns an error unless the update switched the primary once.
-func conclude(out io.Writer, ours, builtin int) error {
+func conclude(out io.Writer, ours, builtin int32) error {
 	if ours != 1 {
 		return fmt.Errorf("the update by priority switched %d times, want once", ours)
 	}
-	fmt.Fprintf(out, `    The probe "primary" labels each pod with its role. The StatefulSet of apps.kruise.io/v1beta1
+	fmt.Fprintf(out, `
+==> Result
+    The probe "primary" labels each pod with its role. The StatefulSet of apps.kruise.io/v1beta1
     updated the secondaries first, and the primary switched once. The built-in StatefulSet, which
     replaces the highest ordinal first, switched %d times.
 `, builtin)
 	return nil
-}
-
-// advise prints commands to try next.
-func (r *roles) advise() {
-	say(r.out, "Next steps")
-	fmt.Fprintf(r.out, "    export KUBECONFIG=%s\n", r.kubeconfig)
-	for _, args := range []string{
-		"get pods -L role",
-		"get leases -o custom-columns=NAME:.metadata.name,PRIMARY:.spec.holderIdentity,SWITCHES:.spec.leaseTransitions",
-		"annotate lease database " + successorAnnotation + "=database-0",
-		"get statefulsets.apps.kruise.io database -o yaml",
-	} {
-		fmt.Fprintf(r.out, "    %s %s\n", r.kubectl, args)
-	}
-	fmt.Fprintln(r.out, "    make demo-down")
 }
