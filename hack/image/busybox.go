@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
-	"path"
 	"strings"
+	"testing/fstest"
 )
 
 // Busybox returns an image with the static program and a link for each of its applets. Its layout is that of the
@@ -24,13 +24,13 @@ func Busybox(ctx context.Context, name, program string) (Image, error) {
 		Name: name,
 		Cmd:  []string{"sh"},
 		Env:  []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		Files: map[string]File{
-			"/etc/passwd": {Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
-			"/etc/group":  {Mode: 0o644, Data: []byte("root:x:0:\nnobody:x:65534:\n")},
-			"/home":       {Mode: fs.ModeDir | 0o755},
-			"/root":       {Mode: fs.ModeDir | 0o700},
-			"/tmp":        {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
-			"/var/tmp":    {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		Files: fstest.MapFS{
+			"etc/passwd": {Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
+			"etc/group":  {Mode: 0o644, Data: []byte("root:x:0:\nnobody:x:65534:\n")},
+			"home":       {Mode: fs.ModeDir | 0o755},
+			"root":       {Mode: fs.ModeDir | 0o700},
+			"tmp":        {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+			"var/tmp":    {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		},
 	}
 	if err := image.AddFile(program, "/bin/busybox"); err != nil {
@@ -41,12 +41,8 @@ func Busybox(ctx context.Context, name, program string) (Image, error) {
 		return Image{}, errors.New("list the applets of " + program + ": the list is empty")
 	}
 	for _, applet := range applets {
-		inside := path.Clean("/" + applet)
-		if inside == "/bin/busybox" {
-			continue
-		}
-		if err := image.add(inside, File{Mode: fs.ModeSymlink, Target: "/bin/busybox"}); err != nil {
-			return Image{}, fmt.Errorf("image %s: %w", name, err)
+		if inside := strings.TrimPrefix(applet, "/"); image.Files[inside] == nil {
+			image.Files[inside] = &fstest.MapFile{Mode: fs.ModeSymlink | 0o777, Data: []byte("/bin/busybox")}
 		}
 	}
 	return image, nil

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image builds container images from files, without a registry or a daemon.
+// Package image builds container images and archives from files, without a registry or a daemon.
 //
 // An image has one layer. Names are sorted, times are fixed, and owners are root, so that the same files give
 // the same digest on every machine.
@@ -9,18 +9,19 @@ package image
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -30,16 +31,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
-
-// File is an entry of the image's file system.
-type File struct {
-	// Mode is the permissions and the type: regular, fs.ModeDir or fs.ModeSymlink.
-	Mode fs.FileMode
-	// Data is the content of a regular file.
-	Data []byte
-	// Target is the target of a symbolic link.
-	Target string
-}
 
 // Image describes an image.
 type Image struct {
@@ -57,8 +48,8 @@ type Image struct {
 	Architecture string
 	// Created is the time of the image and of its files. Zero means the epoch for files, and none for the image.
 	Created time.Time
-	// Files are the files by absolute path. Missing parent folders are created, readable for everyone.
-	Files map[string]File
+	// Files are the files by their paths from the root, without a slash at the beginning: see Tar.
+	Files fstest.MapFS
 }
 
 // Build builds the image with the media types of Docker, which every version of containerd and Docker reads.
@@ -80,7 +71,7 @@ func (i Image) BuildOCI() (v1.Image, error) {
 }
 
 func (i Image) build(layerType types.MediaType) (v1.Image, error) {
-	content, err := i.layer()
+	content, err := Tar(i.Files, i.fileTime())
 	if err != nil {
 		return nil, err
 	}
@@ -130,31 +121,6 @@ func (i Image) Write(path string) (v1.Hash, error) {
 	return digest, nil
 }
 
-// layer returns the file system as a tar stream.
-func (i Image) layer() ([]byte, error) {
-	files, err := withParents(i.Files)
-	if err != nil {
-		return nil, err
-	}
-	var paths []string
-	for file := range files {
-		paths = append(paths, file)
-	}
-	slices.Sort(paths)
-	var out bytes.Buffer
-	writer := tar.NewWriter(&out)
-	for _, file := range paths {
-		if err := writeEntry(writer, strings.TrimPrefix(file, "/"), files[file], i.fileTime()); err != nil {
-			return nil, fmt.Errorf("add %s: %w", file, err)
-		}
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// fileTime returns the time of the files.
 func (i Image) fileTime() time.Time {
 	if i.Created.IsZero() {
 		return time.Unix(0, 0)
@@ -162,57 +128,80 @@ func (i Image) fileTime() time.Time {
 	return i.Created
 }
 
-// withParents adds missing parent folders of files.
-func withParents(files map[string]File) (map[string]File, error) {
-	all := make(map[string]File, len(files))
-	for file, entry := range files {
-		if !path.IsAbs(file) || path.Clean(file) != file || file == "/" {
-			return nil, fmt.Errorf("path %q is invalid: must be absolute, without dots, and not the root", file)
-		}
-		all[file] = entry
-		for dir := path.Dir(file); dir != "/"; dir = path.Dir(dir) {
-			if _, named := files[dir]; !named {
-				all[dir] = File{Mode: fs.ModeDir | 0o755}
-			}
-		}
+// Tar returns a tar archive of files, whose times are the given one, and whose owner is root. Missing parent folders are
+// readable for everyone.
+func Tar(files fstest.MapFS, at time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	writer := tar.NewWriter(&out)
+	if err := errors.Join(writer.AddFS(stamp(files, at)), writer.Close()); err != nil {
+		return nil, err
 	}
-	return all, nil
+	return out.Bytes(), nil
 }
 
-func writeEntry(writer *tar.Writer, name string, file File, at time.Time) error {
-	header := &tar.Header{
-		Name: name, Mode: mode(file.Mode), ModTime: at, Format: tar.FormatPAX,
+// TarGzip returns the archive of Tar, compressed with gzip.
+func TarGzip(files fstest.MapFS, at time.Time) ([]byte, error) {
+	content, err := Tar(files, at)
+	if err != nil {
+		return nil, err
 	}
-	switch file.Mode.Type() {
-	case fs.ModeDir:
-		header.Typeflag, header.Name = tar.TypeDir, name+"/"
-	case fs.ModeSymlink:
-		header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, file.Target, 0o777
-	case 0:
-		header.Typeflag, header.Size = tar.TypeReg, int64(len(file.Data))
-	default:
-		return fmt.Errorf("mode %s is invalid: must be a file, a folder or a link", file.Mode)
+	var out bytes.Buffer
+	compressed := gzip.NewWriter(&out)
+	_, err = compressed.Write(content)
+	err = errors.Join(err, compressed.Close())
+	return out.Bytes(), err
+}
+
+// Zip returns a zip archive, as Tar does.
+func Zip(files fstest.MapFS, at time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	writer := zip.NewWriter(&out)
+	err := errors.Join(writer.AddFS(stamp(files, at)), writer.Close())
+	return out.Bytes(), err
+}
+
+// stamp returns files with their parent folders, and with a time.
+func stamp(files fstest.MapFS, at time.Time) fstest.MapFS {
+	stamped := fstest.MapFS{}
+	for name, file := range files {
+		stamped[name] = &fstest.MapFile{Mode: file.Mode, Data: file.Data, ModTime: at}
+		for folder := path.Dir(name); folder != "." && files[folder] == nil; folder = path.Dir(folder) {
+			stamped[folder] = &fstest.MapFile{Mode: fs.ModeDir | 0o755, ModTime: at}
+		}
 	}
-	if err := writer.WriteHeader(header); err != nil {
+	return stamped
+}
+
+// ReadFolder returns the regular files of a folder, readable for everyone.
+func ReadFolder(folder string) (fstest.MapFS, error) {
+	files := fstest.MapFS{}
+	source := os.DirFS(folder)
+	err := fs.WalkDir(source, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", name)
+		}
+		data, err := fs.ReadFile(source, name)
+		files[name] = &fstest.MapFile{Mode: 0o644, Data: data}
 		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read folder %s: %w", folder, err)
 	}
-	_, err := writer.Write(file.Data)
-	return err
+	return files, nil
 }
 
-// mode returns a file mode for tar, which uses the special bits of Unix.
-func mode(from fs.FileMode) int64 {
-	bits := int64(from.Perm())
-	for special, bit := range map[fs.FileMode]int64{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
-		if from&special != 0 {
-			bits |= bit
-		}
-	}
-	return bits
-}
-
-// AddFile adds the file host to the image at the path inside. It follows links and keeps the executable bit.
+// AddFile adds the file host to the image at the absolute path inside. It follows links and keeps the executable bit.
 func (i *Image) AddFile(host, inside string) error {
+	file, absolute := strings.CutPrefix(inside, "/")
+	if !absolute || !fs.ValidPath(file) || file == "." {
+		return fmt.Errorf("path %q in image %s is invalid: must be absolute, without dots, and not the root", inside, i.Name)
+	}
+	if i.Files[file] != nil {
+		return fmt.Errorf("path %s in image %s already exists", inside, i.Name)
+	}
 	data, err := os.ReadFile(host)
 	if err != nil {
 		return fmt.Errorf("add file to image %s: %w", i.Name, err)
@@ -222,57 +211,13 @@ func (i *Image) AddFile(host, inside string) error {
 		return fmt.Errorf("add file to image %s: %w", i.Name, err)
 	}
 	// The other permissions depend on the umask at the creation of the file.
-	perm := fs.FileMode(0o644)
+	mode := fs.FileMode(0o644)
 	if info.Mode()&0o111 != 0 {
-		perm = 0o755
-	}
-	return i.add(inside, File{Mode: perm, Data: data})
-}
-
-// AddTree adds the content of the folder root to the root of the image, with its permissions.
-func (i *Image) AddTree(root string) error {
-	err := filepath.WalkDir(root, func(host string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		inside, err := filepath.Rel(root, host)
-		if err != nil || inside == "." {
-			return err
-		}
-		file, err := readFile(host, entry)
-		if err != nil {
-			return err
-		}
-		return i.add("/"+filepath.ToSlash(inside), file)
-	})
-	if err != nil {
-		return fmt.Errorf("add %s to image %s: %w", root, i.Name, err)
-	}
-	return nil
-}
-
-func readFile(host string, entry fs.DirEntry) (File, error) {
-	info, err := entry.Info()
-	if err != nil {
-		return File{}, err
-	}
-	file := File{Mode: info.Mode()}
-	switch info.Mode().Type() {
-	case fs.ModeSymlink:
-		file.Target, err = os.Readlink(host)
-	case 0:
-		file.Data, err = os.ReadFile(host)
-	}
-	return file, err
-}
-
-func (i *Image) add(inside string, file File) error {
-	if _, taken := i.Files[inside]; taken {
-		return errors.New(inside + " already exists")
+		mode = 0o755
 	}
 	if i.Files == nil {
-		i.Files = map[string]File{}
+		i.Files = fstest.MapFS{}
 	}
-	i.Files[inside] = file
+	i.Files[file] = &fstest.MapFile{Mode: mode, Data: data}
 	return nil
 }
