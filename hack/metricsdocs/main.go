@@ -33,6 +33,5 @@ func run(out io.Writer, asJSON bool) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(programs)
 	}
-	_, err = io.WriteString(out, page(programs))
-	return err
+	return writePage(out, programs)
 }

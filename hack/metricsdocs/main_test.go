@@ -79,10 +79,15 @@ func TestLibrariesExportTheirMetrics(t *testing.T) {
 }
 
 func TestPage(t *testing.T) {
-	got := page([]Program{{Name: "p", Own: []Metric{{
+	var page strings.Builder
+	err := writePage(&page, []Program{{Name: "p", Own: []Metric{{
 		Name: "runs", Type: "histogram", Help: "Runs.", Buckets: []float64{0.5, 1, 20},
 		Labels: []Label{{Name: "node"}, {Name: "result", Values: []string{"error", "success"}}},
 	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := page.String()
 	const want = "| `runs` | histogram | `node`; `result`: error, success | Runs. Buckets from 0.5 to 20. |\n"
 	if !strings.Contains(got, want) {
 		t.Errorf("page has no line %q:\n%s", want, got)

@@ -23,8 +23,12 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/manager/problems"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -36,8 +40,6 @@ type Program struct {
 	Own []Metric `json:"own"`
 	// Others are metrics of libraries that help to operate Seamark, by name.
 	Others []Metric `json:"others"`
-	// Introduction is the text above the metrics of libraries.
-	Introduction string `json:"-"`
 }
 
 // Metric describes a metric.
@@ -81,9 +83,9 @@ func programs() ([]Program, error) {
 	libraries := append(libraryMetrics(), processMetrics()...)
 	slices.SortFunc(libraries, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return []Program{
-		{Name: "seamark-manager", Own: manager, Others: libraries, Introduction: librariesIntroduction},
-		{Name: "seamark-agent", Own: agent, Others: processMetrics(), Introduction: processIntroduction},
-		{Name: "seamark-workloads", Own: workloads, Others: processMetrics(), Introduction: workloadsIntroduction},
+		{Name: "seamark-manager", Own: manager, Others: libraries},
+		{Name: "seamark-agent", Own: agent, Others: processMetrics()},
+		{Name: "seamark-workloads", Own: workloads, Others: processMetrics()},
 	}, nil
 }
 
@@ -108,7 +110,7 @@ func agentRegistry() *prometheus.Registry {
 	none := func() int { return 0 }
 	errs := func(v1alpha1.ProbeErrorReason) int { return 0 }
 	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: none, NetworkQueued: none, Unended: none, Undescribed: none, Slices: none, Errors: errs})
-	for _, handler := range probe.Handlers() {
+	for _, handler := range probing.Handlers() {
 		m.Probed(handler, agentmetrics.ResultSuccess, 0)
 	}
 	for _, method := range []string{"ContainerStatus", "ExecSync", "GetContainerEvents", "ListContainers", "Version"} {
@@ -136,13 +138,13 @@ func managerRegistry() (*prometheus.Registry, error) {
 	pending, leads := managermetrics.NewPending(time.Now), make(chan struct{})
 	pending.OnAdd(npp, true)
 	close(leads)
+	shortages := &problems.Shortages{}
+	shortages.Set("node", map[types.NamespacedName][]plan.Shortage{{Namespace: "ns", Name: "m"}: {{Pods: 1}}})
 	managermetrics.New(registry).Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
 		Pending: pending, Leads: leads,
-		Slices: func(context.Context, string) ([]*seamarkv1alpha1.ProbeReport, error) { return nil, nil },
-		Shortages: func() map[types.NamespacedName]int {
-			return map[types.NamespacedName]int{{Namespace: "ns", Name: "m"}: 1}
-		},
+		Slices:    func(context.Context, string) ([]*seamarkv1alpha1.ProbeReport, error) { return nil, nil },
+		Shortages: shortages, Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
 	})
 	return registry, nil
 }
@@ -152,8 +154,8 @@ func workloadsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	kinds := []string{"CloneSet", "StatefulSet"}
 	m := workloadsmetrics.New(registry, kinds...)
-	m.Watch("v0", func() map[string][]workloadsmetrics.Count {
-		counts := map[string][]workloadsmetrics.Count{}
+	m.Watch("v0", func() map[string][]planning.Count {
+		counts := map[string][]planning.Count{}
 		for _, kind := range kinds {
 			counts[kind] = nil
 		}
