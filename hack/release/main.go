@@ -59,13 +59,13 @@ func newBuild(out io.Writer) *cobra.Command {
 }
 
 func newPush(out io.Writer) *cobra.Command {
-	var o oci.PushOptions
+	var layouts, registry string
 	cmd := &cobra.Command{
 		Use:   "push",
 		Short: "Push the images and the chart of a release to a registry",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			pushed, err := oci.Push(cmd.Context(), o)
+			pushed, err := oci.Push(cmd.Context(), layouts, registry)
 			for _, reference := range pushed {
 				_, _ = fmt.Fprintln(out, "pushed", reference)
 			}
@@ -73,9 +73,8 @@ func newPush(out io.Writer) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Layouts, "layouts", "", "folder with the OCI layouts, which is oci in the output of build")
-	flags.StringVar(&o.Registry, "registry", "", "registry and path, such as docker.io/seamark")
-	flags.BoolVar(&o.PlainHTTP, "plain-http", false, "use HTTP instead of HTTPS, for a registry in a test")
+	flags.StringVar(&layouts, "layouts", "", "folder with the OCI layouts, which is oci in the output of build")
+	flags.StringVar(&registry, "registry", "", "registry and path, such as docker.io/seamark")
 	require(cmd, "layouts", "registry")
 	return cmd
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/seamark-dev/seamark/hack/release/internal/changelog"
-	"github.com/seamark-dev/seamark/hack/release/internal/krew"
 	"github.com/seamark-dev/seamark/hack/release/internal/version"
 )
 
@@ -56,7 +55,6 @@ type run struct {
 	out, work string
 	// digests are the digests of the images by component, and of the chart.
 	digests map[string]string
-	plugins []krew.Archive
 }
 
 // Run builds all artifacts.
@@ -99,7 +97,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// prepare checks the options.
 func (o Options) prepare(ctx context.Context) (*run, error) {
 	parsed, err := version.Parse(o.Version)
 	if err != nil {
@@ -134,7 +131,6 @@ func (r *run) changelog(context.Context) error {
 	return r.write("changelog.md", []byte(section+"\n"))
 }
 
-// write writes an artifact.
 func (r *run) write(name string, content []byte) error {
 	if err := os.WriteFile(filepath.Join(r.out, name), content, 0o644); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

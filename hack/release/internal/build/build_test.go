@@ -20,11 +20,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	slsa "github.com/in-toto/attestation/go/predicates/provenance/v1"
 	intoto "github.com/in-toto/attestation/go/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/hack/release/internal/krew"
 	"github.com/seamark-dev/seamark/hack/release/internal/version"
 )
 
@@ -202,6 +202,14 @@ func checkProvenance(t *testing.T, r *run, files map[string][]byte) {
 	if err := protojson.Unmarshal(files["provenance.intoto.json"], statement); err != nil {
 		t.Fatal(err)
 	}
+	predicate, err := protojson.Marshal(statement.GetPredicate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	provenance := &slsa.Provenance{}
+	if err := errors.Join(statement.Validate(), protojson.Unmarshal(predicate, provenance), provenance.Validate()); err != nil {
+		t.Error(err)
+	}
 	got := map[string]string{}
 	for _, s := range statement.GetSubject() {
 		got[s.GetName()] = s.GetDigest()["sha256"]
@@ -220,8 +228,9 @@ func checkProvenance(t *testing.T, r *run, files map[string][]byte) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
-	if !bytes.Contains(files["provenance.intoto.json"], []byte(`"gitCommit": "`+r.commit.Hash+`"`)) {
-		t.Errorf("no commit in %s", files["provenance.intoto.json"])
+	build := provenance.GetBuildDefinition()
+	if build.GetResolvedDependencies()[0].GetDigest()["gitCommit"] != r.commit.Hash || build.GetInternalParameters().AsMap()["go"] != r.toolchain {
+		t.Errorf("build definition %v", build)
 	}
 }
 
@@ -240,20 +249,17 @@ func checkPlugin(t *testing.T, files map[string][]byte) {
 	if err := yaml.Unmarshal(files["seamark.yaml"], &manifest); err != nil {
 		t.Fatal(err)
 	}
-	got := map[krew.Archive]bool{}
+	got := map[string]bool{}
 	for _, p := range manifest.Spec.Platforms {
 		file, found := strings.CutPrefix(p.URI, "https://example.org/v0.2.0/")
 		if !found || sumOf(files[file]) != p.SHA256 {
 			t.Errorf("archive %s with sum %s", p.URI, p.SHA256)
 		}
-		got[krew.Archive{OS: p.Selector.MatchLabels["os"], Arch: p.Selector.MatchLabels["arch"], Program: p.Bin}] = true
+		got[p.Selector.MatchLabels["os"]+" "+p.Selector.MatchLabels["arch"]+" "+p.Bin] = true
 	}
-	want := map[krew.Archive]bool{
-		{OS: "linux", Arch: "amd64", Program: "kubectl-seamark"}:       true,
-		{OS: "linux", Arch: "arm64", Program: "kubectl-seamark"}:       true,
-		{OS: "darwin", Arch: "amd64", Program: "kubectl-seamark"}:      true,
-		{OS: "darwin", Arch: "arm64", Program: "kubectl-seamark"}:      true,
-		{OS: "windows", Arch: "amd64", Program: "kubectl-seamark.exe"}: true,
+	want := map[string]bool{
+		"linux amd64 kubectl-seamark": true, "linux arm64 kubectl-seamark": true, "darwin amd64 kubectl-seamark": true,
+		"darwin arm64 kubectl-seamark": true, "windows amd64 kubectl-seamark.exe": true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || manifest.Spec.Version != "v0.2.0" {
 		t.Errorf("version %s, platforms:\n%s", manifest.Spec.Version, diff)

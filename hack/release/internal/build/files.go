@@ -4,7 +4,6 @@
 package build
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,12 +13,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"testing/fstest"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/seamark-dev/seamark/hack/release/internal/archive"
-	"github.com/seamark-dev/seamark/hack/release/internal/krew"
-	"github.com/seamark-dev/seamark/hack/release/internal/provenance"
+	"github.com/seamark-dev/seamark/hack/image"
 )
 
 // plugin is the name with which kubectl finds the command line.
@@ -32,7 +30,7 @@ func (r *run) archives(context.Context) error {
 		return fmt.Errorf("read the license: %w", err)
 	}
 	platforms := commandLinePlatforms()
-	r.plugins = make([]krew.Archive, len(platforms))
+	plugins := make([]pluginArchive, len(platforms))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range platforms {
@@ -41,41 +39,35 @@ func (r *run) archives(context.Context) error {
 			if err != nil {
 				return fmt.Errorf("read the program: %w", err)
 			}
-			if _, _, err := r.archive(commandLine, p, program, license); err != nil {
+			if _, err := r.archive(commandLine, p, program, license); err != nil {
 				return err
 			}
-			file, sum, err := r.archive(plugin, p, program, license)
-			r.plugins[i] = krew.Archive{OS: p.os, Arch: p.arch, File: file, SHA256: sum, Program: p.file(plugin)}
+			plugins[i], err = r.archive(plugin, p, program, license)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	manifest, err := krew.Manifest(r.version, repository, r.URL, r.plugins)
+	manifest, err := r.pluginManifest(plugins)
 	if err != nil {
 		return err
 	}
 	return r.write("seamark.yaml", manifest)
 }
 
-// archive writes an archive with the command line under a name, and returns its name and sum.
-func (r *run) archive(name string, p platform, program, license []byte) (file, sum string, err error) {
-	entries := []archive.Entry{
-		{Name: "LICENSE", Mode: 0o644, Data: license},
-		{Name: p.file(name), Mode: 0o755, Data: program},
-	}
-	file, pack := fmt.Sprintf("%s_%s_%s", name, r.version, p), archive.TarGzip
+// archive writes an archive with the command line under a name.
+func (r *run) archive(name string, p platform, program, license []byte) (pluginArchive, error) {
+	files := fstest.MapFS{"LICENSE": {Mode: 0o644, Data: license}, p.file(name): {Mode: 0o755, Data: program}}
+	file, pack := fmt.Sprintf("%s_%s_%s.tar.gz", name, r.version, p), image.TarGzip
 	if p.os == "windows" {
-		file, pack = file+".zip", archive.Zip
-	} else {
-		file += ".tar.gz"
+		file, pack = strings.TrimSuffix(file, ".tar.gz")+".zip", image.Zip
 	}
-	var out bytes.Buffer
-	if err := pack(&out, entries, r.commit.Time); err != nil {
-		return "", "", fmt.Errorf("write %s: %w", file, err)
+	content, err := pack(files, r.commit.Time)
+	if err != nil {
+		return pluginArchive{}, fmt.Errorf("write %s: %w", file, err)
 	}
-	return file, sumOf(out.Bytes()), r.write(file, out.Bytes())
+	return pluginArchive{platform: p, file: file, sum: sumOf(content)}, r.write(file, content)
 }
 
 // bills writes the SBOM of each program.
@@ -109,14 +101,10 @@ func (r *run) seal(context.Context) error {
 		return err
 	}
 	for _, c := range components() {
-		subjects = append(subjects, r.published(c.program(), r.digests[c.name]))
+		subjects = append(subjects, r.published(c.program(), c.name))
 	}
-	subjects = append(subjects, r.published(chartName, r.digests[chartName]))
-	statement, err := provenance.Statement(subjects, provenance.Build{
-		Parameters: map[string]any{"version": string(r.version), "registry": r.Registry, "url": r.URL},
-		Tools:      map[string]any{"go": r.toolchain},
-		Source:     repository, Commit: r.commit.Hash,
-	})
+	subjects = append(subjects, r.published(chartName, chartName))
+	statement, err := r.provenance(subjects)
 	if err != nil {
 		return err
 	}
@@ -129,31 +117,31 @@ func (r *run) seal(context.Context) error {
 	}
 	var lines strings.Builder
 	for _, file := range files {
-		fmt.Fprintf(&lines, "%s  %s\n", file.SHA256, file.Name)
+		fmt.Fprintf(&lines, "%s  %s\n", file.sum, file.name)
 	}
 	return r.write("checksums.txt", []byte(lines.String()))
 }
 
 // published returns the subject for an image or a chart in the registry.
-func (r *run) published(name, digest string) provenance.Subject {
-	return provenance.Subject{Name: r.Registry + "/" + name, SHA256: strings.TrimPrefix(digest, "sha256:")}
+func (r *run) published(name, part string) subject {
+	return subject{name: r.Registry + "/" + name, sum: strings.TrimPrefix(r.digests[part], "sha256:")}
 }
 
 // sums returns the names and sums of the files that are written so far, in the order of their names. The layouts are
 // folders, and the provenance has their digests.
-func (r *run) sums() ([]provenance.Subject, error) {
+func (r *run) sums() ([]subject, error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
 		return nil, fmt.Errorf("list the artifacts: %w", err)
 	}
 	entries = slices.DeleteFunc(entries, os.DirEntry.IsDir)
-	var sums []provenance.Subject
+	var sums []subject
 	for _, entry := range entries {
 		content, err := os.ReadFile(filepath.Join(r.out, entry.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("sum of %s: %w", entry.Name(), err)
 		}
-		sums = append(sums, provenance.Subject{Name: entry.Name(), SHA256: sumOf(content)})
+		sums = append(sums, subject{name: entry.Name(), sum: sumOf(content)})
 	}
 	return sums, nil
 }

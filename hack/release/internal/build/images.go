@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/hack/image"
-	"github.com/seamark-dev/seamark/hack/release/internal/archive"
 	"github.com/seamark-dev/seamark/hack/release/internal/chart"
 	"github.com/seamark-dev/seamark/hack/release/internal/oci"
 )
@@ -40,7 +39,6 @@ func components() []component {
 // program returns the name of the program, which is also the name of its image.
 func (c component) program() string { return "seamark-" + c.name }
 
-// chartName is the name of the chart.
 const chartName = "seamark"
 
 // layouts is the folder of the OCI layouts in the output.
@@ -70,22 +68,21 @@ func (r *run) images(context.Context) error {
 			return fmt.Errorf("image %s: %w", c.program(), err)
 		}
 		r.digests[c.name] = digest.String()
-		entries, err := oci.Archive(folder, r.Registry+"/"+c.program(), string(r.version))
+		files, err := oci.Archive(folder, r.Registry+"/"+c.program(), string(r.version))
 		if err != nil {
 			return fmt.Errorf("image %s: %w", c.program(), err)
 		}
-		var out bytes.Buffer
-		if err := archive.Tar(&out, entries, r.commit.Time); err != nil {
+		content, err := image.Tar(files, r.commit.Time)
+		if err != nil {
 			return fmt.Errorf("image %s: %w", c.program(), err)
 		}
-		if err := r.write(c.program()+"_"+string(r.version)+"_image.tar", out.Bytes()); err != nil {
+		if err := r.write(c.program()+"_"+string(r.version)+"_image.tar", content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// image returns the image of a program for one platform.
 func (r *run) image(c component, p platform) (image.Image, error) {
 	entrypoint := "/" + c.program()
 	made := image.Image{

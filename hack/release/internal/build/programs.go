@@ -31,12 +31,10 @@ func (p platform) file(program string) string {
 // commandLine is the program of users.
 const commandLine = "seamark"
 
-// commandLinePlatforms returns the platforms of the command line.
 func commandLinePlatforms() []platform {
 	return append(imagePlatforms(), platform{"darwin", "amd64"}, platform{"darwin", "arm64"}, platform{"windows", "amd64"})
 }
 
-// imagePlatforms returns the platforms of the images.
 func imagePlatforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
 
 // toolchainOf returns the version of Go that a go.mod requires, such as go1.26.8. Another version compiles other
@@ -74,7 +72,6 @@ func (r *run) programs(ctx context.Context) error {
 	return nil
 }
 
-// programFolder returns the folder of the programs of a platform.
 func (r *run) programFolder(p platform) string { return filepath.Join(r.work, p.String()) }
 
 // environment returns the environment of the compiler. It replaces all variables that change the code.

@@ -34,46 +34,25 @@ func Section(changelog string, v version.Version, repository string) (string, er
 	return "", fmt.Errorf("the changelog has neither a section %s nor a section %s", v.Number(), unreleased)
 }
 
-// split returns the text of the sections by name. The heading of a section is `## [NAME]`, `## NAME`, and both may be
-// followed by a dash and a date.
+// split returns the text of the sections by name, or "" for one with only headings and definitions of links. The
+// heading of a section is `## [NAME]`, `## NAME`, and both may be followed by a dash and a date.
 func split(changelog string) map[string]string {
-	heading := regexp.MustCompile(`^## \[?([^\]\s]+)\]?`)
+	heading := regexp.MustCompile(`(?m)^## \[?([^\]\s]+)\]?.*$`)
+	content := regexp.MustCompile(`(?m)^[^#\[\s]|^\[[^\]]+\][^:]`)
+	found := heading.FindAllStringSubmatchIndex(changelog, -1)
 	sections := map[string]string{}
-	name := ""
-	var text strings.Builder
-	end := func() {
-		if name != "" {
-			sections[name] = strings.TrimSpace(text.String())
+	for i, at := range found {
+		end := len(changelog)
+		if i+1 < len(found) {
+			end = found[i+1][0]
 		}
-		text.Reset()
-	}
-	for line := range strings.Lines(changelog) {
-		if found := heading.FindStringSubmatch(line); found != nil {
-			end()
-			name = found[1]
-			continue
+		text := changelog[at[1]:end]
+		if !content.MatchString(text) {
+			text = ""
 		}
-		text.WriteString(line)
-	}
-	end()
-	for name, text := range sections {
-		if !hasContent(text) {
-			sections[name] = ""
-		}
+		sections[changelog[at[2]:at[3]]] = strings.TrimSpace(text)
 	}
 	return sections
-}
-
-// hasContent reports whether a section has more than headings and definitions of links.
-func hasContent(text string) bool {
-	definition := regexp.MustCompile(`^\[[^\]]+\]:`)
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "#") && !definition.MatchString(line) {
-			return true
-		}
-	}
-	return false
 }
 
 // absolute adds the base to the targets of relative links.

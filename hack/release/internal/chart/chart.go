@@ -5,17 +5,14 @@
 package chart
 
 import (
-	"bytes"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
+	"testing/fstest"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/hack/release/internal/archive"
+	"github.com/seamark-dev/seamark/hack/image"
 	"github.com/seamark-dev/seamark/hack/release/internal/version"
 )
 
@@ -40,68 +37,40 @@ type Chart struct {
 
 // Build packages the chart in a folder. All files have the given time.
 func Build(folder string, o Options, at time.Time) (Chart, error) {
-	entries, err := read(folder)
+	files, err := image.ReadFolder(folder)
 	if err != nil {
-		return Chart{}, fmt.Errorf("read chart %s: %w", folder, err)
+		return Chart{}, err
 	}
-	var made Chart
-	for i := range entries {
-		entry := &entries[i]
-		switch entry.Name {
-		case "Chart.yaml":
-			entry.Data, err = setAll(entry.Data, []setting{
-				{[]string{"version"}, o.Version.Number()},
-				{[]string{"appVersion"}, string(o.Version)},
-			})
-			if err == nil {
-				made.Metadata, err = yaml.YAMLToJSON(entry.Data)
+	// The folder in the archive has the name of the chart.
+	inside := fstest.MapFS{}
+	for name, file := range files {
+		inside[path.Join("seamark", name)] = file
+	}
+	settings := map[string]map[string]string{
+		"Chart.yaml":  {"version": o.Version.Number(), "appVersion": string(o.Version)},
+		"values.yaml": {"image.registry": o.Registry},
+	}
+	for component, digest := range o.Digests {
+		settings["values.yaml"][component+".image.digest"] = digest
+	}
+	for name, values := range settings {
+		file := files[name]
+		if file == nil {
+			return Chart{}, fmt.Errorf("the chart in %s has no %s", folder, name)
+		}
+		for path, value := range values {
+			if file.Data, err = set(file.Data, path, value); err != nil {
+				return Chart{}, fmt.Errorf("%s of the chart: %w", name, err)
 			}
-		case "values.yaml":
-			entry.Data, err = setAll(entry.Data, o.values())
 		}
-		if err != nil {
-			return Chart{}, fmt.Errorf("%s of the chart: %w", entry.Name, err)
-		}
-		// The folder in the archive has the name of the chart.
-		entry.Name = path.Join("seamark", entry.Name)
 	}
-	var out bytes.Buffer
-	if err := archive.TarGzip(&out, entries, at); err != nil {
+	metadata, err := yaml.YAMLToJSON(files["Chart.yaml"].Data)
+	if err != nil {
+		return Chart{}, fmt.Errorf("metadata of the chart: %w", err)
+	}
+	packaged, err := image.TarGzip(inside, at)
+	if err != nil {
 		return Chart{}, fmt.Errorf("package the chart: %w", err)
 	}
-	made.Package = out.Bytes()
-	return made, nil
-}
-
-// values returns the values that differ from those in the repository.
-func (o Options) values() []setting {
-	all := []setting{{[]string{"image", "registry"}, o.Registry}}
-	for component, digest := range o.Digests {
-		all = append(all, setting{[]string{component, "image", "digest"}, digest})
-	}
-	return all
-}
-
-// read returns the files of a folder in the order of their names.
-func read(folder string) ([]archive.Entry, error) {
-	var entries []archive.Entry
-	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		if !entry.Type().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", name)
-		}
-		inside, err := filepath.Rel(folder, name)
-		if err != nil {
-			return err
-		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, archive.Entry{Name: filepath.ToSlash(inside), Mode: 0o644, Data: data})
-		return nil
-	})
-	return entries, err
+	return Chart{Package: packaged, Metadata: metadata}, nil
 }

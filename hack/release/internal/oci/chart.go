@@ -6,13 +6,13 @@ package oci
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
-	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -35,57 +35,40 @@ type Chart struct {
 // Write writes the layout of the chart to a folder, which must not exist, as an artifact that Helm reads. It returns
 // the digest of its manifest.
 func (c Chart) Write(folder string) (v1.Hash, error) {
-	artifact, err := c.artifact()
-	if err != nil {
-		return v1.Hash{}, fmt.Errorf("write the chart's layout: %w", err)
-	}
-	written, err := layout.Write(folder, empty.Index)
-	if err == nil {
-		err = written.AppendImage(artifact, layout.WithAnnotations(map[string]string{tagAnnotation: c.Tag}))
-	}
+	digest, err := c.write(folder)
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("write layout %s: %w", folder, err)
 	}
-	return artifact.Digest()
+	return digest, nil
 }
 
-func (c Chart) artifact() (v1.Image, error) {
-	config, size, err := v1.SHA256(bytes.NewReader(c.Metadata))
+func (c Chart) write(folder string) (v1.Hash, error) {
+	written, err := layout.Write(folder, empty.Index)
 	if err != nil {
-		return nil, err
+		return v1.Hash{}, err
 	}
-	layer := static.NewLayer(c.Package, chartPackageType)
-	described, err := partial.Descriptor(layer)
-	if err != nil {
-		return nil, err
+	var described [3]v1.Descriptor
+	add := func(n int, mediaType types.MediaType, content []byte) error {
+		digest, size, err := v1.SHA256(bytes.NewReader(content))
+		if err != nil {
+			return err
+		}
+		described[n] = v1.Descriptor{MediaType: mediaType, Size: size, Digest: digest}
+		return written.WriteBlob(digest, io.NopCloser(bytes.NewReader(content)))
+	}
+	if err := errors.Join(add(0, chartConfigType, c.Metadata), add(1, chartPackageType, c.Package)); err != nil {
+		return v1.Hash{}, err
 	}
 	manifest, err := json.Marshal(v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Annotations: c.Annotations,
-		Config: v1.Descriptor{MediaType: chartConfigType, Size: size, Digest: config},
-		Layers: []v1.Descriptor{*described},
+		Config: described[0], Layers: described[1:2],
 	})
 	if err != nil {
-		return nil, err
+		return v1.Hash{}, err
 	}
-	return partial.CompressedToImage(&artifact{config: c.Metadata, manifest: manifest, layer: layer})
-}
-
-// artifact is an image whose config is not that of a container.
-type artifact struct {
-	config, manifest []byte
-	layer            v1.Layer
-}
-
-func (a *artifact) RawConfigFile() ([]byte, error)      { return a.config, nil }
-func (a *artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
-func (a *artifact) RawManifest() ([]byte, error)        { return a.manifest, nil }
-func (a *artifact) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
-	digest, err := a.layer.Digest()
-	if err != nil {
-		return nil, err
+	if err := add(2, types.OCIManifestSchema1, manifest); err != nil {
+		return v1.Hash{}, err
 	}
-	if h != digest {
-		return nil, fmt.Errorf("there is no layer %s", h)
-	}
-	return a.layer, nil
+	described[2].Annotations = map[string]string{tagAnnotation: c.Tag}
+	return described[2].Digest, written.AppendDescriptor(described[2])
 }

@@ -8,10 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"testing/fstest"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -20,7 +17,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/seamark-dev/seamark/hack/image"
-	"github.com/seamark-dev/seamark/hack/release/internal/archive"
 )
 
 // The annotations of a layout that name its content: the tag, and the name of the image for containerd.
@@ -68,7 +64,7 @@ func WriteIndex(folder, tag string, index v1.ImageIndex) (v1.Hash, error) {
 // Archive returns the files of an archive of the layout in a folder, which runtimes import without a registry. The
 // layout in the archive names its content twice, by tag and by digest: after an import, containerd finds the image of
 // a pod whose reference has the digest only.
-func Archive(folder, repository, tag string) ([]archive.Entry, error) {
+func Archive(folder, repository, tag string) (fstest.MapFS, error) {
 	_, only, err := open(folder)
 	if err != nil {
 		return nil, err
@@ -84,16 +80,12 @@ func Archive(folder, repository, tag string) ([]archive.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the index of %s: %w", folder, err)
 	}
-	files, err := read(folder)
+	files, err := image.ReadFolder(folder)
 	if err != nil {
-		return nil, fmt.Errorf("read layout %s: %w", folder, err)
+		return nil, err
 	}
-	files["index.json"] = index
-	var entries []archive.Entry
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		entries = append(entries, archive.Entry{Name: name, Mode: 0o644, Data: files[name]})
-	}
-	return entries, nil
+	files["index.json"].Data = index
+	return files, nil
 }
 
 // open opens the layout in a folder, and returns the descriptor of its only content.
@@ -110,18 +102,4 @@ func open(folder string) (v1.ImageIndex, v1.Descriptor, error) {
 		return nil, v1.Descriptor{}, fmt.Errorf("read layout %s: it has %d manifests, must be 1", folder, len(manifest.Manifests))
 	}
 	return root, manifest.Manifests[0], nil
-}
-
-// read returns the files of a folder by their relative paths with slashes.
-func read(folder string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	err := filepath.Walk(folder, func(name string, info os.FileInfo, err error) error {
-		if err != nil || info.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(name)
-		files[filepath.ToSlash(strings.TrimPrefix(name, folder+string(filepath.Separator)))] = data
-		return err
-	})
-	return files, err
 }

@@ -4,6 +4,7 @@
 package oci
 
 import (
+	"bytes"
 	"io"
 	"log"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -30,7 +32,7 @@ func app(t *testing.T) v1.ImageIndex {
 	for _, arch := range []string{"amd64", "arm64"} {
 		images = append(images, image.Image{
 			Name: "example.org/app:v1", Architecture: arch, Labels: map[string]string{"title": "app"},
-			Files: map[string]image.File{"/app": {Mode: 0o755, Data: []byte("program for " + arch)}},
+			Files: fstest.MapFS{"app": {Mode: 0o755, Data: []byte("program for " + arch)}},
 		})
 	}
 	index, err := Index(images)
@@ -61,7 +63,7 @@ func TestPush(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	folder, imageDigest, chartDigest := write(t)
-	pushed, err := Push(t.Context(), PushOptions{Layouts: folder, Registry: host + "/path", PlainHTTP: true})
+	pushed, err := Push(t.Context(), folder, host+"/path")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,17 +119,14 @@ func TestPushErrors(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(broken, "app"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, test := range map[string]struct {
-		options PushOptions
-		want    string
-	}{
-		"no folder":        {PushOptions{Layouts: filepath.Join(folder, "none"), Registry: "a/b"}, "list layouts"},
-		"empty folder":     {PushOptions{Layouts: t.TempDir(), Registry: "a/b"}, "is empty: run `make release`"},
-		"not a layout":     {PushOptions{Layouts: broken, Registry: "a/b"}, "read layout " + filepath.Join(broken, "app")},
-		"invalid registry": {PushOptions{Layouts: folder, Registry: "A B"}, `registry: "A B" is invalid`},
+	for name, test := range map[string]struct{ layouts, registry, want string }{
+		"no folder":        {filepath.Join(folder, "none"), "a/b", "list layouts"},
+		"empty folder":     {t.TempDir(), "a/b", "is empty: run `make release`"},
+		"not a layout":     {broken, "a/b", "read layout " + filepath.Join(broken, "app")},
+		"invalid registry": {folder, "A B", `registry: "A B/achart" is invalid`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Push(t.Context(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := Push(t.Context(), test.layouts, test.registry); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %s", err, test.want)
 			}
 		})
@@ -136,15 +135,11 @@ func TestPushErrors(t *testing.T) {
 
 func TestArchive(t *testing.T) {
 	folder, digest, _ := write(t)
-	entries, err := Archive(filepath.Join(folder, "app"), "example.org/app", "v1")
+	files, err := Archive(filepath.Join(folder, "app"), "example.org/app", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{}
-	for _, entry := range entries {
-		files[entry.Name] = entry.Data
-	}
-	manifest, err := v1.ParseIndexManifest(strings.NewReader(string(files["index.json"])))
+	manifest, err := v1.ParseIndexManifest(bytes.NewReader(files["index.json"].Data))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,9 +32,6 @@ func Parse(text string) (Version, error) {
 // Number returns the version without the letter v, as charts and changelogs use it.
 func (v Version) Number() string { return strings.TrimPrefix(string(v), "v") }
 
-// Prerelease reports whether the version is one that precedes a release, such as v0.2.0-rc.1.
-func (v Version) Prerelease() bool { return semver.Prerelease(string(v)) != "" }
-
 // Commit is the commit that a release is built from.
 type Commit struct {
 	// Hash is the full hash of the commit.
