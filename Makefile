@@ -62,24 +62,31 @@ run: ## Run the game server example as local processes for half a minute, withou
 	@$(call PROGRESS,building seamark,$(GO_BUILD) -o bin/ ./cmd/seamark)
 	bin/seamark local -f examples/game-server --until 'pod/game-server-* event=KruiseProbeFailed' --timeout 1m
 
+# The demos type the commands of a user, with the programs of this checkout.
+DEMO := KUBECONFIG=$(CLUSTER_DIR)/kubeconfig PATH="$(BIN):$(CLUSTER_DIR)/bin:$$PATH"
+NEXT_STEPS = @echo; echo 'To look around: export $(DEMO)'; echo 'To remove everything: make demo-down'
+
 .PHONY: demo
 demo: install ## Start a cluster, install Seamark, and show how game server pods are marked and scaled down.
-	@go run ./hack/demo --kubeconfig $(CLUSTER_DIR)/kubeconfig --kubectl $(CLUSTER_DIR)/bin/kubectl --manifests examples/game-server
+	@$(DEMO) go run ./hack/demo
+	$(NEXT_STEPS)
 
 .PHONY: demo-roles
 demo-roles: install example-images ## Start a cluster, install Seamark, and show how often an update of a database switches its primary.
-	@go run ./hack/demo --roles --kubeconfig $(CLUSTER_DIR)/kubeconfig --kubectl $(CLUSTER_DIR)/bin/kubectl --manifests examples/primary-secondary
+	@$(DEMO) go run ./hack/demo --roles
+	$(NEXT_STEPS)
 
-# Records a terminal in which the demo types the commands of a user, with the programs of this checkout.
+# Records a terminal in which the demo types the commands.
 .PHONY: demo-record
 demo-record: install ## Start a cluster, install Seamark, and record the demo of the READMEs as docs/images/demo.svg.
 	@go build -o $(CLUSTER_DIR)/demo ./hack/demo
 	@go -C hack/record build -o $(CLUSTER_DIR)/record .
-	@KUBECONFIG=$(CLUSTER_DIR)/kubeconfig PATH="$(BIN):$(CLUSTER_DIR)/bin:$$PATH" $(CLUSTER_DIR)/record \
+	@$(DEMO) $(CLUSTER_DIR)/record \
 		--recording $(CLUSTER_DIR)/demo.cast --image docs/images/demo.svg --rows 21 \
 		--title 'Seamark marks game servers' \
 		--description 'A terminal: five game servers start, their label changes as matches begin and end, seamark explain lists the reasons for the marks of a pod, and a scale-down removes idle servers only.' \
-		-- $(CLUSTER_DIR)/demo --session --manifests examples/game-server
+		-- $(CLUSTER_DIR)/demo --typing
+	@$(KUBECTL) delete -f examples/game-server >/dev/null
 
 .PHONY: demo-down
 demo-down: cluster-down ## Stop and remove what the demo started.
@@ -155,25 +162,28 @@ install: cluster-up images tools ## Install Seamark's chart in the cluster, or u
 
 ##@ Tests
 
+# The commit that `make check` compares with: where the branch left main.
+BASE ?= $(or $(shell git merge-base HEAD origin/main 2>/dev/null),HEAD)
+
+.PHONY: check
+check: ## Vet all code, and lint and test the packages that differ from main, or from BASE. Needs no root and no cluster.
+	@hack/check.sh $(BASE) $(CODE_MODULES)
+
 # The race detector needs its own copy of every package that a test links. Every run uses it for the packages
 # that do not link the clients of all API groups: those copies compile in 3 minutes of CPU time, the rest would
-# take 4 more. Most of Seamark's goroutines and locks are in those packages; `make test-race` covers the others.
-# $(call RACE_PACKAGES,module,patterns) prints the packages.
-RACE_PACKAGES = go -C $(1) list -test -f '{{.ImportPath}} {{join .Deps " "}}' $(2) | \
-	awk '$$1 ~ /\.test$$/ && !/ k8s\.io\/client-go\/kubernetes\// {sub(/\.test$$/, "", $$1); print $$1}'
+# take 4 more. Most of Seamark's goroutines and locks are in those packages. RACE=all uses it for the others, too,
+# except for the kubelet's code in test/parity, whose tests compare results and share nothing.
+RACE ?= light
+LIGHT := && !/ k8s\.io\/client-go\/kubernetes\//
+# $(call PACKAGES,module,patterns,condition of awk) prints the packages that have tests and meet the condition.
+PACKAGES = go -C $(1) list -test -f '{{.ImportPath}} {{join .Deps " "}}' $(2) | \
+	awk '$$1 ~ /\.test$$/ $(3) {sub(/\.test$$/, "", $$1); print $$1}'
 
-# $(call UNIT,module,patterns) tests packages, those of RACE_PACKAGES with the race detector.
+# $(call UNIT,module,patterns) tests packages, each once, with or without the race detector.
 define UNIT
 	@echo 'test $(2) of module $(1)'; \
-	race=$$($(call RACE_PACKAGES,$(1),$(2))); rest=$$(go -C $(1) list $(2) | grep -vxF "$$race" || true); \
+	race=$$($(call PACKAGES,$(1),$(2),$(if $(filter all,$(RACE)),$(if $(filter test/parity,$(1)),$(LIGHT)),$(LIGHT)))); rest=$$(go -C $(1) list $(2) | grep -vxF "$$race" || true); \
 	$(call PROGRESS,testing $(1),[[ -z $$race ]] || CGO_ENABLED=1 go -C $(1) test -race $$race; [[ -z $$rest ]] || go -C $(1) test $$rest)
-
-endef
-
-# $(call RACE,module,patterns) tests all packages with the race detector.
-define RACE
-	@echo 'test $(2) of module $(1) with the race detector'; \
-	$(call PROGRESS,testing $(1),CGO_ENABLED=1 go -C $(1) test -race $(2))
 
 endef
 
@@ -183,7 +193,7 @@ UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/...
 UNIT_MODULES := $(filter-out . test/monitoring test/release test/ui,$(CODE_MODULES))
 
 .PHONY: test-unit
-test-unit: compiler build tools ## Run the unit tests of every module. The race detector is on where it compiles in little time.
+test-unit: compiler build tools ## Run the unit tests of every module. The race detector is on where it compiles in little time, or with RACE=all.
 	$(call UNIT,.,$(UNIT_PACKAGES))
 	@echo 'without the race detector, which crashes in this test (golang/go#78156):'
 	go test -run '^TestNoStateIsLost$$' ./internal/agent
@@ -191,11 +201,9 @@ test-unit: compiler build tools ## Run the unit tests of every module. The race 
 	@$(MAKE) --no-print-directory test-monitoring
 	@$(MAKE) --no-print-directory fuzz-short
 
-# Without the kubelet's code in test/parity, whose tests compare results and share nothing.
 .PHONY: test-race
-test-race: compiler build tools ## Run the unit tests of all packages with the race detector.
-	$(call RACE,.,$(UNIT_PACKAGES))
-	$(foreach m,$(filter-out test/parity,$(UNIT_MODULES)),$(call RACE,$(m),./...))
+test-race: ## Run test-unit with RACE=all.
+	@$(MAKE) --no-print-directory RACE=all test-unit
 
 .PHONY: test-monitoring
 test-monitoring: tools $(BIN)/promtool ## Check alerts, dashboard and runbooks against the metrics. Part of test-unit.
@@ -228,11 +236,17 @@ test-reproducible: images ## Build the images twice, in different folders, and c
 # $(call COMPILE,patterns) compiles tests on all cores. `go test -p 1` would use one.
 COMPILE = $(call PROGRESS,building the tests,go list -test -export -deps $(1) >/dev/null)
 
+# Most integration tests wait most of the time. Several packages run at the same time, the longest first, and several
+# tests of each, with an API server of their own if they need it.
+INTEGRATION_PACKAGES ?= 3
+INTEGRATION_PARALLEL ?= 3
+
 .PHONY: test-integration
 test-integration: build tools ## Run the tests that need an API server and etcd, both built from source.
 	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
 	@$(call COMPILE,./test/integration/...)
-	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -p 1 -timeout 20m ./test/integration/...
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -p $(INTEGRATION_PACKAGES) -parallel $(INTEGRATION_PARALLEL) -timeout 20m \
+		$(addprefix ./test/integration/,workloads manager agent ...)
 
 .PHONY: test-scale
 test-scale: ## Count the manager's writes with 3,000 pods on 100 nodes, on a real API server. Not part of test.
@@ -313,30 +327,33 @@ example-images: ## Build the images of the examples and load them into the local
 	done
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(addprefix $(IMAGES)/,example-server.tar example-database-v1.tar example-database-v2.tar)
 
-# Arguments of `make bench`, for example BENCH_ARGS='-run reports/'. -help lists them.
+# Arguments of go test in `make bench`, for example BENCH_ARGS='-run /reports'.
 BENCH_ARGS ?=
 
+# $(call BENCH,sizes,arguments) runs the measures.
+BENCH = SEAMARK_BENCH=$(1) SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -count=1 $(2)
+
 .PHONY: bench
-bench: build ## Measure costs and latencies as ratios to floors of the same run, and write docs/performance.md.
+bench: build ## Measure costs and latencies as ratios to floors of the same run, and write docs/performance.md and docs/performance.
 	@$(CLUSTER) build --only etcd,kube-apiserver,kube-controller-manager --dir "$(CLUSTER_DIR)"
-	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/bench run . $(BENCH_ARGS)
+	$(call BENCH,full,-v -timeout 4h ./test/bench $(BENCH_ARGS))
 
 .PHONY: test-bench
 test-bench: build ## Run the measures of make bench with small sizes, and check that each produces its values.
 	@$(CLUSTER) build --only etcd,kube-apiserver,kube-controller-manager --dir "$(CLUSTER_DIR)"
-	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/bench run . -quick
+	$(call BENCH,quick,-parallel 4 ./test/bench/...)
 
 # $(call FUZZ,command,limit) runs each fuzz target in the folders that the command prints, for a time or a number of runs.
 FUZZ = folders=$$($(1)); [[ -n $$folders ]] || { echo 'no packages to fuzz' >&2; exit 1; }; \
 	for folder in $$folders; do { grep -shoE '^func Fuzz[A-Za-z0-9_]*' "$$folder"/*_test.go || true; } | while read -r _ target; do \
 	echo "fuzz $${folder\#$(CURDIR)/} $$target"; go -C "$$folder" test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(2) .; done; done
 
-# Fuzzing needs its own copy of every package, as the race detector does, and covers the same packages here. The
+# Fuzzing needs its own copy of every package, as the race detector does, and covers the light packages here. The
 # unit tests of the others run the seeds of their fuzz targets. The limit is a number of runs, because at the end of a
 # time Go may fail a target with "context deadline exceeded" (golang/go#75804, fixed in Go 1.27).
 .PHONY: fuzz-short
 fuzz-short: ## Run fuzz targets 300 times each, or FUZZTIME. Part of test-unit.
-	@packages=$$($(call RACE_PACKAGES,.,./api/... ./internal/...)); [[ -n $$packages ]] || { echo 'no packages to fuzz' >&2; exit 1; }; \
+	@packages=$$($(call PACKAGES,.,./api/... ./internal/...,$(LIGHT))); [[ -n $$packages ]] || { echo 'no packages to fuzz' >&2; exit 1; }; \
 	$(call FUZZ,go list -f '{{.Dir}}' $$packages,$(or $(FUZZTIME),300x))
 
 .PHONY: fuzz
@@ -423,11 +440,12 @@ lint: ## Lint every module.
 	@failed=0; $(foreach m,$(CODE_MODULES),echo 'lint $(m)'; \
 	(cd $(m) && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...) || failed=1;) exit $$failed
 
-# vale checks documents and comments; hack/prose checks string literals, code blocks, manifests and this file.
+# Generated CRDs have the words of other projects, and hack/vale those to avoid.
+PROSE := '*.md' '*.go' '*.yaml' '*.yml' '*.json' '*.tpl' '*.txt' '*.sh' '*Makefile' '*Dockerfile' .ci/run ':!*/crd/*' ':!*/testdata/*' ':!hack/vale'
+
 .PHONY: lint-prose
-lint-prose: compiler ## Check the language of documents, comments and messages.
-	@echo 'lint prose'; git ls-files -co --exclude-standard '*.md' '*.go' | CGO_ENABLED=1 xargs go tool -modfile=hack/tools/vale/go.mod vale --output=line
-	@go run ./hack/prose
+lint-prose: compiler ## Check the language of documents, comments, string literals and manifests.
+	@echo 'lint prose'; git ls-files -co --exclude-standard $(PROSE) | CGO_ENABLED=1 xargs go tool -modfile=hack/tools/vale/go.mod vale --output=line
 
 .PHONY: fmt
 fmt: ## Format the code of every module.
