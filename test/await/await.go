@@ -30,9 +30,11 @@ func (p Poll) Until(tb testing.TB, what string, missing func(context.Context) (s
 	tb.Helper()
 	last := ""
 	err := wait.PollUntilContextTimeout(tb.Context(), p.Interval, p.Timeout, true, func(ctx context.Context) (bool, error) {
-		var err error
-		last, err = missing(ctx)
-		return last == "", err
+		state, err := missing(ctx)
+		if state != "" {
+			last = state
+		}
+		return state == "", err
 	})
 	if err != nil {
 		tb.Fatalf("waited for %q: %v; last state: %s", what, err, last)
