@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	change, err := r.compare(ctx, pod)
 	if err != nil {
 		notMarked()
-		return reconcile.Result{}, err
+		return r.failed(pod, err)
 	}
 	if change.isEmpty() {
 		r.Refusals.Note(request.NamespacedName, nil)
@@ -118,17 +118,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	change, err = r.apply(ctx, pod, change)
 	if err != nil {
 		notMarked()
-		if errors.Is(err, apply.ErrOutdated) {
-			r.outdated.Set(request.NamespacedName, pod.ResourceVersion)
-			return reconcile.Result{RequeueAfter: recheck}, nil
-		}
-		return reconcile.Result{}, err
+		return r.failed(pod, err)
 	}
 	if reported {
 		r.Metrics.Marked(r.Now().Sub(arrived))
 	}
 	r.limits.written(request.NamespacedName, r.Now())
 	return r.requeue(request.NamespacedName, change), nil
+}
+
+// failed returns the error, or a recheck of the pod if its cached version is outdated.
+func (r *Reconciler) failed(pod *corev1.Pod, err error) (reconcile.Result, error) {
+	if errors.Is(err, apply.ErrOutdated) {
+		r.outdated.Set(client.ObjectKeyFromObject(pod), pod.ResourceVersion)
+		return reconcile.Result{RequeueAfter: recheck}, nil
+	}
+	return reconcile.Result{}, err
 }
 
 // noteArrival records when a state of the pod was reported, unless an earlier one waits for its marks.
@@ -167,7 +172,9 @@ func (r *Reconciler) forget(pod types.NamespacedName) {
 	r.Problems.Set(pod, nil)
 }
 
-// compare compares the pod's marks with those that it should have.
+// compare compares the pod's marks with those that it should have. It returns ErrOutdated if marks
+// must be removed and the cache does not have the last write yet: only the version after that write
+// shows which of them other managers own too, and the removal drops the entry that they are compared with.
 func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, error) {
 	owned, unseen := r.recent.Unseen(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
 	if !unseen {
@@ -192,6 +199,9 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 		change = change.omit(last.probes, last.until, last.again)
 	}
 	if unseen {
+		if _, removed := mark.Differences(owned, change.desired); len(removed) > 0 {
+			return change, apply.ErrOutdated
+		}
 		return change, nil
 	}
 	isKept := func(key mark.Key) bool { return slices.Contains(change.refused.kept, key) }

@@ -6,6 +6,7 @@ package podmark
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -173,6 +174,43 @@ func TestReconcileTakesOverMarksOfOtherOwners(t *testing.T) {
 				t.Errorf("removed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A mark is removed right after it was set, so the cache does not have the write that shows that
+// another manager owns the mark too.
+func TestRemovalWaitsForTheLastWrite(t *testing.T) {
+	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
+	left := func() *builders.PodBuilder {
+		return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").Updated("kruise-manager", "", entry)
+	}
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	pods := &recorded{}
+	r := reconciler(t, pods, marker, left().Build(), reported("uid-a", "Succeeded"))
+	pass := func() reconcile.Result {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	pass()
+	cache := r.Reader.Client.(client.Client)
+	if err := cache.Delete(t.Context(), marker); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if result := pass(); result.RequeueAfter <= 0 || len(pods.labels) != 1 || len(pods.removed) != 0 {
+			t.Fatalf("%v, applied %v, removed %v; want a requeue and only the first apply", result, pods.labels, pods.removed)
+		}
+	}
+	marked := left().ManagedFields("seamark", "status", entry).Build()
+	marked.ResourceVersion = "1000"
+	r.Reader.Client = fakeapi.Client(t, marked, reported("uid-a", "Succeeded")).WithReturnManagedFields().Build()
+	pass()
+	if want := []mark.Key{mark.Label("healthy")}; !slices.Equal(pods.removed, want) || len(pods.labels) != 2 || len(pods.labels[1]) != 0 {
+		t.Errorf("removed %v, applied %v; want %v and nothing", pods.removed, pods.labels, want)
 	}
 }
 
