@@ -167,6 +167,7 @@ func TestTrackerReportsNewestInstanceOfFirstList(t *testing.T) {
 	}
 	runtime.Create(web(), 3)
 	track(t, runtime, always, nil).expect("u1/web c3 running since 1700000000", "synced")
+	awaitStream(t, runtime)
 	want := map[string]int{"Version": 2, "GetContainerEvents": 1, "ListContainers": 1, "ContainerStatus": 1}
 	if diff := cmp.Diff(want, runtime.Calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
