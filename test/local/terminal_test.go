@@ -49,14 +49,15 @@ func TestTerminal(t *testing.T) {
 func TestSecondInterruptKills(t *testing.T) {
 	t.Parallel()
 	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: stubborn}, spec: {terminationGracePeriodSeconds: 600,
-		containers: [{name: main, command: [sh, -c, "trap '' TERM; echo started; while true; do sleep 600; done"]}]}}`
+		containers: [{name: main, command: [sh, -c, "trap '' TERM; echo trapped; while true; do sleep 600; done"]}]}}`
 	command := exec.Command("seamark", "local", "-f", "-", "--logs")
 	out := &process.Buffer{}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(manifest), out, os.Stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.Await(t, "started")
+	// Only the container prints this. The event "Container started" comes before the shell sets its trap.
+	out.Await(t, "trapped")
 	for _, want := range []string{"Stopping container main", "signal 9"} {
 		if err := command.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
