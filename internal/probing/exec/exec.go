@@ -26,6 +26,10 @@ import (
 // If it takes longer, the probe counts as timed out and does not block the worker.
 const overrun = time.Second
 
+// starting is how long the runtime may take to start a command. containerd leaves a command running for
+// good whose call is canceled while it starts, so no call is canceled earlier, except by Close.
+const starting = 5 * time.Second
+
 // Runner runs a command in a container.
 type Runner interface {
 	// ExecSync runs the command and returns its output and exit code. If the command
@@ -101,11 +105,10 @@ func (p *Prober) Probe(ctx context.Context, target probing.Target) (probing.Outc
 	if err != nil {
 		return probing.Outcome{}, fmt.Errorf("wait to run command in container %s: %w", target.ContainerID, err)
 	}
-	defer release()
 	if target.Started != nil {
 		target.Started()
 	}
-	return p.run(ctx, id, target)
+	return p.run(ctx, id, target, release)
 }
 
 // result is what ExecSync returned.
@@ -115,9 +118,11 @@ type result struct {
 	err            error
 }
 
-// run runs the command, and gives the run up if the runtime does not end it.
-func (p *Prober) run(ctx context.Context, id runID, target probing.Target) (probing.Outcome, error) {
+// run runs the command, and gives the run up if the runtime does not end it. It calls release when the
+// slot of the run is free, which is after it returns if ctx ends while the runtime starts the command.
+func (p *Prober) run(ctx context.Context, id runID, target probing.Target, release func()) (probing.Outcome, error) {
 	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	began := time.Now()
 	results := make(chan result, 1)
 	ended := make(chan struct{})
 	go func() {
@@ -131,14 +136,20 @@ func (p *Prober) run(ctx context.Context, id runID, target probing.Target) (prob
 	defer limit.Stop()
 	select {
 	case r := <-results:
+		release()
 		return r.outcome(target)
 	case <-ctx.Done():
-		cancel()
+		go func() {
+			defer release()
+			p.cancel(began.Add(starting), cancel, ended)
+		}()
 		return probing.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, context.Cause(ctx))
 	case <-p.closed:
 		cancel()
+		release()
 		return probing.Outcome{}, fmt.Errorf("run command in container %s: prober is closed", target.ContainerID)
 	case <-limit.C:
+		release()
 	}
 	over := p.unended.add(time.Now(), id)
 	go func() {
@@ -154,6 +165,18 @@ func (p *Prober) run(ctx context.Context, id runID, target probing.Target) (prob
 		p.observer.Unended()
 	}
 	return timedOut(target, nil, nil), nil
+}
+
+// cancel cancels a call that has not ended by then, and returns when it has.
+func (p *Prober) cancel(at time.Time, cancel func(), ended <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	case <-p.closed:
+	case <-time.After(time.Until(at)):
+	}
+	cancel()
+	<-ended
 }
 
 // outcome evaluates a run that has ended.

@@ -156,6 +156,42 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestStartingCommandIsNotCanceled ends probes while their command may still be starting, and later. The
+// slot of a command is taken until its call has ended.
+func TestStartingCommandIsNotCanceled(t *testing.T) {
+	for name, tc := range map[string]struct{ stop, wantEnd time.Duration }{
+		"may be starting": {stop: 100 * time.Millisecond, wantEnd: 5 * time.Second},
+		"has started":     {stop: 7 * time.Second, wantEnd: 7 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var ended time.Duration
+				prober := open(t, runner(func(ctx context.Context, id string, timeout time.Duration) ([]byte, []byte, int32, error) {
+					if id == "c1" {
+						defer func() { ended = time.Since(start) }()
+						return hang()(ctx, id, timeout)
+					}
+					return nil, nil, 0, nil
+				}), 1, nil)
+				ctx, cancel := context.WithTimeout(t.Context(), tc.stop)
+				defer cancel()
+				long := target("c1")
+				long.Timeout = time.Minute
+				if got, err := prober.Probe(ctx, long); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != tc.stop {
+					t.Errorf("Probe() = %+v, %v after %s, want the end of its context after %s", got, err, time.Since(start), tc.stop)
+				}
+				if got, err := prober.Probe(t.Context(), target("c2")); err != nil || !got.Success || time.Since(start) != tc.wantEnd {
+					t.Errorf("Probe() = %+v, %v after %s, want success after %s", got, err, time.Since(start), tc.wantEnd)
+				}
+				if ended != tc.wantEnd {
+					t.Errorf("call ended after %s, want %s", ended, tc.wantEnd)
+				}
+			})
+		})
+	}
+}
+
 // TestProbesRunInOrderOfArrival starts more probes than there are slots. The time in the
 // queue is not part of the timeout.
 func TestProbesRunInOrderOfArrival(t *testing.T) {
