@@ -130,35 +130,31 @@ func hang() runner {
 	}
 }
 
-func TestProbeEndsWithItsContext(t *testing.T) {
-	stopping := errors.New("agent stops")
-	for name, slots := range map[string]int{"running": 4, "waiting": 1} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				prober := open(t, hang(), slots, nil)
-				errs := make(chan error, 2)
-				for i := range 2 {
-					go func() {
-						_, err := prober.Probe(ctx, owned("games", fmt.Sprint("pod", i), "probe"))
-						errs <- err
-					}()
-				}
-				synctest.Wait()
-				cancel(stopping)
-				for range 2 {
-					if err := <-errs; !errors.Is(err, stopping) {
-						t.Errorf("error = %v, want %v", err, stopping)
-					}
-				}
-			})
-		})
-	}
+func TestWaitingProbeEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopping := errors.New("agent stops")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		prober := open(t, hang(), 1, nil)
+		errs := make(chan error, 2)
+		for i := range 2 {
+			go func() {
+				_, err := prober.Probe(ctx, owned("games", fmt.Sprint("pod", i), "probe"))
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		cancel(stopping)
+		for range 2 {
+			if err := <-errs; !errors.Is(err, stopping) {
+				t.Errorf("error = %v, want %v", err, stopping)
+			}
+		}
+	})
 }
 
-// TestStartingCommandIsNotCanceled ends probes while their command may still be starting, and later. The
-// slot of a command is taken until its call has ended.
-func TestStartingCommandIsNotCanceled(t *testing.T) {
+// TestRunningProbeEndsWithItsContext ends probes while the runtime may still be starting their command,
+// and later. The call is not canceled before, and takes its slot until it has ended.
+func TestRunningProbeEndsWithItsContext(t *testing.T) {
 	for name, tc := range map[string]struct{ stop, wantEnd time.Duration }{
 		"may be starting": {stop: 100 * time.Millisecond, wantEnd: 5 * time.Second},
 		"has started":     {stop: 7 * time.Second, wantEnd: 7 * time.Second},
