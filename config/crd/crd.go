@@ -16,6 +16,9 @@ var podProbeMarkers []byte
 //go:embed bases/apps.kruise.io_nodepodprobes.yaml
 var nodePodProbes []byte
 
+//go:embed bases/seamark.dev_probeplans.yaml
+var probePlans []byte
+
 //go:embed bases/seamark.dev_probereports.yaml
 var probeReports []byte
 
@@ -30,6 +33,9 @@ func PodProbeMarkers() []byte { return podProbeMarkers }
 
 // NodePodProbes returns the CustomResourceDefinition of NodePodProbes, as YAML.
 func NodePodProbes() []byte { return nodePodProbes }
+
+// ProbePlans returns the CustomResourceDefinition of ProbePlans, as YAML.
+func ProbePlans() []byte { return probePlans }
 
 // ProbeReports returns the CustomResourceDefinition of ProbeReports, as YAML.
 func ProbeReports() []byte { return probeReports }

@@ -12,20 +12,22 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=npp
 // +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`,description="Pods in the plan that the agent is running."
 // +kubebuilder:printcolumn:name="Probes",type=integer,JSONPath=`.status.probes`,description="Probes in the plan that the agent is running."
-// +kubebuilder:printcolumn:name="Plan",type=integer,JSONPath=`.metadata.generation`,description="Generation of the plan."
-// +kubebuilder:printcolumn:name="In force",type=integer,JSONPath=`.status.observedGeneration`,description="Generation of the plan that the agent is running."
+// +kubebuilder:printcolumn:name="In force",type=integer,JSONPath=`.status.observedGeneration`,description="Generation of the plan that the agent is running: the sum of the generations of the NodePodProbe and its ProbePlans."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// NodePodProbe contains the plan of one node's probes and which plan the node's agent is
-// running. The agent reports the states in ProbeReports (seamark.dev). It is named after the
-// Node, which owns it. It is read-only for users: only Seamark writes it.
+// NodePodProbe states where the plan of one node's probes is and which plan the node's agent is
+// running. The plan is in ProbePlans (seamark.dev) if the NodePodProbe has the annotation
+// seamark.dev/probe-plans and no podProbes, and otherwise in its spec. The agent reports the states
+// in ProbeReports (seamark.dev). It is named after the Node, which owns it. It is read-only for
+// users: only Seamark writes it.
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the plan, which the manager compiles from the node's pods and the markers.
+	// spec is the plan for agents that do not read ProbePlans: those of OpenKruise and of earlier
+	// releases. It is empty for others.
 	// +optional
 	Spec NodePodProbeSpec `json:"spec,omitempty"`
 
@@ -112,8 +114,9 @@ type ContainerProbe struct {
 
 // NodePodProbeStatus describes the plan that the node's agent is running.
 type NodePodProbeStatus struct {
-	// observedGeneration is the metadata.generation of the plan that the agent is running.
-	// Added by Seamark.
+	// observedGeneration is the generation of the plan that the agent is running: the sum of the
+	// metadata.generation of the NodePodProbe and, if the plan is in ProbePlans, of these. Added
+	// by Seamark.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -131,6 +134,11 @@ type NodePodProbeStatus struct {
 	// Added by Seamark.
 	// +optional
 	ProbeReports bool `json:"probeReports,omitempty"`
+
+	// probePlans reports whether the agent reads ProbePlans (seamark.dev). The manager writes the
+	// plan to the spec of the NodePodProbe for agents that do not. Added by Seamark.
+	// +optional
+	ProbePlans bool `json:"probePlans,omitempty"`
 
 	// podProbeStatuses are the states of the planned pods, in the order of the plan. Agents
 	// of OpenKruise and of earlier releases of Seamark write them. An agent that takes over

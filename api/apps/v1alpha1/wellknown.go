@@ -24,6 +24,11 @@ const (
 	// ProbeReports again and restores them.
 	RestoreReportsAnnotationKey = "seamark.dev/restore-reports"
 
+	// ProbePlansAnnotationKey is the NodePodProbe annotation with which the manager states that the
+	// plan of the node is in ProbePlans, unless the NodePodProbe has podProbes. The value is a
+	// number: the ProbePlans are complete if their generations add up to at least this.
+	ProbePlansAnnotationKey = "seamark.dev/probe-plans"
+
 	// PodProbeMarkerAnnotationKey is the pod annotation that passes the probes to the
 	// provider of a virtual node: a JSON array of PodContainerProbe, without markerPolicy.
 	PodProbeMarkerAnnotationKey = "kruise.io/podprobe"

@@ -19,7 +19,7 @@ func GroupVersion() schema.GroupVersion {
 
 // AddToScheme registers the types of this package in scheme. It never returns an error.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &ProbeReport{}, &ProbeReportList{})
+	scheme.AddKnownTypes(GroupVersion(), &ProbePlan{}, &ProbePlanList{}, &ProbeReport{}, &ProbeReportList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -69,12 +69,15 @@ func TestColumnsShowProblems(t *testing.T) {
 	}
 }
 
-// TestColumnsOfPlansAndReports checks the columns of `kubectl get nodepodprobes,probereports`.
+// TestColumnsOfPlansAndReports checks the columns of `kubectl get nodepodprobes,probeplans,probereports`.
 func TestColumnsOfPlansAndReports(t *testing.T) {
 	t.Parallel()
 	plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
+	part := &seamarkv1alpha1.ProbePlan{
+		ObjectMeta: metav1.ObjectMeta{Name: "columns.7"}, NodeName: "columns", Pods: []v1alpha1.PodProbe{{Namespace: "ns", Name: "pod-0", UID: "u"}},
+	}
 	report := slice("columns", "columns.0", 3, "Succeeded")
-	for _, object := range []client.Object{plan, report} {
+	for _, object := range []client.Object{plan, part, report} {
 		if err := server.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +94,8 @@ func TestColumnsOfPlansAndReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty := columns(t, seamarkv1alpha1.GroupVersion(), "probereports", report)
-	for _, row := range []map[string]any{unreported, inForce, first, empty} {
+	planned := columns(t, seamarkv1alpha1.GroupVersion(), "probeplans", part)
+	for _, row := range []map[string]any{unreported, inForce, planned, first, empty} {
 		if _, ok := row["Age"].(string); !ok {
 			t.Errorf("age %v, want a string", row["Age"])
 		}
@@ -103,10 +107,11 @@ func TestColumnsOfPlansAndReports(t *testing.T) {
 		}
 		delete(row, "Written")
 	}
-	got := []map[string]any{unreported, inForce, first, empty}
+	got := []map[string]any{unreported, inForce, planned, first, empty}
 	want := []map[string]any{
-		{"Name": "columns", "Pods": nil, "Probes": nil, "Plan": int64(1), "In force": nil},
-		{"Name": "columns", "Pods": int64(3), "Probes": int64(4), "Plan": int64(1), "In force": int64(1)},
+		{"Name": "columns", "Pods": nil, "Probes": nil, "In force": nil},
+		{"Name": "columns", "Pods": int64(3), "Probes": int64(4), "In force": int64(1)},
+		{"Name": "columns.7", "Node": "columns", "First pod": "pod-0", "Generation": int64(1)},
 		{"Name": "columns.0", "Node": "columns", "First pod": "pod-0"},
 		{"Name": "columns.0", "Node": "columns", "First pod": nil},
 	}

@@ -22,7 +22,7 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 		t.Fatal(err)
 	}
 	shortNames := map[string][]string{
-		"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probereports": {"prr"},
+		"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probeplans": {"ppl"}, "probereports": {"prr"},
 		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"},
 	}
 	for _, crd := range crds {

@@ -39,7 +39,7 @@ func TestDefaultInstallationIsAccepted(t *testing.T) {
 		kinds[object.GetKind()]++
 		e.Apply(t, object)
 	}
-	for kind, want := range map[string]int{"CustomResourceDefinition": 3, "Deployment": 1, "DaemonSet": 1, "ServiceAccount": 2} {
+	for kind, want := range map[string]int{"CustomResourceDefinition": 4, "Deployment": 1, "DaemonSet": 1, "ServiceAccount": 2} {
 		if kinds[kind] != want {
 			t.Errorf("config/default has %d objects of kind %s, want %d", kinds[kind], kind, want)
 		}

@@ -1,0 +1,184 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package slicing divides the plan of a node into ProbePlans of a few pods each, and puts it together
+// again, so that what a changed pod costs does not depend on the number of pods on its node. It is
+// pure.
+package slicing
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+)
+
+const (
+	// MaxPods is the maximum number of pods that Place puts into one slice.
+	MaxPods = 8
+	// SpecBytes is the budget of a plan in the spec of a NodePodProbe in encoded bytes. etcd stores
+	// at most 1.5 MiB per object by default, for this, a copy of the states and the metadata.
+	SpecBytes = 900 << 10
+)
+
+// Slice is a part of a node's plan that must be written.
+type Slice struct {
+	// Number is the number in the name of the ProbePlan: see seamarkv1alpha1.SliceName.
+	Number int
+	// Stored is the ProbePlan to replace, or nil if there is none.
+	Stored *seamarkv1alpha1.ProbePlan
+	// Pods are all pods of the slice, which may be none.
+	Pods []v1alpha1.PodProbe
+}
+
+// Place divides the plan of a node into slices, and returns those that differ from the stored
+// ProbePlans of the node, by number. A pod stays in its slice, and a new pod takes the first free
+// place, so that a pod that comes or goes changes one slice. A slice is kept without pods. One that
+// has another owner than the Node with the UID is returned too. A pod that two stored slices have
+// stays in the first one.
+func Place(pods []v1alpha1.PodProbe, stored []*seamarkv1alpha1.ProbePlan, node types.UID) []Slice {
+	slots := make(map[int]*Slice, len(stored))
+	of := make(map[string]int, len(pods))
+	for _, known := range byNumber(stored) {
+		slots[known.number] = &Slice{Number: known.number, Stored: known.plan}
+		for i := range known.plan.Pods {
+			if _, twice := of[known.plan.Pods[i].UID]; !twice {
+				of[known.plan.Pods[i].UID] = known.number
+			}
+		}
+	}
+	var added []*v1alpha1.PodProbe
+	for i := range pods {
+		if number, found := of[pods[i].UID]; found {
+			slots[number].Pods = append(slots[number].Pods, pods[i])
+		} else {
+			added = append(added, &pods[i])
+		}
+	}
+	for number := 0; len(added) > 0; number++ {
+		slot := slots[number]
+		if slot == nil {
+			slot = &Slice{Number: number}
+			slots[number] = slot
+		}
+		room := min(len(added), max(0, MaxPods-len(slot.Pods)))
+		for _, pod := range added[:room] {
+			slot.Pods = append(slot.Pods, *pod)
+		}
+		added = added[room:]
+	}
+	var changed []Slice
+	for _, number := range slices.Sorted(maps.Keys(slots)) {
+		slot := slots[number]
+		slices.SortFunc(slot.Pods, ByName)
+		if slot.Stored == nil || !ownedBy(slot.Stored, node) || !equality.Semantic.DeepEqual(slot.Stored.Pods, slot.Pods) {
+			changed = append(changed, *slot)
+		}
+	}
+	return changed
+}
+
+// ByName orders the pods of a plan by namespace, name and UID.
+func ByName(a, b v1alpha1.PodProbe) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+}
+
+func ownedBy(plan *seamarkv1alpha1.ProbePlan, node types.UID) bool {
+	return len(plan.OwnerReferences) == 1 && plan.OwnerReferences[0].UID == node
+}
+
+// numbered is a ProbePlan with the number in its name.
+type numbered struct {
+	number int
+	plan   *seamarkv1alpha1.ProbePlan
+}
+
+// byNumber returns the ProbePlans of a node in the order of their numbers. It omits those that are
+// being deleted or whose name is not that of a slice.
+func byNumber(stored []*seamarkv1alpha1.ProbePlan) []numbered {
+	all := make([]numbered, 0, len(stored))
+	for _, plan := range stored {
+		number, valid := seamarkv1alpha1.SliceNumber(plan.NodeName, plan.Name)
+		if valid && plan.DeletionTimestamp == nil {
+			all = append(all, numbered{number, plan})
+		}
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return a.number - b.number })
+	return all
+}
+
+// IsSliced reports whether the plan of the node with the NodePodProbe is in its ProbePlans. An
+// earlier release, after a rollback, leaves the annotation and writes podProbes.
+func IsSliced(npp *v1alpha1.NodePodProbe) bool {
+	return npp.Annotations[v1alpha1.ProbePlansAnnotationKey] != "" && len(npp.Spec.PodProbes) == 0
+}
+
+// Generations returns the sum of the generations of the ProbePlans. It only grows as long as none
+// is deleted.
+func Generations(stored []*seamarkv1alpha1.ProbePlan) int64 {
+	sum := int64(0)
+	for _, plan := range stored {
+		sum += plan.Generation
+	}
+	return sum
+}
+
+// IsComplete reports whether all ProbePlans that the NodePodProbe refers to are among the stored
+// ones. It is true if the plan is not in ProbePlans.
+func IsComplete(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) bool {
+	if !IsSliced(npp) {
+		return true
+	}
+	// A value that is not a number requires nothing.
+	least, _ := strconv.ParseInt(npp.Annotations[v1alpha1.ProbePlansAnnotationKey], 10, 64)
+	return Generations(stored) >= least
+}
+
+// Assemble returns the NodePodProbe with the whole plan of its node in the spec, and with the
+// generation of the whole plan, to which status.observedGeneration refers. It returns the
+// NodePodProbe itself if the plan is not in ProbePlans. A pod that two ProbePlans have is that of
+// the first one.
+func Assemble(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) *v1alpha1.NodePodProbe {
+	if npp == nil || !IsSliced(npp) || len(stored) == 0 {
+		return npp
+	}
+	whole := *npp
+	whole.Generation += Generations(stored)
+	known := make(map[string]bool)
+	for _, slice := range byNumber(stored) {
+		for i := range slice.plan.Pods {
+			if pod := &slice.plan.Pods[i]; !known[pod.UID] {
+				known[pod.UID] = true
+				whole.Spec.PodProbes = append(whole.Spec.PodProbes, *pod)
+			}
+		}
+	}
+	slices.SortFunc(whole.Spec.PodProbes, ByName)
+	return &whole
+}
+
+// Fit returns the first pods of the plan that take at most SpecBytes, for agents that read the plan
+// from one object, and the number of the others.
+func Fit(spec v1alpha1.NodePodProbeSpec) (fitted v1alpha1.NodePodProbeSpec, omitted int) {
+	size := 0
+	for i := range spec.PodProbes {
+		if size += encodedSize(spec.PodProbes[i]) + 1; size > SpecBytes {
+			return v1alpha1.NodePodProbeSpec{PodProbes: slices.Clip(spec.PodProbes[:i])}, len(spec.PodProbes) - i
+		}
+	}
+	return spec, 0
+}
+
+func encodedSize(value any) int {
+	// The types of a plan always encode.
+	encoded, _ := json.Marshal(value)
+	return len(encoded)
+}

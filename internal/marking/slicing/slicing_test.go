@@ -1,0 +1,175 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slicing_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
+)
+
+// plannedPods returns the plans of pods with the names, which are also their UIDs.
+func plannedPods(names ...string) []v1alpha1.PodProbe {
+	var pods []v1alpha1.PodProbe
+	for _, name := range names {
+		pods = append(pods, v1alpha1.PodProbe{Namespace: "ns", Name: name, UID: name})
+	}
+	return pods
+}
+
+// stored returns a ProbePlan of node n, which has the UID n.
+func stored(number int, pods ...string) *seamarkv1alpha1.ProbePlan {
+	slice := &seamarkv1alpha1.ProbePlan{NodeName: "n", Pods: plannedPods(pods...)}
+	slice.Name, slice.Generation = seamarkv1alpha1.SliceName("n", number), 1
+	slice.OwnerReferences = []metav1.OwnerReference{{UID: "n"}}
+	return slice
+}
+
+func TestPlace(t *testing.T) {
+	letters := strings.Split("a b c d e f g h i j k l m n o p q", " ")
+	leaving := stored(0, "a")
+	leaving.DeletionTimestamp = &metav1.Time{}
+	misnamed := stored(0, "a")
+	misnamed.Name = "other.0"
+	orphan := stored(0, "a")
+	orphan.OwnerReferences[0].UID = "earlier"
+	cases := map[string]struct {
+		pods   []string
+		stored []*seamarkv1alpha1.ProbePlan
+		want   []string
+	}{
+		"no pods":                     {},
+		"new pods":                    {pods: letters, want: []string{"0 a b c d e f g h", "1 i j k l m n o p", "2 q"}},
+		"nothing changes":             {pods: []string{"a", "b"}, stored: []*seamarkv1alpha1.ProbePlan{stored(1, "b"), stored(0, "a")}},
+		"pod goes":                    {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "a"), stored(1, "b")}, want: []string{"1"}},
+		"pod comes":                   {pods: []string{"a", "b", "c"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "b"), stored(1, "c")}, want: []string{"0 a b"}},
+		"pod is replaced":             {pods: letters[1:9], stored: []*seamarkv1alpha1.ProbePlan{stored(0, letters[:8]...)}, want: []string{"0 b c d e f g h i"}},
+		"empty slice is used":         {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{stored(3)}, want: []string{"0 a"}},
+		"more pods than a new slice":  {pods: letters[:10], stored: []*seamarkv1alpha1.ProbePlan{stored(0, letters[:9]...)}, want: []string{"1 j"}},
+		"pod in two slices":           {pods: []string{"a", "b"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "a"), stored(2, "a", "b")}, want: []string{"2 b"}},
+		"slice is being deleted":      {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{leaving}, want: []string{"0 a"}},
+		"name of another node":        {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{misnamed}, want: []string{"0 a"}},
+		"owned by an earlier node":    {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{orphan}, want: []string{"0 a"}},
+		"order of pods is that of us": {pods: []string{"a", "b"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "b", "a")}, want: []string{"0 a b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, slice := range slicing.Place(plannedPods(tc.pods...), tc.stored, "n") {
+				line := fmt.Sprint(slice.Number)
+				for _, pod := range slice.Pods {
+					line += " " + pod.Name
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("slices to write (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSlicesOfChangingPods lets pods come and go at random. The slices always have exactly the planned
+// pods, no pod moves, one pod changes one slice, and nothing is written twice.
+func TestSlicesOfChangingPods(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		slots := map[int]*seamarkv1alpha1.ProbePlan{}
+		list := func() []*seamarkv1alpha1.ProbePlan {
+			var all []*seamarkv1alpha1.ProbePlan
+			for _, slice := range slots {
+				all = append(all, slice)
+			}
+			return all
+		}
+		var pods []string
+		places := map[string]int{}
+		for step := range 60 {
+			if len(pods) > 0 && random.IntN(5) < 2 {
+				pods = slices.Delete(pods, 0, 1)
+			} else {
+				pods = append(pods, fmt.Sprintf("pod-%03d", step))
+			}
+			changed := slicing.Place(plannedPods(pods...), list(), "n")
+			if len(changed) != 1 {
+				t.Fatalf("seed %d, step %d: %d writes for one pod", seed, step, len(changed))
+			}
+			slots[changed[0].Number] = stored(changed[0].Number)
+			slots[changed[0].Number].Pods = changed[0].Pods
+			if again := slicing.Place(plannedPods(pods...), list(), "n"); len(again) > 0 {
+				t.Fatalf("seed %d, step %d: the same plan causes %d writes", seed, step, len(again))
+			}
+			npp := &v1alpha1.NodePodProbe{}
+			npp.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: "1"}
+			if diff := cmp.Diff(plannedPods(pods...), slicing.Assemble(npp, list()).Spec.PodProbes); diff != "" {
+				t.Fatalf("seed %d, step %d: plan (-want +got):\n%s", seed, step, diff)
+			}
+			for number, slice := range slots {
+				for _, pod := range slice.Pods {
+					if before, known := places[pod.Name]; known && before != number {
+						t.Fatalf("seed %d, step %d: pod %s moves from slice %d to %d", seed, step, pod.Name, before, number)
+					}
+					places[pod.Name] = number
+				}
+			}
+		}
+	}
+}
+
+func TestAssemble(t *testing.T) {
+	inSpec := &v1alpha1.NodePodProbe{Spec: v1alpha1.NodePodProbeSpec{PodProbes: plannedPods("a")}}
+	inSpec.Generation = 5
+	refers := &v1alpha1.NodePodProbe{}
+	refers.Generation, refers.Annotations = 5, map[string]string{v1alpha1.ProbePlansAnnotationKey: "2"}
+	both := refers.DeepCopy()
+	both.Spec = inSpec.Spec
+	cases := map[string]struct {
+		npp        *v1alpha1.NodePodProbe
+		stored     []*seamarkv1alpha1.ProbePlan
+		pods       []string
+		generation int64
+		complete   bool
+	}{
+		"in the spec":               {inSpec, []*seamarkv1alpha1.ProbePlan{stored(0, "b")}, []string{"a"}, 5, true},
+		"in the spec of a rollback": {both, []*seamarkv1alpha1.ProbePlan{stored(0, "b")}, []string{"a"}, 5, true},
+		"in ProbePlans":             {refers, []*seamarkv1alpha1.ProbePlan{stored(1, "b"), stored(0, "c")}, []string{"b", "c"}, 7, true},
+		"incomplete":                {refers, []*seamarkv1alpha1.ProbePlan{stored(1, "b")}, []string{"b"}, 6, false},
+		"none":                      {refers, nil, nil, 5, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := slicing.Assemble(tc.npp, tc.stored)
+			if diff := cmp.Diff(plannedPods(tc.pods...), got.Spec.PodProbes); diff != "" || got.Generation != tc.generation {
+				t.Errorf("generation %d, want %d, pods (-want +got):\n%s", got.Generation, tc.generation, diff)
+			}
+			if complete := slicing.IsComplete(tc.npp, tc.stored); complete != tc.complete {
+				t.Errorf("complete: %t, want %t", complete, tc.complete)
+			}
+		})
+	}
+}
+
+func TestFit(t *testing.T) {
+	var pods []v1alpha1.PodProbe
+	for i := range 20 {
+		pod := plannedPods(fmt.Sprintf("pod-%02d", i))[0]
+		pod.Probes = []v1alpha1.ContainerProbe{{Name: strings.Repeat("x", 64<<10)}}
+		pods = append(pods, pod)
+	}
+	if fitted, omitted := slicing.Fit(v1alpha1.NodePodProbeSpec{PodProbes: pods[:13]}); len(fitted.PodProbes) != 13 || omitted != 0 {
+		t.Errorf("%d pods fit, %d are omitted, want 13 and 0", len(fitted.PodProbes), omitted)
+	}
+	if fitted, omitted := slicing.Fit(v1alpha1.NodePodProbeSpec{PodProbes: pods}); len(fitted.PodProbes) != 14 || omitted != 6 {
+		t.Errorf("%d pods fit, %d are omitted, want 14 and 6", len(fitted.PodProbes), omitted)
+	}
+}
