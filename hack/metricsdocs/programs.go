@@ -16,16 +16,13 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
-	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -135,16 +132,16 @@ func managerRegistry() (*prometheus.Registry, error) {
 		}}},
 	}
 	marker := builders.Marker("ns", "marker").Probe(builders.Probe("probe")).Build()
-	pending, leads := managermetrics.NewPending(time.Now), make(chan struct{})
+	pending := managermetrics.NewPending(time.Now, func(string) *v1alpha1.NodePodProbe { return npp })
+	leads := make(chan struct{})
 	pending.OnAdd(npp, true)
 	close(leads)
-	shortages := &problems.Shortages{}
-	shortages.Set("node", map[types.NamespacedName][]plan.Shortage{{Namespace: "ns", Name: "m"}: {{Pods: 1}}})
 	managermetrics.New(registry).Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
 		Pending: pending, Leads: leads,
-		Slices:    func(context.Context, string) ([]*seamarkv1alpha1.ProbeReport, error) { return nil, nil },
-		Shortages: shortages, Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
+		Plans:    func(context.Context) ([]*v1alpha1.NodePodProbe, error) { return []*v1alpha1.NodePodProbe{npp}, nil },
+		Slices:   func(context.Context, string) ([]*seamarkv1alpha1.ProbeReport, error) { return nil, nil },
+		Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
 	})
 	return registry, nil
 }

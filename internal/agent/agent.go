@@ -1,12 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent assembles the node side of Seamark. It watches the NodePodProbe of its node,
-// runs the plan in it with a worker, reports the states in ProbeReports of a few pods each, and
+// Package agent assembles the node side of Seamark. It watches the NodePodProbe and the ProbePlans of
+// its node, runs the plan in them with a worker, reports the states in ProbeReports of a few pods each, and
 // reports transitions and errors of probes as events of the pods.
 //
-// In the API it may only get, list and watch nodepodprobes, patch nodepodprobes/status, list,
-// create, update, patch and delete probereports, and create and patch events. It has no access
+// In the API it may only get, list and watch nodepodprobes, list and watch probeplans, patch
+// nodepodprobes/status, list, create, update, patch and delete probereports, and create and patch events. It has no access
 // to pods or nodes.
 package agent
 
@@ -216,8 +216,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	reports.Go(func() { a.reporter.run(reporting, emitter) })
 	reports.Go(func() { a.status.run(reporting) })
 
-	reflector := a.client.reflector(a.watched, a.options.Log.WithName("watch"))
-	parts.Go(func() { reflector.RunWithContext(ctx) })
+	for _, reflector := range a.client.reflectors(objectStore{a.watched}, planStore{a.watched}, a.options.Log.WithName("watch")) {
+		parts.Go(func() { reflector.RunWithContext(ctx) })
+	}
 	parts.Go(func() { a.follower.run(ctx) })
 	parts.Go(func() { a.worker.Run(ctx) })
 	parts.Go(func() { a.tracker.Run(ctx) })

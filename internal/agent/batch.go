@@ -149,7 +149,7 @@ func (r *reporter) send(ctx context.Context, b *batch, w report.Write) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	start := time.Now()
-	name := report.NameOf(r.node, w.Number)
+	name := seamarkv1alpha1.SliceName(r.node, w.Number)
 	if w.Delete {
 		err := r.store.DeleteSlice(ctx, name)
 		r.metrics.Reported(0, time.Since(start), err)
@@ -191,7 +191,7 @@ func (r *reporter) failed(ctx context.Context, b *batch, number int, err error, 
 		return
 	}
 	if one.failed() && ctx.Err() == nil {
-		r.log.Error(err, "Failed to write report, retrying", "slice", report.NameOf(r.node, number))
+		r.log.Error(err, "Failed to write report, retrying", "slice", seamarkv1alpha1.SliceName(r.node, number))
 	}
 	b.retryAt(one.notBefore)
 }

@@ -26,9 +26,13 @@ import (
 )
 
 const (
-	// plansResource and slicesResource are the resources that the agent accesses.
-	plansResource  = "nodepodprobes"
-	slicesResource = "probereports"
+	// The resources that the agent accesses.
+	plansResource      = "nodepodprobes"
+	planSlicesResource = "probeplans"
+	slicesResource     = "probereports"
+
+	// nodeNameField is the field of slices that has the name of the node.
+	nodeNameField = "nodeName"
 
 	// fieldManager is the owner of what the agent writes, in managedFields.
 	fieldManager = v1alpha1.AgentFieldManager
@@ -38,8 +42,8 @@ const (
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// nodeClient watches the NodePodProbe of a node, and writes its status and the slices of the
-// node's report.
+// nodeClient watches the NodePodProbe and the ProbePlans of a node, and writes the status and the
+// slices of the node's report.
 type nodeClient struct {
 	plans, slices rest.Interface
 	node          string
@@ -81,22 +85,27 @@ func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
 }
 
 // newConnectBackoff returns the back-off of reads after an error. It is short, so that the
-// agent continues soon after an outage of the API server: it has only one watch.
+// agent continues soon after an outage of the API server: it has only two watches.
 func newConnectBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 5 * time.Second}
 }
 
-// reflector returns a reflector that keeps the node's object in store.
-func (c *nodeClient) reflector(store cache.ReflectorStore, log logr.Logger) *cache.Reflector {
-	source := cache.NewFilteredListWatchFromClient(c.plans, plansResource, metav1.NamespaceNone, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, c.node).String()
+// reflectors returns the reflectors that keep the node's NodePodProbe and ProbePlans in the stores.
+func (c *nodeClient) reflectors(object, slices cache.ReflectorStore, log logr.Logger) []*cache.Reflector {
+	return []*cache.Reflector{
+		reflector(c.plans, plansResource, metav1.ObjectNameField, c.node, &v1alpha1.NodePodProbe{}, object, log),
+		reflector(c.slices, planSlicesResource, nodeNameField, c.node, &seamarkv1alpha1.ProbePlan{}, slices, log),
+	}
+}
+
+// reflector returns a reflector that keeps the objects of the resource whose field has the value in
+// the store.
+func reflector(client cache.Getter, resource, field, value string, expected any, store cache.ReflectorStore, log logr.Logger) *cache.Reflector {
+	source := cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceNone, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(field, value).String()
 	})
 	backoff := newConnectBackoff()
-	return cache.NewReflectorWithOptions(source, &v1alpha1.NodePodProbe{}, store, cache.ReflectorOptions{
-		Logger:  &log,
-		Name:    plansResource,
-		Backoff: &backoff,
-	})
+	return cache.NewReflectorWithOptions(source, expected, store, cache.ReflectorOptions{Logger: &log, Name: resource, Backoff: &backoff})
 }
 
 // operation is one step of a JSON patch.

@@ -6,7 +6,6 @@ package agent
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +20,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
-// absenceGrace is how long the plan stays in force after its object is deleted. An object
-// that is deleted by mistake is recreated soon, and no state must be lost.
+// absenceGrace is how long a plan stays in force after its NodePodProbe or ProbePlan is deleted. An
+// object that is deleted by mistake is recreated soon, and no state must be lost.
 const absenceGrace = 30 * time.Second
 
 // planRunner runs what is planned: a worker.Worker.
@@ -72,10 +71,9 @@ type follower struct {
 
 // run follows the object until ctx ends.
 func (f *follower) run(ctx context.Context) {
-	grace := time.NewTimer(absenceGrace)
-	grace.Stop()
+	grace, again := newTimer(), newTimer()
 	defer grace.Stop()
-	known := false
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -86,17 +84,33 @@ func (f *follower) run(ctx context.Context) {
 			continue
 		case <-f.listed:
 			f.listed = nil
+		case <-again.C:
 		case <-f.watched.changed:
-			known = true
-			f.report.Observe(f.watched.get())
+			if object, known := f.watched.stored(); known {
+				f.report.Observe(object)
+			}
 		}
-		if known && f.listed == nil {
-			f.follow(f.watched.get(), grace)
+		if f.listed != nil {
+			continue
+		}
+		object, next, complete := f.watched.plan(time.Now())
+		if !next.IsZero() {
+			again.Reset(time.Until(next))
+		}
+		if complete {
+			f.follow(object, grace)
 		}
 	}
 }
 
-// follow puts the plan of the stored object in force, if it is not. If there is no object, the
+// newTimer returns a timer that is stopped.
+func newTimer() *time.Timer {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return timer
+}
+
+// follow puts the plan of the object in force, if it is not. If there is no object, the
 // plan stays in force until the grace period ends.
 func (f *follower) follow(object *v1alpha1.NodePodProbe, grace *time.Timer) {
 	if object == nil && f.started {
@@ -199,71 +213,6 @@ func podsOf(plan report.Plan) map[types.UID]types.NamespacedName {
 	}
 	return names
 }
-
-// watched stores the newest version of the watched object. It is the store of a reflector.
-type watched struct {
-	// relisted is called when the object is listed again, because the watch could not be continued.
-	relisted func()
-	// listed reports whether the object was listed. Only the reflector uses it.
-	listed bool
-
-	mu     sync.Mutex
-	object *v1alpha1.NodePodProbe
-	// changed has a token if the object has changed or is known not to exist.
-	changed chan struct{}
-}
-
-func newWatched(relisted func()) *watched {
-	return &watched{relisted: relisted, changed: make(chan struct{}, 1)}
-}
-
-func (w *watched) get() *v1alpha1.NodePodProbe {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.object
-}
-
-func (w *watched) set(object *v1alpha1.NodePodProbe) {
-	w.mu.Lock()
-	w.object = object
-	w.mu.Unlock()
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
-}
-
-// Add stores a new object.
-func (w *watched) Add(object any) error { return w.Update(object) }
-
-// Update stores a changed object.
-func (w *watched) Update(object any) error {
-	if npp, ok := object.(*v1alpha1.NodePodProbe); ok {
-		w.set(npp)
-	}
-	return nil
-}
-
-// Delete removes the object.
-func (w *watched) Delete(any) error {
-	w.set(nil)
-	return nil
-}
-
-// Replace stores a complete list, which has at most one object.
-func (w *watched) Replace(objects []any, _ string) error {
-	if w.listed {
-		w.relisted()
-	}
-	w.listed = true
-	if len(objects) == 0 {
-		return w.Delete(nil)
-	}
-	return w.Update(objects[0])
-}
-
-// Resync does nothing.
-func (w *watched) Resync() error { return nil }
 
 // loadOf returns how many runs per second the tasks have.
 func loadOf(tasks []worker.Task) float64 {

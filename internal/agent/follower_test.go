@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -175,6 +176,71 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing", "1m1s run m#pFailed", "1m1s in force: b/1"},
 		},
+		"plan in ProbePlans": {
+			play: func(w *watched) {
+				w.set(referring("a", "3"))
+				pass(time.Second)
+				replacePlans(t, w, planSlice(0, 2, "m#p"))
+				pass(time.Second)
+				w.setSlice(planSlice(1, 1, "m#q"))
+				pass(time.Second)
+				w.setSlice(planSlice(1, 2))
+			},
+			// The part of a plan that is known does not count as the plan.
+			want: []string{"2s run m#p m#q", "2s in force: a/4", "3s run m#p", "3s in force: a/5"},
+		},
+		"plan moves to ProbePlans": {
+			play: func(w *watched) {
+				replacePlans(t, w)
+				w.set(planned("a", 1, "m#p"))
+				pass(time.Second)
+				w.set(referring("a", "1"))
+				pass(time.Second)
+				w.setSlice(planSlice(0, 1, "m#p"))
+				pass(time.Second)
+				w.set(planned("a", 3, "m#p", "m#q"))
+			},
+			want: []string{
+				"0s run m#p", "0s in force: a/1", "2s run m#p", "2s in force: a/2", "3s run m#p m#q", "3s in force: a/3",
+			},
+		},
+		"ProbePlan deleted and created again with another number": {
+			play: func(w *watched) {
+				replacePlans(t, w, planSlice(0, 1, "m#p"), planSlice(1, 3, "m#q"))
+				w.set(referring("a", "3"))
+				pass(time.Second)
+				_ = planStore{w}.Delete(planSlice(0, 1, "m#p"))
+				pass(29 * time.Second)
+				moved := planSlice(1, 4, "m#q")
+				moved.Pods = append(moved.Pods, planSlice(0, 1, "m#p").Pods...)
+				w.setSlice(moved)
+				pass(time.Minute)
+			},
+			want: []string{
+				"0s run m#p m#q", "0s in force: a/5", "1s run m#p m#q", "1s in force: a/4", "30s run m#p m#q", "30s in force: a/5",
+			},
+		},
+		"ProbePlan deleted": {
+			play: func(w *watched) {
+				replacePlans(t, w, planSlice(0, 1, "m#p"), planSlice(1, 3, "m#q"))
+				w.set(referring("a", "3"))
+				pass(time.Second)
+				replacePlans(t, w, planSlice(1, 3, "m#q"))
+				pass(time.Minute)
+			},
+			want: []string{"0s run m#p m#q", "0s in force: a/5", "1s run m#p m#q", "1s in force: a/4", "31s run m#q", "31s in force: a/4"},
+		},
+		"all ProbePlans deleted": {
+			play: func(w *watched) {
+				replacePlans(t, w, planSlice(0, 1, "m#p"))
+				w.set(referring("a", "1"))
+				pass(time.Second)
+				replacePlans(t, w)
+				pass(time.Minute)
+				replacePlans(t, w, planSlice(0, 1, "m#p"))
+			},
+			want: []string{"0s run m#p", "0s in force: a/2"},
+		},
 		"invalid name": {
 			play: func(w *watched) { w.set(planned("a", 1, "m#p", "unnamed", "m#q")) },
 			want: []string{"0s run m#p m#q", "0s in force: a/1"},
@@ -209,6 +275,38 @@ func planned(uid types.UID, generation int64, probes ...string) *v1alpha1.NodePo
 		})
 	}
 	return object
+}
+
+// referring returns an object of generation 1 that refers to ProbePlans.
+func referring(uid types.UID, generations string) *v1alpha1.NodePodProbe {
+	object := planned(uid, 1)
+	object.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: generations}
+	object.Spec.PodProbes = nil
+	return object
+}
+
+// planSlice returns a ProbePlan with one pod per probe, which is named after it.
+func planSlice(number int, generation int64, probes ...string) *seamarkv1alpha1.ProbePlan {
+	slice := &seamarkv1alpha1.ProbePlan{NodeName: "node"}
+	slice.Name, slice.Generation = seamarkv1alpha1.SliceName("node", number), generation
+	for _, name := range probes {
+		pod := planned("", 0, name).Spec.PodProbes[0]
+		pod.Name, pod.UID = name, name
+		slice.Pods = append(slice.Pods, pod)
+	}
+	return slice
+}
+
+// replacePlans stores a complete list of ProbePlans.
+func replacePlans(t *testing.T, w *watched, slices ...*seamarkv1alpha1.ProbePlan) {
+	t.Helper()
+	var objects []any
+	for _, slice := range slices {
+		objects = append(objects, slice)
+	}
+	if err := (planStore{w}).Replace(objects, "1"); err != nil {
+		t.Error(err)
+	}
 }
 
 // spec returns a probe with resolved defaults.

@@ -69,7 +69,7 @@ func TestRestoredDatabase(t *testing.T) {
 // TestRelist checks which lists of a watch are reported: all but the first one.
 func TestRelist(t *testing.T) {
 	relisted := 0
-	w := newWatched(func() { relisted++ })
+	w := objectStore{newWatched(func() { relisted++ })}
 	for n, objects := range [][]any{{}, {nodePlan()}, nil} {
 		if err := w.Replace(objects, "1"); err != nil || relisted != n {
 			t.Errorf("list %d: relisted %d times, error %v", n, relisted, err)

@@ -98,7 +98,7 @@ func (r *reporter) Relisted() {
 func (r *reporter) adopt(stored []seamarkv1alpha1.ProbeReport) {
 	parts := r.slicesOf(stored)
 	for i := range parts {
-		if owners := ownersIn(stored, report.NameOf(r.node, parts[i].Number)); !equality.Semantic.DeepEqual(owners, r.owners) {
+		if owners := ownersIn(stored, seamarkv1alpha1.SliceName(r.node, parts[i].Number)); !equality.Semantic.DeepEqual(owners, r.owners) {
 			parts[i].Pods = nil
 		}
 	}
@@ -110,7 +110,7 @@ func (r *reporter) adopt(stored []seamarkv1alpha1.ProbeReport) {
 func (r *reporter) slicesOf(stored []seamarkv1alpha1.ProbeReport) []report.Slice {
 	var parts []report.Slice
 	for i := range stored {
-		number, valid := report.NumberOf(r.node, stored[i].Name)
+		number, valid := seamarkv1alpha1.SliceNumber(r.node, stored[i].Name)
 		if !valid || !stored[i].DeletionTimestamp.IsZero() {
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 // ListSlices returns the slices of the node's report as they are stored now.
 func (c *nodeClient) ListSlices(ctx context.Context) ([]seamarkv1alpha1.ProbeReport, error) {
 	list := &seamarkv1alpha1.ProbeReportList{}
-	selector := fields.OneTermEqualSelector("nodeName", c.node).String()
+	selector := fields.OneTermEqualSelector(nodeNameField, c.node).String()
 	err := c.slices.Get().Resource(slicesResource).
 		VersionedParams(&metav1.ListOptions{FieldSelector: selector}, metav1.ParameterCodec).Do(ctx).Into(list)
 	if err != nil {

@@ -72,6 +72,10 @@ type statusKeeper struct {
 	complete bool
 	// mirrorUntil is when the copy of the states is removed. It is zero if there is none.
 	mirrorUntil time.Time
+	// slicesAt is when the status says that the agent reads ProbePlans. Until then, the manager
+	// keeps the plan in the object, so that a rollback to an earlier release changes no mark. It is
+	// zero if no such agent has reported before.
+	slicesAt time.Time
 	// written is the status that this agent wrote last, or found. stored is what the API
 	// server stores of it at version, or nil if this is not known.
 	written v1alpha1.NodePodProbeStatus
@@ -159,8 +163,12 @@ func (k *statusKeeper) Relisted() {
 func (k *statusKeeper) found(now time.Time, object *v1alpha1.NodePodProbe) {
 	status := &object.Status
 	k.written, k.stored, k.version = *status, status, object.ResourceVersion
+	until := now.Add(mirrorFor + rand.N(mirrorJitter))
 	if len(status.PodProbeStatuses) > 0 || status.ObservedGeneration > 0 && !status.ProbeReports {
-		k.mirrorUntil = now.Add(mirrorFor + rand.N(mirrorJitter))
+		k.mirrorUntil = until
+	}
+	if status.ObservedGeneration > 0 && !status.ProbePlans {
+		k.slicesAt = until
 	}
 }
 
@@ -231,6 +239,9 @@ func (k *statusKeeper) decide(now time.Time, flush bool) (uid types.UID, status 
 		if !k.mirrorAlways {
 			k.wakeBy(k.mirrorUntil)
 		}
+	}
+	if status.ProbePlans = !k.mirrors(now) && !now.Before(k.slicesAt); now.Before(k.slicesAt) {
+		k.wakeBy(k.slicesAt)
 	}
 	due, changed := k.due(status)
 	switch {

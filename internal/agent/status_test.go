@@ -237,6 +237,57 @@ func TestCopyOfStatesEnds(t *testing.T) {
 	})
 }
 
+// TestWhenProbePlansAreRead checks when the status says that the agent reads ProbePlans: at once on a new
+// node and after a restart, and an hour after an agent that does not read them.
+func TestWhenProbePlansAreRead(t *testing.T) {
+	const never = 0
+	with := func(status v1alpha1.NodePodProbeStatus) *v1alpha1.NodePodProbe {
+		object := nodePlan()
+		object.Status = status
+		return object
+	}
+	cases := map[string]struct {
+		object *v1alpha1.NodePodProbe
+		mirror bool
+		// after is the latest time; the earliest is an hour, or the start if that is a second.
+		after time.Duration
+	}{
+		"new node":             {object: nodePlan(), after: time.Second},
+		"restart":              {object: with(v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, ProbeReports: true, ProbePlans: true}), after: time.Second},
+		"earlier release":      {object: with(v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, ProbeReports: true}), after: mirrorFor + mirrorJitter + time.Second},
+		"states in the status": {object: legacyPlan(), after: mirrorFor + mirrorJitter + time.Second},
+		"permanent copy":       {object: nodePlan(), mirror: true, after: never},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarnessWith(t, tc.object, nil, tc.mirror)
+				h.putInForce()
+				h.restoreStates()
+				earlier := time.Duration(0)
+				if tc.after > time.Second {
+					earlier = mirrorFor
+				}
+				pass(earlier)
+				if earlier > 0 && h.object.Status.ProbePlans {
+					t.Error("the status says so within the hour")
+				}
+				pass(max(tc.after-earlier, time.Second))
+				if got, want := h.object.Status.ProbePlans, tc.after != never; got != want {
+					t.Errorf("the status says so: %t, want %t", got, want)
+				}
+				if tc.after == never {
+					pass(24 * time.Hour)
+				}
+				h.stop()
+				if got, want := h.object.Status.ProbePlans, tc.after != never; got != want {
+					t.Errorf("the last status says so: %t, want %t", got, want)
+				}
+			})
+		})
+	}
+}
+
 // TestCopyOfStatesIsWrittenOncePerBatch checks that states in many slices cause one write of the
 // copy.
 func TestCopyOfStatesIsWrittenOncePerBatch(t *testing.T) {

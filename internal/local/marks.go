@@ -58,7 +58,7 @@ func (l *loop) write(now time.Time, w report.Write) {
 		return
 	}
 	slice := &seamarkv1alpha1.ProbeReport{Pods: w.Pods}
-	slice.Name = report.NameOf("local", w.Number)
+	slice.Name = seamarkv1alpha1.SliceName("local", w.Number)
 	l.slices[w.Number] = slice
 }
 

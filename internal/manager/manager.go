@@ -8,6 +8,7 @@
 //	pods                         get list watch
 //	pods/status                  patch
 //	nodepodprobes                get list watch create patch delete
+//	probeplans                   get list watch create update delete deletecollection
 //	probereports                 get list watch delete deletecollection
 //	podprobemarkers              get list watch patch
 //	podprobemarkers/status       patch
@@ -164,8 +165,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	shortages := &problems.Shortages{}
-	counters, err := addMetrics(ctx, mgr, reader, shortages, options)
+	counters, err := addMetrics(ctx, mgr, reader, options)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 			return nil, err
 		}
 	}
-	return mgr, m.addControllers(ctx, mgr, reader, counters, shortages)
+	return mgr, m.addControllers(ctx, mgr, reader, counters)
 }
 
 // resources returns the custom resources that the controllers need.
@@ -186,6 +186,7 @@ func resources(options Options) []startup.Resource {
 	return []startup.Resource{
 		{Kind: kruise.WithKind("NodePodProbe"), Name: "nodepodprobes"},
 		{Kind: kruise.WithKind("PodProbeMarker"), Name: "podprobemarkers"},
+		{Kind: own.WithKind("ProbePlan"), Name: "probeplans"},
 		{Kind: own.WithKind("ProbeReport"), Name: "probereports"},
 	}
 }
@@ -200,7 +201,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, counters *metrics.Metrics, shortages *problems.Shortages) error {
+func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, counters *metrics.Metrics) error {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(m.program.Config), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("create the metadata client: %w", err)
@@ -216,7 +217,7 @@ func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, r
 	err = errors.Join(
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: plans, Slices: plans,
-			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
+			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{
 			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Problems: marks,
@@ -224,7 +225,7 @@ func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, r
 		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
 			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient(), metadataClient), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
-			Problems: marks, Recorder: recorder, Metrics: counters, Shortages: shortages, Now: time.Now,
+			Problems: marks, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
 	if err != nil || !m.options.Serverless {
@@ -257,6 +258,7 @@ func caches(options cached.Options, withPage bool) cache.Options {
 	if withPage {
 		pods = pods.WithControllers()
 	}
+	plans := cached.NewPlanTrimmer()
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
@@ -268,7 +270,8 @@ func caches(options cached.Options, withPage bool) cache.Options {
 			},
 			gather.NewNode():               {Transform: cached.Transform(cached.TrimNode)},
 			&v1alpha1.PodProbeMarker{}:     {},
-			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(cached.NewPlanTrimmer().Trim)},
+			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(plans.Trim)},
+			&seamarkv1alpha1.ProbePlan{}:   {Transform: cached.Transform(plans.TrimSlice)},
 			&seamarkv1alpha1.ProbeReport{}: {Transform: cached.Transform(cached.TrimReport)},
 		},
 	}
@@ -277,7 +280,7 @@ func caches(options cached.Options, withPage bool) cache.Options {
 // newReader creates the informers of all kinds, and returns a reader of them. Its compiler forgets
 // deleted markers, whether or not the manager leads, because the webhook compiles in every manager.
 func newReader(ctx context.Context, informers cache.Cache, options cached.Options) (gather.Reader, error) {
-	var stores [5]startup.Store
+	var stores [6]startup.Store
 	for i, each := range []struct {
 		object  client.Object
 		indexes toolscache.Indexers
@@ -287,6 +290,7 @@ func newReader(ctx context.Context, informers cache.Cache, options cached.Option
 		{&seamarkv1alpha1.ProbeReport{}, gather.SliceIndexers()},
 		{gather.NewNode(), nil},
 		{&v1alpha1.NodePodProbe{}, nil},
+		{&seamarkv1alpha1.ProbePlan{}, gather.SliceIndexers()},
 	} {
 		var err error
 		if stores[i], err = startup.NewStore(ctx, informers, each.object, each.indexes); err != nil {
@@ -303,6 +307,6 @@ func newReader(ctx context.Context, informers cache.Cache, options cached.Option
 		return gather.Reader{}, fmt.Errorf("watch markers for the compiler: %w", err)
 	}
 	return gather.Reader{
-		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2]}, Compiler: compiler, Options: options,
+		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], Plans: stores[5]}, Compiler: compiler, Options: options,
 	}, nil
 }

@@ -11,29 +11,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
-	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 )
 
 // addMetrics creates the manager's own metrics and returns those that the controllers
 // update.
-func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, shortages *problems.Shortages, options Options) (*metrics.Metrics, error) {
-	plans, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.NodePodProbe{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
-	}
-	pending := metrics.NewPending(time.Now)
-	if _, err := plans.AddEventHandler(pending); err != nil {
-		return nil, fmt.Errorf("watch NodePodProbes for the metrics: %w", err)
+func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, options Options) (*metrics.Metrics, error) {
+	// Reads of a cache do not fail.
+	planOf := func(node string) *v1alpha1.NodePodProbe { return affected.Found(reader.NodePlan(ctx, node))(ctx) }
+	pending := metrics.NewPending(time.Now, planOf)
+	for _, object := range []client.Object{&v1alpha1.NodePodProbe{}, &seamarkv1alpha1.ProbePlan{}} {
+		informer, err := mgr.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T for the metrics: %w", object, err)
+		}
+		if _, err := informer.AddEventHandler(pending); err != nil {
+			return nil, fmt.Errorf("watch %T for the metrics: %w", object, err)
+		}
 	}
 	counters := metrics.New(options.Registry)
 	counters.Watch(options.Version, metrics.Caches{
-		Reader: mgr.GetCache(), Slices: reader.Slices, Provided: provided(reader), Pending: pending, Shortages: shortages, Leads: mgr.Elected(),
+		Reader: mgr.GetCache(), Plans: reader.NodePlans, Slices: reader.Slices, Provided: provided(reader), Pending: pending, Leads: mgr.Elected(),
 	})
 	return counters, nil
 }

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -117,12 +118,12 @@ func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
 }
 
 func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (bool, error) {
-	list := &appsv1alpha1.NodePodProbeList{}
+	list := &seamarkv1alpha1.ProbePlanList{}
 	if err := s.Client.List(ctx, list); err != nil {
 		return false, err
 	}
-	for _, node := range list.Items {
-		for _, p := range node.Spec.PodProbes {
+	for _, slice := range list.Items {
+		for _, p := range slice.Pods {
 			if p.UID != string(pod.UID) {
 				continue
 			}

@@ -23,20 +23,25 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// Client returns the builder of a fake client that has the objects. It selects ProbeReports by node.
+// Client returns the builder of a fake client that has the objects. It selects slices by node.
 func Client(tb testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	tb.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme)); err != nil {
 		tb.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(&seamarkv1alpha1.ProbeReport{}, "nodeName", func(object client.Object) []string {
-			if slice, ok := object.(*seamarkv1alpha1.ProbeReport); ok {
-				return []string{slice.NodeName}
-			}
+	byNode := func(object client.Object) []string {
+		switch slice := object.(type) {
+		case *seamarkv1alpha1.ProbeReport:
+			return []string{slice.NodeName}
+		case *seamarkv1alpha1.ProbePlan:
+			return []string{slice.NodeName}
+		default:
 			return nil
-		})
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&seamarkv1alpha1.ProbePlan{}, "nodeName", byNode).WithIndex(&seamarkv1alpha1.ProbeReport{}, "nodeName", byNode)
 }
 
 // Before calls check before each get and list, with the verb and the object or list to fill. An error of

@@ -71,7 +71,7 @@ func TestProblems(t *testing.T) {
 			"unknown api-server: version \"latest\": could not parse \"latest\" as version\n",
 		},
 		"no CRD": {
-			func(_ *testing.T, f *check.Facts) { f.CRDs.Value = f.CRDs.Value[:2] },
+			func(_ *testing.T, f *check.Facts) { f.CRDs.Value = f.CRDs.Value[:3] },
 			"failed crd/probereports.seamark.dev: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/bases/seamark.dev_probereports.yaml\n",
 		},
@@ -178,7 +178,7 @@ func TestProblems(t *testing.T) {
 					return p.String() != "patch pods/status" || p.Account != "seamark-manager"
 				})
 			},
-			"failed permissions/seamark-manager: the account lacks 1 of 28 permissions: patch pods/status\n" +
+			"failed permissions/seamark-manager: the account lacks 1 of 35 permissions: patch pods/status\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/default\n",
 		},
 		"policies": {

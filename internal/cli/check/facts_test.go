@@ -102,7 +102,7 @@ func healthy(t *testing.T) *check.Facts {
 	f := &check.Facts{Now: now, Namespace: "seamark-system"}
 	f.Server.Value = "v1.36.3+k3s1"
 	f.CRDs.Value = []apiextensionsv1.CustomResourceDefinition{
-		definition(t, crd.PodProbeMarkers()), definition(t, crd.NodePodProbes()), definition(t, crd.ProbeReports()),
+		definition(t, crd.PodProbeMarkers()), definition(t, crd.NodePodProbes()), definition(t, crd.ProbePlans()), definition(t, crd.ProbeReports()),
 	}
 	f.Deployments.Value = []appsv1.Deployment{deployment("seamark-manager")}
 	f.DaemonSets.Value = []appsv1.DaemonSet{{

@@ -51,6 +51,7 @@ func wanted() []definition {
 	return []definition{
 		{"podprobemarkers.apps.kruise.io", crd.PodProbeMarkers(), bases + "apps.kruise.io_podprobemarkers.yaml", false},
 		{"nodepodprobes.apps.kruise.io", crd.NodePodProbes(), bases + "apps.kruise.io_nodepodprobes.yaml", false},
+		{"probeplans.seamark.dev", crd.ProbePlans(), bases + "seamark.dev_probeplans.yaml", false},
 		{"probereports.seamark.dev", crd.ProbeReports(), bases + "seamark.dev_probereports.yaml", false},
 		{"clonesets.apps.kruise.io", crd.CloneSets(), workloads + "apps.kruise.io_clonesets.yaml", true},
 		{"statefulsets.apps.kruise.io", crd.StatefulSets(), workloads + "apps.kruise.io_statefulsets.yaml", true},

@@ -86,6 +86,7 @@ func knownResources() meta.RESTMapper {
 			authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
 			authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"),
 			v1alpha1.GroupVersion().WithKind("NodePodProbe"),
+			seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"),
 			seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
 		},
 	} {

@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -54,12 +56,27 @@ func MissingOf(err error, verb string, resource permission.Resource, namespace s
 	}
 }
 
-// SetMissing sets what could not be read.
+// SetMissing sets what could not be read. Without the resource ProbePlan, the plans are in
+// NodePodProbes, so it is not missing: an earlier release is installed.
 func (s *Snapshot) SetMissing(found []permission.Missing) {
+	found = slices.DeleteFunc(slices.Clone(found), func(m permission.Missing) bool { return m.Resource == permission.PlanSlices && m.Verb == "" })
 	s.Missing = slices.SortedFunc(slices.Values(found), func(a, b permission.Missing) int {
 		return strings.Compare(string(a.Resource)+" "+a.Verb, string(b.Resource)+" "+b.Verb)
 	})
-	s.NodesUnread, s.PlansUnread, s.ReportsUnread = !s.Has(permission.Nodes), !s.Has(permission.Plans), !s.Has(permission.Reports)
+	s.NodesUnread, s.ReportsUnread = !s.Has(permission.Nodes), !s.Has(permission.Reports)
+	s.PlansUnread = !s.Has(permission.Plans) || !s.Has(permission.PlanSlices)
+}
+
+// Assemble puts the whole plans into the NodePodProbes, given the ProbePlans by node. It requires what
+// is missing. A NodePodProbe whose ProbePlans could not be read is removed.
+func (s *Snapshot) Assemble(stored map[string][]*seamarkv1alpha1.ProbePlan) {
+	for node, npp := range s.Plans {
+		if slicing.IsSliced(npp) && !s.Has(permission.PlanSlices) {
+			delete(s.Plans, node)
+			continue
+		}
+		s.Plans[node] = slicing.Assemble(npp, stored[node])
+	}
 }
 
 // IsNotInstalled reports whether the error of a list means that the API server does not have the
@@ -104,7 +121,7 @@ func (s *Snapshot) Require(resources ...permission.Resource) error {
 // Hint returns a sentence for standard error if states come from the marks of pods, because the
 // reports could not be read. It is empty otherwise.
 func (s *Snapshot) Hint() string {
-	for _, resource := range []permission.Resource{permission.Reports, permission.Plans} {
+	for _, resource := range []permission.Resource{permission.Reports, permission.Plans, permission.PlanSlices} {
 		for _, m := range s.Missing {
 			if m.Resource == resource {
 				return fmt.Sprintf("%s: states come from the marks of pods; %s", m, m.Fix())

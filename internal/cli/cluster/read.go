@@ -91,6 +91,7 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 		}
 	}
 	r.snapshot.SetMissing(r.missing.found)
+	r.snapshot.Assemble(r.slices)
 	return &r.snapshot, nil
 }
 
@@ -100,9 +101,10 @@ type reading struct {
 	pods    *cached.PodTrimmer
 	plans   *cached.PlanTrimmer
 	missing missing
-	// mu protects the snapshot.
+	// mu protects the snapshot, and the ProbePlans by node.
 	mu       sync.Mutex
 	snapshot Snapshot
+	slices   map[string][]*seamarkv1alpha1.ProbePlan
 }
 
 // ViewOptions returns the settings of the manager that states are computed with.
@@ -119,7 +121,7 @@ func newReading(reader client.Reader, query Query) *reading {
 		pods = pods.WithControllers()
 	}
 	return &reading{
-		query: query, reader: reader, pods: pods, plans: cached.NewPlanTrimmer(),
+		query: query, reader: reader, pods: pods, plans: cached.NewPlanTrimmer(), slices: map[string][]*seamarkv1alpha1.ProbePlan{},
 		snapshot: Snapshot{Input: states.Input{
 			Options: options,
 			Nodes:   map[string]*metav1.PartialObjectMetadata{},
@@ -238,6 +240,7 @@ func (r *reading) readNodesOfPods(ctx context.Context) error {
 	for node := range nodes {
 		group.Go(func() error { return get(ctx, r, gather.NewNode(), node, permission.Nodes, r.addNode) })
 		group.Go(func() error { return get(ctx, r, &v1alpha1.NodePodProbe{}, node, permission.Plans, r.addPlan) })
+		group.Go(func() error { return r.listPlanSlices(ctx, client.MatchingFields{gather.SliceNodeField: node}) })
 		group.Go(func() error { return r.listReports(ctx, client.MatchingFields{gather.SliceNodeField: node}) })
 	}
 	return group.Wait()
@@ -249,7 +252,12 @@ func (r *reading) listNodes(ctx context.Context, group *errgroup.Group) {
 		return list(ctx, r, MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), permission.Nodes, "", r.addNode)
 	})
 	group.Go(func() error { return list(ctx, r, &v1alpha1.NodePodProbeList{}, permission.Plans, "", r.addPlan) })
+	group.Go(func() error { return r.listPlanSlices(ctx) })
 	group.Go(func() error { return r.listReports(ctx) })
+}
+
+func (r *reading) listPlanSlices(ctx context.Context, which ...client.ListOption) error {
+	return list(ctx, r, &seamarkv1alpha1.ProbePlanList{}, permission.PlanSlices, "", r.addPlanSlice, which...)
 }
 
 func (r *reading) listReports(ctx context.Context, which ...client.ListOption) error {
@@ -292,6 +300,13 @@ func (r *reading) addPlan(npp *v1alpha1.NodePodProbe) {
 		npp = r.plans.Trim(npp)
 	}
 	r.snapshot.Plans[npp.Name] = npp
+}
+
+func (r *reading) addPlanSlice(slice *seamarkv1alpha1.ProbePlan) {
+	if !r.query.Whole {
+		slice = r.plans.TrimSlice(slice)
+	}
+	r.slices[slice.NodeName] = append(r.slices[slice.NodeName], slice)
 }
 
 func (r *reading) addReport(report *seamarkv1alpha1.ProbeReport) {

@@ -42,6 +42,8 @@ func resourceOf(object any) permission.Resource {
 		return permission.Markers
 	case *v1alpha1.NodePodProbe, *v1alpha1.NodePodProbeList:
 		return permission.Plans
+	case *seamarkv1alpha1.ProbePlanList:
+		return permission.PlanSlices
 	case *seamarkv1alpha1.ProbeReportList:
 		return permission.Reports
 	case client.Object:
@@ -175,13 +177,13 @@ func TestRequests(t *testing.T) {
 		want  map[string]int
 	}{
 		"few nodes": {2, Query{Namespace: "ns"}, map[string]int{
-			"list pods": 1, "list " + string(permission.Markers): 1, "get nodes": 2, "get " + string(permission.Plans): 2, "list " + string(permission.Reports): 2,
+			"list pods": 1, "list " + string(permission.Markers): 1, "get nodes": 2, "get " + string(permission.Plans): 2, "list " + string(permission.PlanSlices): 2, "list " + string(permission.Reports): 2,
 		}},
 		"many nodes": {maxSingleNodes + 1, Query{Namespace: "ns"}, map[string]int{
-			"list pods": 1, "list " + string(permission.Markers): 1, "list NodeList": 1, "list " + string(permission.Plans): 1, "list " + string(permission.Reports): 1,
+			"list pods": 1, "list " + string(permission.Markers): 1, "list NodeList": 1, "list " + string(permission.Plans): 1, "list " + string(permission.PlanSlices): 1, "list " + string(permission.Reports): 1,
 		}},
 		"all namespaces": {2, Query{}, map[string]int{
-			"list pods": 1, "list " + string(permission.Markers): 1, "list NodeList": 1, "list " + string(permission.Plans): 1, "list " + string(permission.Reports): 1,
+			"list pods": 1, "list " + string(permission.Markers): 1, "list NodeList": 1, "list " + string(permission.Plans): 1, "list " + string(permission.PlanSlices): 1, "list " + string(permission.Reports): 1,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

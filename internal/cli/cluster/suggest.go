@@ -54,12 +54,13 @@ func names(ctx context.Context, reader client.Reader, resource permission.Resour
 // listOf returns an empty list of the metadata of the resource.
 func listOf(resource permission.Resource) *metav1.PartialObjectMetadataList {
 	return MetadataList(map[permission.Resource]schema.GroupVersionKind{
-		namespaces:         corev1.SchemeGroupVersion.WithKind("Namespace"),
-		permission.Pods:    corev1.SchemeGroupVersion.WithKind("Pod"),
-		permission.Nodes:   corev1.SchemeGroupVersion.WithKind("Node"),
-		permission.Markers: v1alpha1.GroupVersion().WithKind("PodProbeMarker"),
-		permission.Plans:   v1alpha1.GroupVersion().WithKind("NodePodProbe"),
-		permission.Reports: seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
+		namespaces:            corev1.SchemeGroupVersion.WithKind("Namespace"),
+		permission.Pods:       corev1.SchemeGroupVersion.WithKind("Pod"),
+		permission.Nodes:      corev1.SchemeGroupVersion.WithKind("Node"),
+		permission.Markers:    v1alpha1.GroupVersion().WithKind("PodProbeMarker"),
+		permission.Plans:      v1alpha1.GroupVersion().WithKind("NodePodProbe"),
+		permission.PlanSlices: seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"),
+		permission.Reports:    seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
 	}[resource])
 }
 

@@ -48,6 +48,9 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 	in.Node, in.Plan, in.Slices = snapshot.Nodes[node], snapshot.Plans[node], snapshot.Reports[node]
 	for _, missing := range snapshot.Missing {
 		in.Unread[missing.Resource] = missing
+		if missing.Resource == permission.PlanSlices {
+			in.Unread[permission.Plans] = missing
+		}
 	}
 	r := reading{reader: connection.Client, in: &in}
 	if node != "" {

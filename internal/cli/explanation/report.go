@@ -99,8 +99,6 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 	switch f.Reason {
 	case diagnosis.NoAddress, diagnosis.NotProvided, diagnosis.NotStarted:
 		step.Next = e.kubectl("describe pod %s", e.in.Pod.Name)
-	case diagnosis.Reason(plan.NodePlanFull):
-		step.Next = e.kubectl("describe podprobemarker %s", p.ID.Marker)
 	case diagnosis.NoPlan, diagnosis.NotPlanned, diagnosis.PlanOutdated:
 		step.Next, step.Evidence = e.managerLogs(), planDifferences(diagnosis.Entry(e.in.Plan, e.in.Pod), e.want())
 	case diagnosis.PlanNotRunning:

@@ -50,16 +50,6 @@ func planSetups() map[string]setup {
 			conclusion: "Problem: Plan of node node-1: the node's plan has an earlier version of the pod's probes", next: managerLogs,
 			evidence: []string{"it has an earlier version of probe worker#busy"},
 		},
-		"plan full": {
-			change: func(in *explanation.Input) {
-				in.Plan.Spec.PodProbes = nil
-				in.Markers[0].Status.Conditions = []metav1.Condition{{
-					Type: v1alpha1.ConditionProbesResolved, Status: "False", Reason: "NodePlanFull", Message: "exceeds",
-				}}
-				unreported(in)
-			},
-			conclusion: "Problem: Plan of node node-1: the node's plan has no room for the probe: the markers of the namespace exceed its share", next: describe,
-		},
 		"no address": {
 			change: func(in *explanation.Input) {
 				unreported(in)

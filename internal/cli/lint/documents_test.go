@@ -40,7 +40,7 @@ func TestDocuments(t *testing.T) {
 		},
 		"kind that is not similar": {
 			"apiVersion: seamark.dev/v1\nkind: Game\n",
-			[]string{`a.yaml:2:1 unknown-kind kind: "Game" is not a kind of seamark.dev -> use one of ProbeReport`},
+			[]string{`a.yaml:2:1 unknown-kind kind: "Game" is not a kind of seamark.dev -> use one of ProbePlan, ProbeReport`},
 		},
 		"kind of OpenKruise": {
 			"apiVersion: apps.kruise.io/v1beta1\nkind: SidecarSet\n",

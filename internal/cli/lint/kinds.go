@@ -34,6 +34,7 @@ func kinds() map[kindschema.GroupVersionKind]kind {
 		v1alpha1.GroupVersion().WithKind("CloneSet"):           {crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]()},
 		v1alpha1.GroupVersion().WithKind("StatefulSet"):        {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
 		v1beta1.GroupVersion().WithKind("StatefulSet"):         {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
+		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   {crd.ProbePlans, reflect.TypeFor[seamarkv1alpha1.ProbePlan]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
 	}
 }

@@ -70,6 +70,7 @@ func (w *Watch) sources(query cluster.Query) []Resource {
 		ResourceOf(permission.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, o.markers),
 		ResourceOf(permission.Nodes, "", newNodeList(), o.nodes, named...),
 		ResourceOf(permission.Plans, "", &v1alpha1.NodePodProbeList{}, o.plans, named...),
+		ResourceOf(permission.PlanSlices, "", &seamarkv1alpha1.ProbePlanList{}, o.slices, ofNode...),
 		ResourceOf(permission.Reports, "", &seamarkv1alpha1.ProbeReportList{}, o.reports, ofNode...),
 	}
 }

@@ -28,6 +28,7 @@ type objects struct {
 	markers *Collection[*v1alpha1.PodProbeMarker]
 	nodes   *Collection[*metav1.PartialObjectMetadata]
 	plans   *Collection[*v1alpha1.NodePodProbe]
+	slices  *Collection[*seamarkv1alpha1.ProbePlan]
 	reports *Collection[*seamarkv1alpha1.ProbeReport]
 	// missing are the resources that cannot be read.
 	missing []permission.Missing
@@ -45,6 +46,9 @@ func newObjects(query cluster.Query) *objects {
 	o.nodes = NewCollection(&o.mu, All, cached.TrimNode, o.touch)
 	o.plans = NewCollection(&o.mu, All, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		return plans.Trim(planOf(npp, query.Namespace))
+	}, o.touch)
+	o.slices = NewCollection(&o.mu, All, func(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
+		return plans.TrimSlice(sliceOf(slice, query.Namespace))
 	}, o.touch)
 	o.reports = NewCollection(&o.mu, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
 		return cached.TrimReport(reportOf(report, query.Namespace))
@@ -76,9 +80,23 @@ func planOf(npp *v1alpha1.NodePodProbe, namespace string) *v1alpha1.NodePodProbe
 		return npp
 	}
 	only := *npp
-	only.Spec.PodProbes = filter(npp.Spec.PodProbes, func(p *v1alpha1.PodProbe) bool { return p.Namespace == namespace })
+	only.Spec.PodProbes = inNamespace(npp.Spec.PodProbes, namespace)
 	only.Status.PodProbeStatuses = filter(npp.Status.PodProbeStatuses, func(s *v1alpha1.PodProbeStatus) bool { return s.Namespace == namespace })
 	return &only
+}
+
+// sliceOf returns the ProbePlan with only the pods of the namespace, or all of them if it is empty.
+func sliceOf(slice *seamarkv1alpha1.ProbePlan, namespace string) *seamarkv1alpha1.ProbePlan {
+	if namespace == "" {
+		return slice
+	}
+	only := *slice
+	only.Pods = inNamespace(slice.Pods, namespace)
+	return &only
+}
+
+func inNamespace(pods []v1alpha1.PodProbe, namespace string) []v1alpha1.PodProbe {
+	return filter(pods, func(p *v1alpha1.PodProbe) bool { return p.Namespace == namespace })
 }
 
 // reportOf returns the report with only the pods of the namespace, or all of them if it is empty.
@@ -140,6 +158,13 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 			snapshot.Plans[name] = npp
 		}
 	}
+	slices := map[string][]*seamarkv1alpha1.ProbePlan{}
+	for _, slice := range o.slices.Items {
+		if nodes[slice.NodeName] {
+			slices[slice.NodeName] = append(slices[slice.NodeName], slice)
+		}
+	}
+	snapshot.Assemble(slices)
 	for _, report := range o.reports.Items {
 		if nodes[report.NodeName] {
 			snapshot.Reports[report.NodeName] = append(snapshot.Reports[report.NodeName], report)

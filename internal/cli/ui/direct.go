@@ -141,8 +141,11 @@ func (d *direct) caches(ctx context.Context, options cache.Options, full bool) (
 	if err != nil {
 		return nil, nil, err
 	}
-	if informers.Reports != nil {
-		if err := informers.Reports.AddIndexers(viewgather.SliceIndexers()); err != nil {
+	for _, slices := range []clustersource.Informer{informers.PlanSlices, informers.Reports} {
+		if slices == nil {
+			continue
+		}
+		if err := slices.AddIndexers(viewgather.SliceIndexers()); err != nil {
 			return nil, nil, fmt.Errorf("index the caches: %w", err)
 		}
 	}
@@ -157,6 +160,7 @@ func (d *direct) cacheOptions(scope webui.Scope) cache.Options {
 	if scope.Namespace != "" {
 		namespace = fields.OneTermEqualSelector("metadata.namespace", scope.Namespace)
 	}
+	plans := cached.NewPlanTrimmer()
 	return cache.Options{
 		Scheme: c.Scheme(), Mapper: c.RESTMapper(),
 		ReaderFailOnMissingInformer:  true,
@@ -169,7 +173,8 @@ func (d *direct) cacheOptions(scope webui.Scope) cache.Options {
 			},
 			&v1alpha1.PodProbeMarker{}:     {Field: namespace},
 			viewgather.NewNode():           {Transform: cached.Transform(cached.TrimNode)},
-			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(cached.NewPlanTrimmer().Trim)},
+			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(plans.Trim)},
+			&seamarkv1alpha1.ProbePlan{}:   {Transform: cached.Transform(plans.TrimSlice)},
 			&seamarkv1alpha1.ProbeReport{}: {Transform: cached.Transform(cached.TrimReport)},
 		},
 	}

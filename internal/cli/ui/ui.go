@@ -40,7 +40,7 @@ serves it and your kubeconfig has a token, which the command sends to the manage
 with --mode direct, the command watches the API server itself.
 
 The page shows what you may read in the cluster: pods and podprobemarkers are required, in one
-namespace or in all. Without permission for nodes, nodepodprobes and probereports, states come
+namespace or in all. Without permission for nodes, nodepodprobes, probeplans and probereports, states come
 from the conditions and labels of the pods, and a hint on standard error names the missing
 permission. Without permission for events, timelines show only the last change.
 

@@ -5,9 +5,8 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,12 +16,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/program/apierror"
 )
-
-// ErrTooLarge means that the API server cannot store a plan: etcd's limit for the plan and its
-// report together is about 1.5 MiB.
-var ErrTooLarge = errors.New("plan is too large to be stored")
 
 // Plans writes the plans of nodes. It also requests and deletes the ProbeReports of nodes, which only
 // agents write.
@@ -31,42 +27,92 @@ type Plans struct {
 	metadata metadata.Interface
 }
 
-// NewPlans returns a writer of plans. It needs the verbs create, patch and delete on
-// nodepodprobes, and the verb deletecollection on probereports.
+// NewPlans returns a writer of plans. It needs the verbs create, patch and delete on nodepodprobes,
+// the verbs create, update and deletecollection on probeplans, and the verb deletecollection on
+// probereports.
 func NewPlans(writer client.Writer, metadata metadata.Interface) *Plans {
 	return &Plans{writer: writer, metadata: metadata}
 }
 
-// Create creates the NodePodProbe of the node with the plan. The node owns it, so that it is
-// deleted with the node. Create returns the created object.
-func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) (*v1alpha1.NodePodProbe, error) {
-	created := &v1alpha1.NodePodProbe{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name,
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true),
-			}},
-		},
-		Spec: spec,
-	}
-	if err := p.writer.Create(ctx, created, client.FieldValidation(metav1.FieldValidationIgnore)); err != nil {
-		return nil, fmt.Errorf("create NodePodProbe of node %s: %w", node.Name, orTooLarge(err))
+// Create creates the NodePodProbe of the node, which refers to ProbePlans whose generations add up to
+// the number. The node owns it, so that it is deleted with the node. Create returns the created
+// object.
+func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, generations int64) (*v1alpha1.NodePodProbe, error) {
+	created := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
+		Name: node.Name, OwnerReferences: ownedBy(node),
+		Annotations: map[string]string{v1alpha1.ProbePlansAnnotationKey: strconv.FormatInt(generations, 10)},
+	}}
+	if err := p.writer.Create(ctx, created); err != nil {
+		return nil, fmt.Errorf("create NodePodProbe of node %s: %w", node.Name, err)
 	}
 	return created, nil
 }
 
-// Replace replaces the node's plan. It returns the resource version after the write, and ErrGone
-// if the node has no NodePodProbe.
-func (p *Plans) Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error) {
-	// A merge patch replaces the whole list. Without pods it is null.
-	body := map[string]any{"spec": map[string]any{"podProbes": spec.PodProbes}}
+func ownedBy(node *metav1.PartialObjectMetadata) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
+}
+
+// Refer makes the NodePodProbe refer to the ProbePlans of its node, whose generations add up to the
+// number, and removes its own plan. It returns the resource version after the write. The error is
+// ErrGone if the NodePodProbe no longer exists or was created again.
+func (p *Plans) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, generations int64) (string, error) {
+	return p.patchPlan(ctx, npp, nil, strconv.FormatInt(generations, 10))
+}
+
+// Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans. It returns the
+// resource version after the write. The error is ErrGone if the NodePodProbe no longer exists or was
+// created again.
+func (p *Plans) Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (string, error) {
+	return p.patchPlan(ctx, npp, spec.PodProbes, nil)
+}
+
+// patchPlan sets the plan and the reference of a NodePodProbe; nil removes it.
+func (p *Plans) patchPlan(ctx context.Context, npp *v1alpha1.NodePodProbe, pods []v1alpha1.PodProbe, reference any) (string, error) {
+	// A merge patch replaces the whole list.
+	body := map[string]any{
+		"metadata": map[string]any{"uid": npp.UID, "annotations": map[string]any{v1alpha1.ProbePlansAnnotationKey: reference}},
+		"spec":     map[string]any{"podProbes": pods},
+	}
 	// Without the search for unknown fields, the API server decodes the plan once less.
-	version, err := patch(ctx, p.nodePodProbes(), node, types.MergePatchType, body,
+	version, err := patch(ctx, p.nodePodProbes(), npp.Name, types.MergePatchType, body,
 		metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore})
 	if err != nil {
-		return "", fmt.Errorf("write plan of node %s: %w", node, orTooLarge(err))
+		return "", fmt.Errorf("write plan of node %s: %w", npp.Name, orRecreated(err))
 	}
 	return version, nil
+}
+
+// orRecreated returns ErrGone if the error means that the object has another UID.
+func orRecreated(err error) error {
+	if apierrors.IsConflict(err) || apierror.IsOtherUID(err) {
+		return ErrGone
+	}
+	return err
+}
+
+// WriteSlice creates or updates a ProbePlan of the node, and returns it. An update fails with a
+// conflict if the ProbePlan is not the one that the slice replaces.
+func (p *Plans) WriteSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (*seamarkv1alpha1.ProbePlan, error) {
+	written := &seamarkv1alpha1.ProbePlan{
+		ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(node.Name, slice.Number)},
+		NodeName:   node.Name, Pods: slice.Pods,
+	}
+	if stored := slice.Stored; stored != nil {
+		written.UID, written.ResourceVersion = stored.UID, stored.ResourceVersion
+		written.Labels, written.Annotations, written.Finalizers = stored.Labels, stored.Annotations, stored.Finalizers
+	}
+	written.OwnerReferences = ownedBy(node)
+	// Without the search for unknown fields, the API server decodes the plan once less.
+	var err error
+	if slice.Stored == nil {
+		err = p.writer.Create(ctx, written, client.FieldValidation(metav1.FieldValidationIgnore))
+	} else {
+		err = p.writer.Update(ctx, written, client.FieldValidation(metav1.FieldValidationIgnore))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write ProbePlan %s: %w", written.Name, err)
+	}
+	return written, nil
 }
 
 // Delete deletes the NodePodProbe with this UID. It returns no error if it is already deleted.
@@ -86,33 +132,31 @@ func (p *Plans) Restore(ctx context.Context, npp *v1alpha1.NodePodProbe, value s
 	_, err := patch(ctx, p.nodePodProbes(), npp.Name, types.MergePatchType, map[string]any{"metadata": map[string]any{
 		"uid": npp.UID, "annotations": map[string]string{v1alpha1.RestoreReportsAnnotationKey: value},
 	}}, metav1.PatchOptions{})
-	if apierrors.IsConflict(err) || apierror.IsOtherUID(err) {
-		err = ErrGone
-	}
 	if err != nil {
-		return fmt.Errorf("annotate NodePodProbe %s: %w", npp.Name, err)
+		return fmt.Errorf("annotate NodePodProbe %s: %w", npp.Name, orRecreated(err))
 	}
 	return nil
 }
 
 // DeleteReports deletes the ProbeReports of the node.
 func (p *Plans) DeleteReports(ctx context.Context, node string) error {
-	err := p.metadata.Resource(seamarkv1alpha1.GroupVersion().WithResource("probereports")).
+	return p.deleteSlices(ctx, node, "probereports")
+}
+
+// DeletePlans deletes the ProbePlans of the node.
+func (p *Plans) DeletePlans(ctx context.Context, node string) error {
+	return p.deleteSlices(ctx, node, "probeplans")
+}
+
+func (p *Plans) deleteSlices(ctx context.Context, node, resource string) error {
+	err := p.metadata.Resource(seamarkv1alpha1.GroupVersion().WithResource(resource)).
 		DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "nodeName=" + node})
 	if err != nil {
-		return fmt.Errorf("delete ProbeReports of node %s: %w", node, err)
+		return fmt.Errorf("delete %s of node %s: %w", resource, node, err)
 	}
 	return nil
 }
 
 func (p *Plans) nodePodProbes() metadata.ResourceInterface {
 	return p.metadata.Resource(v1alpha1.GroupVersion().WithResource("nodepodprobes"))
-}
-
-func orTooLarge(err error) error {
-	if apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large") ||
-		strings.Contains(err.Error(), "message larger than max") {
-		return errors.Join(ErrTooLarge, err)
-	}
-	return err
 }

@@ -36,11 +36,12 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 			source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 			source.Kind(informers, &v1alpha1.NodePodProbe{}, r.statusEvents()),
 			source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
-			r.Shortages.Feed(touch), r.Problems.Feed(touch)),
+			r.Problems.Feed(touch)),
 		controllers.Add(mgr, "release", controllers.SubjectNamespace, reconcile.Func(r.Release), concurrency,
 			source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.deletedEvents()),
 			source.Kind(informers, &corev1.Pod{}, r.remainingPodEvents()),
-			source.Kind(informers, &v1alpha1.NodePodProbe{}, r.remainingPlanEvents())),
+			source.Kind(informers, &v1alpha1.NodePodProbe{}, r.remainingPlanEvents()),
+			source.Kind(informers, &seamarkv1alpha1.ProbePlan{}, r.remainingSliceEvents())),
 	)
 }
 

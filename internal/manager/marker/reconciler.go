@@ -62,8 +62,6 @@ type Options struct {
 	Problems *problems.Marks
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
-	// Shortages has what the plans leave out.
-	Shortages *problems.Shortages
 	// Now is the clock.
 	Now func() time.Time
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 )
 
@@ -188,15 +189,28 @@ func (r *Reconciler) remainingPodEvents() handler.TypedEventHandler[*corev1.Pod,
 // changed. It ignores reported states.
 func (r *Reconciler) remainingPlanEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
-		if before == nil || after != nil && before.UID == after.UID && before.Generation == after.Generation {
-			return
-		}
-		namespaces := sets.New[string]()
-		for i := range before.Spec.PodProbes {
-			namespaces.Insert(before.Spec.PodProbes[i].Namespace)
-		}
-		for namespace := range namespaces {
-			r.wake(q, namespace)
+		if before != nil && (after == nil || before.UID != after.UID || before.Generation != after.Generation) {
+			r.wakePlanned(q, before.Spec.PodProbes)
 		}
 	})
+}
+
+// remainingSliceEvents returns a handler that wakes the namespaces whose pods a ProbePlan had before it
+// changed.
+func (r *Reconciler) remainingSliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbePlan, reconcile.Request] {
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *seamarkv1alpha1.ProbePlan, _ bool) {
+		if before != nil && (after == nil || before.UID != after.UID || before.Generation != after.Generation) {
+			r.wakePlanned(q, before.Pods)
+		}
+	})
+}
+
+func (r *Reconciler) wakePlanned(q controllers.Queue, pods []v1alpha1.PodProbe) {
+	namespaces := sets.New[string]()
+	for i := range pods {
+		namespaces.Insert(pods[i].Namespace)
+	}
+	for namespace := range namespaces {
+		r.wake(q, namespace)
+	}
 }

@@ -157,8 +157,8 @@ func newWorld(t *testing.T) *world {
 			Client: w.store, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 		},
 		Markers: w, Pods: podInbox, Plans: nodeInbox, Refusals: &problems.Refusals{}, Recorder: f.events,
-		Problems: &problems.Marks{}, Shortages: &problems.Shortages{},
-		Metrics: metrics.New(prometheus.NewRegistry()), Now: func() time.Time { return f.now },
+		Problems: &problems.Marks{},
+		Metrics:  metrics.New(prometheus.NewRegistry()), Now: func() time.Time { return f.now },
 	})
 	return f
 }

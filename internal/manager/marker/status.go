@@ -140,9 +140,6 @@ func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker
 		_, err := r.Reader.Compiler.Compile(marker)
 		return r.writeStatus(ctx, marker, 0, []finding{invalid(err), (&summary{}).exclusive(nil), r.applied(marker)})
 	}
-	for _, shortages := range r.Shortages.Of(client.ObjectKeyFromObject(marker)) {
-		found.addShortages(shortages)
-	}
 	return r.writeStatus(ctx, marker, found.matched, append(found.findings(marker), r.applied(marker)))
 }
 

@@ -57,16 +57,6 @@ func newSummary() *summary {
 	return &summary{problems: make(map[plan.Problem]pods), conflicts: make(map[mark.Conflict]pods)}
 }
 
-// addShortages adds the probes that the plans of nodes leave out.
-func (s *summary) addShortages(shortages []plan.Shortage) {
-	for _, short := range shortages {
-		key := plan.Problem{ID: short.ID, Reason: plan.NodePlanFull}
-		p := s.problems[key].with(short.Example)
-		p.count += short.Pods - 1
-		s.problems[key] = p
-	}
-}
-
 // findings returns the marker's conditions. Their messages follow the order of its probes.
 func (s *summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
 	order := make(map[string]int, len(marker.Spec.Probes))

@@ -138,22 +138,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-func TestShortagesAreProblems(t *testing.T) {
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Probe(builders.Probe("q")).Build()
-	s := newSummary()
-	s.matched = 9
-	short := func(probe, example string, pods int) plan.Shortage {
-		return plan.Shortage{Namespace: "ns", ID: identity.ID{Marker: "web", Probe: probe}, Pods: pods, Example: example}
-	}
-	s.addShortages([]plan.Shortage{short("q", "c", 3), short("p", "b", 1), short("q", "a", 2)})
-	const want = "ProbesResolved False NodePlanFull: " +
-		`Probe "p": the node's plan has no room for the probe: the markers of the namespace exceed its share (1 of 9 matched pods, such as b). ` +
-		`Probe "q": the node's plan has no room for the probe: the markers of the namespace exceed its share (5 of 9 matched pods, such as a).`
-	if diff := cmp.Diff(want, words(s.findings(marker)[0].Condition)); diff != "" {
-		t.Errorf("condition (-want +got):\n%s", diff)
-	}
-}
-
 // The API server rejects longer messages.
 func TestMessageLengthIsLimited(t *testing.T) {
 	s := newSummary()

@@ -6,8 +6,6 @@ package metrics
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -27,14 +24,14 @@ const scrapeTimeout = 5 * time.Second
 
 // Caches are what the metrics are read from at each scrape. All fields are required.
 type Caches struct {
-	// Reader lists markers and NodePodProbes. The results are not modified.
+	// Reader lists markers. The results are not modified.
 	Reader client.Reader
+	// Plans returns the NodePodProbes with the whole plans. The results are not modified.
+	Plans func(context.Context) ([]*v1alpha1.NodePodProbe, error)
 	// Slices lists the ProbeReports of a node. The results are not modified.
 	Slices func(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error)
 	// Provided returns the views of the pods that providers of virtual nodes probe.
 	Provided func(context.Context) ([]cached.Pod, error)
-	// Shortages has the probes that the plans leave out for lack of room.
-	Shortages *problems.Shortages
 	// Pending tracks how long plans wait for their agents.
 	Pending *Pending
 	// Leads is closed when this manager becomes the leader. Until then there are no series,
@@ -47,7 +44,7 @@ type Caches struct {
 // scrape is proportional to the number of planned probes in the cluster.
 type collector struct {
 	Caches
-	pods, planned, waits, plans, short *prometheus.Desc
+	pods, planned, waits, plans *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -67,15 +64,12 @@ func newCollector(caches Caches) *collector {
 		plans: prometheus.NewDesc("seamark_manager_plans",
 			"NodePodProbes by whether the agent runs the latest plan: true or false. Exported by the leader only.",
 			[]string{"in_force"}, nil),
-		short: prometheus.NewDesc("seamark_manager_unplanned_probes",
-			"Probes, counted once per pod, that do not run because their namespace exceeds its share of a node's plan; no series for a marker without them. Exported by the leader only.",
-			[]string{"namespace", "marker"}, nil),
 	}
 }
 
 // Describe sends the descriptions of all metrics.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{c.pods, c.planned, c.waits, c.plans, c.short} {
+	for _, desc := range []*prometheus.Desc{c.pods, c.planned, c.waits, c.plans} {
 		descs <- desc
 	}
 }
@@ -100,21 +94,14 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 			send(c.pods, float64(n), probe.namespace, probe.Marker, probe.Probe, string(state))
 		}
 	}
-	for _, marker := range c.Shortages.Markers() {
-		n := 0
-		for _, short := range slices.Concat(slices.Collect(maps.Values(c.Shortages.Of(marker)))...) {
-			n += short.Pods
-		}
-		send(c.short, float64(n), marker.Namespace, marker.Name)
-	}
 	for node, age := range c.Pending.Ages() {
 		send(c.waits, age.Seconds(), node)
 	}
 	byInForce := map[bool]int{true: 0, false: 0}
-	for i := range plans {
-		byInForce[inForce(&plans[i])]++
-		if n := probesOf(&plans[i]); n > 0 {
-			send(c.planned, float64(n), plans[i].Name)
+	for _, npp := range plans {
+		byInForce[inForce(npp)]++
+		if n := probesOf(npp); n > 0 {
+			send(c.planned, float64(n), npp.Name)
 		}
 	}
 	for in, n := range byInForce {
@@ -123,24 +110,24 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 // count reads the caches.
-func (c *collector) count() (map[probe]tally, []v1alpha1.NodePodProbe, error) {
+func (c *collector) count() (map[probe]tally, []*v1alpha1.NodePodProbe, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var markers v1alpha1.PodProbeMarkerList
 	if err := c.Reader.List(ctx, &markers); err != nil {
 		return nil, nil, fmt.Errorf("list markers: %w", err)
 	}
-	var plans v1alpha1.NodePodProbeList
-	if err := c.Reader.List(ctx, &plans); err != nil {
-		return nil, nil, fmt.Errorf("list NodePodProbes: %w", err)
+	plans, err := c.Plans(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read plans: %w", err)
 	}
 	provided, err := c.Provided(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list pods of virtual nodes: %w", err)
 	}
 	slicesOf := func(node string) ([]*seamarkv1alpha1.ProbeReport, error) { return c.Slices(ctx, node) }
-	counted, err := census(markers.Items, plans.Items, slicesOf, provided)
-	return counted, plans.Items, err
+	counted, err := census(markers.Items, plans, slicesOf, provided)
+	return counted, plans, err
 }
 
 // noResult is the state of a planned probe that has no reported state yet.
@@ -163,7 +150,7 @@ func newTally() tally {
 // marker that are still planned or reported are not counted. slicesOf returns the ProbeReports of a
 // node.
 func census(
-	markers []v1alpha1.PodProbeMarker, plans []v1alpha1.NodePodProbe, slicesOf func(node string) ([]*seamarkv1alpha1.ProbeReport, error), provided []cached.Pod,
+	markers []v1alpha1.PodProbeMarker, plans []*v1alpha1.NodePodProbe, slicesOf func(node string) ([]*seamarkv1alpha1.ProbeReport, error), provided []cached.Pod,
 ) (map[probe]tally, error) {
 	all := make(map[probe]tally)
 	for i := range markers {
@@ -172,15 +159,15 @@ func census(
 			all[probe{namespace: markers[i].Namespace, ID: id}] = newTally()
 		}
 	}
-	for i := range plans {
-		if len(plans[i].Spec.PodProbes) == 0 {
+	for _, npp := range plans {
+		if len(npp.Spec.PodProbes) == 0 {
 			continue
 		}
-		slices, err := slicesOf(plans[i].Name)
+		slices, err := slicesOf(npp.Name)
 		if err != nil {
 			return nil, err
 		}
-		countNode(all, mark.NodeReport{Plan: &plans[i], Slices: slices})
+		countNode(all, mark.NodeReport{Plan: npp, Slices: slices})
 	}
 	for _, pod := range provided {
 		for _, planned := range pod.Plan.Probes {

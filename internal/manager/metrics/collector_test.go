@@ -6,6 +6,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
@@ -139,14 +139,10 @@ func TestCensus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var plans []v1alpha1.NodePodProbe
-			for _, p := range tc.plans {
-				plans = append(plans, *p)
-			}
 			slicesOf := func(node string) ([]*seamarkv1alpha1.ProbeReport, error) {
 				return slices.DeleteFunc(slices.Clone(tc.slices), func(s *seamarkv1alpha1.ProbeReport) bool { return s.NodeName != node }), nil
 			}
-			got, err := census(tc.markers, plans, slicesOf, tc.provided)
+			got, err := census(tc.markers, tc.plans, slicesOf, tc.provided)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,34 +156,42 @@ func TestCensus(t *testing.T) {
 func TestPending(t *testing.T) {
 	const second = time.Second
 	now := time.Unix(1_700_000_000, 0)
-	p := NewPending(func() time.Time { return now })
+	stored := map[string]*v1alpha1.NodePodProbe{}
+	p := NewPending(func() time.Time { return now }, func(node string) *v1alpha1.NodePodProbe { return stored[node] })
+	see := func(npp *v1alpha1.NodePodProbe) {
+		stored[npp.Name] = npp
+		p.OnUpdate(nil, npp)
+	}
 	ages := func(want map[string]time.Duration) {
 		t.Helper()
 		if diff := cmp.Diff(want, p.Ages()); diff != "" {
 			t.Errorf("ages (-want +got):\n%s", diff)
 		}
 	}
-	p.OnAdd(npp("a", 1, 1), true)
+	see(npp("a", 1, 1))
 	ages(map[string]time.Duration{})
-	p.OnUpdate(nil, npp("a", 2, 1))
-	p.OnAdd(npp("b", 1, 0), false)
+	// A change of a ProbePlan changes the generation of the whole plan.
+	stored["a"] = npp("a", 2, 1)
+	p.OnAdd(&seamarkv1alpha1.ProbePlan{NodeName: "a"}, false)
+	see(npp("b", 1, 0))
 	now = now.Add(second)
 	ages(map[string]time.Duration{"a": second, "b": second})
 
 	// A newer plan does not restart the wait.
-	p.OnUpdate(nil, npp("a", 3, 1))
+	see(npp("a", 3, 1))
 	ages(map[string]time.Duration{"a": second, "b": second})
 	// An agent that advances restarts the wait.
-	p.OnUpdate(nil, npp("a", 3, 2))
+	see(npp("a", 3, 2))
 	ages(map[string]time.Duration{"a": 0, "b": second})
-	p.OnUpdate(nil, npp("a", 3, 3))
+	see(npp("a", 3, 3))
 	ages(map[string]time.Duration{"b": second})
 
 	// A recreated object restarts it too.
 	again := npp("b", 1, 0)
 	again.UID = "later"
-	p.OnUpdate(nil, again)
+	see(again)
 	ages(map[string]time.Duration{"b": 0})
+	delete(stored, "b")
 	p.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "b", Obj: again})
 	ages(map[string]time.Duration{})
 }
@@ -207,22 +211,25 @@ func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *pr
 		t.Fatal(err)
 	}
 	start := time.Unix(1_700_000_000, 0)
-	pending := NewPending(func() time.Time { return start })
+	plans := map[string]*v1alpha1.NodePodProbe{}
+	pending := NewPending(func() time.Time { return start }, func(node string) *v1alpha1.NodePodProbe { return plans[node] })
 	for _, object := range objects {
+		if npp, ok := object.(*v1alpha1.NodePodProbe); ok {
+			plans[npp.Name] = npp
+		}
 		pending.OnAdd(object, true)
 	}
 	pending.now = func() time.Time { return start.Add(90 * time.Second) }
-	shortages := &problems.Shortages{}
-	web := types.NamespacedName{Namespace: "ns", Name: "web"}
-	shortages.Set("node-a", map[types.NamespacedName][]plan.Shortage{web: {{Pods: 4}, {Pods: 1}}})
-	shortages.Set("node-b", map[types.NamespacedName][]plan.Shortage{web: {{Pods: 2}}})
 	registry := prometheus.NewPedanticRegistry()
 	New(registry).Watch("v1", Caches{
 		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Pending: pending, Leads: leads,
 		Slices: func(_ context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error) {
 			return []*seamarkv1alpha1.ProbeReport{slice(node, "x", "web#p", "Failed")}, nil
 		},
-		Shortages: shortages, Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
+		Plans: func(context.Context) ([]*v1alpha1.NodePodProbe, error) {
+			return slices.Collect(maps.Values(plans)), nil
+		},
+		Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
 	})
 	return registry
 }
@@ -236,7 +243,7 @@ func TestCollector(t *testing.T) {
 	)
 	names := []string{
 		"seamark_manager_probed_pods", "seamark_manager_node_planned_probes",
-		"seamark_manager_node_plan_pending_seconds", "seamark_manager_plans", "seamark_manager_unplanned_probes",
+		"seamark_manager_node_plan_pending_seconds", "seamark_manager_plans",
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(""), names...); err != nil {
 		t.Errorf("series of a manager that does not lead: %v", err)
@@ -259,9 +266,6 @@ seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Failed"
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="NoResult"} 1
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Succeeded"} 0
 seamark_manager_probed_pods{marker="web",namespace="ns",probe="p",state="Unknown"} 0
-# HELP seamark_manager_unplanned_probes Probes, counted once per pod, that do not run because their namespace exceeds its share of a node's plan; no series for a marker without them. Exported by the leader only.
-# TYPE seamark_manager_unplanned_probes gauge
-seamark_manager_unplanned_probes{marker="web",namespace="ns"} 7
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
@@ -275,7 +279,7 @@ func TestCollectorReportsListErrors(t *testing.T) {
 	leads := make(chan struct{})
 	close(leads)
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(Caches{Reader: brokenCache{}, Pending: NewPending(time.Now), Leads: leads}))
+	registry.MustRegister(newCollector(Caches{Reader: brokenCache{}, Pending: NewPending(time.Now, nil), Leads: leads}))
 	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "list markers: no cache") {
 		t.Errorf("error %v, want one that names the failed list", err)
 	}

@@ -48,7 +48,7 @@ func New(registry prometheus.Registerer) *Metrics {
 		registry: registry,
 		planWrites: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "seamark_manager_plan_writes_total",
-			Help: "Writes of NodePodProbes by operation: create, replace (of the plan) or delete.",
+			Help: "Writes of ProbePlans and NodePodProbes by operation: create, replace (of the plan) or delete.",
 		}, []string{"operation"}),
 		markWrites: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "seamark_manager_mark_writes_total",
@@ -87,7 +87,7 @@ func (m *Metrics) Watch(version string, caches Caches) {
 	m.registry.MustRegister(newCollector(caches))
 }
 
-// PlanWritten counts a write of a NodePodProbe.
+// PlanWritten counts a write of a ProbePlan or NodePodProbe.
 func (m *Metrics) PlanWritten(operation string) { m.planWrites.WithLabelValues(operation).Inc() }
 
 // MarksApplied counts an apply of a pod's marks.

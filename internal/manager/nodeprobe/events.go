@@ -35,6 +35,7 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 		source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(r.touchNodes)),
 		source.Kind(informers, &v1alpha1.NodePodProbe{}, r.nodePodProbeEvents()),
+		source.Kind(informers, &seamarkv1alpha1.ProbePlan{}, r.planEvents()),
 		source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
 		r.Inbox.Source())
 }
@@ -104,15 +105,32 @@ func (r *Reconciler) touchNodes(ctx context.Context, q controllers.Queue, marker
 }
 
 // nodePodProbeEvents returns a handler that touches a node when its NodePodProbe is created or
-// deleted, or another client changes its plan. It ignores the status and the annotations.
+// deleted, when another client changes its plan or the reference to it, and when another kind of agent
+// reports. It ignores the rest of the status and the annotations.
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
 		if after == nil {
 			r.recent.Forget(before.Name)
 			r.Refusals.Note(client.ObjectKeyFromObject(before), nil)
 		}
-		if before == nil || after == nil || before.UID != after.UID || before.Generation != after.Generation {
+		if before == nil || after == nil || before.UID != after.UID || before.Generation != after.Generation ||
+			readsSlices(before) != readsSlices(after) ||
+			before.Annotations[v1alpha1.ProbePlansAnnotationKey] != after.Annotations[v1alpha1.ProbePlansAnnotationKey] {
 			r.touch(q, cmp.Or(after, before).Name, afterPod())
+		}
+	})
+}
+
+// planEvents returns a handler that touches a node when one of its ProbePlans is created, changed or
+// deleted: the NodePodProbe may refer to it now, or another client did it.
+func (r *Reconciler) planEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbePlan, reconcile.Request] {
+	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *seamarkv1alpha1.ProbePlan, _ bool) {
+		if after == nil {
+			r.slices.Forget(before.Name)
+			r.unstored.Forget(before.Name)
+		}
+		if before == nil || after == nil || before.UID != after.UID || before.Generation != after.Generation {
+			r.touch(q, cmp.Or(after, before).NodeName, afterPod())
 		}
 	})
 }

@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 
 // debounce is how long a node's inputs must be unchanged before its plan is compiled, and the
@@ -59,24 +59,6 @@ func (b *burst) touch(now time.Time, debounce debounce) {
 	b.debounce.limit = max(b.debounce.limit, debounce.limit)
 }
 
-// reducedFor is how long the budget of a node's plan stays reduced after the API server refused a
-// larger plan. The cause may be gone by then: for example, the report on the node was too large.
-const reducedFor = 10 * time.Minute
-
-// reduction is a reduced budget of a node's plan. The zero value reduces nothing.
-type reduction struct {
-	maxBytes int
-	until    time.Time
-}
-
-// at returns the budget of the plan, and for how long it stays reduced.
-func (r reduction) at(now time.Time) (maxBytes int, reduced time.Duration) {
-	if reduced = r.until.Sub(now); reduced > 0 {
-		return r.maxBytes, reduced
-	}
-	return plan.MaxBytes, 0
-}
-
 // unstoredFor is how long such a plan is not written again. The CRD may get the fields meanwhile.
 const unstoredFor = 10 * time.Minute
 
@@ -89,10 +71,20 @@ type unstored struct {
 }
 
 // writeOf identifies a plan and the object to which it is written.
-func writeOf(npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) [sha256.Size]byte {
+func writeOf(object client.Object, pods []v1alpha1.PodProbe) [sha256.Size]byte {
 	// The types of a plan always encode.
-	encoded, _ := json.Marshal([]any{npp.UID, npp.Generation, spec})
+	encoded, _ := json.Marshal([]any{object.GetUID(), object.GetGeneration(), pods})
 	return sha256.Sum256(encoded)
+}
+
+// createdFor is how long a created ProbePlan counts as stored although the cache does not have it. It
+// may be deleted before the cache gets it.
+const createdFor = 10 * time.Second
+
+// creation is a ProbePlan that was created, until the cache has it.
+type creation struct {
+	slice *seamarkv1alpha1.ProbePlan
+	until time.Time
 }
 
 // loss is the deletion or change of a ProbeReport by another client than its agent. It is remembered

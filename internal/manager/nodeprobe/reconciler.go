@@ -1,10 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeprobe maintains one NodePodProbe, whose spec is the plan, for every node that can
-// run an agent. It compiles a node's plan when its inputs have settled, so that a burst of
-// changes costs one write per node. It also deletes the ProbeReports of nodes without an agent, and
-// asks agents to restore those that other clients delete or change.
+// Package nodeprobe maintains the plan of every node that can run an agent: ProbePlans of a few pods
+// each, and one NodePodProbe that refers to them. It compiles a node's plan when its inputs have
+// settled, so that a burst of changes costs one write per changed ProbePlan. An agent that does not
+// read ProbePlans gets the plan in the NodePodProbe. The package also deletes the ProbePlans and
+// ProbeReports of nodes without an agent, and asks agents to restore ProbeReports that other clients
+// delete or change.
 package nodeprobe
 
 import (
@@ -12,8 +14,6 @@ import (
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,36 +23,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
-// eventPlanTooLarge is the reason of the event on a node whose plan the API server refused.
-const eventPlanTooLarge = "ProbePlanTooLarge"
-
 // Plans writes plans, as apply.Plans does.
 type Plans interface {
-	Create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) (*v1alpha1.NodePodProbe, error)
-	Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error)
+	// Create creates the NodePodProbe of the node, which refers to its ProbePlans.
+	Create(ctx context.Context, node *metav1.PartialObjectMetadata, generations int64) (*v1alpha1.NodePodProbe, error)
+	// Refer makes the NodePodProbe refer to the ProbePlans of its node, and removes its own plan.
+	Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, generations int64) (version string, err error)
+	// Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans.
+	Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (version string, err error)
+	// Delete deletes the NodePodProbe.
 	Delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error
+	// WriteSlice creates or updates a ProbePlan.
+	WriteSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (*seamarkv1alpha1.ProbePlan, error)
 }
 
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
-	// Reader reads pods, nodes, markers, NodePodProbes and ProbeReports from the cache.
+	// Reader reads pods, nodes, markers, NodePodProbes, ProbePlans and ProbeReports from the cache.
 	Reader gather.Reader
 	// Live reads nodes from the API server.
 	Live client.Reader
 	// Plans writes plans.
 	Plans Plans
-	// Slices requests and deletes ProbeReports.
+	// Slices requests and deletes ProbeReports, and deletes ProbePlans.
 	Slices Slices
 	// Recorder records events on nodes.
 	Recorder record.EventRecorder
@@ -62,22 +68,23 @@ type Options struct {
 	Refusals *problems.Refusals
 	// Metrics counts the writes.
 	Metrics *metrics.Metrics
-	// Shortages gets what the plans leave out.
-	Shortages *problems.Shortages
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Reconciler maintains the NodePodProbe of one node at a time.
+// Reconciler maintains the plan of one node at a time.
 type Reconciler struct {
 	Options
+	// recent are the last writes of NodePodProbes, and slices those of ProbePlans, by name.
 	recent apply.Recent[string, v1alpha1.NodePodProbeSpec]
+	slices apply.Recent[string, *seamarkv1alpha1.ProbePlan]
+	// unstored are the writes that changed nothing, by name.
+	unstored keyed.Store[string, unstored]
 
 	// By node: what is known between two reconciles.
-	bursts   keyed.Store[string, burst]
-	budgets  keyed.Store[string, reduction]
-	unstored keyed.Store[string, unstored]
-	losses   keyed.Store[string, loss]
+	bursts  keyed.Store[string, burst]
+	losses  keyed.Store[string, loss]
+	created keyed.Store[string, []creation]
 }
 
 // New returns a Reconciler.
@@ -85,8 +92,8 @@ func New(options Options) *Reconciler {
 	return &Reconciler{Options: options}
 }
 
-// Reconcile creates, updates or deletes the NodePodProbe of the requested node, with at most
-// one write, and one more if ProbeReports of the node were lost.
+// Reconcile creates, updates or deletes the plan of the requested node, with one write per changed
+// ProbePlan.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if wait := r.debouncing(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -111,33 +118,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	// The plan does not wait for lost reports.
 	notRestored := r.restore(ctx, npp)
-	spec, pods, err := r.compile(ctx, node.Name)
+	spec, err := r.compile(ctx, node.Name)
 	if err != nil {
 		return reconcile.Result{}, errors.Join(notRestored, err)
 	}
-	result, err := r.fit(ctx, node, npp, spec, pods)
+	retry, err := r.write(ctx, node, npp, spec)
+	r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
 	if err = errors.Join(notRestored, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	return result, nil
+	return reconcile.Result{RequeueAfter: retry}, nil
 }
 
 // forget removes what is remembered of a node without a plan.
 func (r *Reconciler) forget(node string) {
-	r.budgets.Forget(node)
 	r.unstored.Forget(node)
 	r.losses.Forget(node)
-	r.Shortages.Set(node, nil)
+	r.created.Forget(node)
 	r.Refusals.Note(types.NamespacedName{Name: node}, nil)
 }
 
-// deleteOrphans deletes the NodePodProbe and the ProbeReports of a node that is gone. It checks with
-// the API server first, because the deletion loses the states.
+// deleteOrphans deletes the plan and the ProbeReports of a node that is gone. It checks with the API
+// server first, because the deletion loses the states.
 func (r *Reconciler) deleteOrphans(ctx context.Context, name string, npp *v1alpha1.NodePodProbe) error {
-	if npp == nil {
-		if slices, err := r.Reader.Slices(ctx, name); err != nil || len(slices) == 0 {
-			return err
-		}
+	reports, err := r.Reader.Slices(ctx, name)
+	if err != nil {
+		return err
+	}
+	plans, err := r.Reader.ProbePlans(ctx, name)
+	if err != nil || npp == nil && len(reports) == 0 && len(plans) == 0 {
+		return err
 	}
 	node, err := gather.GetNode(ctx, r.Live, name)
 	if err != nil || node != nil {
@@ -154,6 +164,7 @@ func (r *Reconciler) delete(ctx context.Context, npp *v1alpha1.NodePodProbe) err
 		return err
 	}
 	r.recent.Forget(npp.Name)
+	r.unstored.Forget(npp.Name)
 	r.Metrics.PlanWritten(metrics.PlanDeleted)
 	logChanges(ctx, npp.Spec.PodProbes, nil)
 	log.FromContext(ctx).V(logging.Writes).Info("Deleted NodePodProbe")
@@ -167,11 +178,11 @@ func ownedByAnother(npp *v1alpha1.NodePodProbe, node *metav1.PartialObjectMetada
 	return owner != nil && owner.Kind == "Node" && owner.UID != node.UID
 }
 
-// compile returns the whole plan of the node and the node's pods.
-func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, []*corev1.Pod, error) {
+// compile returns the whole plan of the node.
+func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, error) {
 	pods, err := r.Reader.NodePods(ctx, node)
 	if err != nil {
-		return v1alpha1.NodePodProbeSpec{}, nil, err
+		return v1alpha1.NodePodProbeSpec{}, err
 	}
 	namespaces := sets.New[string]()
 	for _, pod := range pods {
@@ -181,136 +192,9 @@ func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePod
 	for namespace := range namespaces {
 		found, err := r.Reader.Markers(ctx, namespace)
 		if err != nil {
-			return v1alpha1.NodePodProbeSpec{}, nil, err
+			return v1alpha1.NodePodProbeSpec{}, err
 		}
 		markers = append(markers, found...)
 	}
-	return plan.Node(pods, markers, r.Reader.Defaults), pods, nil
-}
-
-// fit writes the part of the plan that fits into the node's budget. If the API server refuses it as
-// too large, fit reduces the budget, because removals must reach the plan: markers and namespaces
-// that are being deleted wait for them.
-func (r *Reconciler) fit(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec, pods []*corev1.Pod) (reconcile.Result, error) {
-	budget, _ := r.budgets.Get(node.Name)
-	maxBytes, reduced := budget.at(r.Now())
-	for refused := 0; ; refused++ {
-		fitted, shortages := plan.Fit(spec, pods, maxBytes)
-		var retry time.Duration
-		var err error
-		if npp != nil {
-			retry, err = r.replace(ctx, npp, fitted)
-		} else {
-			// The node is enqueued when the cache gets a NodePodProbe that exists already.
-			err = client.IgnoreAlreadyExists(r.create(ctx, node, fitted))
-		}
-		r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
-		switch {
-		case errors.Is(err, apply.ErrTooLarge) && len(fitted.PodProbes) > 0:
-			maxBytes = plan.Size(fitted) / 2
-			reduced = reducedFor
-			r.budgets.Set(node.Name, reduction{maxBytes: maxBytes, until: r.Now().Add(reducedFor)})
-			if refused == 0 {
-				r.reportTooLarge(node, len(fitted.PodProbes))
-			}
-		case err != nil:
-			// If even an empty plan is too large, the report is, and the agent may shorten it.
-			return reconcile.Result{}, err
-		default:
-			r.Shortages.Set(node.Name, byMarker(shortages))
-			if reduced == 0 || retry > 0 && retry < reduced {
-				reduced = retry
-			}
-			return reconcile.Result{RequeueAfter: reduced}, nil
-		}
-	}
-}
-
-func byMarker(shortages []plan.Shortage) map[types.NamespacedName][]plan.Shortage {
-	found := make(map[types.NamespacedName][]plan.Shortage)
-	for _, short := range shortages {
-		marker := types.NamespacedName{Namespace: short.Namespace, Name: short.ID.Marker}
-		found[marker] = append(found[marker], short)
-	}
-	return found
-}
-
-func (r *Reconciler) reportTooLarge(node *metav1.PartialObjectMetadata, pods int) {
-	r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)},
-		corev1.EventTypeWarning, eventPlanTooLarge,
-		"The API server refused the node's plan with %d pods as too large. A smaller plan takes its place: "+
-			"the probes that it leaves out do not run, and their marks are removed.", pods)
-}
-
-func (r *Reconciler) create(ctx context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) error {
-	created, err := r.Plans.Create(ctx, node, spec)
-	if err != nil {
-		return err
-	}
-	r.recent.Wrote(node.Name, created.UID, created.ResourceVersion, spec)
-	r.Metrics.PlanWritten(metrics.PlanCreated)
-	logChanges(ctx, nil, spec.PodProbes)
-	log.FromContext(ctx).V(logging.Writes).Info("Created NodePodProbe", "pods", len(spec.PodProbes))
-	return nil
-}
-
-// replace returns when the plan must be written again, zero if it is stored.
-func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
-	current, unseen := r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion)
-	if !unseen {
-		current = npp.Spec
-	}
-	if equality.Semantic.DeepEqual(current, spec) {
-		return 0, nil
-	}
-	if last, found := r.unstored.Get(npp.Name); found && !unseen && last.write == writeOf(npp, spec) {
-		if wait := last.until.Sub(r.Now()); wait > 0 {
-			return wait, nil
-		}
-	}
-	version, err := r.Plans.Replace(ctx, npp.Name, spec)
-	switch {
-	case errors.Is(err, apply.ErrGone):
-		// The deletion enqueues the node again.
-		return 0, nil
-	case err != nil:
-		return 0, err
-	case version == npp.ResourceVersion:
-		r.unstored.Set(npp.Name, unstored{write: writeOf(npp, spec), until: r.Now().Add(unstoredFor)})
-		return unstoredFor, nil
-	}
-	r.unstored.Forget(npp.Name)
-	r.recent.Wrote(npp.Name, npp.UID, version, spec)
-	r.Metrics.PlanWritten(metrics.PlanReplaced)
-	logChanges(ctx, current.PodProbes, spec.PodProbes)
-	log.FromContext(ctx).V(logging.Writes).Info("Replaced plan", "pods", len(spec.PodProbes))
-	return 0, nil
-}
-
-// logChanges logs what a new plan changes for each pod, at the level of writes: first the pods that were
-// removed, then the others that differ, in the order of the plan.
-func logChanges(ctx context.Context, before, after []v1alpha1.PodProbe) {
-	lines := log.FromContext(ctx).V(logging.Writes)
-	if !lines.Enabled() {
-		return
-	}
-	byUID := func(pods []v1alpha1.PodProbe) map[string]*v1alpha1.PodProbe {
-		found := make(map[string]*v1alpha1.PodProbe, len(pods))
-		for i := range pods {
-			found[pods[i].UID] = &pods[i]
-		}
-		return found
-	}
-	earlier, later := byUID(before), byUID(after)
-	for i := range before {
-		if pod := &before[i]; later[pod.UID] == nil {
-			lines.Info("Unplanned pod", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID)
-		}
-	}
-	for i := range after {
-		pod := &after[i]
-		if was := earlier[pod.UID]; was == nil || !equality.Semantic.DeepEqual(was, pod) {
-			lines.Info("Planned pod", "pod", pod.Namespace+"/"+pod.Name, "podUID", pod.UID, "probes", len(pod.Probes))
-		}
-	}
+	return plan.Node(pods, markers, r.Reader.Defaults), nil
 }

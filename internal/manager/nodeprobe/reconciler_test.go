@@ -5,10 +5,13 @@ package nodeprobe
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -35,14 +39,26 @@ type recorded struct {
 	err   error
 }
 
-func (r *recorded) Create(_ context.Context, node *metav1.PartialObjectMetadata, spec v1alpha1.NodePodProbeSpec) (*v1alpha1.NodePodProbe, error) {
-	r.calls = append(r.calls, "create "+node.Name)
-	return &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{UID: "made", ResourceVersion: "100"}, Spec: spec}, r.err
+func (r *recorded) Create(_ context.Context, node *metav1.PartialObjectMetadata, generations int64) (*v1alpha1.NodePodProbe, error) {
+	r.calls = append(r.calls, fmt.Sprintf("create %s %d", node.Name, generations))
+	return &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{UID: "made", ResourceVersion: "100"}}, r.err
 }
 
-func (r *recorded) Replace(_ context.Context, node string, _ v1alpha1.NodePodProbeSpec) (string, error) {
-	r.calls = append(r.calls, "replace "+node)
+func (r *recorded) Refer(_ context.Context, npp *v1alpha1.NodePodProbe, generations int64) (string, error) {
+	r.calls = append(r.calls, fmt.Sprintf("refer %s %d", npp.Name, generations))
 	return "100000", r.err
+}
+
+func (r *recorded) Replace(_ context.Context, npp *v1alpha1.NodePodProbe, _ v1alpha1.NodePodProbeSpec) (string, error) {
+	r.calls = append(r.calls, "replace "+npp.Name)
+	return "100000", r.err
+}
+
+func (r *recorded) WriteSlice(_ context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (*seamarkv1alpha1.ProbePlan, error) {
+	written := planSlice(slice.Number, string(node.UID), slice.Pods...)
+	written.ResourceVersion = "100000"
+	r.calls = append(r.calls, fmt.Sprintf("write %s %d", written.Name, len(slice.Pods)))
+	return written, r.err
 }
 
 func (r *recorded) Delete(_ context.Context, npp *v1alpha1.NodePodProbe) error {
@@ -53,6 +69,11 @@ func (r *recorded) Delete(_ context.Context, npp *v1alpha1.NodePodProbe) error {
 // Restore and DeleteReports record the requests for ProbeReports.
 func (r *recorded) Restore(_ context.Context, npp *v1alpha1.NodePodProbe, value string) error {
 	r.calls = append(r.calls, "restore "+npp.Name+": "+value)
+	return r.err
+}
+
+func (r *recorded) DeletePlans(_ context.Context, node string) error {
+	r.calls = append(r.calls, "delete plans of "+node)
 	return r.err
 }
 
@@ -79,7 +100,7 @@ func reconciler(t *testing.T, plans Plans, objects, live []client.Object) (*Reco
 	return New(Options{
 		Reader: gather.Reader{Client: reader(objects), Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}},
 		Live:   reader(live), Plans: plans, Slices: slices, Recorder: recorder, Metrics: counters,
-		Shortages: &problems.Shortages{}, Refusals: &problems.Refusals{}, Now: time.Now,
+		Refusals: &problems.Refusals{}, Now: time.Now,
 	}), recorder
 }
 
@@ -111,6 +132,22 @@ func nodePodProbe(name, owner string, spec v1alpha1.NodePodProbeSpec) *v1alpha1.
 	}
 }
 
+// planSlice returns a ProbePlan of node-1 with the pods, of generation 3.
+func planSlice(number int, owner string, pods ...v1alpha1.PodProbe) *seamarkv1alpha1.ProbePlan {
+	slice := &seamarkv1alpha1.ProbePlan{NodeName: "node-1", Pods: pods}
+	slice.Name, slice.UID, slice.Generation = seamarkv1alpha1.SliceName("node-1", number), "slice", 3
+	slice.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: types.UID(owner)}}
+	return slice
+}
+
+// referring returns the NodePodProbe of node-1 that refers to ProbePlans.
+func referring(generations string, status v1alpha1.NodePodProbeStatus) *v1alpha1.NodePodProbe {
+	npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})
+	npp.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: generations}
+	npp.Status = status
+	return npp
+}
+
 func TestReconcile(t *testing.T) {
 	pod := builders.Pod("ns", "a").Label("app", "game").Build()
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
@@ -119,28 +156,44 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 	correct := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
+	inSpec := nodePodProbe("node-1", "u", correct)
+	announced := inSpec.DeepCopy()
+	announced.Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, ProbeReports: true, ProbePlans: true}
+	earlier := v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, ProbeReports: true}
 	cases := map[string]struct {
 		cached, live []client.Object
 		want         string
 	}{
-		"node without plan":       {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "create node-1"},
-		"correct plan":            {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", correct)}},
-		"outdated plan":           {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
-		"plan of an earlier node": {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
-		"plan without node":       {cached: []client.Object{nodePodProbe("node-1", "u", correct)}, want: "delete node-1"},
-		"plan of a node that is not in the cache": {
-			cached: []client.Object{nodePodProbe("node-1", "u", correct)}, live: []client.Object{node("node-1", "u")},
+		"node without pods":            {cached: []client.Object{node("node-1", "u")}, want: "create node-1 0"},
+		"node without plan":            {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "write node-1.0 1"},
+		"ProbePlan, no NodePodProbe":   {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...)}, want: "create node-1 3"},
+		"correct plan":                 {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("3", v1alpha1.NodePodProbeStatus{})}},
+		"outdated plan":                {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u"), referring("2", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 1"},
+		"ProbePlan of an earlier node": {cached: []client.Object{node("node-1", "u"), planSlice(0, "old"), referring("2", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0"},
+		"ProbePlan created again":      {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 3"},
+		"plan in the spec":             {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}},
+		"outdated plan in the spec":    {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
+		"agent reads ProbePlans":       {cached: []client.Object{node("node-1", "u"), pod, marker, announced}, want: "write node-1.0 1"},
+		"agent reads ProbePlans, which are written": {
+			cached: []client.Object{node("node-1", "u"), pod, marker, announced, planSlice(0, "u", correct.PodProbes...)}, want: "refer node-1 3",
 		},
-		"no node, no plan":     {},
-		"reports without node": {cached: []client.Object{slice("1", "u")}, want: "delete reports of node-1"},
+		"agent of an earlier release":     {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("3", earlier)}, want: "replace node-1"},
+		"earlier release, no probed pods": {cached: []client.Object{node("node-1", "u"), referring("0", earlier)}, want: "replace node-1"},
+		"plan of an earlier node":         {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
+		"plan without node":               {cached: []client.Object{inSpec}, want: "delete node-1"},
+		"plan of a node that is not in the cache": {
+			cached: []client.Object{inSpec}, live: []client.Object{node("node-1", "u")},
+		},
+		"no node, no plan":        {},
+		"reports without node":    {cached: []client.Object{slice("1", "u")}, want: "delete reports of node-1"},
+		"ProbePlans without node": {cached: []client.Object{planSlice(0, "u")}, want: "delete plans of node-1"},
 		"plan and reports without node": {
-			cached: []client.Object{nodePodProbe("node-1", "u", correct), slice("1", "u")}, want: "delete node-1, delete reports of node-1",
+			cached: []client.Object{inSpec, planSlice(0, "u"), slice("1", "u")}, want: "delete node-1, delete plans of node-1, delete reports of node-1",
 		},
 		"reports of a node that is not in the cache": {cached: []client.Object{slice("1", "u")}, live: []client.Object{node("node-1", "u")}},
-		"reports of a virtual node": {
-			cached: []client.Object{virtualNode("node-1"), slice("1", "u")}, want: "delete reports of node-1",
+		"slices of a virtual node": {
+			cached: []client.Object{virtualNode("node-1"), slice("1", "u"), planSlice(0, "u")}, want: "delete plans of node-1, delete reports of node-1",
 		},
-		"reports, plan deleted": {cached: []client.Object{node("node-1", "u"), pod, marker, slice("1", "u")}, want: "create node-1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,40 +215,40 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// pruning stores plans as an API server does whose CRD has no field plan until it is extended.
+// pruning stores ProbePlans as an API server does whose CRD has no field plan until it is extended.
 type pruning struct {
 	recorded
-	npp      *v1alpha1.NodePodProbe
+	slice    *seamarkv1alpha1.ProbePlan
 	extended bool
 }
 
-func (p *pruning) Replace(ctx context.Context, node string, spec v1alpha1.NodePodProbeSpec) (string, error) {
-	stored := spec.DeepCopy()
-	for i := range stored.PodProbes {
-		for j := range stored.PodProbes[i].Probes {
+func (p *pruning) WriteSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (*seamarkv1alpha1.ProbePlan, error) {
+	stored := (&seamarkv1alpha1.ProbePlan{Pods: slice.Pods}).DeepCopy()
+	for i := range stored.Pods {
+		for j := range stored.Pods[i].Probes {
 			if p.extended {
 				continue
 			}
-			stored.PodProbes[i].Probes[j].Plan = ""
+			stored.Pods[i].Probes[j].Plan = ""
 		}
 	}
-	if !equality.Semantic.DeepEqual(&p.npp.Spec, stored) {
-		p.npp.Spec = *stored
-		p.npp.Generation++
-		p.npp.ResourceVersion += "0"
+	if !equality.Semantic.DeepEqual(p.slice.Pods, stored.Pods) {
+		p.slice.Pods = stored.Pods
+		p.slice.Generation++
+		p.slice.ResourceVersion += "0"
 	}
-	_, err := p.recorded.Replace(ctx, node, spec)
-	return p.npp.ResourceVersion, err
+	_, err := p.recorded.WriteSlice(ctx, node, slice)
+	return p.slice.DeepCopy(), err
 }
 
-// A CRD without some of the fields costs one write that changes nothing per plan, however often the
-// plan is compiled. The write is repeated after a while without an event of a pod.
+// A CRD without some of the fields costs one write that changes nothing per ProbePlan, however often
+// the plan is compiled. The write is repeated after a while without an event of a pod.
 func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	marker.UID = "uid-web"
 	pods := []client.Object{builders.Pod("ns", "a").Label("app", "game").Build(), builders.Pod("ns", "b").Label("app", "game").Build()}
-	plans := &pruning{npp: nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}
-	plans.npp.ResourceVersion = "1"
+	plans := &pruning{slice: planSlice(0, "u")}
+	plans.slice.ResourceVersion = "1"
 	r, _ := reconciler(t, plans, nil, nil)
 	now := time.Unix(1_700_000_000, 0)
 	r.Now = func() time.Time { return now }
@@ -218,18 +271,63 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 		plans.extended = step.extended
 		var result reconcile.Result
 		for range 5 {
-			cached, _ := reconciler(t, plans, append([]client.Object{node("node-1", "u"), marker, plans.npp.DeepCopy()}, pods[:step.pods]...), nil)
+			objects := []client.Object{node("node-1", "u"), marker, referring("1", v1alpha1.NodePodProbeStatus{}), plans.slice.DeepCopy()}
+			cached, _ := reconciler(t, plans, append(objects, pods[:step.pods]...), nil)
 			r.Reader.Client = cached.Reader.Client
 			var err error
 			if result, err = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := len(plans.npp.Spec.PodProbes); got != step.pods {
+		if got := len(plans.slice.Pods); got != step.pods {
 			t.Errorf("%d pods planned, want %d", got, step.pods)
 		}
 		if len(plans.calls) != step.writes || result.RequeueAfter != step.retry {
 			t.Errorf("%d writes with %d pods and a requeue after %s, want %d and %s", len(plans.calls), step.pods, result.RequeueAfter, step.writes, step.retry)
+		}
+	}
+}
+
+// A ProbePlan that is refused does not keep the others of the node from being written, and the
+// reconcile is repeated.
+func TestRefusedSliceDoesNotBlockOthers(t *testing.T) {
+	objects := []client.Object{
+		node("node-1", "u"), referring("0", v1alpha1.NodePodProbeStatus{}), builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
+	}
+	for i := range 2*slicing.MaxPods + 1 {
+		objects = append(objects, builders.Pod("ns", fmt.Sprintf("pod-%02d", i)).Label("app", "game").Build())
+	}
+	plans := &recorded{err: errors.New("refused")}
+	r, _ := reconciler(t, plans, objects, nil)
+	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
+	want := []string{"write node-1.0 8", "write node-1.1 8", "write node-1.2 1"}
+	if diff := cmp.Diff(want, plans.calls); diff != "" || !errors.Is(err, plans.err) {
+		t.Errorf("error %v, calls (-want +got):\n%s", err, diff)
+	}
+	if r.Refusals.Of(types.NamespacedName{Name: "node-1"}) == "" {
+		t.Error("the refusal is not recorded")
+	}
+}
+
+// A ProbePlan that the cache does not have yet is not created twice, unless the cache never gets it.
+func TestCreatedSliceCountsUntilTheCacheHasIt(t *testing.T) {
+	objects := []client.Object{
+		node("node-1", "u"), referring("0", v1alpha1.NodePodProbeStatus{}), builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
+		builders.Pod("ns", "a").Label("app", "game").Build(),
+	}
+	plans := &recorded{}
+	r, _ := reconciler(t, plans, objects, nil)
+	now := time.Unix(1_700_000_000, 0)
+	r.Now = func() time.Time { return now }
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}
+	for _, step := range []struct {
+		after  time.Duration
+		writes int
+	}{{0, 1}, {time.Second, 1}, {createdFor - 2*time.Second, 1}, {time.Second, 2}} {
+		now = now.Add(step.after)
+		result, err := r.Reconcile(t.Context(), request)
+		if err != nil || len(plans.calls) != step.writes || result.RequeueAfter != createdFor {
+			t.Errorf("after %s: %v, requeued after %s, error %v, want %d writes", step.after, plans.calls, result.RequeueAfter, err, step.writes)
 		}
 	}
 }

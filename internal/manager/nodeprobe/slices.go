@@ -23,10 +23,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
-// Slices requests and deletes the ProbeReports of nodes, as apply.Plans does.
+// Slices requests ProbeReports of agents, and deletes the slices of nodes, as apply.Plans does.
 type Slices interface {
+	// Restore asks the agent of the node to restore its ProbeReports.
 	Restore(ctx context.Context, npp *v1alpha1.NodePodProbe, value string) error
+	// DeleteReports deletes the ProbeReports of the node, and DeletePlans its ProbePlans.
 	DeleteReports(ctx context.Context, node string) error
+	DeletePlans(ctx context.Context, node string) error
 }
 
 // sliceEvents returns a handler that touches a node when another client than its agent changes
@@ -75,8 +78,12 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 	if !found {
 		return nil
 	}
+	whole, err := r.Reader.NodePlan(ctx, npp.Name)
+	if err != nil || whole == nil {
+		return err
+	}
 	asked := npp.Annotations[v1alpha1.RestoreReportsAnnotationKey] == lost.value
-	if !asked && lost.matters(npp) && !mark.InStatus(npp) {
+	if !asked && lost.matters(whole) && !mark.InStatus(npp) {
 		err := r.Slices.Restore(ctx, npp, lost.value)
 		switch {
 		case errors.Is(err, apply.ErrGone):
@@ -92,15 +99,26 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 	return nil
 }
 
-// deleteSlices deletes the ProbeReports of a node that has no agent.
+// deleteSlices deletes the ProbePlans and ProbeReports of a node that has no agent.
 func (r *Reconciler) deleteSlices(ctx context.Context, node string) error {
-	slices, err := r.Reader.Slices(ctx, node)
-	if err != nil || len(slices) == 0 {
+	plans, err := r.Reader.ProbePlans(ctx, node)
+	if err != nil {
 		return err
 	}
-	if err := r.Slices.DeleteReports(ctx, node); err != nil {
+	reports, err := r.Reader.Slices(ctx, node)
+	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).V(logging.Writes).Info("Deleted the ProbeReports of a node without an agent", "reports", len(slices))
+	var failed []error
+	if len(plans) > 0 {
+		failed = append(failed, r.Slices.DeletePlans(ctx, node))
+	}
+	if len(reports) > 0 {
+		failed = append(failed, r.Slices.DeleteReports(ctx, node))
+	}
+	if err := errors.Join(failed...); err != nil || len(failed) == 0 {
+		return err
+	}
+	log.FromContext(ctx).V(logging.Writes).Info("Deleted the slices of a node without an agent", "plans", len(plans), "reports", len(reports))
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -56,8 +55,7 @@ func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.Pr
 }
 
 // statusEvents returns a handler that enqueues the pods whose states in the status of a NodePodProbe
-// change, all pods of the node when its states move from the status to ProbeReports or back, and the
-// marked pods that the plan leaves out when the agent runs another generation of it.
+// change, and all pods of the node when its states move from the status to ProbeReports or back.
 func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, initial bool) {
 		if after == nil || initial && !mark.InStatus(after) {
@@ -73,25 +71,7 @@ func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodP
 			// Pods without an entry in the other source may have to lose marks.
 			enqueuePods(q, affected.Found(r.Reader.NodePods(ctx, after.Name))(ctx))
 		}
-		if mark.Runs(after) && (!mark.Runs(before) || before.UID != after.UID || before.Generation != after.Generation) {
-			enqueuePods(q, leftOut(after, affected.Found(r.Reader.NodePods(ctx, after.Name))(ctx)))
-		}
 	})
-}
-
-// leftOut returns the pods with marks that the plan leaves out. Almost always, there is none.
-func leftOut(npp *v1alpha1.NodePodProbe, pods []*corev1.Pod) []*corev1.Pod {
-	planned := sets.New[string]()
-	for i := range npp.Spec.PodProbes {
-		planned.Insert(npp.Spec.PodProbes[i].UID)
-	}
-	var left []*corev1.Pod
-	for _, pod := range pods {
-		if !planned.Has(string(pod.UID)) && mark.Entry(pod.ManagedFields) != nil {
-			left = append(left, pod)
-		}
-	}
-	return left
 }
 
 // enqueueReported enqueues the pods whose entries differ. live is false for reports that existed

@@ -82,45 +82,6 @@ func TestInitialReports(t *testing.T) {
 	}
 }
 
-func recreated(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
-	npp.UID = "new"
-	return npp
-}
-
-// Most writes of a plan change nothing for the pods that have their place.
-func TestPlansEnqueueOnlyPodsThatLoseTheirPlace(t *testing.T) {
-	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
-	pods := []client.Object{
-		builders.Pod("ns", "a").Label("healthy", "true").ManagedFields("seamark", "status", entry).Build(),
-		builders.Pod("ns", "b").Label("healthy", "true").ManagedFields("seamark", "status", entry).Build(),
-		builders.Pod("ns", "unmarked").Build(),
-	}
-	cases := map[string]struct {
-		before, after *v1alpha1.NodePodProbe
-		want          int
-	}{
-		"plan is written":             {before: planned(1, 1, "uid-a"), after: planned(1, 2, "uid-b")},
-		"agent runs it":               {before: planned(1, 2, "uid-b"), after: planned(2, 2, "uid-b"), want: 1},
-		"agent runs it, all planned":  {before: planned(1, 2, "uid-a", "uid-b"), after: planned(2, 2, "uid-a", "uid-b")},
-		"both at once":                {before: planned(1, 1, "uid-a"), after: planned(2, 2), want: 2},
-		"created again":               {before: planned(1, 1, "uid-a", "uid-b"), after: recreated(planned(1, 1)), want: 2},
-		"agent ran it before":         {before: planned(2, 2), after: planned(2, 2)},
-		"agent is that of OpenKruise": {before: inOldForm(planned(0, 1)), after: inOldForm(planned(0, 2))},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			q := fakeapi.Queue(t)
-			r := reconciler(t, &recorded{})
-			r.Reader.Client = fakeapi.Client(t, pods...).WithReturnManagedFields().
-				WithIndex(&corev1.Pod{}, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
-			r.statusEvents().Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.NodePodProbe]{ObjectOld: tc.before, ObjectNew: tc.after}, q)
-			if q.Len() != tc.want {
-				t.Errorf("%d pods enqueued, want %d", q.Len(), tc.want)
-			}
-		})
-	}
-}
-
 // In a burst, the reconcile that follows a write is queued behind all other pods.
 func TestWriteIsForgottenWhenTheCacheHasIt(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}

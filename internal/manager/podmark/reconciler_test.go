@@ -100,10 +100,8 @@ func TestReconcile(t *testing.T) {
 		"terminating":          {cached: []client.Object{marker, marked().Terminating().Build(), reported("uid-a", "Failed")}},
 		"ended":                {cached: []client.Object{marker, marked().Phase("Failed").Build(), reported("uid-a", "Failed")}},
 		"no report":            {cached: []client.Object{marker, marked().Build()}},
+		"not planned":          {cached: []client.Object{marker, marked().Build(), planned(2, 2, "uid-b")}},
 		"planned, no report":   {cached: []client.Object{marker, marked().Build(), planned(2, 2, "uid-a")}},
-		"left out":             {cached: []client.Object{marker, marked().Build(), planned(2, 2, "uid-b")}, want: none},
-		"left out in future":   {cached: []client.Object{marker, marked().Build(), planned(1, 2, "uid-b")}},
-		"left out, not marked": {cached: []client.Object{marker, pod().Label("healthy", "true").Build(), planned(2, 2, "uid-b")}},
 		"no report, no marker": {cached: []client.Object{marked().Build()}, want: none},
 	}
 	for name, tc := range cases {

@@ -175,8 +175,8 @@ func TestTakeoverKeepsMarks(t *testing.T) {
 		"plan of OpenKruise": {
 			before: inOldForm(planned(0, 4, "uid-b")), after: planned(5, 5, "uid-a", "uid-b"), newSlices: slices{inSlice("node-1.0", healthy)},
 		},
-		"pod is about to lose its place": {before: planned(4, 4, "uid-a", "uid-b"), after: planned(4, 5, "uid-b")},
-		"pod lost its place, and the agent keeps its states": {
+		"plan lacks the pod": {before: planned(4, 4, "uid-a", "uid-b"), after: planned(4, 5, "uid-b")},
+		"agent runs a plan without the pod": {
 			before: planned(4, 5, "uid-b"), after: planned(5, 5, "uid-b"),
 			slices: slices{inSlice("node-1.0", healthy)}, newSlices: slices{inSlice("node-1.0", healthy)},
 		},
@@ -218,18 +218,6 @@ func TestEachSourceEnqueuesPods(t *testing.T) {
 		"status changes":              {move: move{before: inStatus(false, old), after: inStatus(false, late)}, want: healthyLabels()},
 		"agent of an earlier release": {move: move{before: inStatus(true), after: inStatus(false, late), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", old)}}, want: healthyLabels()},
 		"takeover with another state": {move: move{before: inStatus(false, old), after: inStatus(true, late), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
-		"pod lost its place, agent drops its states": {
-			marked: true, want: []map[string]string{nil},
-			move: move{before: planned(5, 5, "uid-b"), after: planned(5, 5, "uid-b"), slices: slices{inSlice("node-1.0", late)}},
-		},
-		"agent runs a plan without the pod": {
-			marked: true, want: []map[string]string{nil},
-			move: move{before: planned(4, 5, "uid-b"), after: planned(5, 5, "uid-b")},
-		},
-		"pod loses its place and its states at once": {
-			marked: true, want: []map[string]string{nil},
-			move: move{before: planned(4, 4, "uid-a"), after: planned(6, 6), slices: slices{inSlice("node-1.0", late)}},
-		},
 		"agent of an earlier release, pod without a state": {
 			marked: true, want: []map[string]string{nil},
 			move: move{before: inStatus(true), after: other, slices: slices{inSlice("node-1.0", late)}, newSlices: slices{inSlice("node-1.0", late)}},

@@ -1,9 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package problems records why pods do not get marks and why plans leave out probes, for the status of
-// markers. All is kept in memory only: a new leader writes the marks of all pods and compiles the plans
-// of all nodes.
+// Package problems records why pods do not get marks, for the status of markers. All is kept in memory
+// only: a new leader writes the marks of all pods and the plans of all nodes.
 package problems
 
 import (
@@ -18,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
@@ -56,9 +54,6 @@ type Mark struct {
 
 // Marks holds the problems of the pods that do not have all of their marks.
 type Marks = PerMarker[types.NamespacedName, Mark]
-
-// Shortages holds which probes the plans of the nodes leave out for lack of room.
-type Shortages = PerMarker[string, []plan.Shortage]
 
 // PerMarker holds what sources, such as nodes or pods, know about markers. It is read by marker and
 // replaced by source. It is safe for concurrent use. The zero value is ready for use.

@@ -126,6 +126,11 @@ func (u *uninstaller) clean(ctx context.Context) error {
 		return err
 	}
 	u.say("Deleted %s.", count(plans, "NodePodProbe"))
+	slices, _, err := u.each(ctx, seamarkv1alpha1.GroupVersion().WithResource("probeplans"), remove)
+	if err != nil {
+		return err
+	}
+	u.say("Deleted %s.", count(slices, "ProbePlan"))
 	var reports int64
 	for range sweeps {
 		deleted, _, err := u.each(ctx, seamarkv1alpha1.GroupVersion().WithResource("probereports"), remove)
@@ -138,7 +143,7 @@ func (u *uninstaller) clean(ctx context.Context) error {
 		reports += deleted
 	}
 	u.say("Deleted %s.", count(reports, "ProbeReport"))
-	u.say("Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io and probereports.seamark.dev, and %s.",
+	u.say("Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io, probeplans.seamark.dev and probereports.seamark.dev, and %s.",
 		count(markers, "PodProbeMarker"))
 	return nil
 }

@@ -108,7 +108,7 @@ func appendMap(key []byte, m map[string]string) []byte {
 	return key
 }
 
-// PlanTrimmer trims the NodePodProbes of a cache. It keeps all of spec and status, because a plan
+// PlanTrimmer trims the NodePodProbes and ProbePlans of a cache. It keeps all of the plan, because a plan
 // is compared with the compiled one field by field, but pods with equal probes, which are those of
 // a workload, share them. They must not be modified. It is safe for concurrent use.
 type PlanTrimmer struct {
@@ -136,13 +136,37 @@ func (t *PlanTrimmer) Trim(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		},
 		Status: npp.Status,
 	}
-	if npp.Spec.PodProbes == nil {
-		return trimmed
+	trimmed.Spec.PodProbes = t.pods(npp.Spec.PodProbes)
+	return trimmed
+}
+
+// TrimSlice returns a ProbePlan without the metadata that is not read, as Trim does.
+func (t *PlanTrimmer) TrimSlice(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
+	return &seamarkv1alpha1.ProbePlan{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              slice.Name,
+			UID:               slice.UID,
+			ResourceVersion:   slice.ResourceVersion,
+			Generation:        slice.Generation,
+			DeletionTimestamp: slice.DeletionTimestamp,
+			OwnerReferences:   slice.OwnerReferences,
+			Labels:            slice.Labels,
+			Annotations:       slice.Annotations,
+			Finalizers:        slice.Finalizers,
+		},
+		NodeName: intern(slice.NodeName),
+		Pods:     t.pods(slice.Pods),
 	}
-	trimmed.Spec.PodProbes = make([]v1alpha1.PodProbe, len(npp.Spec.PodProbes))
-	for i := range npp.Spec.PodProbes {
-		pod := &npp.Spec.PodProbes[i]
-		trimmed.Spec.PodProbes[i] = v1alpha1.PodProbe{
+}
+
+func (t *PlanTrimmer) pods(stored []v1alpha1.PodProbe) []v1alpha1.PodProbe {
+	if stored == nil {
+		return nil
+	}
+	trimmed := make([]v1alpha1.PodProbe, len(stored))
+	for i := range stored {
+		pod := &stored[i]
+		trimmed[i] = v1alpha1.PodProbe{
 			Name: pod.Name, Namespace: intern(pod.Namespace), UID: pod.UID, RuntimeUID: pod.RuntimeUID, IP: pod.IP,
 			Probes: t.shared(pod.Probes),
 		}

@@ -158,9 +158,6 @@ func TestProbe(t *testing.T) {
 		s.pod.Status.PodIP, s.pod.Status.ContainerStatuses = "", nil
 		unplanned(s)
 	}
-	full := func(s *setup) {
-		s.marker.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProbesResolved, Reason: string(plan.NodePlanFull)}}
-	}
 	virtual := func(s *setup) {
 		s.place, s.Options.Serverless, s.Node.Plan, s.report = cached.VirtualNode, true, nil, nil
 	}
@@ -187,8 +184,6 @@ func TestProbe(t *testing.T) {
 			"NotPlanned until +1ns: the node's plan does not have the probe"},
 		"another pod of the name": {func(s *setup) { s.npp().Spec.PodProbes[0].UID = "old" }, "NotPlanned: the node's plan does not have the probe"},
 		"an earlier marker":       {func(s *setup) { s.marker.UID = "other" }, "NotPlanned: the node's plan does not have the probe"},
-		"no room in the plan":     {all(unplanned, full), "NodePlanFull: the node's plan has no room for the probe: the markers of the namespace exceed its share"},
-		"room for this pod":       {full, ""},
 		"no address":              {network, "NoAddress: pod has a network probe and no IP address, so it is not in the node's plan yet"},
 		"error without plan":      {all(unplanned, failed(v1alpha1.ProbeCannotRun, "no")), "NotPlanned: the node's plan does not have the probe"},
 		"plan outdated": {func(s *setup) { s.Want = s.npp().Spec.PodProbes[0].DeepCopy(); s.Want.IP = "10.0.0.1" },
@@ -275,7 +270,7 @@ func TestSentences(t *testing.T) {
 		"port":       {plan.Problem{Reason: plan.PortNotFound, Container: "web", Port: "http"}, `Probe "p": container "web" has no port "http"`},
 		"timeout":    {plan.Problem{Reason: plan.TimeoutTooLong}, `Probe "p": timeoutSeconds must be at most 300`},
 		"handler":    {plan.Problem{Reason: plan.HandlerInvalid}, `Probe "p": exactly one handler is required`},
-		"plan full":  {plan.Problem{Reason: plan.NodePlanFull}, `Probe "p": the node's plan has no room for the probe: the markers of the namespace exceed its share`},
+		"plan full":  {plan.Problem{Reason: plan.PodPlanFull}, `Probe "p": the probes of the pod take more than 64 KiB, and those that come first leave no room`},
 		"no type":    {plan.Problem{Reason: serverless.ConditionTypeMissing}, `Probe "p": podConditionType is required for pods on virtual nodes`},
 		"type taken": {plan.Problem{Reason: serverless.ConditionTypeTaken}, `Probe "p": podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same`},
 		"agent":      {plan.Problem{Reason: plan.Reason(v1alpha1.ProbeNotEnded)}, `Probe "p": the runtime has not ended an earlier run`},

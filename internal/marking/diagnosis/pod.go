@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
@@ -125,8 +124,6 @@ func (d *Pod) planned(p plan.PlannedProbe) *Finding {
 		return nil
 	case plan.AwaitsAddress(pod, d.in.Pod.Plan.Probes):
 		return Finding{Reason: NoAddress}.after(d.Changed(), Settle, d.in.Now)
-	case d.full(p.ID.Marker):
-		return &Finding{Reason: Reason(plan.NodePlanFull)}
 	default:
 		return Finding{Reason: NotPlanned}.after(d.Changed(), Settle, d.in.Now)
 	}
@@ -144,17 +141,6 @@ func has(entry *v1alpha1.PodProbe, probe v1alpha1.ContainerProbe) bool {
 func (d *Pod) outdated() bool {
 	missing := func(c v1alpha1.ContainerProbe) bool { return !has(d.entry, c) }
 	return d.in.Want != nil && !slices.ContainsFunc(d.in.Want.Probes, missing) && !equality.Semantic.DeepEqual(d.entry, d.in.Want)
-}
-
-// full reports whether the manager has left out probes of the marker, because the plan has no room.
-func (d *Pod) full(marker string) bool {
-	return slices.ContainsFunc(d.in.Markers, func(m *v1alpha1.PodProbeMarker) bool {
-		if m.Name != marker {
-			return false
-		}
-		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProbesResolved)
-		return c != nil && c.Reason == string(plan.NodePlanFull)
-	})
 }
 
 // running returns why the agent does not run the plan, or nil if it does.

@@ -41,6 +41,8 @@ func (f *Finding) clause() string {
 		return strings.TrimSuffix(words+": "+f.Counted, ": ")
 	case f.Reason == Reason(plan.TimeoutTooLong):
 		return fmt.Sprintf("timeoutSeconds must be at most %d", v1alpha1.MaxTimeoutSeconds)
+	case f.Reason == Reason(plan.PodPlanFull):
+		return fmt.Sprintf("the probes of the pod take more than %d KiB, and those that come first leave no room", plan.MaxPodBytes>>10)
 	case f.Reason == NotProvided:
 		return fmt.Sprintf("the provider has not set the condition %s", f.Condition)
 	case f.Reason == NotStarted:
@@ -62,7 +64,6 @@ func clauses() map[Reason]string {
 		PodNotInitialized:                       "pod is not initialized",
 		NoAddress:                               "pod has a network probe and no IP address, so it is not in the node's plan yet",
 		NotPlanned:                              "the node's plan does not have the probe",
-		Reason(plan.NodePlanFull):               "the node's plan has no room for the probe: the markers of the namespace exceed its share",
 		PlanOutdated:                            "the node's plan has an earlier version of the pod's probes",
 		PlanNotRunning:                          "no agent has reported that it runs the node's plan",
 		Reason(plan.HandlerInvalid):             "exactly one handler is required",

@@ -20,9 +20,8 @@ type States map[identity.ID]v1alpha1.ContainerProbeState
 // reported about the pod.
 type PodReport struct {
 	// Reported is whether the agent has reported about the pod. Until then no state is known,
-	// and the pod keeps its marks. A pod that the plan leaves out counts as reported, because its
-	// agent never will: see LeavesOut. Agents that report in the status of the NodePodProbe
-	// report about all pods of the node at once.
+	// and the pod keeps its marks. Agents that report in the status of the NodePodProbe report
+	// about all pods of the node at once.
 	Reported bool
 	// States are the pod's states.
 	States States

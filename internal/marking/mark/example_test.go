@@ -42,7 +42,7 @@ func Example() {
 	decision := report.Decide(time.Unix(1_700_000_000, 0), report.Plan{Generation: 1, Pods: node.PodProbes}, report.Ledger{},
 		report.States{key: thresholds.State{State: v1alpha1.ProbeSucceeded}}, nil)
 	written := decision.Writes[0]
-	fmt.Println("reported:", report.NameOf("node-1", written.Number), written.Pods[0].Probes[0].State)
+	fmt.Println("reported:", seamarkv1alpha1.SliceName("node-1", written.Number), written.Pods[0].Probes[0].State)
 
 	// The manager sets the marks that the state requires.
 	stored := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{{NodeName: "node-1", Pods: written.Pods}}}

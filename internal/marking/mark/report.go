@@ -39,27 +39,12 @@ func InStatus(npp *v1alpha1.NodePodProbe) bool {
 // InStatus reports whether the states are those in the status of the NodePodProbe.
 func (r NodeReport) InStatus() bool { return InStatus(r.Plan) }
 
-// Runs reports whether an agent runs the stored plan of the NodePodProbe, which may be nil. It is
-// false for agents of OpenKruise and of earlier releases, which report in the status, and for a
-// NodePodProbe that was just created.
-func Runs(npp *v1alpha1.NodePodProbe) bool {
-	return npp != nil && npp.Status.ProbeReports && npp.Status.ObservedGeneration > 0 &&
-		npp.Status.ObservedGeneration == npp.Generation
-}
-
-// LeavesOut reports whether an agent runs the stored plan of the NodePodProbe, which may be nil, and
-// the plan does not have the pod: nobody probes it.
-func LeavesOut(npp *v1alpha1.NodePodProbe, pod types.UID) bool {
-	return Runs(npp) && !slices.ContainsFunc(npp.Spec.PodProbes, func(p v1alpha1.PodProbe) bool { return p.UID == string(pod) })
-}
-
 // Of returns the part of the report that is about the pod with the UID. It omits states whose
-// name is not that of a probe. A pod without an entry is reported without states if the plan leaves
-// it out: the agent keeps its last states for a while, and then drops them.
+// name is not that of a probe.
 func (r NodeReport) Of(pod types.UID) PodReport {
 	found, known := r.entry(pod)
 	if !known {
-		return PodReport{Reported: r.InStatus() || LeavesOut(r.Plan, pod)}
+		return PodReport{Reported: r.InStatus()}
 	}
 	report := PodReport{Reported: true, States: make(States, len(found.States))}
 	for _, state := range found.States {
@@ -109,7 +94,7 @@ type entry struct {
 func (r NodeReport) entries(yield func(string, entry) bool) {
 	if !r.InStatus() {
 		for _, slice := range r.Slices {
-			number, valid := report.NumberOf(slice.NodeName, slice.Name)
+			number, valid := seamarkv1alpha1.SliceNumber(slice.NodeName, slice.Name)
 			if !valid {
 				number = report.InStatus
 			}

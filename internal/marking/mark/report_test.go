@@ -41,12 +41,6 @@ func planned(running, generation int64, uids ...string) *v1alpha1.NodePodProbe {
 	return npp
 }
 
-// inOldForm returns the NodePodProbe of an agent that does not report in ProbeReports.
-func inOldForm(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
-	npp.Status.ProbeReports = false
-	return npp
-}
-
 func podStatus(uid string, states ...v1alpha1.ContainerProbeState) v1alpha1.PodProbeStatus {
 	return v1alpha1.PodProbeStatus{Namespace: "ns", Name: "a", UID: uid, ProbeStates: states}
 }
@@ -88,15 +82,8 @@ func TestNodeReport(t *testing.T) {
 		"no NodePodProbe":                {slices: in(slice("n.0", podReport("a", "new", idle))), want: reported(idle)},
 		"no states":                      {npp: status(true), slices: in(slice("n.0", podReport("a", "new"))), want: mark.PodReport{Reported: true, States: mark.States{}}},
 		"not among the reported pods":    {npp: planned(1, 1, "old", "new"), slices: in(slice("n.0", podReport("a", "old", idle)))},
-		"not planned":                    {npp: planned(2, 2, "old"), slices: in(slice("n.0", podReport("a", "old", idle))), want: mark.PodReport{Reported: true}},
-		"no pod is planned":              {npp: planned(2, 2), want: mark.PodReport{Reported: true}},
+		"not planned":                    {npp: planned(2, 2, "old"), slices: in(slice("n.0", podReport("a", "old", idle)))},
 		"not planned, entry not dropped": {npp: planned(2, 2, "old"), slices: in(slice("n.0", podReport("a", "new", idle))), want: reported(idle)},
-		"not planned, agent is behind":   {npp: planned(1, 2, "old")},
-		"not planned, restored plan":     {npp: planned(3, 2, "old")},
-		"not planned, no agent":          {npp: planned(0, 1, "old")},
-		"not planned, without versions":  {npp: planned(0, 0, "old")},
-		"not planned, OpenKruise":        {npp: inOldForm(planned(0, 2, "old"))},
-		"not planned, earlier release":   {npp: inOldForm(planned(2, 2, "old"))},
 		"matched by UID, not by name":    {npp: status(true), slices: in(slice("n.0", podReport("a", "old", busy), podReport("a", "new", idle))), want: reported(idle)},
 		"invalid probe name":             {npp: status(true), slices: in(slice("n.0", podReport("a", "new", named("web", failed), idle))), want: reported(idle)},
 		"in status":                      {npp: status(false, podStatus("old", busy), podStatus("new", idle)), want: reported(idle)},
@@ -153,7 +140,7 @@ func TestAgentAndManagerAgree(t *testing.T) {
 			var listed []report.Slice
 			names := map[string]int{}
 			for number := range tc.entries {
-				names[report.NameOf("n", number)] = number
+				names[seamarkv1alpha1.SliceName("n", number)] = number
 			}
 			for _, name := range slices.Sorted(maps.Keys(names)) {
 				pod := podReport("a", "new", tc.entries[names[name]])

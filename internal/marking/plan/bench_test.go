@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/floor"
 )
@@ -31,7 +32,8 @@ func BenchmarkNode(b *testing.B) {
 	compiled := compile(b, markers...)
 	var spec v1alpha1.NodePodProbeSpec
 	floor.Compare(b, "x_of_encoding", func() {
-		spec, _ = plan.Fit(plan.Node(pods, compiled, plan.KubernetesDefaults()), pods, plan.MaxBytes)
+		spec = plan.Node(pods, compiled, plan.KubernetesDefaults())
+		slicing.Place(spec.PodProbes, nil, "node")
 	}, func() {
 		if _, err := json.Marshal(spec); err != nil || len(spec.PodProbes) != len(pods) {
 			b.Fatalf("plan has %d pods, error %v", len(spec.PodProbes), err)

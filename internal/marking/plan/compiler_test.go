@@ -106,25 +106,23 @@ func TestPlanIdentifiesMarker(t *testing.T) {
 }
 
 func TestMarkers(t *testing.T) {
-	spec := func(namespace, probe string) *v1alpha1.NodePodProbeSpec {
-		return &v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
-			Namespace: namespace, Name: "a", Probes: []v1alpha1.ContainerProbe{{Name: probe}},
-		}}}
+	planned := func(namespace, probe string) []v1alpha1.PodProbe {
+		return []v1alpha1.PodProbe{{Namespace: namespace, Name: "a", Probes: []v1alpha1.ContainerProbe{{Name: probe}}}}
 	}
 	cases := map[string]struct {
-		spec *v1alpha1.NodePodProbeSpec
+		pods []v1alpha1.PodProbe
 		want bool
 	}{
-		"probe of the marker":          {spec: spec("ns", "web#p"), want: true},
-		"marker of another namespace":  {spec: spec("other", "web#p")},
-		"marker name with prefix":      {spec: spec("ns", "my-web#p")},
-		"marker name with suffix":      {spec: spec("ns", "web-2#p")},
-		"probe with the marker's name": {spec: spec("ns", "my#web")},
-		"no pods":                      {spec: &v1alpha1.NodePodProbeSpec{}},
+		"probe of the marker":          {pods: planned("ns", "web#p"), want: true},
+		"marker of another namespace":  {pods: planned("other", "web#p")},
+		"marker name with prefix":      {pods: planned("ns", "my-web#p")},
+		"marker name with suffix":      {pods: planned("ns", "web-2#p")},
+		"probe with the marker's name": {pods: planned("ns", "my#web")},
+		"no pods":                      {},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.Markers(tc.spec, "ns").Has("web"); got != tc.want {
+			if got := plan.Markers(tc.pods, "ns").Has("web"); got != tc.want {
 				t.Errorf("the plan has probes of the marker: %t, want %t", got, tc.want)
 			}
 		})

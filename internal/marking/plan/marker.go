@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -40,11 +41,13 @@ type Marker struct {
 	publishBody bool
 }
 
-// source is one probe of a marker. wire is the encoded id.
+// source is one probe of a marker. wire is the encoded id. bytes is what it takes at most in the plan
+// of a pod.
 type source struct {
-	id   identity.ID
-	wire string
-	spec *v1alpha1.PodContainerProbe
+	id    identity.ID
+	wire  string
+	spec  *v1alpha1.PodContainerProbe
+	bytes int
 }
 
 // Compile compiles m. It returns an error if the selector is missing, empty or invalid, a
@@ -88,9 +91,25 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
 		}
 		seen[id] = true
-		compiled.probes = append(compiled.probes, source{id: id, wire: id.String(), spec: spec})
+		compiled.probes = append(compiled.probes, source{id: id, wire: id.String(), spec: spec, bytes: compiled.bytesOf(id, spec)})
 	}
 	return compiled, nil
+}
+
+// MaxPodBytes is the maximum size of the encoded probes of one pod. It limits what one pod costs,
+// however long the commands of a tenant's probes are. Ordinary probes take about 300 bytes.
+const MaxPodBytes = 64 << 10
+
+// resolvedBytes is what defaults, a port number and field names add to a probe at most.
+const resolvedBytes = 256
+
+// bytesOf returns the maximum size of the probe in the plan of a pod.
+func (m *Marker) bytesOf(id identity.ID, spec *v1alpha1.PodContainerProbe) int {
+	// The types of a plan always encode.
+	encoded, _ := json.Marshal(v1alpha1.ContainerProbe{
+		Name: id.String(), Plan: m.plan, ContainerName: spec.ContainerName, Probe: spec.Probe,
+	})
+	return resolvedBytes + len(encoded)
 }
 
 // publishesBody reports whether the marker requests that bodies of httpGet responses are

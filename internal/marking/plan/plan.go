@@ -12,6 +12,7 @@
 //   - Every probe is complete: it has all defaults, and port numbers instead of names.
 //   - A marker that is being deleted contributes nothing.
 //   - At most MaxMarkers markers contribute to the plan of a pod: the oldest of those that select it.
+//   - The plan of a pod takes about MaxPodBytes at most, whatever other pods need.
 package plan
 
 import (
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -71,9 +73,9 @@ const (
 	// HandlerInvalid means that the probe does not have exactly one handler. The CRD rejects
 	// such probes, so this occurs only with another CRD.
 	HandlerInvalid Reason = "HandlerInvalid"
-	// NodePlanFull means that the markers of the namespace need more than its share of the
-	// node's plan: see Fit. It depends on the whole node, so Pod does not return it.
-	NodePlanFull Reason = "NodePlanFull"
+	// PodPlanFull means that the probes of the pod that come before, in the order of the plan, leave
+	// no room for the probe: see MaxPodBytes.
+	PodPlanFull Reason = "PodPlanFull"
 	// TooManyMarkers means that more than MaxMarkers markers select the pod, and that the probe
 	// belongs to one that does not count.
 	TooManyMarkers Reason = "TooManyMarkers"
@@ -103,13 +105,7 @@ func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.Nod
 			spec.PodProbes = append(spec.PodProbes, wirePod(pod, address, probes))
 		}
 	}
-	slices.SortFunc(spec.PodProbes, func(a, b v1alpha1.PodProbe) int {
-		return cmp.Or(
-			strings.Compare(a.Namespace, b.Namespace),
-			strings.Compare(a.Name, b.Name),
-			strings.Compare(a.UID, b.UID),
-		)
-	})
+	slices.SortFunc(spec.PodProbes, slicing.ByName)
 	return spec
 }
 
@@ -148,18 +144,22 @@ func forPod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 // probesOf requires sorted markers.
 func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	counted, excess := count(pod, markers)
-	planned := PodPlan{Excess: excess}
+	planned, room := PodPlan{Excess: excess}, MaxPodBytes
 	for _, m := range counted {
 		for _, src := range m.probes {
 			spec, problem := resolve(pod, src.spec, defaults)
 			if problem.Reason == "" && spec.TimeoutSeconds > v1alpha1.MaxTimeoutSeconds {
 				problem = Problem{Container: src.spec.ContainerName, Reason: TimeoutTooLong}
 			}
+			if problem.Reason == "" && src.bytes > room {
+				problem = Problem{Container: src.spec.ContainerName, Reason: PodPlanFull}
+			}
 			if problem.Reason != "" {
 				problem.ID, problem.Namespace, problem.Pod = src.id, pod.Namespace, pod.Name
 				planned.Problems = append(planned.Problems, problem)
 				continue
 			}
+			room -= src.bytes
 			planned.Probes = append(planned.Probes, PlannedProbe{
 				ID:     src.id,
 				Source: src.spec,
@@ -208,13 +208,13 @@ func wirePod(pod *corev1.Pod, address string, probes []PlannedProbe) v1alpha1.Po
 	return wire
 }
 
-// Markers returns the names of the markers of the namespace that have probes in the plan, or nil if
-// there are none.
-func Markers(spec *v1alpha1.NodePodProbeSpec, namespace string) sets.Set[string] {
+// Markers returns the names of the markers of the namespace that have probes in the plan of the pods,
+// or nil if there are none.
+func Markers(pods []v1alpha1.PodProbe, namespace string) sets.Set[string] {
 	var markers sets.Set[string]
 	last := ""
-	for i := range spec.PodProbes {
-		pod := &spec.PodProbes[i]
+	for i := range pods {
+		pod := &pods[i]
 		if pod.Namespace != namespace {
 			continue
 		}

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -210,23 +208,8 @@ func newest(entries []v1alpha1.ContainerProbeState) (transition, result time.Tim
 	return transition, result
 }
 
-// NameOf returns the name of a node's slice.
-func NameOf(node string, number int) string { return node + "." + strconv.Itoa(number) }
-
-// NumberOf returns the number of a node's slice. It returns false if NameOf does not return
-// the name for any number, which includes numbers with leading zeros.
-func NumberOf(node, name string) (int, bool) {
-	suffix, own := strings.CutPrefix(name, node)
-	digits, dot := strings.CutPrefix(suffix, ".")
-	number, err := strconv.ParseUint(digits, 10, 31)
-	if !own || !dot || err != nil || len(digits) > 1 && digits[0] == '0' {
-		return 0, false
-	}
-	return int(number), true
-}
-
 // MaxCopyBytes is the budget of Copy in encoded bytes: etcd stores it together with the plan
-// (see plan.MaxBytes).
+// (see slicing.SpecBytes).
 const MaxCopyBytes = 624 << 10
 
 // Restore returns the reported states of the planned probes. An agent starts from them.
@@ -262,7 +245,7 @@ func isState(s v1alpha1.ProbeState) bool {
 // Copy returns the reported states and errors of the planned pods, in the order of the plan,
 // for NodePodProbe.status. If they exceed MaxCopyBytes, errors are left out and messages are
 // shortened: the pods have equal shares of what the states leave. The states are always copied: they
-// can be stored together with the plan (see plan.Fit).
+// can be stored together with the plan (see slicing.Fit).
 func (l Ledger) Copy(plan Plan) []v1alpha1.PodProbeStatus {
 	var copied []v1alpha1.PodProbeStatus
 	free, texts := MaxCopyBytes-restBytes, 0

@@ -38,12 +38,12 @@ func TestNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			number, valid := report.NumberOf("node-1.example", tc.name)
+			number, valid := seamarkv1alpha1.SliceNumber("node-1.example", tc.name)
 			if number != tc.number || valid != tc.valid {
-				t.Errorf("NumberOf(%q) = %d, %t, want %d, %t", tc.name, number, valid, tc.number, tc.valid)
+				t.Errorf("SliceNumber(%q) = %d, %t, want %d, %t", tc.name, number, valid, tc.number, tc.valid)
 			}
-			if valid && report.NameOf("node-1.example", number) != tc.name {
-				t.Errorf("NameOf(%d) = %q, want %q", number, report.NameOf("node-1.example", number), tc.name)
+			if valid && seamarkv1alpha1.SliceName("node-1.example", number) != tc.name {
+				t.Errorf("SliceName(%d) = %q, want %q", number, seamarkv1alpha1.SliceName("node-1.example", number), tc.name)
 			}
 		})
 	}

@@ -96,7 +96,7 @@ type States map[identity.Key]thresholds.State
 
 // Slice is a stored slice: a ProbeReport.
 type Slice struct {
-	// Number is the number in its name (see NumberOf).
+	// Number is the number in its name (see seamarkv1alpha1.SliceNumber).
 	Number int
 	// Pods are its pods. They must not be modified.
 	Pods []seamarkv1alpha1.PodReport
@@ -104,7 +104,7 @@ type Slice struct {
 
 // Write is a slice to write: as a whole, or to delete.
 type Write struct {
-	// Number is the number in its name (see NameOf).
+	// Number is the number in its name (see seamarkv1alpha1.SliceName).
 	Number int
 	// Pods are all pods of the slice, which may be none. They must not be modified.
 	Pods []seamarkv1alpha1.PodReport

@@ -204,6 +204,8 @@ func (s Stale) Note(object any) {
 		s.Nodes.Insert(o.Name)
 	case *v1alpha1.NodePodProbe:
 		s.Nodes.Insert(o.Name)
+	case *seamarkv1alpha1.ProbePlan:
+		s.Nodes.Insert(o.NodeName)
 	case *seamarkv1alpha1.ProbeReport:
 		s.Nodes.Insert(o.NodeName)
 	}

@@ -156,7 +156,7 @@ func TestRow(t *testing.T) {
 		"not planned, states dropped": {func(i *input) {
 			ownCondition(i)
 			i.change = func(in *states.Input) { in.Plans["n1"].Spec.PodProbes, in.Reports = nil, nil }
-		}, both(idleMark, problem("NotPlanned", "the node's plan does not have the probe"))},
+		}, both(conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition), idleMark, problem("NotPlanned", "the node's plan does not have the probe"))},
 		"error":                      {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "cannot be run: no such file"))},
 		"virtual node":               {func(i *input) { i.pod.Condition(condition("False")); i.change = virtual }, conditionOf(v1alpha1.ProbeFailed, states.SourceProvider)},
 		"virtual node, no result":    {func(i *input) { i.change = virtual }, nil},

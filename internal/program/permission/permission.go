@@ -21,12 +21,13 @@ type Resource string
 
 // The resources that are read.
 const (
-	Pods    Resource = "pods"
-	Events  Resource = "events"
-	Nodes   Resource = "nodes"
-	Markers Resource = "podprobemarkers." + v1alpha1.GroupName
-	Plans   Resource = "nodepodprobes." + v1alpha1.GroupName
-	Reports Resource = "probereports." + seamarkv1alpha1.GroupName
+	Pods       Resource = "pods"
+	Events     Resource = "events"
+	Nodes      Resource = "nodes"
+	Markers    Resource = "podprobemarkers." + v1alpha1.GroupName
+	Plans      Resource = "nodepodprobes." + v1alpha1.GroupName
+	PlanSlices Resource = "probeplans." + seamarkv1alpha1.GroupName
+	Reports    Resource = "probereports." + seamarkv1alpha1.GroupName
 )
 
 // The resources that probes which run through the API server create.
@@ -40,7 +41,7 @@ func Required() []Resource { return []Resource{Pods, Markers} }
 
 // States returns the resources that states are computed from. Without them, states come from the
 // marks of pods.
-func States() []Resource { return []Resource{Nodes, Plans, Reports} }
+func States() []Resource { return []Resource{Nodes, Plans, PlanSlices, Reports} }
 
 // GroupResource returns the group and the name.
 func (r Resource) GroupResource() schema.GroupResource { return schema.ParseGroupResource(string(r)) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,18 +39,18 @@ type Informer interface {
 	HasSyncedChecker() toolscache.DoneChecker
 }
 
-// Informers are those of the objects that rows depend on. Reports must be indexed by
+// Informers are those of the objects that rows depend on. PlanSlices and Reports must be indexed by
 // gather.SliceIndexers.
 type Informers struct {
 	Pods, Markers Informer
-	// Nodes, Plans and Reports are nil if these may not be read. Then states come from the marks of
-	// the pods.
-	Nodes, Plans, Reports Informer
+	// Nodes, Plans (NodePodProbes), PlanSlices (ProbePlans) and Reports are nil if these may not be
+	// read. Then states come from the marks of the pods. An earlier release has no ProbePlans.
+	Nodes, Plans, PlanSlices, Reports Informer
 }
 
 // all returns the informers that are not nil.
 func (i *Informers) all() []Informer {
-	all := []Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.Reports}
+	all := []Informer{i.Pods, i.Markers, i.Nodes, i.Plans, i.PlanSlices, i.Reports}
 	return slices.DeleteFunc(all, func(informer Informer) bool { return informer == nil })
 }
 
@@ -59,10 +60,14 @@ func InformersOf(ctx context.Context, informers cache.Cache, full bool) (Informe
 	var found Informers
 	kinds := map[client.Object]*Informer{&corev1.Pod{}: &found.Pods, &v1alpha1.PodProbeMarker{}: &found.Markers}
 	if full {
-		kinds[gather.NewNode()], kinds[&v1alpha1.NodePodProbe{}], kinds[&seamarkv1alpha1.ProbeReport{}] = &found.Nodes, &found.Plans, &found.Reports
+		kinds[gather.NewNode()], kinds[&v1alpha1.NodePodProbe{}] = &found.Nodes, &found.Plans
+		kinds[&seamarkv1alpha1.ProbePlan{}], kinds[&seamarkv1alpha1.ProbeReport{}] = &found.PlanSlices, &found.Reports
 	}
 	for object, target := range kinds {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) && target == &found.PlanSlices {
+			continue
+		}
 		if err != nil {
 			return found, fmt.Errorf("get the informer of %T: %w", object, err)
 		}
@@ -89,8 +94,10 @@ type Source struct {
 // the manager.
 func New(informers Informers, options cached.Options, now func() time.Time) (*Source, error) {
 	s := &Source{informers: informers, options: options, now: now, followers: map[*follower]struct{}{}}
-	if informers.Reports != nil && informers.Reports.GetIndexer().GetIndexers()[gather.SliceNodeIndex] == nil {
-		return nil, errors.New("watch for the web page: reports have no index by node")
+	for _, informer := range []Informer{informers.PlanSlices, informers.Reports} {
+		if informer != nil && informer.GetIndexer().GetIndexers()[gather.SliceNodeIndex] == nil {
+			return nil, errors.New("watch for the web page: slices have no index by node")
+		}
 	}
 	for _, informer := range informers.all() {
 		if _, err := informer.AddEventHandler(s.handler()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
@@ -50,11 +51,19 @@ func (s *Source) input(pods []*corev1.Pod, full bool) states.Input {
 			in.Nodes[name] = node
 		}
 		if npp := get[*v1alpha1.NodePodProbe](s.informers.Plans.GetIndexer(), name); npp != nil {
-			in.Plans[name] = npp
+			in.Plans[name] = slicing.Assemble(npp, s.planSlices(name))
 		}
 		in.Reports[name] = byIndex[*seamarkv1alpha1.ProbeReport](s.informers.Reports.GetIndexer(), gather.SliceNodeIndex, gather.NodeKey(name))
 	}
 	return in
+}
+
+// planSlices returns the ProbePlans of the node.
+func (s *Source) planSlices(node string) []*seamarkv1alpha1.ProbePlan {
+	if s.informers.PlanSlices == nil {
+		return nil
+	}
+	return byIndex[*seamarkv1alpha1.ProbePlan](s.informers.PlanSlices.GetIndexer(), gather.SliceNodeIndex, gather.NodeKey(node))
 }
 
 // markers returns the markers of the namespace, or of all namespaces if it is empty, without counts.

@@ -130,9 +130,9 @@ func TestReviewsAreKept(t *testing.T) {
 			t.Fatalf("Admit() = %v, want status 401", err)
 		}
 	}
-	// Two resources in the namespace and everywhere, and three of reports, each with two verbs, and events.
-	if tokens, accesses := server.tokens.Load(), server.accesses.Load(); tokens != 2 || accesses != 15 {
-		t.Errorf("%d TokenReviews and %d SubjectAccessReviews, want 2 and 15", tokens, accesses)
+	// Two resources in the namespace and everywhere, and four of states, each with two verbs, and events.
+	if tokens, accesses := server.tokens.Load(), server.accesses.Load(); tokens != 2 || accesses != 17 {
+		t.Errorf("%d TokenReviews and %d SubjectAccessReviews, want 2 and 17", tokens, accesses)
 	}
 }
 

@@ -59,6 +59,9 @@ func TestLifecycle(t *testing.T) {
 	u.servePage()
 	u.settled("some time later")
 	s.serverless()
+	// For an hour after the upgrade, plans are still where the previous release reads them.
+	s.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
+	s.install()
 }
 
 // helmTest runs helm test, which marks a pod and cleans up.
@@ -147,6 +150,11 @@ func (u *upgrade) uninstall() {
 	cluster.Must(u, u.Client.List(u.Context(), &plans))
 	if len(plans.Items) > 0 {
 		u.Errorf("%d NodePodProbes remain", len(plans.Items))
+	}
+	var slices seamarkv1alpha1.ProbePlanList
+	cluster.Must(u, u.Client.List(u.Context(), &slices))
+	if len(slices.Items) > 0 {
+		u.Errorf("%d ProbePlans remain", len(slices.Items))
 	}
 	var reports seamarkv1alpha1.ProbeReportList
 	cluster.Must(u, u.Client.List(u.Context(), &reports))

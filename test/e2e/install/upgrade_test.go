@@ -66,7 +66,7 @@ func (u *upgrade) images(manager, agent string) []string {
 // installPrevious installs the previous release, as it is on a cluster that has never had this build.
 func (u *upgrade) installPrevious() {
 	u.Helper()
-	u.Kubectl("delete", "crd", "probereports.seamark.dev", "--ignore-not-found")
+	u.Kubectl("delete", "crd", "probeplans.seamark.dev", "probereports.seamark.dev", "--ignore-not-found")
 	// Other tests have written the CRDs.
 	u.helm("install", release, u.chart, "--force-conflicts", "-f", u.previousValues(), "--set", "manager.image.repository="+previousManager,
 		"--set", "agent.image.repository="+previousAgent, "--wait", "--timeout", cluster.Timeout.String())

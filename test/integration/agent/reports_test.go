@@ -53,7 +53,7 @@ func TestTakeover(t *testing.T) {
 			w.setAnswer("yes", answer{after: time.Hour})
 			pod := w.pod("p", "yes")
 			pod.Probes[0].Probe.TimeoutSeconds = 300
-			w.plan(pod)
+			w.planInSpec(pod)
 			legacy := w.legacyStatus(failed, "reported earlier")
 			w.setStatus(legacy)
 			want := legacy.PodProbeStatuses[0].ProbeStates[0]

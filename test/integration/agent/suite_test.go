@@ -30,6 +30,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -80,9 +82,10 @@ func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
 	w.runtime.OnExec(w.exec)
 	t.Cleanup(func() {
 		object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
-		slices := &seamarkv1alpha1.ProbeReport{}
+		ofNode := client.MatchingFields{"nodeName": w.node}
 		err := errors.Join(client.IgnoreNotFound(w.client.Delete(context.Background(), object)),
-			w.client.DeleteAllOf(context.Background(), slices, client.MatchingFields{"nodeName": w.node}))
+			w.client.DeleteAllOf(context.Background(), &seamarkv1alpha1.ProbePlan{}, ofNode),
+			w.client.DeleteAllOf(context.Background(), &seamarkv1alpha1.ProbeReport{}, ofNode))
 		if err != nil {
 			t.Errorf("clean up: %v", err)
 		}
@@ -198,8 +201,44 @@ func probe(name string, handler corev1.ProbeHandler) v1alpha1.ContainerProbe {
 	}}
 }
 
-// plan writes the node's plan.
+// plan writes the node's plan as ProbePlans, and the NodePodProbe that refers to them.
 func (w *world) plan(pods ...v1alpha1.PodProbe) {
+	w.Helper()
+	ctx := w.Context()
+	var stored seamarkv1alpha1.ProbePlanList
+	if err := w.client.List(ctx, &stored, client.MatchingFields{"nodeName": w.node}); err != nil {
+		w.Fatal(err)
+	}
+	var known []*seamarkv1alpha1.ProbePlan
+	for i := range stored.Items {
+		stored.Items[i].OwnerReferences = []metav1.OwnerReference{{}}
+		known = append(known, &stored.Items[i])
+	}
+	for _, placed := range slicing.Place(pods, known, "") {
+		slice := &seamarkv1alpha1.ProbePlan{
+			ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(w.node, placed.Number)}, NodeName: w.node, Pods: placed.Pods,
+		}
+		var err error
+		if placed.Stored == nil {
+			err = w.client.Create(ctx, slice)
+		} else {
+			slice.ResourceVersion = placed.Stored.ResourceVersion
+			err = w.client.Update(ctx, slice)
+		}
+		if err != nil {
+			w.Fatal("write the plan:", err)
+		}
+	}
+	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
+		Name: w.node, Annotations: map[string]string{v1alpha1.ProbePlansAnnotationKey: "0"},
+	}}
+	if err := w.client.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+		w.Fatal("write the plan:", err)
+	}
+}
+
+// planInSpec writes the node's plan as for an agent that does not read ProbePlans.
+func (w *world) planInSpec(pods ...v1alpha1.PodProbe) {
 	w.Helper()
 	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
 	err := w.client.Get(w.Context(), client.ObjectKeyFromObject(object), object)
@@ -219,10 +258,11 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 	}
 }
 
+// object returns the NodePodProbe with the whole plan.
 func (w *world) object() *v1alpha1.NodePodProbe {
 	w.Helper()
-	object := &v1alpha1.NodePodProbe{}
-	if err := w.client.Get(w.Context(), client.ObjectKey{Name: w.node}, object); err != nil {
+	object, err := gather.Reader{Client: w.client}.NodePlan(w.Context(), w.node)
+	if err != nil {
 		w.Fatal(err)
 	}
 	return object

@@ -57,6 +57,7 @@ func agentRights() rights {
 	return join(basic(),
 		rightsOf("apps.kruise.io", "nodepodprobes", "get", "list", "watch"),
 		rightsOf("apps.kruise.io", "nodepodprobes/status", "patch"),
+		rightsOf("seamark.dev", "probeplans", "list", "watch"),
 		rightsOf("seamark.dev", "probereports", "list", "create", "update", "patch", "delete"),
 		rightsOf("", "events", "create", "patch"),
 	)
@@ -68,6 +69,7 @@ func managerRights() rights {
 		rightsOf("", "pods", "get", "list", "watch"),
 		rightsOf("", "pods/status", "patch"),
 		rightsOf("apps.kruise.io", "nodepodprobes", "get", "list", "watch", "create", "delete", "patch"),
+		rightsOf("seamark.dev", "probeplans", "get", "list", "watch", "create", "update", "delete", "deletecollection"),
 		rightsOf("seamark.dev", "probereports", "get", "list", "watch", "delete", "deletecollection"),
 		rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch", "patch"),
 		rightsOf("apps.kruise.io", "podprobemarkers/status", "patch"),

@@ -23,6 +23,7 @@ func TestViewersOfStates(t *testing.T) {
 	states := join(basic(),
 		rightsOf("", "nodes", "get", "list", "watch"),
 		rightsOf("apps.kruise.io", "nodepodprobes", "get", "list", "watch"),
+		rightsOf("seamark.dev", "probeplans", "get", "list", "watch"),
 		rightsOf("seamark.dev", "probereports", "get", "list", "watch"),
 	)
 	if diff := awaitRights(t, viewer, namespace, states); diff != "" {

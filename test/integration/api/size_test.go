@@ -19,21 +19,22 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/report"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
-// TestLargestNodeIsStored stores the largest plan and the report of its states, whose messages all
-// have their maximum length. The status of the plan has a copy of the states, as after a takeover:
-// etcd limits both together.
+// TestLargestNodeIsStored stores the largest plan, as ProbePlans and in a NodePodProbe, and the report of
+// its states, whose messages all have their maximum length. The status of the NodePodProbe has a copy
+// of the states, as after a takeover: etcd limits both together.
 func TestLargestNodeIsStored(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		spec   v1alpha1.NodePodProbeSpec
 		slices int
 	}{
-		"many-pods": {largestPlan(t, 250, 8), 63},
-		"one-pod":   {largestPod(t), 1},
+		"many-pods":  {largestPlan(t, 250, 8), 63},
+		"large-pods": {largePods(t), slicing.MaxPods},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +45,7 @@ func TestLargestNodeIsStored(t *testing.T) {
 			probes, largest := 0, 0
 			for _, w := range writes {
 				slice := &seamarkv1alpha1.ProbeReport{
-					ObjectMeta: metav1.ObjectMeta{Name: report.NameOf(object.Name, w.Number)}, NodeName: object.Name, Pods: w.Pods,
+					ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(object.Name, w.Number)}, NodeName: object.Name, Pods: w.Pods,
 				}
 				store(t, slice)
 				largest = max(largest, size(t, slice))
@@ -58,6 +59,11 @@ func TestLargestNodeIsStored(t *testing.T) {
 			object.Status.PodProbeStatuses = ledger.Copy(report.Plan{Pods: tc.spec.PodProbes})
 			if err := server.Client.Status().Update(t.Context(), object); err != nil {
 				t.Fatal(err)
+			}
+			for _, placed := range slicing.Place(tc.spec.PodProbes, nil, "") {
+				store(t, &seamarkv1alpha1.ProbePlan{
+					ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(object.Name, placed.Number)}, NodeName: object.Name, Pods: placed.Pods,
+				})
 			}
 			t.Logf("plan: %d bytes, largest slice: %d bytes, copy in the status: %d bytes", size(t, object.Spec), largest, size(t, object.Status))
 		})
@@ -103,19 +109,20 @@ func reportAll(t *testing.T, plan report.Plan) (report.Ledger, []report.Write) {
 	return ledger, decision.Writes
 }
 
-// largestPod returns the plan of one pod with as many probes as the plan has room for.
-func largestPod(t *testing.T) v1alpha1.NodePodProbeSpec {
+// largePods returns the plan of the pods of one slice, each with as many probes as the plan of a pod has
+// room for.
+func largePods(t *testing.T) v1alpha1.NodePodProbeSpec {
 	t.Helper()
-	pod := v1alpha1.PodProbe{Namespace: "games", Name: "game-server", UID: "8a8d2f7e-5a43-4dc5-a0bb-000000000000", IP: "10.0.0.1"}
-	for i := range 64 * 32 {
-		pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{
-			Name: fmt.Sprintf("%s#%0200d", strings.Repeat("m", 253), i), ContainerName: "m", Plan: "0123abcd",
-			Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}},
-		})
-	}
-	spec, short := plan.Fit(v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{pod}}, nil, plan.MaxBytes)
-	if len(short) == 0 {
-		t.Fatal("the pod does not take the whole plan")
+	var spec v1alpha1.NodePodProbeSpec
+	for n := range slicing.MaxPods {
+		pod := v1alpha1.PodProbe{Namespace: "games", Name: fmt.Sprint("game-server-", n), UID: fmt.Sprintf("8a8d2f7e-5a43-4dc5-a0bb-%012d", n), IP: "10.0.0.1"}
+		for i := 0; size(t, pod.Probes) < plan.MaxPodBytes; i++ {
+			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{
+				Name: fmt.Sprintf("%s#%0200d", strings.Repeat("m", 253), i), ContainerName: "m", Plan: "0123abcd",
+				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}},
+			})
+		}
+		spec.PodProbes = append(spec.PodProbes, pod)
 	}
 	return spec
 }
@@ -141,7 +148,7 @@ func largestPlan(t *testing.T, pods, probes int) v1alpha1.NodePodProbeSpec {
 		}
 		return spec
 	}
-	room := (plan.MaxBytes - size(t, build(""))) / (pods * probes)
+	room := (slicing.SpecBytes - size(t, build(""))) / (pods * probes)
 	return build(strings.Repeat("c", room))
 }
 

@@ -18,9 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -134,12 +133,11 @@ func busy() *builders.ProbeBuilder {
 // planned waits until the plan of the node has the number of probes, and returns it.
 func (w world) planned(probes int) *v1alpha1.NodePodProbe {
 	w.Helper()
-	npp := &v1alpha1.NodePodProbe{}
+	var npp *v1alpha1.NodePodProbe
 	await.Until(w, fmt.Sprintf("the plan of the node has %d probes", probes), func(ctx context.Context) (string, error) {
-		if err := shared.Client.Get(ctx, types.NamespacedName{Name: w.node}, npp); apierrors.IsNotFound(err) {
-			return "it has no plan", nil
-		} else if err != nil {
-			return "", err
+		var err error
+		if npp, err = (gather.Reader{Client: shared.Client}).NodePlan(ctx, w.node); err != nil || npp == nil {
+			return "it has no plan", err
 		}
 		found := 0
 		for _, pod := range npp.Spec.PodProbes {
@@ -156,7 +154,7 @@ func (w world) planned(probes int) *v1alpha1.NodePodProbe {
 // observe writes which plan the agent runs, less the given number of generations.
 func (w world) observe(npp *v1alpha1.NodePodProbe, less int64) {
 	w.Helper()
-	body := fmt.Sprintf(`{"status":{"observedGeneration":%d,"probeReports":true}}`, npp.Generation-less)
+	body := fmt.Sprintf(`{"status":{"observedGeneration":%d,"probeReports":true,"probePlans":true}}`, npp.Generation-less)
 	err := shared.Client.Status().Patch(w.Context(), npp.DeepCopy(), env.MergePatch(body), client.FieldOwner(v1alpha1.AgentFieldManager))
 	if err != nil {
 		w.Fatal(err)

@@ -39,8 +39,8 @@ func (w *world) report(node string, all states) {
 // report writes the ProbeReports of the node that change, and then the generation that is in force
 // unless it is the reported one.
 func report(ctx context.Context, c client.Client, node string, state func(probe string) v1alpha1.ProbeState) error {
-	npp := &v1alpha1.NodePodProbe{}
-	if err := c.Get(ctx, types.NamespacedName{Name: node}, npp); err != nil {
+	npp, err := planOf(ctx, c, node)
+	if err != nil {
 		return fmt.Errorf("read the plan of node %s: %w", node, err)
 	}
 	var stored seamarkv1alpha1.ProbeReportList
@@ -60,7 +60,7 @@ func report(ctx context.Context, c client.Client, node string, state func(probe 
 		return nil
 	}
 	return writeStatus(ctx, c, npp, map[string]any{
-		"observedGeneration": npp.Generation, "pods": len(npp.Spec.PodProbes), "probeReports": true, "podProbeStatuses": nil,
+		"observedGeneration": npp.Generation, "pods": len(npp.Spec.PodProbes), "probeReports": true, "probePlans": true, "podProbeStatuses": nil,
 	})
 }
 

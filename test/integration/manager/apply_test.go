@@ -5,7 +5,6 @@ package manager_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -99,29 +99,45 @@ func TestMarkerWritesRequireTheVersionRead(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), stored))
 }
 
-// TestPlanTooLarge exceeds both limits: that of etcd and that of a request.
-func TestPlanTooLarge(t *testing.T) {
+// TestPlans writes the plan of a node as the controller does: a ProbePlan, the NodePodProbe that refers
+// to it, and the plan in the NodePodProbe.
+func TestPlans(t *testing.T) {
 	w := newWorldWithoutManager(t, servers.Parallel(t))
 	plans := apply.NewPlans(w.client, w.metadata())
-	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "large", UID: types.UID("large")}}
-	created, err := plans.Create(t.Context(), node, v1alpha1.NodePodProbeSpec{})
+	node := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "planned", UID: types.UID("planned")}}
+	pods := []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "u"}}
+	first, err := plans.WriteSlice(t.Context(), node, slicing.Slice{Pods: pods})
 	w.must(err)
-	for _, size := range []int{2 << 20, 4 << 20} {
-		spec := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
-			Namespace: "ns", Name: "a", UID: "u", Probes: []v1alpha1.ContainerProbe{{
-				Name: "web#p", ContainerName: "main",
-				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{
-					Exec: &corev1.ExecAction{Command: []string{strings.Repeat("x", size)}},
-				}}},
-			}},
-		}}}
-		if _, err := plans.Replace(t.Context(), "large", spec); !errors.Is(err, apply.ErrTooLarge) {
-			t.Errorf("%d bytes: error %v, want %v", size, err, apply.ErrTooLarge)
-		}
+	if _, err := plans.WriteSlice(t.Context(), node, slicing.Slice{}); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("second creation: error %v, want that it exists", err)
+	}
+	second, err := plans.WriteSlice(t.Context(), node, slicing.Slice{Stored: first})
+	w.must(err)
+	if _, err := plans.WriteSlice(t.Context(), node, slicing.Slice{Stored: first, Pods: pods}); !apierrors.IsConflict(err) {
+		t.Errorf("update of an old version: error %v, want a conflict", err)
+	}
+	if first.Generation != 1 || second.Generation != 2 || len(second.Pods) > 0 {
+		t.Errorf("generations %d and %d with %d pods, want 1 and 2 without pods", first.Generation, second.Generation, len(second.Pods))
+	}
+	created, err := plans.Create(t.Context(), node, 2)
+	w.must(err)
+	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || !slicing.IsSliced(stored) || stored.Generation != 3 {
+		t.Errorf("stored %+v, error %v, want a plan in ProbePlans of generation 3", stored, err)
+	}
+	_, err = plans.Replace(t.Context(), created, v1alpha1.NodePodProbeSpec{PodProbes: pods})
+	w.must(err)
+	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || slicing.IsSliced(stored) || len(stored.Spec.PodProbes) != 1 || len(stored.Annotations) > 0 {
+		t.Errorf("stored %+v, error %v, want a plan in the spec", stored, err)
+	}
+	_, err = plans.Refer(t.Context(), created, 2)
+	w.must(err)
+	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || !slicing.IsSliced(stored) {
+		t.Errorf("stored %+v, error %v, want a plan in ProbePlans", stored, err)
 	}
 	w.must(plans.Delete(t.Context(), created))
 	w.must(plans.Delete(t.Context(), created))
-	if _, err := plans.Replace(t.Context(), "large", v1alpha1.NodePodProbeSpec{}); !errors.Is(err, apply.ErrGone) {
-		t.Errorf("deleted plan: error %v, want %v", err, apply.ErrGone)
+	if _, err := plans.Refer(t.Context(), created, 2); !errors.Is(err, apply.ErrGone) {
+		t.Errorf("deleted NodePodProbe: error %v, want %v", err, apply.ErrGone)
 	}
+	w.must(plans.DeletePlans(t.Context(), node.Name))
 }

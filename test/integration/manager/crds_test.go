@@ -31,7 +31,7 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 		MetricsBindAddress: "0", HealthProbeBindAddress: address, Logger: funcr.New(lines.add, funcr.Options{}),
 	})
 	const all = "the API server does not serve nodepodprobes.apps.kruise.io/v1alpha1, podprobemarkers.apps.kruise.io/v1alpha1, " +
-		"probereports.seamark.dev/v1alpha1: apply the CRDs of Seamark"
+		"probeplans.seamark.dev/v1alpha1, probereports.seamark.dev/v1alpha1: apply the CRDs of Seamark"
 	w.until("the manager waits", func(ctx context.Context) (string, error) {
 		if answer := env.Get(ctx, address, "/readyz"); answer != "503 crds: "+all+"\ncaches: not synced\n" {
 			return answer, nil

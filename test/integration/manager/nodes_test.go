@@ -5,6 +5,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -13,8 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -119,6 +124,61 @@ func TestMarkerEdited(t *testing.T) {
 	w.marked("a", "label new=1", "label three=3")
 }
 
+// TestPlanFollowsItsAgent changes what the agent of a node reads. The plan is in ProbePlans for an agent
+// that reads them, and in the NodePodProbe for one of an earlier release.
+func TestPlanFollowsItsAgent(t *testing.T) {
+	w := newWorld(t, servers.Parallel(t))
+	node := w.node("follows-its-agent")
+	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "idle", "true")))
+	w.pod("a", node)
+	w.planned(node, "a/web#p")
+	stored := func(inSpec int, sliced bool) {
+		w.Helper()
+		w.until(fmt.Sprintf("%d pods are in the spec, in ProbePlans: %t", inSpec, sliced), func(ctx context.Context) (string, error) {
+			npp := &v1alpha1.NodePodProbe{}
+			err := w.client.Get(ctx, client.ObjectKey{Name: node}, npp)
+			if err != nil || len(npp.Spec.PodProbes) == inSpec && slicing.IsSliced(npp) == sliced {
+				return "", err
+			}
+			return fmt.Sprintf("%+v", npp), nil
+		})
+		w.planned(node, "a/web#p")
+	}
+	stored(0, true)
+	observed := func(reads bool) {
+		w.Helper()
+		npp, err := w.getPlan(w.Context(), node)
+		w.must(err)
+		w.must(writeStatus(w.Context(), w.client, npp, map[string]any{
+			"observedGeneration": npp.Generation, "probeReports": true, "probePlans": reads, "podProbeStatuses": nil,
+		}))
+	}
+	w.report(node, states{"web#p": succeeded})
+	w.marked("a", "label idle=true")
+	for range 2 {
+		observed(false)
+		stored(1, false)
+		observed(true)
+		stored(0, true)
+	}
+	w.marked("a", "label idle=true")
+	// What others delete or change is restored.
+	w.must(w.client.DeleteAllOf(w.Context(), &seamarkv1alpha1.ProbePlan{}, client.MatchingFields{"nodeName": node}))
+	stored(0, true)
+	slice := &seamarkv1alpha1.ProbePlan{ObjectMeta: metav1.ObjectMeta{Name: node + ".0"}}
+	w.must(w.client.Patch(w.Context(), slice, env.MergePatch(`{"pods":null}`)))
+	stored(0, true)
+	w.until("the reference is that of the new ProbePlans", func(ctx context.Context) (string, error) {
+		npp := &v1alpha1.NodePodProbe{}
+		err := w.client.Get(ctx, client.ObjectKey{Name: node}, npp)
+		slices, listed := gather.Reader{Client: w.client}.ProbePlans(ctx, node)
+		if err = errors.Join(err, listed); err != nil || slicing.IsComplete(npp, slices) {
+			return "", err
+		}
+		return fmt.Sprintf("%+v", npp), nil
+	})
+}
+
 // TestPlanReadsBackAsWritten checks for every handler that the API server stores the plan as
 // compiled. A difference would cause a write at each compile.
 func TestPlanReadsBackAsWritten(t *testing.T) {
@@ -144,7 +204,7 @@ func TestPlanReadsBackAsWritten(t *testing.T) {
 	w.settle()
 	after, err := w.env.Requests(t.Context())
 	w.must(err)
-	if writes := after.Since(before).Writes("nodepodprobes", ""); writes > 0 {
+	if writes := after.Since(before).Writes("nodepodprobes", "") + after.Since(before).Writes("probeplans", ""); writes > 0 {
 		npp, err := w.getPlan(t.Context(), "stored")
 		w.must(err)
 		t.Errorf("%d plan writes although no plan changed; stored plan: %+v", writes, npp.Spec)

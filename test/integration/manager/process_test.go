@@ -35,7 +35,7 @@ func (w *world) writes(before env.Requests) map[string]int {
 	all := map[string]int{}
 	for request, count := range after.Since(before) {
 		switch request.Resource {
-		case "pods", "nodepodprobes", "probereports", "podprobemarkers", "events":
+		case "pods", "nodepodprobes", "probeplans", "probereports", "podprobemarkers", "events":
 			if request.IsWrite() {
 				all[fmt.Sprintf("%s %s/%s %s", request.Verb, request.Resource, request.Subresource, request.Code)] += count
 			}
@@ -64,6 +64,11 @@ func (w *world) versions() map[string]string {
 	}
 	for i := range plans.Items {
 		all["plan "+plans.Items[i].Name] = plans.Items[i].ResourceVersion
+	}
+	var planSlices seamarkv1alpha1.ProbePlanList
+	w.must(w.client.List(w.Context(), &planSlices))
+	for i := range planSlices.Items {
+		all["ProbePlan "+planSlices.Items[i].Name] = planSlices.Items[i].ResourceVersion
 	}
 	var slices seamarkv1alpha1.ProbeReportList
 	w.must(w.client.List(w.Context(), &slices))

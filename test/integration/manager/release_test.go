@@ -130,7 +130,7 @@ func TestPodThatRefusesWritesBlocksItsMarker(t *testing.T) {
 	refused := added.Count(func(r env.Request) bool { return r.Resource == "pods" && (r.Code == "422" || r.Code == "403") })
 	statuses := added.Writes("podprobemarkers", "status")
 	lists := added.Count(func(r env.Request) bool {
-		return r.Verb == "LIST" && (r.Resource == "pods" || r.Resource == "nodepodprobes")
+		return r.Verb == "LIST" && (r.Resource == "pods" || r.Resource == "nodepodprobes" || r.Resource == "probeplans")
 	})
 	t.Logf("%d refused writes, %d writes of statuses, %d lists", refused, statuses, lists)
 	if refused == 0 || refused > 20 || statuses > 4 || lists > 0 {

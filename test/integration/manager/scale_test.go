@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -71,8 +73,9 @@ func TestCountsOfWrites(t *testing.T) {
 		t.Logf("plans complete after %v", time.Since(start).Round(time.Millisecond))
 		f.settle()
 		f.settle()
-		most := f.scale.nodes * 12 / 10
-		if n, c := writes().Writes("nodepodprobes", ""), writes().Conflicts("nodepodprobes"); n > most || c > 0 {
+		perNode := f.scale.pods / f.scale.nodes
+		most := f.scale.nodes * ((perNode + slicing.MaxPods - 1) / slicing.MaxPods) * 12 / 10
+		if n, c := writes().Writes("probeplans", ""), writes().Conflicts("probeplans"); n > most || c > 0 {
 			t.Errorf("%d plan writes and %d conflicts, want at most %d and 0", n, c, most)
 		} else {
 			t.Logf("%d plan writes", n)
@@ -91,7 +94,7 @@ func TestCountsOfWrites(t *testing.T) {
 		if n, want := writes().Writes("probereports", ""), f.scale.nodes*((perNode+maxPods-1)/maxPods); n != want {
 			t.Errorf("%d writes of ProbeReports, want %d: one for each %d pods of a node", n, want, maxPods)
 		}
-		if n := writes().Writes("nodepodprobes", ""); n > 0 {
+		if n := writes().Writes("nodepodprobes", "") + writes().Writes("probeplans", ""); n > 0 {
 			t.Errorf("%d writes of plans while agents report, want none", n)
 		}
 	})
@@ -100,7 +103,7 @@ func TestCountsOfWrites(t *testing.T) {
 		f.each(f.scale.replaced, f.replace)
 		f.plansComplete()
 		f.settle()
-		n := writes().Writes("nodepodprobes", "")
+		n := writes().Writes("nodepodprobes", "") + writes().Writes("probeplans", "")
 		if n > 2*f.scale.replaced {
 			t.Errorf("%d plan writes for %d replaced pods, want at most two each", n, f.scale.replaced)
 		}
@@ -194,17 +197,17 @@ func (f *fleet) createMarkers() {
 func (f *fleet) plansComplete() {
 	f.Helper()
 	f.until("all plans are complete", func(ctx context.Context) (string, error) {
-		var plans v1alpha1.NodePodProbeList
+		var plans seamarkv1alpha1.ProbePlanList
 		if err := f.client.List(ctx, &plans); err != nil {
 			return "", err
 		}
 		got := make([]string, 0, f.scale.pods)
-		for _, npp := range plans.Items {
-			for _, pod := range npp.Spec.PodProbes {
+		for _, slice := range plans.Items {
+			for _, pod := range slice.Pods {
 				if len(pod.Probes) != scaleMarkers {
 					return fmt.Sprintf("pod %s has %d probes", pod.Name, len(pod.Probes)), nil
 				}
-				got = append(got, npp.Name+"/"+pod.UID)
+				got = append(got, slice.NodeName+"/"+pod.UID)
 			}
 		}
 		want := make([]string, 0, f.scale.pods)

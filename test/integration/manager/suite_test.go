@@ -25,6 +25,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -81,15 +82,16 @@ func (w *world) clean() {
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var markers v1alpha1.PodProbeMarkerList
 		var plans v1alpha1.NodePodProbeList
+		var planSlices seamarkv1alpha1.ProbePlanList
 		var slices seamarkv1alpha1.ProbeReportList
 		if err := w.client.List(ctx, &markers, client.InNamespace(w.namespace)); err != nil {
 			return false, err
 		}
-		err := errors.Join(w.client.List(ctx, &plans), w.client.List(ctx, &slices))
-		return len(markers.Items)+len(plans.Items)+len(slices.Items) == 0, err
+		err := errors.Join(w.client.List(ctx, &plans), w.client.List(ctx, &planSlices), w.client.List(ctx, &slices))
+		return len(markers.Items)+len(plans.Items)+len(planSlices.Items)+len(slices.Items) == 0, err
 	})
 	if err != nil {
-		w.Errorf("wait until the markers, NodePodProbes and ProbeReports are deleted: %v", err)
+		w.Errorf("wait until the markers, plans and reports are deleted: %v", err)
 	}
 }
 
@@ -165,9 +167,16 @@ func (w *world) node(name string) string {
 	return name
 }
 
+// getPlan returns the NodePodProbe of the node with the whole plan.
 func (w *world) getPlan(ctx context.Context, node string) (*v1alpha1.NodePodProbe, error) {
-	npp := &v1alpha1.NodePodProbe{}
-	err := w.client.Get(ctx, types.NamespacedName{Name: node}, npp)
+	return planOf(ctx, w.client, node)
+}
+
+func planOf(ctx context.Context, c client.Client, node string) (*v1alpha1.NodePodProbe, error) {
+	npp, err := gather.Reader{Client: c}.NodePlan(ctx, node)
+	if err == nil && npp == nil {
+		npp, err = &v1alpha1.NodePodProbe{}, apierrors.NewNotFound(v1alpha1.GroupVersion().WithResource("nodepodprobes").GroupResource(), node)
+	}
 	return npp, err
 }
 

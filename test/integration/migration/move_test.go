@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -174,9 +175,9 @@ func (w *world) owned(pod string) {
 func (w *world) planIsOurs() {
 	w.Helper()
 	await.Until(w, "the plan is Seamark's", func(ctx context.Context) (string, error) {
-		npp := &v1alpha1.NodePodProbe{}
-		if err := w.client.Get(ctx, client.ObjectKey{Name: w.node}, npp); err != nil {
-			return "", err
+		npp, err := gather.Reader{Client: w.client}.NodePlan(ctx, w.node)
+		if err != nil || npp == nil {
+			return "there is none", err
 		}
 		for _, pod := range npp.Spec.PodProbes {
 			for _, probe := range pod.Probes {

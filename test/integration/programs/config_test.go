@@ -19,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -62,16 +63,16 @@ func createMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodPr
 // hasPlan waits until the node's plan has that many pods and returns it.
 func hasPlan(t *testing.T, node string, pods int) *v1alpha1.NodePodProbe {
 	t.Helper()
-	npp := &v1alpha1.NodePodProbe{}
+	var npp *v1alpha1.NodePodProbe
 	await.Until(t, fmt.Sprintf("%s has a plan of %d pods", node, pods), func(ctx context.Context) (string, error) {
-		err := shared.Client.Get(ctx, client.ObjectKey{Name: node}, npp)
-		if apierrors.IsNotFound(err) {
-			return "no plan", nil
+		var err error
+		if npp, err = (gather.Reader{Client: shared.Client}).NodePlan(ctx, node); err != nil || npp == nil {
+			return "no plan", err
 		}
-		if got := len(npp.Spec.PodProbes); err == nil && got != pods {
+		if got := len(npp.Spec.PodProbes); got != pods {
 			return fmt.Sprintf("%d pods", got), nil
 		}
-		return "", err
+		return "", nil
 	})
 	return npp
 }

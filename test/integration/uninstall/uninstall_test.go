@@ -71,6 +71,7 @@ func TestUninstall(t *testing.T) {
 	for i := range 3 {
 		must(t, e.Client.Create(t.Context(), &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}))
 	}
+	must(t, e.Client.Create(t.Context(), &seamarkv1alpha1.ProbePlan{ObjectMeta: metav1.ObjectMeta{Name: "node-0.0"}, NodeName: "node-0"}))
 	createReports(t, e)
 
 	first := strings.Join([]string{
@@ -79,11 +80,12 @@ func TestUninstall(t *testing.T) {
 		"Removed the marks of 4 pods.",
 		"Removed the finalizer of 1 marker.",
 		"Deleted 3 NodePodProbes.",
+		"Deleted 1 ProbePlan.",
 		"Deleted 1201 ProbeReports.",
-		"Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io and probereports.seamark.dev, and 1 PodProbeMarker.",
+		"Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io, probeplans.seamark.dev and probereports.seamark.dev, and 1 PodProbeMarker.",
 		"",
 	}, "\n")
-	again := strings.NewReplacer("4 pods", "0 pods", "1 marker", "0 markers", "3 N", "0 N", "1201", "0").Replace(first)
+	again := strings.NewReplacer("4 pods", "0 pods", "1 marker", "0 markers", "3 N", "0 N", "1 ProbePlan", "0 ProbePlans", "1201", "0").Replace(first)
 	for i, want := range []string{first, again} {
 		if diff := cmp.Diff(want, run(t, config)); diff != "" {
 			t.Errorf("output of run %d (-want +got):\n%s", i, diff)

@@ -28,6 +28,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 )
 
 const (
@@ -82,7 +83,7 @@ func Facts(ctx context.Context, connection cluster.Connection, namespace string,
 		func() {
 			f.Webhook = get(ctx, c, "", webhookName, &admissionregistrationv1.MutatingWebhookConfiguration{})
 		},
-		func() { f.Plans = all[v1alpha1.NodePodProbe](ctx, c, &v1alpha1.NodePodProbeList{}, nil) },
+		func() { f.Plans = plans(ctx, c) },
 		func() { f.Reports = all[seamarkv1alpha1.ProbeReport](ctx, c, &seamarkv1alpha1.ProbeReportList{}, nil) },
 		func() { f.Markers = all[v1alpha1.PodProbeMarker](ctx, c, &v1alpha1.PodProbeMarkerList{}, nil) },
 		func() { f.Kruise.Lease = get(ctx, c, kruiseNamespace, kruiseLease, &coordinationv1.Lease{}) },
@@ -107,6 +108,26 @@ func version(server discovery.ServerVersionInterface) check.Read[string] {
 		return check.Read[string]{Err: fmt.Errorf("get version of the API server: %w", err)}
 	}
 	return check.Read[string]{Value: found.GitVersion}
+}
+
+// plans returns the NodePodProbes with the whole plans.
+func plans(ctx context.Context, c client.Reader) check.Read[[]v1alpha1.NodePodProbe] {
+	found := all[v1alpha1.NodePodProbe](ctx, c, &v1alpha1.NodePodProbeList{}, nil)
+	slices := all[seamarkv1alpha1.ProbePlan](ctx, c, &seamarkv1alpha1.ProbePlanList{}, nil)
+	if found.Err != nil || cluster.IsNotInstalled(slices.Err) {
+		return found
+	}
+	if slices.Err != nil {
+		return check.Read[[]v1alpha1.NodePodProbe]{Err: slices.Err}
+	}
+	byNode := map[string][]*seamarkv1alpha1.ProbePlan{}
+	for i := range slices.Value {
+		byNode[slices.Value[i].NodeName] = append(byNode[slices.Value[i].NodeName], &slices.Value[i])
+	}
+	for i := range found.Value {
+		found.Value[i] = *slicing.Assemble(&found.Value[i], byNode[found.Value[i].Name])
+	}
+	return found
 }
 
 // all lists the objects of a kind, or only those for which keep returns true: the others, such as the

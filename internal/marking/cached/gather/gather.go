@@ -24,13 +24,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 )
 
 // NodeNameField is the field by which the client's cache must index pods.
 const NodeNameField = "spec.nodeName"
 
-// SliceNodeField is the field by which the client's cache must index ProbeReports. The API server
-// can select by it too.
+// SliceNodeField is the field by which the client's cache must index ProbePlans and ProbeReports. The
+// API server can select by it too.
 const SliceNodeField = "nodeName"
 
 // NewNode returns an empty Node that has only metadata, as in the cache.
@@ -42,7 +43,7 @@ func NewNode() *metav1.PartialObjectMetadata {
 
 // Reader builds views from the objects that a client reads. It does not change them.
 type Reader struct {
-	// Client reads pods, markers, NodePodProbes, ProbeReports and the metadata of nodes.
+	// Client reads pods, markers, NodePodProbes, ProbePlans, ProbeReports and the metadata of nodes.
 	Client client.Reader
 	// Stores are the informers of the Client. They are optional.
 	Stores Stores
@@ -151,6 +152,49 @@ func (r Reader) Slices(ctx context.Context, node string) ([]*seamarkv1alpha1.Pro
 	return pointers(slices.Items), nil
 }
 
+// ProbePlans returns the ProbePlans of the node. They must not be modified.
+func (r Reader) ProbePlans(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbePlan, error) {
+	if stored := (lookup{store: r.Stores.Plans, index: SliceNodeIndex, value: NodeKey(node)}); stored.isReady() {
+		return list[*seamarkv1alpha1.ProbePlan](stored)
+	}
+	var plans seamarkv1alpha1.ProbePlanList
+	if err := r.Client.List(ctx, &plans, client.MatchingFields{SliceNodeField: node}); err != nil {
+		return nil, fmt.Errorf("list ProbePlans of node %s: %w", node, err)
+	}
+	return pointers(plans.Items), nil
+}
+
+// NodePlan returns the NodePodProbe of the node with the whole plan, as slicing.Assemble does, or nil if
+// there is none.
+func (r Reader) NodePlan(ctx context.Context, node string) (*v1alpha1.NodePodProbe, error) {
+	npp, err := r.NodePodProbe(ctx, node)
+	if err != nil || npp == nil || !slicing.IsSliced(npp) {
+		return npp, err
+	}
+	stored, err := r.ProbePlans(ctx, node)
+	return slicing.Assemble(npp, stored), err
+}
+
+// NodePlans returns all NodePodProbes with the whole plans.
+func (r Reader) NodePlans(ctx context.Context) ([]*v1alpha1.NodePodProbe, error) {
+	var found v1alpha1.NodePodProbeList
+	if err := r.Client.List(ctx, &found); err != nil {
+		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+	}
+	all := pointers(found.Items)
+	for i, npp := range all {
+		if !slicing.IsSliced(npp) {
+			continue
+		}
+		stored, err := r.ProbePlans(ctx, npp.Name)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = slicing.Assemble(npp, stored)
+	}
+	return all, nil
+}
+
 // Report returns what is reported about the pods of the node.
 func (r Reader) Report(ctx context.Context, node string) (mark.NodeReport, error) {
 	npp, err := r.NodePodProbe(ctx, node)
@@ -178,14 +222,14 @@ func (r Reader) Planned(ctx context.Context, marker types.NamespacedName) ([]str
 
 // PlannedMarkers returns the markers of the namespace that have probes in plans, by node.
 func (r Reader) PlannedMarkers(ctx context.Context, namespace string) (map[string]sets.Set[string], error) {
-	var plans v1alpha1.NodePodProbeList
-	if err := r.Client.List(ctx, &plans); err != nil {
-		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+	plans, err := r.NodePlans(ctx)
+	if err != nil {
+		return nil, err
 	}
 	planned := make(map[string]sets.Set[string])
-	for i := range plans.Items {
-		if markers := plan.Markers(&plans.Items[i].Spec, namespace); len(markers) > 0 {
-			planned[plans.Items[i].Name] = markers
+	for _, npp := range plans {
+		if markers := plan.Markers(npp.Spec.PodProbes, namespace); len(markers) > 0 {
+			planned[npp.Name] = markers
 		}
 	}
 	return planned, nil

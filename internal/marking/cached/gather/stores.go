@@ -31,15 +31,15 @@ type Stores struct {
 	Pods Store
 	// Markers are the PodProbeMarkers.
 	Markers Store
-	// Slices are the ProbeReports, and must be indexed by SliceNodeIndex.
-	Slices Store
+	// Plans are the ProbePlans, and Slices the ProbeReports. They must be indexed by SliceNodeIndex.
+	Plans, Slices Store
 }
 
 // PodNodeIndex is the name of the index of pods by node, which also serves lists by NodeNameField
 // with the client.
 const PodNodeIndex = "field:" + NodeNameField
 
-// SliceNodeIndex is the name of the index of ProbeReports by node, which also serves lists by
+// SliceNodeIndex is the name of the index of ProbePlans and ProbeReports by node, which also serves lists by
 // SliceNodeField with the client.
 const SliceNodeIndex = "field:" + SliceNodeField
 
@@ -66,14 +66,18 @@ func PodIndexers() toolscache.Indexers {
 	}}
 }
 
-// SliceIndexers returns the index of ProbeReports by node. A pod is found among the few entries of
+// SliceIndexers returns the index of ProbePlans or ProbeReports by node. A pod is found among the few entries of
 // its node: an index by pod takes as much memory as a tenth of the cached pods.
 func SliceIndexers() toolscache.Indexers {
 	return toolscache.Indexers{SliceNodeIndex: func(object any) ([]string, error) {
-		if slice, ok := object.(*seamarkv1alpha1.ProbeReport); ok {
+		switch slice := object.(type) {
+		case *seamarkv1alpha1.ProbeReport:
 			return []string{NodeKey(slice.NodeName)}, nil
+		case *seamarkv1alpha1.ProbePlan:
+			return []string{NodeKey(slice.NodeName)}, nil
+		default:
+			return nil, nil
 		}
-		return nil, nil
 	}}
 }
 
