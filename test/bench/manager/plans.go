@@ -6,18 +6,17 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
@@ -54,6 +53,7 @@ func measurePlans(b *harness.Bench) harness.Output {
 	})
 	settle := harness.Pick(b, 4*time.Second, time.Second)
 	b.Idle(settle)
+	slices := (c.Pods/c.Nodes + slicing.MaxPods - 1) / slicing.MaxPods
 	var took time.Duration
 	requests := s.Counted(func() {
 		took = markersUntilPlanned(b, s, markers, c.Pods*markers)
@@ -67,9 +67,13 @@ func measurePlans(b *harness.Bench) harness.Output {
 				Name: rowPlansTime, Value: took.Seconds(), Unit: "s", Floor: writePlans(b, s).Seconds(),
 				FloorName: "bare writes of the same plans", Budget: harness.AtMost(2),
 			},
-			{Name: rowPlansWrites, Value: float64(requests.Writes("nodepodprobes", "")), Budget: harness.AtMost(float64(c.Nodes))},
 			{
-				Name: rowPlansConflicts, Value: float64(requests.Conflicts("podprobemarkers") + requests.Conflicts("nodepodprobes")),
+				Name: rowPlansWrites, Value: float64(requests.Writes("nodepodprobes", "") + requests.Writes("probeplans", "")),
+				Budget: harness.AtMost(float64(c.Nodes * slices)),
+			},
+			{
+				Name:   rowPlansConflicts,
+				Value:  float64(requests.Conflicts("podprobemarkers") + requests.Conflicts("nodepodprobes") + requests.Conflicts("probeplans")),
 				Budget: harness.AtMost(0),
 			},
 		},
@@ -84,17 +88,17 @@ func markersUntilPlanned(b *harness.Bench, s *harness.Server, markers, want int)
 	b.Helper()
 	total, all := 0, make(chan struct{})
 	probes := map[string]int{}
-	fixture.Follow(b, s, &v1alpha1.NodePodProbeList{}, func(event watch.Event) {
-		plan, ok := event.Object.(*v1alpha1.NodePodProbe)
+	fixture.Follow(b, s, &seamarkv1alpha1.ProbePlanList{}, func(event watch.Event) {
+		slice, ok := event.Object.(*seamarkv1alpha1.ProbePlan)
 		if !ok || total == want {
 			return
 		}
 		n := 0
-		for _, pod := range plan.Spec.PodProbes {
+		for _, pod := range slice.Pods {
 			n += len(pod.Probes)
 		}
-		total += n - probes[plan.Name]
-		if probes[plan.Name] = n; total == want {
+		total += n - probes[slice.Name]
+		if probes[slice.Name] = n; total == want {
 			close(all)
 		}
 	})
@@ -115,25 +119,22 @@ func markersUntilPlanned(b *harness.Bench, s *harness.Server, markers, want int)
 	return time.Since(began)
 }
 
-// writePlans empties all plans and returns how long it takes to write them again.
+// writePlans empties all ProbePlans and returns how long it takes to write them again.
 func writePlans(b *harness.Bench, s *harness.Server) time.Duration {
 	b.Helper()
-	plans, err := fixture.Plans(b.Context(), s)
-	b.Must(err)
-	write := func(body func(plan *v1alpha1.NodePodProbe) ([]byte, error)) time.Duration {
+	var plans []*seamarkv1alpha1.ProbePlan
+	b.Must(cluster.Each(b.Context(), s.Client, &seamarkv1alpha1.ProbePlanList{}, func(slice *seamarkv1alpha1.ProbePlan) { plans = append(plans, slice) }))
+	write := func(pods func(slice *seamarkv1alpha1.ProbePlan) []v1alpha1.PodProbe) time.Duration {
 		began := time.Now()
 		b.Each(len(plans), harness.Clients, func(ctx context.Context, i int) error {
-			text, err := body(&plans[i])
-			if err != nil {
-				return err
-			}
-			target := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: plans[i].Name}}
-			return s.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, text))
+			changed := plans[i].DeepCopy()
+			changed.Pods = pods(plans[i])
+			err := s.Client.Update(ctx, changed)
+			plans[i].ResourceVersion = changed.ResourceVersion
+			return err
 		})
 		return time.Since(began)
 	}
-	write(func(*v1alpha1.NodePodProbe) ([]byte, error) { return []byte(`{"spec":{"podProbes":null}}`), nil })
-	return write(func(plan *v1alpha1.NodePodProbe) ([]byte, error) {
-		return json.Marshal(map[string]any{"spec": plan.Spec})
-	})
+	write(func(*seamarkv1alpha1.ProbePlan) []v1alpha1.PodProbe { return nil })
+	return write(func(slice *seamarkv1alpha1.ProbePlan) []v1alpha1.PodProbe { return slice.Pods })
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
@@ -82,14 +83,23 @@ func measureNode(b *harness.Bench, size, rounds int) replaced {
 	p.server.Manager()
 	fixture.Planned(b, p.server, size)
 	node := p.cluster.Node(0)
-	fixture.Follow(b, p.server, &v1alpha1.NodePodProbeList{}, func(event watch.Event) {
-		if plan, ok := event.Object.(*v1alpha1.NodePodProbe); ok {
-			p.generation.Store(plan.Generation)
-		}
-	}, client.MatchingFields{"metadata.name": node})
+	p.follow(&v1alpha1.NodePodProbeList{}, client.MatchingFields{"metadata.name": node})
+	p.follow(&seamarkv1alpha1.ProbePlanList{}, client.MatchingFields{"nodeName": node})
 	p.agent = fixture.NewAgent(b, p.server, fixture.AgentClient(b, p.server, node), node, fixture.DefaultSlice)
 	writes, cpu := p.measure(rounds)
 	return replaced{writes: writes, cpu: cpu, bare: bare}
+}
+
+// follow watches objects of the plan and adds what their generations grow by, as an agent does.
+func (p *replacer) follow(list client.ObjectList, which client.MatchingFields) {
+	p.Helper()
+	known := map[string]int64{}
+	fixture.Follow(p.Bench, p.server, list, func(event watch.Event) {
+		if object, ok := event.Object.(client.Object); ok {
+			p.generation.Add(object.GetGeneration() - known[object.GetName()])
+			known[object.GetName()] = object.GetGeneration()
+		}
+	}, which)
 }
 
 // measure returns the plan writes and the processor time per replaced pod, without that of an idle
@@ -103,7 +113,7 @@ func (p *replacer) measure(rounds int) (writes, cpu float64) {
 			p.replace()
 		}
 	}).Without(idle)
-	return float64(busy.Requests.Writes("nodepodprobes", "")) / float64(rounds), busy.CPU.Seconds() / float64(rounds) * 1000
+	return float64(busy.Requests.Writes("nodepodprobes", "")+busy.Requests.Writes("probeplans", "")) / float64(rounds), busy.CPU.Seconds() / float64(rounds) * 1000
 }
 
 // replace acts as user, scheduler and kubelet for the oldest pod and its successor.
