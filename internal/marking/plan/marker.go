@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -45,6 +45,8 @@ type source struct {
 	id   identity.ID
 	wire string
 	spec *v1alpha1.PodContainerProbe
+	// values are what the agent watches in the messages.
+	values []v1alpha1.WatchedValue
 }
 
 // Compile compiles m. It returns an error if the selector is missing, empty or invalid, a
@@ -88,7 +90,7 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
 		}
 		seen[id] = true
-		compiled.probes = append(compiled.probes, source{id: id, wire: id.String(), spec: spec})
+		compiled.probes = append(compiled.probes, source{id: id, wire: id.String(), spec: spec, values: value.Watched(spec.MarkerPolicy)})
 	}
 	return compiled, nil
 }
@@ -124,7 +126,7 @@ func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 // select or deselect the pod and cause the next one.
 func checkLabels(policies []v1alpha1.ProbeMarkerPolicy, selector *metav1.LabelSelector) error {
 	for i := range policies {
-		for _, key := range slices.Sorted(maps.Keys(policies[i].Labels)) {
+		for _, key := range policies[i].LabelKeys() {
 			_, matched := selector.MatchLabels[key]
 			if matched || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key }) {
 				return fmt.Errorf("markerPolicy[%d].labels: %q is invalid: must not be a key of spec.selector: "+
@@ -140,7 +142,7 @@ func checkLabels(policies []v1alpha1.ProbeMarkerPolicy, selector *metav1.LabelSe
 func checkAnnotations(policies []v1alpha1.ProbeMarkerPolicy) error {
 	for i := range policies {
 		for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
-			if _, found := policies[i].Annotations[key]; found {
+			if slices.Contains(policies[i].AnnotationKeys(), key) {
 				return fmt.Errorf("markerPolicy[%d].annotations: %q is invalid: must not be an annotation that Seamark sets for providers", i, key)
 			}
 		}
