@@ -39,7 +39,7 @@ too, marks that no marker declares, pods on virtual nodes, CloneSets and Statefu
 does not serve or treats differently, a manager of OpenKruise without the lease that Seamark looks
 for, and other kinds of OpenKruise that are in use.
 
-With --back, show what would change for CloneSets and StatefulSets if OpenKruise took over again:
+With --back, show what would change for markers, CloneSets and StatefulSets if OpenKruise took over again:
 what its webhooks would refuse, and sets whose pods it would update.
 
 A finding that "blocks" must be changed before the migration; one that "changes" behaves

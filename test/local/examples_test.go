@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,6 +71,23 @@ func TestGameServer(t *testing.T) {
 			if len(got) == 0 || got[0] != values[0] || len(got) > 1 && got[1] != values[1] {
 				t.Errorf("%s: %s had the values %v, want %v", pod, key, got, values)
 			}
+		}
+	}
+}
+
+// One command sets a label and the deletion cost of each pod.
+func TestDeletionCostByPlayers(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"deletion-cost-by-players", "--timeout", "60s", "--until", "pod/arena-* condition=game.io/stats")
+	r.wantCode(t, 0)
+	for _, pod := range []string{"arena-0", "arena-1", "arena-2"} {
+		costs, maps := r.annotations(pod, "controller.kubernetes.io/pod-deletion-cost"), r.labels(pod, "game.io/map")
+		if len(costs) == 0 || len(maps) == 0 {
+			t.Fatalf("%s has the deletion costs %v and the maps %v", pod, costs, maps)
+		}
+		players, err := strconv.Atoi(costs[0])
+		if want := map[bool]string{true: "dust", false: "mill"}[players < 8]; err != nil || players < 0 || players > 15 || maps[0] != want {
+			t.Errorf("%s has the deletion cost %s and the map %s", pod, costs[0], maps[0])
 		}
 	}
 }

@@ -105,11 +105,35 @@ type ContainerProbe struct {
 	// +optional
 	PublishBody bool `json:"publishBody,omitempty"`
 
+	// values are the parts of the message that mark the pod. Added by Seamark.
+	// +optional
+	// +listType=atomic
+	Values []WatchedValue `json:"values,omitempty"`
+
 	// plan identifies the marker of the probe: a hash of its UID. A marker that is deleted and
 	// created again with the same name has another value, so the states of the old one do not
 	// apply to the new one. Added by Seamark.
 	// +optional
 	Plan string `json:"plan,omitempty"`
+}
+
+// WatchedValue is a part of the message of a probe that marks the pod.
+type WatchedValue struct {
+	// state in which the value marks the pod.
+	// +required
+	State ProbeState `json:"state"`
+
+	// jsonPath is the path to the value in a message that is JSON. If it is empty, the value is
+	// the first line of the message.
+	// +optional
+	JSONPath string `json:"jsonPath,omitempty"`
+
+	// allowedValues are the values that mark the pod. A change to or from one of them is reported
+	// at once, as a change of the state is. If there are none, any value marks the pod, and its
+	// changes are reported as those of other messages.
+	// +optional
+	// +listType=atomic
+	AllowedValues []string `json:"allowedValues,omitempty"`
 }
 
 // NodePodProbeStatus describes the plan that the node's agent is running.

@@ -47,6 +47,8 @@ type PodProbeMarkerList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.selector.matchLabels) || !self.selector.matchLabels.exists(key, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && key in m.labels)))",fieldPath=".probes",message="markerPolicy labels must not have a key of spec.selector.matchLabels",messageExpression="'markerPolicy labels must not have the key \"' + self.selector.matchLabels.filter(key, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && key in m.labels)))[0] + '\" of spec.selector.matchLabels: the marker would change which pods it selects'"
 // +kubebuilder:validation:XValidation:rule="!has(self.selector.matchExpressions) || !self.selector.matchExpressions.exists(e, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && e.key in m.labels)))",fieldPath=".probes",message="markerPolicy labels must not have a key of spec.selector.matchExpressions",messageExpression="'markerPolicy labels must not have the key \"' + self.selector.matchExpressions.map(e, e.key).filter(key, self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labels) && key in m.labels)))[0] + '\" of spec.selector.matchExpressions: the marker would change which pods it selects'"
+// +kubebuilder:validation:XValidation:rule="!has(self.selector.matchLabels) || !self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labelsFrom) && m.labelsFrom.exists(f, f.key in self.selector.matchLabels)))",fieldPath=".probes",message="markerPolicy labelsFrom must not have a key of spec.selector.matchLabels: the marker would change which pods it selects"
+// +kubebuilder:validation:XValidation:rule="!has(self.selector.matchExpressions) || !self.probes.exists(p, has(p.markerPolicy) && p.markerPolicy.exists(m, has(m.labelsFrom) && m.labelsFrom.exists(f, self.selector.matchExpressions.exists(e, e.key == f.key))))",fieldPath=".probes",message="markerPolicy labelsFrom must not have a key of spec.selector.matchExpressions: the marker would change which pods it selects"
 type PodProbeMarkerSpec struct {
 	// selector selects the pods to probe, in the marker's namespace. It must contain at
 	// least one label in matchLabels or one requirement in matchExpressions, and at most 64
@@ -113,7 +115,7 @@ type PodContainerProbe struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=state
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=3
 	MarkerPolicy []ProbeMarkerPolicy `json:"markerPolicy,omitempty"`
 
 	// podConditionType is the type of the pod condition that shows the state: True for
@@ -136,10 +138,16 @@ type ContainerProbeSpec struct {
 }
 
 // ProbeMarkerPolicy defines the labels and annotations of a pod in one state of a probe.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.labelsFrom) ? size(self.labelsFrom) : 0) + (has(self.annotationsFrom) ? size(self.annotationsFrom) : 0) <= 16",message="labelsFrom and annotationsFrom must have at most 16 keys together"
+// +kubebuilder:validation:XValidation:rule="!has(self.labels) || !has(self.labelsFrom) || !self.labelsFrom.exists(f, f.key in self.labels)",fieldPath=".labelsFrom",message="must not have a key of labels"
+// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || !has(self.annotationsFrom) || !self.annotationsFrom.exists(f, f.key in self.annotations)",fieldPath=".annotationsFrom",message="must not have a key of annotations"
 type ProbeMarkerPolicy struct {
-	// state of the probe: Succeeded or Failed.
+	// state of the probe: Succeeded, Failed or Unknown. Unknown is the state of a container that
+	// has restarted and has no result yet; before the first result there is no state. Unknown is
+	// added by Seamark.
 	// +required
-	// +kubebuilder:validation:Enum=Succeeded;Failed
+	// +kubebuilder:validation:Enum=Succeeded;Failed;Unknown
 	State ProbeState `json:"state"`
 
 	// labels of the pod in this state, at most 32. Keys and values must be valid for
@@ -155,6 +163,52 @@ type ProbeMarkerPolicy struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !format.qualifiedName().validate(key.lowerAscii()).hasValue())",message="keys must be qualified names: an optional DNS subdomain and '/', then 1 to 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
 	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// labelsFrom are labels whose values the probe prints. labelsFrom and annotationsFrom have
+	// at most 16 keys together. No key may occur in labels or in the marker's selector. Added by
+	// Seamark.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=16
+	LabelsFrom []ValueSource `json:"labelsFrom,omitempty"`
+
+	// annotationsFrom are annotations whose values the probe prints: at most 256 characters. No
+	// key may occur in annotations. Added by Seamark.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MaxItems=16
+	AnnotationsFrom []ValueSource `json:"annotationsFrom,omitempty"`
+}
+
+// ValueSource is a label or annotation whose value is part of the message of a probe. Without a
+// valid value, the pod does not have the key.
+type ValueSource struct {
+	// key of the label or annotation: a qualified name of at most 317 characters, such as
+	// game.io/map.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	Key string `json:"key"`
+
+	// jsonPath is the path to the value in a message that is a JSON object or array: fields and
+	// indexes, such as .role, .servers[0].name or ['game.io/map'], at most 256 characters. It must
+	// lead to a string, a number, true or false. If it is empty, the value is the first line of
+	// the message.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^((\.[A-Za-z0-9_-]+|\[(0|[1-9][0-9]{0,3})\]|\['[A-Za-z0-9_./-]+'\])+)?$`
+	JSONPath string `json:"jsonPath,omitempty"`
+
+	// allowedValues are the values that take effect, at most 32. A change to or from one of them
+	// is reported at once, as a change of the state is. If there are none, any valid value takes
+	// effect, and changes are limited like those of messages: three, then one per minute.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	AllowedValues []string `json:"allowedValues,omitempty"`
 }
 
 // PodProbeMarkerStatus is the status of a PodProbeMarker.

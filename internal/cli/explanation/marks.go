@@ -68,6 +68,11 @@ func (e *explainer) marksOf(p plan.PlannedProbe, claims mark.Claims, wrong []mar
 		}
 	}
 	lines := e.lines(e.desired, mine)
+	for _, refused := range mark.RefusedValues(e.view.Plan.Probes, e.view.Report) {
+		if refused.Probe == p.ID {
+			e.add(Step{Title: title, Verdict: Info, Text: fmt.Sprintf("%s is not set: %s: %s", refused.Key, refused.Refusal.Reason, refused.Refusal.Detail)})
+		}
+	}
 	switch {
 	case len(bad) > 0:
 		e.mismatch(title, p.ID, state.LastTransitionTime.Time, bad)

@@ -89,8 +89,8 @@ func controllerLabels() sets.Set[string] {
 // labelsOf returns the keys of the labels that the probe sets in any state.
 func labelsOf(probe *v1alpha1.PodContainerProbe) []string {
 	keys := sets.New[string]()
-	for _, policy := range probe.MarkerPolicy {
-		keys.Insert(slices.Collect(maps.Keys(policy.Labels))...)
+	for i := range probe.MarkerPolicy {
+		keys.Insert(probe.MarkerPolicy[i].LabelKeys()...)
 	}
 	return sets.List(keys)
 }
@@ -156,7 +156,7 @@ func (c *checker) checkService(s *scope, each *service) {
 		others := maps.Clone(each.selector)
 		maps.DeleteFunc(others, func(k, _ string) bool { return s.open.Has(k) })
 		for _, m := range s.markers {
-			if set := valuesOf(m, key); set.Len() > 0 && overlap(m.requirements, equals(others)) {
+			if set := valuesOf(m, key, each.selector[key]); set.Len() > 0 && overlap(m.requirements, equals(others)) {
 				values, setters = values.Union(set), append(setters, m)
 			}
 		}
@@ -177,13 +177,23 @@ func (s *scope) unmarked(selector map[string]string, markers []*marker) bool {
 	})
 }
 
-// valuesOf returns the values that the marker gives to a label.
-func valuesOf(m *marker, key string) sets.Set[string] {
+// valuesOf returns the values that the marker gives to a label. If a probe may print any value, the
+// wanted one is among them.
+func valuesOf(m *marker, key, wanted string) sets.Set[string] {
 	values := sets.New[string]()
 	for _, probe := range m.spec.Spec.Probes {
 		for _, policy := range probe.MarkerPolicy {
 			if value, found := policy.Labels[key]; found {
 				values.Insert(value)
+			}
+			for _, from := range policy.LabelsFrom {
+				switch {
+				case from.Key != key:
+				case len(from.AllowedValues) == 0:
+					values.Insert(wanted)
+				default:
+					values.Insert(from.AllowedValues...)
+				}
 			}
 		}
 	}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/shell"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 )
 
@@ -61,13 +63,13 @@ func (c *checker) checkOwnSelector(m *marker) bool {
 	}
 	found := false
 	for i, probe := range m.spec.Spec.Probes {
-		for j, policy := range probe.MarkerPolicy {
-			for _, key := range slices.Sorted(maps.Keys(policy.Labels)) {
+		for j := range probe.MarkerPolicy {
+			for _, key := range probe.MarkerPolicy[j].LabelKeys() {
 				if !selects(selector, key) {
 					continue
 				}
 				found = true
-				c.add(ruleMarkInSelector, m.object, policyPath(i, j, "labels", key),
+				c.add(ruleMarkInSelector, m.object, fieldOf(m, i, mark.Label(key)),
 					fmt.Sprintf("%q is a key of spec.selector: the marker would change which pods it selects", key),
 					"set another label, or select the pods by other labels")
 			}
@@ -131,13 +133,18 @@ const openKruiseDefault = "1"
 func (c *checker) checkDeletionCosts(m *marker, i int, probe *v1alpha1.PodContainerProbe) {
 	for j, policy := range probe.MarkerPolicy {
 		cost, found := policy.Annotations[corev1.PodDeletionCost]
-		if !found {
-			continue
-		}
-		if _, valid := order.ParseDeletionCost(cost); !valid {
+		if _, valid := order.ParseDeletionCost(cost); found && !valid {
 			c.add(ruleDeletionCost, m.object, policyPath(i, j, "annotations", corev1.PodDeletionCost),
 				fmt.Sprintf("%q is not an integer from -2147483648 to 2147483647: the API server refuses the marks", cost),
 				`use a decimal number without "+" and leading zeros, such as "-10"`)
+		}
+		for k, from := range policy.AnnotationsFrom {
+			at := slices.IndexFunc(from.AllowedValues, func(v string) bool { return !value.IsDeletionCost(v) })
+			if from.Key == corev1.PodDeletionCost && at >= 0 {
+				c.add(ruleDeletionCost, m.object, fmt.Sprintf("%s.markerPolicy[%d].annotationsFrom[%d].allowedValues[%d]", probePath(i), j, k, at),
+					fmt.Sprintf("%q is not an integer from -2147483648 to 2147483647: the value is refused", from.AllowedValues[at]),
+					`use a decimal number without "+" and leading zeros, such as "-10"`)
+			}
 		}
 	}
 }

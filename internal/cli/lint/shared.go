@@ -121,6 +121,13 @@ func (c *checker) addPort(probe claimant, w *workload) {
 // fieldOf returns the path of the first field of a probe that sets the mark.
 func fieldOf(m *marker, i int, key mark.Key) string {
 	for j, policy := range m.spec.Spec.Probes[i].MarkerPolicy {
+		hasKey := func(from v1alpha1.ValueSource) bool { return from.Key == key.Name }
+		if k := slices.IndexFunc(policy.LabelsFrom, hasKey); k >= 0 && key.Kind == mark.KindLabel {
+			return fmt.Sprintf("%s.markerPolicy[%d].labelsFrom[%d].key", probePath(i), j, k)
+		}
+		if k := slices.IndexFunc(policy.AnnotationsFrom, hasKey); k >= 0 && key.Kind == mark.KindAnnotation {
+			return fmt.Sprintf("%s.markerPolicy[%d].annotationsFrom[%d].key", probePath(i), j, k)
+		}
 		if _, found := policy.Labels[key.Name]; found && key.Kind == mark.KindLabel {
 			return policyPath(i, j, "labels", key.Name)
 		}

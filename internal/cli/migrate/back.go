@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,8 +22,9 @@ import (
 
 const refusesWrites = "refuses every write of the set"
 
-// CheckBack returns what changes for CloneSets and StatefulSets if OpenKruise takes over from Seamark:
-// what its webhooks refuse although Seamark accepts it, and sets whose pods it would update. The order
+// CheckBack returns what changes for markers, CloneSets and StatefulSets if OpenKruise takes over from
+// Seamark: fields that its CRD of markers does not have, what its webhooks refuse although Seamark
+// accepts it, and sets whose pods it would update. The order
 // is that of Check. The error is about a template that cannot be encoded.
 func CheckBack(c Cluster) ([]Finding, error) {
 	revisions := make(map[types.NamespacedName]*appsv1.ControllerRevision, len(c.Revisions))
@@ -38,8 +40,32 @@ func CheckBack(c Cluster) ([]Finding, error) {
 		}
 		found = append(found, unknown...)
 	}
+	for _, object := range c.Markers {
+		marker := &v1alpha1.PodProbeMarker{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, marker); err == nil {
+			found = append(found, pruned(object, marker)...)
+		}
+	}
 	sortFindings(found)
 	return found, nil
+}
+
+// pruned returns the fields of the marker that the API server removes with the CRD of OpenKruise.
+func pruned(object *unstructured.Unstructured, marker *v1alpha1.PodProbeMarker) []Finding {
+	var found []Finding
+	for i := range marker.Spec.Probes {
+		for j := range marker.Spec.Probes[i].MarkerPolicy {
+			policy := &marker.Spec.Probes[i].MarkerPolicy[j]
+			for name, sources := range map[string][]v1alpha1.ValueSource{"labelsFrom": policy.LabelsFrom, "annotationsFrom": policy.AnnotationsFrom} {
+				if len(sources) > 0 {
+					found = append(found, findingOf(Changes, object, fmt.Sprintf("spec.probes[%d].markerPolicy[%d].%s", i, j, name),
+						"loses the field at the next write of the marker: its CRD does not have it", "sets the keys to values from messages",
+						"use labels and annotations with fixed values"))
+				}
+			}
+		}
+	}
+	return found
 }
 
 // changesBack returns what OpenKruise's webhook refuses, and what its manager does with the set.

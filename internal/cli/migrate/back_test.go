@@ -103,3 +103,24 @@ func TestCheckBack(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckBackOfMarkers checks that the fields which OpenKruise's CRD removes are named.
+func TestCheckBackOfMarkers(t *testing.T) {
+	markers := objects(t, `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {namespace: game, name: arena}
+spec:
+  selector: {matchLabels: {app: x}}
+  probes:
+  - name: stats
+    containerName: c
+    probe: {exec: {command: [cat, /stats]}}
+    markerPolicy:
+    - {state: Succeeded, labels: {up: "true"}}
+    - {state: Failed, labelsFrom: [{key: map}]}
+`)
+	found, err := migrate.CheckBack(migrate.Cluster{Markers: markers})
+	if err != nil || len(found) != 1 || found[0].Field != "spec.probes[0].markerPolicy[1].labelsFrom" || found[0].Object() != "PodProbeMarker game/arena" {
+		t.Errorf("findings %+v, %v; want one about labelsFrom", found, err)
+	}
+}

@@ -74,6 +74,13 @@ func labelsOf(marker *unstructured.Unstructured) sets.Set[string] {
 			for key := range labels {
 				keys.Insert(key)
 			}
+			sources, _, _ := unstructured.NestedSlice(fields, "labelsFrom")
+			for _, source := range sources {
+				fields, _ := source.(map[string]any)
+				if key, _, _ := unstructured.NestedString(fields, "key"); key != "" {
+					keys.Insert(key)
+				}
+			}
 		}
 	}
 	return keys

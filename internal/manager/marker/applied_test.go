@@ -42,6 +42,11 @@ func TestApplied(t *testing.T) {
 			message: `Probe "p": the API server refuses its marks (pods: 2, such as a): too long. ` +
 				`Probe "q": the API server refuses its marks (pods: 1, such as a): invalid.`,
 		},
+		"value in one pod": {
+			problems: map[string]problems.Mark{"a": {Values: map[string]string{`probe "p": label map`: `NotAllowed: "b\x1b" is not one of the allowed values`}}},
+			reason:   "ValueRefused",
+			message:  `Probe "p": label map is not set (pods: 1, such as a): NotAllowed: "b\x1b" is not one of the allowed values.`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

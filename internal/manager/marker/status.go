@@ -222,6 +222,7 @@ const (
 	reasonApplied = "Applied"
 	reasonRefused = "WriteRefused"
 	reasonLimited = "WritesLimited"
+	reasonValue   = "ValueRefused"
 
 	// startup is the time after the start in which a stored problem without a known pod is
 	// kept: the controller that writes the marks has yet to find the problem again.
@@ -256,13 +257,16 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 		return none
 	}
 	limited := make(map[problems.Limit]pods)
-	refused := make(map[string]pods)
+	refused, values := make(map[string]pods), make(map[string]pods)
 	for pod, problem := range byPod {
 		if problem.Limited != "" {
 			limited[problem.Limited] = limited[problem.Limited].with(pod.Name)
 		}
 		for probe, reason := range problem.Refused {
 			refused[probe] = refused[probe].reporting(pod.Name, reason)
+		}
+		for key, reason := range problem.Values {
+			values[key] = values[key].reporting(pod.Name, reason)
 		}
 	}
 	var cause, sentences []string
@@ -273,8 +277,12 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 			probe, p.count, p.example, text.Truncate(p.detail, maxRefusal)))
 	}
 	reason := reasonRefused
-	if len(refused) == 0 {
+	switch {
+	case len(refused) > 0:
+	case len(limited) > 0:
 		reason = reasonLimited
+	default:
+		reason = reasonValue
 	}
 	for _, limit := range slices.Sorted(maps.Keys(limited)) {
 		p := limited[limit]
@@ -282,8 +290,16 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 		sentences = append(sentences, fmt.Sprintf("Writes of marks are limited (pods: %d, such as %s), because the marks %s: %s.",
 			p.count, p.example, limit.Cause(), advice(limit)))
 	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		p := values[key]
+		class, _, _ := strings.Cut(p.detail, ":")
+		cause = append(cause, "value of "+key+" "+class)
+		sentences = append(sentences, fmt.Sprintf("%s is not set (pods: %d, such as %s): %s.", upper(key), p.count, p.example, p.detail))
+	}
 	return wrong(v1alpha1.ConditionMarksApplied, reason, fmt.Sprint(cause), text.Truncate(strings.Join(sentences, " "), maxMessage))
 }
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // advice says how to find the cause of the limit.
 func advice(limit problems.Limit) string {

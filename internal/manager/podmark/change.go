@@ -32,6 +32,8 @@ type change struct {
 	order  []plan.PlannedProbe
 	// refused is what the API server does not accept of the change.
 	refused refused
+	// values are the keys without a valid value in the messages of their probes.
+	values []mark.ValueRefusal
 	// markers are those of the pod's namespace.
 	markers []*plan.Marker
 }

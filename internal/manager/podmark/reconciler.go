@@ -193,7 +193,8 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	}
 	all := v.Desired(owned)
 	claims, _ := mark.Claim(v.Plan.Probes)
-	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers}
+	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
+		values: mark.RefusedValues(v.Plan.Probes, v.Report)}
 	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.applies(pod, all, claims, r.Now()) {
 		change.refused = last
 		change = change.omit(last.probes, last.until, last.again)

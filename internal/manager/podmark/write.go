@@ -6,6 +6,7 @@ package podmark
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,15 @@ func (r *Reconciler) publish(pod types.NamespacedName, change change) {
 			p.Refused = make(map[string]string)
 		}
 		p.Refused[refusal.Probe.Probe] = problems.Reason(refusal.Reason)
+		byMarker[marker] = p
+	}
+	for _, v := range change.values {
+		marker := types.NamespacedName{Namespace: pod.Namespace, Name: v.Probe.Marker}
+		p := byMarker[marker]
+		if p.Values == nil {
+			p.Values = make(map[string]string)
+		}
+		p.Values[fmt.Sprintf("probe %q: %s", v.Probe.Probe, v.Key)] = string(v.Refusal.Reason) + ": " + v.Refusal.Detail
 		byMarker[marker] = p
 	}
 	r.Problems.Set(pod, byMarker)

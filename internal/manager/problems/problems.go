@@ -50,6 +50,10 @@ type Mark struct {
 	Limited Limit
 	// Refused has, by probe of the marker, why the API server refuses the marks of the probe.
 	Refused map[string]string
+	// Values has, by probe of the marker and key, why the message of the probe has no valid value for
+	// the key, such as "probe \"stats\": label role". The text comes from a container: it is shortened
+	// and quoted.
+	Values map[string]string
 }
 
 // Marks holds the problems of the pods that do not have all of their marks.

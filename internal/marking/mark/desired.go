@@ -69,12 +69,18 @@ func Declared(probe *v1alpha1.PodContainerProbe) []Key {
 		declared[ConditionType(probe.PodConditionType)] = Value{}
 	}
 	for i := range probe.MarkerPolicy {
-		declared.add(&probe.MarkerPolicy[i])
+		policy := &probe.MarkerPolicy[i]
+		for _, key := range policy.LabelKeys() {
+			declared[Label(key)] = Value{}
+		}
+		for _, key := range policy.AnnotationKeys() {
+			declared[Annotation(key)] = Value{}
+		}
 	}
 	return declared.Keys()
 }
 
-// add adds the labels and annotations of the policy.
+// add adds the labels and annotations of the policy whose values do not depend on the message.
 func (m Marks) add(policy *v1alpha1.ProbeMarkerPolicy) {
 	for name, value := range policy.Labels {
 		m[Label(name)] = Value{Text: value}
@@ -112,6 +118,7 @@ func marksOf(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeSta
 	for i := range probe.MarkerPolicy {
 		if policy := &probe.MarkerPolicy[i]; policy.State == state.State {
 			marks.add(policy)
+			marks.addFrom(policy, state.Message, nil)
 		}
 	}
 	if probe.PodConditionType == "" {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -48,6 +48,8 @@ type source struct {
 	wire  string
 	spec  *v1alpha1.PodContainerProbe
 	bytes int
+	// values are what the agent watches in the messages.
+	values []v1alpha1.WatchedValue
 }
 
 // Compile compiles m. It returns an error if the selector is missing, empty or invalid, a
@@ -91,7 +93,10 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
 		}
 		seen[id] = true
-		compiled.probes = append(compiled.probes, source{id: id, wire: id.String(), spec: spec, bytes: compiled.bytesOf(id, spec)})
+		values := value.Watched(spec.MarkerPolicy)
+		compiled.probes = append(compiled.probes, source{
+			id: id, wire: id.String(), spec: spec, values: values, bytes: compiled.bytesOf(id, spec, values),
+		})
 	}
 	return compiled, nil
 }
@@ -104,10 +109,10 @@ const MaxPodBytes = 64 << 10
 const resolvedBytes = 256
 
 // bytesOf returns the maximum size of the probe in the plan of a pod.
-func (m *Marker) bytesOf(id identity.ID, spec *v1alpha1.PodContainerProbe) int {
+func (m *Marker) bytesOf(id identity.ID, spec *v1alpha1.PodContainerProbe, values []v1alpha1.WatchedValue) int {
 	// The types of a plan always encode.
 	encoded, _ := json.Marshal(v1alpha1.ContainerProbe{
-		Name: id.String(), Plan: m.plan, ContainerName: spec.ContainerName, Probe: spec.Probe,
+		Name: id.String(), Plan: m.plan, ContainerName: spec.ContainerName, Probe: spec.Probe, Values: values,
 	})
 	return resolvedBytes + len(encoded)
 }
@@ -143,7 +148,7 @@ func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 // select or deselect the pod and cause the next one.
 func checkLabels(policies []v1alpha1.ProbeMarkerPolicy, selector *metav1.LabelSelector) error {
 	for i := range policies {
-		for _, key := range slices.Sorted(maps.Keys(policies[i].Labels)) {
+		for _, key := range policies[i].LabelKeys() {
 			_, matched := selector.MatchLabels[key]
 			if matched || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key }) {
 				return fmt.Errorf("markerPolicy[%d].labels: %q is invalid: must not be a key of spec.selector: "+
@@ -159,7 +164,7 @@ func checkLabels(policies []v1alpha1.ProbeMarkerPolicy, selector *metav1.LabelSe
 func checkAnnotations(policies []v1alpha1.ProbeMarkerPolicy) error {
 	for i := range policies {
 		for _, key := range []string{v1alpha1.PodProbeMarkerAnnotationKey, v1alpha1.PodProbeMarkerListAnnotationKey} {
-			if _, found := policies[i].Annotations[key]; found {
+			if slices.Contains(policies[i].AnnotationKeys(), key) {
 				return fmt.Errorf("markerPolicy[%d].annotations: %q is invalid: must not be an annotation that Seamark sets for providers", i, key)
 			}
 		}

@@ -169,6 +169,7 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 					ContainerName: src.spec.ContainerName,
 					Probe:         spec,
 					PublishBody:   m.publishBody && spec.HTTPGet != nil,
+					Values:        src.values,
 				},
 			})
 		}

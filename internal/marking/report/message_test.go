@@ -5,6 +5,7 @@ package report_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,6 +104,31 @@ func TestMessageTokens(t *testing.T) {
 				t.Errorf("reports (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAllowedValueIsReportedAtOnce checks that a change of an allowed value does not wait for a token,
+// and that other changes do.
+func TestAllowedValueIsReportedAtOnce(t *testing.T) {
+	plan := onePlan()
+	plan.Pods = slices.Clone(plan.Pods)
+	plan.Pods[0].Probes = slices.Clone(plan.Pods[0].Probes)
+	plan.Pods[0].Probes[0].Values = []v1alpha1.WatchedValue{{State: succeeded, AllowedValues: []string{"primary", "secondary"}}}
+	ledger, states := report.Ledger{}, report.States{}
+	var got []string
+	for i, message := range []string{"primary", "x1", "x2", "x3", "x4", "primary", "secondary", "x5", "x6", "primary\n1", "primary\n2"} {
+		states[key(t, "a", "m#p")] = known(succeeded, message, float64(i), 0)
+		var decision report.Decision
+		ledger, decision = wrote(at(float64(i)), plan, ledger, states)
+		for _, w := range decision.Writes {
+			got = append(got, w.Pods[0].Probes[0].Message)
+		}
+	}
+	if diff := cmp.Diff([]string{"primary", "x1", "x2", "x3", "primary", "secondary", "x5", "primary\n1"}, got); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+	if k := key(t, "a", "m#p"); !plan.ChangesValue(k, succeeded, "x", "primary") || plan.ChangesValue(k, succeeded, "x", "y") {
+		t.Error("ChangesValue does not follow the allowed values of the plan")
 	}
 }
 

@@ -28,6 +28,8 @@
 //   - a message that changes while the state stays the same takes a token from a bucket of
 //     the probe, which holds three and is refilled at one per minute; without a token, the
 //     newest message waits for one;
+//   - a message that changes a value which marks the pod, to or from an allowed value, is
+//     reported immediately, and takes a token too;
 //   - the time of the last probe is that of the run that led to the reported state or
 //     message, and never causes a report;
 //   - all states are always reported; the messages and errors of a pod have a budget, which

@@ -94,7 +94,7 @@ func (s *sliceDecider) states(m *member, limit int) []v1alpha1.ContainerProbeSta
 	for i := range m.probes {
 		if m.probes[i].hasState() {
 			entry := s.state(m, &m.probes[i], before)
-			entry.Message = shorten(entry.Message, limit)
+			entry.Message = m.probes[i].shorten(entry.Message, limit)
 			entries = append(entries, entry)
 		}
 	}
@@ -113,9 +113,14 @@ func (s *sliceDecider) state(m *member, c *candidate, before int) v1alpha1.Conta
 		s.write = true
 		return fresh
 	}
-	if shorten(fresh.Message, before) == shorten(reported.Message, before) {
+	now, last := c.shorten(fresh.Message, before), c.shorten(reported.Message, before)
+	if now == last {
 		reported.Message = fresh.Message
 		return reported
+	}
+	if c.hasOtherValues(fresh.State, now, last) {
+		s.write = true
+		return fresh
 	}
 	if due := m.ledger.messageDue(c.at, c.state.LastTransition); due.After(s.now) {
 		s.recheck(due)

@@ -6,7 +6,6 @@ package reconciler
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -134,8 +133,8 @@ func (b *base) markers(namespace string, template *corev1.PodTemplateSpec, pods 
 		}
 		for i := range marker.Spec.Probes {
 			probe := &marker.Spec.Probes[i]
-			for _, policy := range probe.MarkerPolicy {
-				known.Labels.Insert(slices.Collect(maps.Keys(policy.Labels))...)
+			for j := range probe.MarkerPolicy {
+				known.Labels.Insert(probe.MarkerPolicy[j].LabelKeys()...)
 			}
 			if probe.PodConditionType != "" {
 				known.Conditions.Insert(corev1.PodConditionType(probe.PodConditionType))

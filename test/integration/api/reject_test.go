@@ -208,31 +208,65 @@ func networkRejections() map[string]rejection {
 	return all
 }
 
+// sources returns n keys with values from messages, and numbers n different values.
+func sources(n int) []any {
+	all := make([]any, n)
+	for i := range all {
+		all[i] = map[string]any{"key": fmt.Sprintf("from-%d", i)}
+	}
+	return all
+}
+
+func numbers(n int) []any {
+	all := make([]any, n)
+	for i := range all {
+		all[i] = fmt.Sprint(i)
+	}
+	return all
+}
+
 func markRejections() map[string]rejection {
 	const (
 		policy = "spec.probes[0].markerPolicy"
 		name   = "keys must be qualified names"
+		from   = policy + "[0].labelsFrom"
 	)
 	long := strings.Repeat("a", 64)
 	return map[string]rejection{
-		"policy without state":                one(policy+"[0].state", remove{}, "Required value"),
-		"policy state Unknown":                one(policy+"[0].state", "Unknown", `"Succeeded", "Failed"`),
-		"policy state in lower case":          one(policy+"[0].state", "succeeded", `"Succeeded", "Failed"`),
-		"policy state twice":                  one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
-		"label key":                           one(labels, map[string]any{"a b": "c"}, name),
-		"label key empty":                     one(labels, map[string]any{"": "c"}, name),
-		"label key too long":                  one(labels, map[string]any{long: "c"}, name),
-		"label key prefix":                    one(labels, map[string]any{"Game.io/idle": "c"}, name),
-		"label key prefix too long":           one(labels, map[string]any{strings.Repeat("a.", 127) + "a/b": "c"}, name),
-		"label value":                         one(labels, map[string]any{"a": "b c"}, "must be a label value").at(labels + "[a]"),
-		"label value too long":                one(labels+".a", long, "63"),
-		"label value is a boolean":            one(labels+".a", true, "string"),
-		"too many labels to set":              one(labels, keys(33), "32"),
-		"annotation key":                      one(annotation, map[string]any{"a b": "c"}, name),
-		"annotation key empty":                one(annotation, map[string]any{"": "c"}, name),
-		"annotation key too long":             one(annotation, map[string]any{long: "c"}, name),
-		"annotation value too long":           one(annotation+".a", strings.Repeat("a", 16385), "16384"),
-		"too many annotations":                one(annotation, keys(33), "32"),
+		"policy without state":         one(policy+"[0].state", remove{}, "Required value"),
+		"policy state Pending":         one(policy+"[0].state", "Pending", `"Succeeded", "Failed", "Unknown"`),
+		"policy state in lower case":   one(policy+"[0].state", "unknown", `"Succeeded", "Failed", "Unknown"`),
+		"policy state twice":           one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
+		"label key":                    one(labels, map[string]any{"a b": "c"}, name),
+		"label key empty":              one(labels, map[string]any{"": "c"}, name),
+		"label key too long":           one(labels, map[string]any{long: "c"}, name),
+		"label key prefix":             one(labels, map[string]any{"Game.io/idle": "c"}, name),
+		"label key prefix too long":    one(labels, map[string]any{strings.Repeat("a.", 127) + "a/b": "c"}, name),
+		"label value":                  one(labels, map[string]any{"a": "b c"}, "must be a label value").at(labels + "[a]"),
+		"label value too long":         one(labels+".a", long, "63"),
+		"label value is a boolean":     one(labels+".a", true, "string"),
+		"too many labels to set":       one(labels, keys(33), "32"),
+		"annotation key":               one(annotation, map[string]any{"a b": "c"}, name),
+		"annotation key empty":         one(annotation, map[string]any{"": "c"}, name),
+		"annotation key too long":      one(annotation, map[string]any{long: "c"}, name),
+		"annotation value too long":    one(annotation+".a", strings.Repeat("a", 16385), "16384"),
+		"too many annotations":         one(annotation, keys(33), "32"),
+		"key of labels and labelsFrom": one(from, []any{map[string]any{"key": "a"}}, "must not have a key of labels").with(edit{labels, map[string]any{"a": "b"}}),
+		"key of annotations twice": one(policy+"[0].annotationsFrom", []any{map[string]any{"key": "a"}}, "must not have a key of annotations").
+			with(edit{annotation, map[string]any{"a": "b"}}),
+		"labelsFrom key":              one(from, []any{map[string]any{"key": "a b"}}, "should match").at(from + "[0].key"),
+		"labelsFrom key twice":        one(from, []any{map[string]any{"key": "a"}, map[string]any{"key": "a"}}, "Duplicate value").at(from + "[1]"),
+		"allowed label value":         one(from, []any{map[string]any{"key": "a", "allowedValues": []any{"b c"}}}, "should match").at(from + "[0].allowedValues[0]"),
+		"allowed value twice":         one(from, []any{map[string]any{"key": "a", "allowedValues": []any{"b", "b"}}}, "Duplicate value").at(from + "[0].allowedValues[1]"),
+		"too many allowed values":     one(from, []any{map[string]any{"key": "a", "allowedValues": numbers(33)}}, "32").at(from + "[0].allowedValues"),
+		"jsonPath in braces":          one(from, []any{map[string]any{"key": "a", "jsonPath": "{.a}"}}, "should match").at(from + "[0].jsonPath"),
+		"jsonPath with all fields":    one(from, []any{map[string]any{"key": "a", "jsonPath": "..a"}}, "should match").at(from + "[0].jsonPath"),
+		"jsonPath with a union":       one(from, []any{map[string]any{"key": "a", "jsonPath": "[0,0]"}}, "should match").at(from + "[0].jsonPath"),
+		"too many keys from messages": one(from, sources(9), "at most 16 keys together").with(edit{policy + "[0].annotationsFrom", sources(8)}).at(policy + "[0]"),
+		"labelsFrom key in matchLabels": one(from, []any{map[string]any{"key": "own"}}, "a key of spec.selector.matchLabels").
+			with(edit{"spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"}}).at("spec.probes"),
+		"labelsFrom key in matchExpressions": one(from, []any{map[string]any{"key": "own"}}, "a key of spec.selector.matchExpressions").
+			with(edit{"spec.selector.matchExpressions[0].key", "own"}).at("spec.probes"),
 		"annotation values too long together": one(annotation, manyLong(9), "131072").at("spec.probes"),
 		"label key in matchLabels": one("spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"},
 			`key "own" of spec.selector.matchLabels`).with(edit{labels, map[string]any{"own": "1"}}).at("spec.probes"),

@@ -52,6 +52,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.
 // ReadBack reads what a return to OpenKruise depends on, as Read does.
 func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
+	r.cluster.Markers = r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
 	r.sets(ctx)
 	r.manager(ctx)
 	r.revisions(ctx)

@@ -1,0 +1,72 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark
+
+import (
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/value"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+)
+
+// ValueRefusal is a key that a pod does not have because the message of the probe has no valid value
+// for it.
+type ValueRefusal struct {
+	// Probe declares the key.
+	Probe identity.ID
+	// Key is the label or annotation.
+	Key Key
+	// Refusal is why the pod does not have it.
+	Refusal *value.Refusal
+}
+
+// RefusedValues returns the keys that the policies for the current states declare, and that the
+// messages have no valid value for, in the order of the probes and of the policies. It omits keys
+// that belong to another probe.
+func RefusedValues(probes []plan.PlannedProbe, report PodReport) []ValueRefusal {
+	var refused []ValueRefusal
+	var claims Claims
+	for _, probe := range probes {
+		state, known := report.State(probe)
+		if !known {
+			continue
+		}
+		for i := range probe.Source.MarkerPolicy {
+			policy := &probe.Source.MarkerPolicy[i]
+			if policy.State != state.State {
+				continue
+			}
+			make(Marks).addFrom(policy, state.Message, func(key Key, refusal *value.Refusal) {
+				if claims == nil {
+					claims, _ = Claim(probes)
+				}
+				if claims[key] == probe.ID {
+					refused = append(refused, ValueRefusal{Probe: probe.ID, Key: key, Refusal: refusal})
+				}
+			})
+		}
+	}
+	return refused
+}
+
+// addFrom adds the labels and annotations of the policy whose values are in the message. It calls
+// refused, unless it is nil, for those that have no valid value there.
+func (m Marks) addFrom(policy *v1alpha1.ProbeMarkerPolicy, message string, refused func(Key, *value.Refusal)) {
+	add := func(key Key, text string, refusal *value.Refusal) {
+		switch {
+		case refusal == nil:
+			m[key] = Value{Text: text}
+		case refused != nil:
+			refused(key, refusal)
+		}
+	}
+	for i := range policy.LabelsFrom {
+		text, refusal := value.Label(message, &policy.LabelsFrom[i])
+		add(Label(policy.LabelsFrom[i].Key), text, refusal)
+	}
+	for i := range policy.AnnotationsFrom {
+		text, refusal := value.Annotation(message, &policy.AnnotationsFrom[i])
+		add(Annotation(policy.AnnotationsFrom[i].Key), text, refusal)
+	}
+}

@@ -1,0 +1,59 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestValuesFromMessages(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("idle").Label(v1alpha1.ProbeFailed, "role", "down")).Build()
+	marker.Spec.Probes[0].MarkerPolicy = append(marker.Spec.Probes[0].MarkerPolicy, v1alpha1.ProbeMarkerPolicy{
+		State:           v1alpha1.ProbeSucceeded,
+		LabelsFrom:      []v1alpha1.ValueSource{{Key: "role", JSONPath: ".role", AllowedValues: []string{"primary"}}},
+		AnnotationsFrom: []v1alpha1.ValueSource{{Key: "players", JSONPath: ".players"}},
+	})
+	probes := planOf(t, marker)
+	for name, tc := range map[string]struct {
+		state   v1alpha1.ContainerProbeState
+		want    mark.Marks
+		refused []string
+	}{
+		"both": {
+			state: state(v1alpha1.ProbeSucceeded, `{"role":"primary","players":3}`),
+			want:  mark.Marks{mark.Label("role"): text("primary"), mark.Annotation("players"): text("3")},
+		},
+		"a value that is not allowed removes its key": {
+			state:   state(v1alpha1.ProbeSucceeded, `{"role":"leader","players":3}`),
+			want:    mark.Marks{mark.Annotation("players"): text("3")},
+			refused: []string{"label role NotAllowed"},
+		},
+		"another state": {
+			state: state(v1alpha1.ProbeFailed, `{"role":"primary"}`),
+			want:  mark.Marks{mark.Label("role"): text("down")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := mark.PodReport{Reported: true, States: mark.States{webIdle: tc.state}}
+			owned := mark.Marks{mark.Label("role"): text("primary"), mark.Annotation("players"): text("2")}
+			if got := mark.Desired(probes, report, owned); !got.Equal(tc.want) {
+				t.Errorf("marks %v, want %v", got, tc.want)
+			}
+			var refused []string
+			for _, r := range mark.RefusedValues(probes, report) {
+				refused = append(refused, fmt.Sprint(r.Key, " ", r.Refusal.Reason))
+			}
+			if diff := cmp.Diff(tc.refused, refused); diff != "" {
+				t.Errorf("refused values (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
