@@ -25,6 +25,7 @@ import (
 	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
@@ -140,7 +141,9 @@ func managerRegistry() (*prometheus.Registry, error) {
 	close(leads)
 	shortages := &problems.Shortages{}
 	shortages.Set("node", map[types.NamespacedName][]plan.Shortage{{Namespace: "ns", Name: "m"}: {{Pods: 1}}})
-	managermetrics.New(registry).Watch("v0", managermetrics.Caches{
+	m := managermetrics.New(registry)
+	m.WatchStale(func(lapse.Cause) int { return 0 }, func() int { return 0 })
+	m.Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
 		Pending: pending, Leads: leads,
 		Slices:    func(context.Context, string) ([]*seamarkv1alpha1.ProbeReport, error) { return nil, nil },

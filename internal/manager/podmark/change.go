@@ -34,6 +34,8 @@ type change struct {
 	refused refused
 	// markers are those of the pod's namespace.
 	markers []*plan.Marker
+	// stale is whether a state of the pod is stale.
+	stale bool
 }
 
 func (c change) isEmpty() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }
