@@ -113,7 +113,7 @@ type PodContainerProbe struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=state
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=3
 	MarkerPolicy []ProbeMarkerPolicy `json:"markerPolicy,omitempty"`
 
 	// podConditionType is the type of the pod condition that shows the state: True for
@@ -145,9 +145,11 @@ type ContainerProbeSpec struct {
 
 // ProbeMarkerPolicy defines the labels and annotations of a pod in one state of a probe.
 type ProbeMarkerPolicy struct {
-	// state of the probe: Succeeded or Failed.
+	// state of the probe: Succeeded, Failed or Unknown. Unknown is the state of a container that
+	// has restarted and has no result yet; before the first result there is no state. Unknown is
+	// added by Seamark.
 	// +required
-	// +kubebuilder:validation:Enum=Succeeded;Failed
+	// +kubebuilder:validation:Enum=Succeeded;Failed;Unknown
 	State ProbeState `json:"state"`
 
 	// labels of the pod in this state, at most 32. Keys and values must be valid for

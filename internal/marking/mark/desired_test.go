@@ -109,6 +109,15 @@ func TestDesired(t *testing.T) {
 				mark.ConditionType("game.io/idle"): condition(corev1.ConditionUnknown, ""),
 			},
 		},
+		"policy of unknown": {
+			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").
+				Probe(documented().Label(v1alpha1.ProbeUnknown, "gameserver-idle", "unknown")).Build()},
+			states: mark.States{webIdle: state(v1alpha1.ProbeUnknown, "")},
+			want: mark.Marks{
+				mark.Label("gameserver-idle"):      text("unknown"),
+				mark.ConditionType("game.io/idle"): condition(corev1.ConditionUnknown, ""),
+			},
+		},
 		"no policy for the state": {
 			markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "web").
 				Probe(builders.Probe("idle").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()},

@@ -70,7 +70,7 @@ func FuzzDesired(f *testing.F) {
 }
 
 func randomMarkers(rng *rand.Rand) []*v1alpha1.PodProbeMarker {
-	states := []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed}
+	states := []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown}
 	var markers []*v1alpha1.PodProbeMarker
 	for _, name := range []string{"web", "my-web", "api"} {
 		b := builders.Marker("ns", name)

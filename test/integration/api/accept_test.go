@@ -48,6 +48,7 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		"empty policy":                  {{policy, []any{}}},
 		"policy only":                   {{"spec.probes[0].podConditionType", ""}},
 		"Succeeded only":                {{policy, []any{map[string]any{"state": "Succeeded", "labels": map[string]any{"healthy": "true"}}}}},
+		"Unknown only":                  {{policy, []any{map[string]any{"state": "Unknown", "labels": map[string]any{"healthy": "unknown"}}}}},
 		"name with prefix":              {{"spec.probes[0].name", "game.io/Is_idle.now"}},
 		"one-letter name":               {{"spec.probes[0].name", "A"}},
 		"condition type without prefix": {{"spec.probes[0].podConditionType", "GameIdle"}},

@@ -23,7 +23,7 @@ import (
 // The share of the API server's limits that the estimated cost of the rules may use. The margin
 // is for estimates that change with the version of Kubernetes.
 const (
-	ruleShare = 0.25
+	ruleShare = 0.3
 	crdShare  = 0.2
 )
 

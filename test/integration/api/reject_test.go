@@ -217,8 +217,8 @@ func markRejections() map[string]rejection {
 	long := strings.Repeat("a", 64)
 	return map[string]rejection{
 		"policy without state":                one(policy+"[0].state", remove{}, "Required value"),
-		"policy state Unknown":                one(policy+"[0].state", "Unknown", `"Succeeded", "Failed"`),
-		"policy state in lower case":          one(policy+"[0].state", "succeeded", `"Succeeded", "Failed"`),
+		"policy state Pending":                one(policy+"[0].state", "Pending", `"Succeeded", "Failed", "Unknown"`),
+		"policy state in lower case":          one(policy+"[0].state", "unknown", `"Succeeded", "Failed", "Unknown"`),
 		"policy state twice":                  one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
 		"label key":                           one(labels, map[string]any{"a b": "c"}, name),
 		"label key empty":                     one(labels, map[string]any{"": "c"}, name),
