@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,15 +22,15 @@ import (
 
 const refusesWrites = "refuses every write of the set"
 
-// CheckBack returns what changes for CloneSets and StatefulSets if OpenKruise takes over from Seamark:
-// what its webhooks refuse although Seamark accepts it, and sets whose pods it would update. The order
-// is that of Check. The error is about a template that cannot be encoded.
+// CheckBack returns what changes for markers, CloneSets and StatefulSets if OpenKruise takes over from
+// Seamark: fields that its CRDs do not have, what its webhooks refuse although Seamark accepts it, and
+// sets whose pods it would update. The order is that of Check. The error is about a template that cannot be encoded.
 func CheckBack(c Cluster) ([]Finding, error) {
 	revisions := make(map[types.NamespacedName]*appsv1.ControllerRevision, len(c.Revisions))
 	for _, rev := range c.Revisions {
 		revisions[types.NamespacedName{Namespace: rev.Namespace, Name: rev.Name}] = rev
 	}
-	found := checkManager(c.Manager)
+	found := append(checkManager(c.Manager), lostFields(c.Markers)...)
 	for _, s := range setsOf(c) {
 		found = append(found, s.changesBack(c.Manager)...)
 		unknown, err := s.unknownRevision(revisions[types.NamespacedName{Namespace: s.object.GetNamespace(), Name: s.updateRevision}])
@@ -40,6 +41,23 @@ func CheckBack(c Cluster) ([]Finding, error) {
 	}
 	sortFindings(found)
 	return found, nil
+}
+
+// lostFields returns the fields of markers that OpenKruise's CRD does not have.
+func lostFields(markers []*unstructured.Unstructured) []Finding {
+	var found []Finding
+	for _, marker := range markers {
+		probes, _, _ := unstructured.NestedSlice(marker.Object, "spec", "probes")
+		for i, each := range probes {
+			probe, _ := each.(map[string]any)
+			if _, set := probe["staleAfterSeconds"]; set {
+				found = append(found, findingOf(Changes, marker, fmt.Sprintf("spec.probes[%d].staleAfterSeconds", i),
+					"removes the field at the next write of the marker: the marks of a lost node stay as they are",
+					"changes the state to Unknown", ""))
+			}
+		}
+	}
+	return found
 }
 
 // changesBack returns what OpenKruise's webhook refuses, and what its manager does with the set.

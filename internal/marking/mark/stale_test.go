@@ -29,6 +29,7 @@ func TestStaleMarks(t *testing.T) {
 	}
 	labels := planned(func(*builders.ProbeBuilder) {})
 	condition := planned(func(b *builders.ProbeBuilder) { b.Condition("x/primary") })
+	unknown := planned(func(b *builders.ProbeBuilder) { b.Label(v1alpha1.ProbeUnknown, "role", "unknown") })
 	never := labels
 	never.Source = builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").Build()
 
@@ -60,6 +61,8 @@ func TestStaleMarks(t *testing.T) {
 		"not yet":                       {probe: condition, lapse: of(lapse.NodeNotReady, 29), owned: both, want: both},
 		"stale":                         {probe: condition, lapse: of(lapse.NodeNotReady, 30), owned: both, want: mark.Marks{key: stale}},
 		"stale, no condition":           {probe: labels, lapse: of(lapse.NodeNotReady, 30), owned: primary, want: mark.Marks{}},
+		"stale, policy for Unknown":     {probe: unknown, lapse: of(lapse.NodeGone, 30), gone: true, owned: primary, want: mark.Marks{mark.Label("role"): {Text: "unknown"}}},
+		"restarted, policy for Unknown": {probe: unknown, lapse: unsure, owned: mark.Marks{mark.Label("role"): {Text: "unknown"}}, want: mark.Marks{mark.Label("role"): {Text: "unknown"}}},
 		"stale since earlier":           {probe: condition, lapse: of(lapse.NodeGone, 90), owned: mark.Marks{key: earlier}, want: mark.Marks{key: earlier}},
 		"never stale":                   {probe: never, lapse: of(lapse.NodeNotReady, 3000), owned: primary, want: primary},
 		"ended before":                  {probe: condition, lapse: ended, owned: both, want: both},
