@@ -95,7 +95,7 @@ func (n *Nodes) Count(cause lapse.Cause) (count int) {
 	return count
 }
 
-// decide decides the lapse of the node anew.
+// decide decides the lapse of the node at the time now.
 func (n *Nodes) decide(node string, now time.Time) (decided known) {
 	evidence := n.evidence(node)
 	n.known.Update(node, func(k *known) bool {

@@ -66,7 +66,7 @@ func TestStaleMarks(t *testing.T) {
 		"stale since earlier":           {probe: condition, lapse: of(lapse.NodeGone, 90), owned: mark.Marks{key: earlier}, want: mark.Marks{key: earlier}},
 		"never stale":                   {probe: never, lapse: of(lapse.NodeNotReady, 3000), owned: primary, want: primary},
 		"ended before":                  {probe: condition, lapse: ended, owned: both, want: both},
-		"ended before, restarted since": {probe: condition, lapse: ended, owned: mark.Marks{key: stale}, want: both},
+		"ended before, after a restart": {probe: condition, lapse: ended, owned: mark.Marks{key: stale}, want: both},
 
 		"reports are gone":                  {probe: condition, lapse: of(lapse.NodeGone, 30), gone: true, owned: both, want: mark.Marks{key: stale}},
 		"reports are gone, not yet":         {probe: condition, lapse: of(lapse.NodeGone, 29), gone: true, owned: both, want: both},
