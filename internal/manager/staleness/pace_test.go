@@ -52,12 +52,12 @@ func TestPaceLimitsAndSharesPermits(t *testing.T) {
 		pace.Ask(types.NamespacedName{Namespace: "small", Name: "a"})
 		ended := make(chan error, 1)
 		go func() { ended <- pace.Start(ctx) }()
-		time.Sleep(219 * time.Second)
+		<-time.After(219 * time.Second)
 		synctest.Wait()
 		if pace.Waiting() == 0 {
 			t.Errorf("all %d pods have a permit after 219 s", permitted)
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if permitted != pods || pace.Waiting() > 0 {
 			t.Errorf("%d pods have a permit after 221 s, and %d wait; want all %d", permitted, pace.Waiting(), pods)
