@@ -80,6 +80,7 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 		HealthProbeBindAddress:  c.Health.BindAddress,
 		PprofBindAddress:        c.Pprof.BindAddress,
 		UIBindAddress:           c.UI.BindAddress,
+		Namespace:               config.OwnNamespace(namespaceFile),
 		Disabled:                !c.FeatureGates[config.PodProbeMarkerGate],
 		Serverless:              c.FeatureGates[config.ServerlessGate],
 		Webhook:                 webhookOptions(c.Serverless.Webhook, logger),

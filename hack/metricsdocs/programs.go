@@ -23,6 +23,7 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/probing"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -136,7 +137,9 @@ func managerRegistry() (*prometheus.Registry, error) {
 	leads := make(chan struct{})
 	pending.OnAdd(npp, true)
 	close(leads)
-	managermetrics.New(registry).Watch("v0", managermetrics.Caches{
+	m := managermetrics.New(registry)
+	m.WatchStale(func(lapse.Cause) int { return 0 }, func() int { return 0 })
+	m.Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
 		Pending: pending, Leads: leads,
 		Plans:    func(context.Context) ([]*v1alpha1.NodePodProbe, error) { return []*v1alpha1.NodePodProbe{npp}, nil },

@@ -14,7 +14,7 @@ import (
 
 func TestEndedPodsAreNotCached(t *testing.T) {
 	found := false
-	for object, options := range caches(cached.Options{}, true).ByObject {
+	for object, options := range caches(cached.Options{}, "", true).ByObject {
 		if _, isPod := object.(*corev1.Pod); !isPod {
 			continue
 		}

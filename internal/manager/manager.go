@@ -54,6 +54,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/manager/podmark"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
+	"github.com/seamark-dev/seamark/internal/manager/staleness"
 	"github.com/seamark-dev/seamark/internal/manager/virtualpod"
 	"github.com/seamark-dev/seamark/internal/manager/webhook"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
@@ -86,6 +87,9 @@ type Options struct {
 	// UIBindAddress is the address that serves the web page, host:port. Empty or "0" disables it.
 	// The host must be a loopback address, because the connection is not encrypted.
 	UIBindAddress string
+	// Namespace is that of the agents, which is the manager's own. If it is empty, the readiness of their
+	// pods does not make states stale.
+	Namespace string
 	// Disabled means that the feature gate PodProbeMarkerGate is off: no controller runs, and
 	// plans and marks do not change.
 	Disabled bool
@@ -146,7 +150,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	mgr, err := m.program.Manager(ctrlmanager.Options{
 		Scheme:                  scheme,
-		Cache:                   caches(options.views(), options.uiEnabled()),
+		Cache:                   caches(options.views(), options.Namespace, options.uiEnabled()),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
@@ -161,7 +165,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
 		return mgr, nil
 	}
-	reader, err := newReader(ctx, mgr.GetCache(), options.views())
+	reader, err := newReader(ctx, mgr.GetCache(), options.Namespace, options.views())
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +218,20 @@ func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, r
 	pods, plans := apply.NewPods(metadataClient), apply.NewPlans(mgr.GetClient(), metadataClient)
 	podInbox, nodeInbox := &controllers.Inbox{}, &controllers.Inbox{}
 	refusals, marks := &problems.Refusals{}, &problems.Marks{}
+	pace := staleness.NewPace(podInbox)
+	nodes := staleness.New(staleness.Options{
+		Reader: reader, Informers: informers, Namespace: m.options.Namespace, Pods: podInbox, Pace: pace, Now: time.Now,
+	})
+	reader.Lapses = nodes.Of
+	counters.WatchStale(nodes.Count, pace.Waiting)
 	err = errors.Join(
+		mgr.Add(pace), nodes.Add(mgr, informers),
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: plans, Slices: plans,
 			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		podmark.New(podmark.Options{
-			Reader: reader, Pods: pods, Inbox: podInbox, Refusals: refusals, Problems: marks,
+			Reader: reader, Pods: pods, Inbox: podInbox, Pace: pace, Refusals: refusals, Problems: marks,
 			Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
@@ -252,9 +263,10 @@ func newWebhook(options Options) *webhook.Webhook {
 // caches returns the options of the manager's cache, which keeps only the fields that views
 // are built from. Readers share the cached objects without a copy, because no controller
 // changes what it reads.
-// The web page also shows the controllers of pods.
-func caches(options cached.Options, withPage bool) cache.Options {
-	pods := cached.NewPodTrimmer(options)
+// The web page also shows the controllers of pods. Whole Nodes are cached only when a marker has
+// staleAfterSeconds.
+func caches(options cached.Options, agents string, withPage bool) cache.Options {
+	pods := cached.NewPodTrimmer(options).WithAgents(agents)
 	if withPage {
 		pods = pods.WithControllers()
 	}
@@ -268,7 +280,7 @@ func caches(options cached.Options, withPage bool) cache.Options {
 				Field:     gather.LivePods(),
 				Transform: cached.Transform(pods.Trim),
 			},
-			gather.NewNode():               {Transform: cached.Transform(cached.TrimNode)},
+			gather.NewNode():               {Transform: cached.TransformNode},
 			&v1alpha1.PodProbeMarker{}:     {},
 			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(plans.Trim)},
 			&seamarkv1alpha1.ProbePlan{}:   {Transform: cached.Transform(plans.TrimSlice)},
@@ -279,7 +291,7 @@ func caches(options cached.Options, withPage bool) cache.Options {
 
 // newReader creates the informers of all kinds, and returns a reader of them. Its compiler forgets
 // deleted markers, whether or not the manager leads, because the webhook compiles in every manager.
-func newReader(ctx context.Context, informers cache.Cache, options cached.Options) (gather.Reader, error) {
+func newReader(ctx context.Context, informers cache.Cache, agents string, options cached.Options) (gather.Reader, error) {
 	var stores [6]startup.Store
 	for i, each := range []struct {
 		object  client.Object
@@ -305,6 +317,9 @@ func newReader(ctx context.Context, informers cache.Cache, options cached.Option
 	}})
 	if err != nil {
 		return gather.Reader{}, fmt.Errorf("watch markers for the compiler: %w", err)
+	}
+	if err := stores[0].AddIndexers(gather.AgentIndexers(agents)); err != nil {
+		return gather.Reader{}, fmt.Errorf("index the pods of agents: %w", err)
 	}
 	return gather.Reader{
 		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], Plans: stores[5]}, Compiler: compiler, Options: options,

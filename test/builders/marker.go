@@ -106,6 +106,12 @@ func (b *ProbeBuilder) Condition(conditionType string) *ProbeBuilder {
 	return b
 }
 
+// StaleAfter sets the seconds after which the state is stale.
+func (b *ProbeBuilder) StaleAfter(seconds int32) *ProbeBuilder {
+	b.probe.StaleAfterSeconds = &seconds
+	return b
+}
+
 // Label adds a label to the policy of the state.
 func (b *ProbeBuilder) Label(state v1alpha1.ProbeState, key, value string) *ProbeBuilder {
 	set(&b.policy(state).Labels, key, value)

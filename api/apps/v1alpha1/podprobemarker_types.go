@@ -127,6 +127,14 @@ type PodContainerProbe struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || !format.qualifiedName().validate(self).hasValue()",message="must be a qualified name: an optional DNS subdomain and '/', then 1 to 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit, such as game.io/idle"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['AllContainersRestarting', 'ContainersReady', 'DisruptionTarget', 'Initialized', 'PodReadyToStartContainers', 'PodResizeInProgress', 'PodResizePending', 'PodScheduled', 'Ready'])",message="must not be a condition type that Kubernetes sets: use another type, such as game.io/idle"
 	PodConditionType string `json:"podConditionType,omitempty"`
+
+	// staleAfterSeconds is the time after which the state counts as Unknown, with the reason Stale,
+	// while it is not current: the Node of the pod is not ready or is gone, or no agent on it is
+	// ready to report. The marks follow, and come back when the states are current again. At
+	// least 10. If it is unset, the state never becomes stale. Added by Seamark.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	StaleAfterSeconds *int32 `json:"staleAfterSeconds,omitempty"`
 }
 
 // ContainerProbeSpec is a probe with the fields of a core/v1 Probe. A field that is unset or

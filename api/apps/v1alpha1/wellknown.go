@@ -61,6 +61,10 @@ const (
 	// marks to the pod are limited, because they change too often.
 	EventReasonMarksLimited = "MarksLimited"
 
+	// ReasonStale is the reason of a pod condition whose state is stale: it counts as Unknown,
+	// because the node of the pod or its agent has not been ready for staleAfterSeconds.
+	ReasonStale = "Stale"
+
 	// EventSourceComponent is the source component of pod events.
 	EventSourceComponent = "kruise-daemon-podprobe"
 

@@ -5,6 +5,7 @@ package explain
 
 import (
 	"context"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -56,6 +59,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 	if node != "" {
 		r.lease(ctx)
 		r.agent(ctx, node)
+		r.lapse(ctx, node)
 	}
 	if _, noReports := in.Unread[permission.Reports]; noReports {
 		r.events(ctx)
@@ -71,6 +75,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 type reading struct {
 	reader client.Reader
 	in     *explanation.Input
+	agents []lapse.Agent
 	err    error
 }
 
@@ -107,10 +112,35 @@ func (r *reading) agent(ctx context.Context, node string) {
 		return
 	}
 	for i := range pods.Items {
+		if cached.IsAgent(&pods.Items[i], namespace) {
+			r.agents = append(r.agents, cached.AgentOf(&pods.Items[i]))
+		}
 		if pod := &pods.Items[i]; r.in.Agent == nil || r.in.Agent.CreationTimestamp.Before(&pod.CreationTimestamp) {
 			r.in.Agent = pod
 		}
 	}
+}
+
+// lapse reads whether the states of the node are current, if a marker depends on it and all of it can be
+// read. Unlike the manager, it does not know what it was before.
+func (r *reading) lapse(ctx context.Context, name string) {
+	_, noNodes := r.in.Unread[permission.Nodes]
+	_, noAgents := r.in.Unread[permission.Pods]
+	stale := func(m *v1alpha1.PodProbeMarker) bool {
+		return slices.ContainsFunc(m.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return p.StaleAfterSeconds != nil })
+	}
+	if noNodes || noAgents || !slices.ContainsFunc(r.in.Markers, stale) {
+		return
+	}
+	node := &corev1.Node{}
+	err := r.reader.Get(ctx, types.NamespacedName{Name: name}, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		node = nil
+	case !r.note(err, permission.Nodes, "get", ""):
+		return
+	}
+	r.in.Lapse = lapse.Next(lapse.Lapse{}, lapse.Evidence{Node: cached.HealthOf(node), Agents: r.agents}, r.in.Now)
 }
 
 func (r *reading) events(ctx context.Context) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
@@ -58,18 +59,43 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 	if !state.LastProbeTime.IsZero() {
 		step.Evidence = append(step.Evidence, "result of "+state.LastProbeTime.UTC().Format(time.RFC3339))
 	}
-	switch state.State {
-	case v1alpha1.ProbeUnknown:
+	switch {
+	case e.view.Report.IsStale(p):
+		step.Verdict, step.Next = Problem, e.stale()
+		step.Evidence = append(step.Evidence, fmt.Sprintf("the state is stale: %s for %s", lapsed(e.in.Lapse.Cause), e.age(e.in.Lapse.Since)))
+	case state.State == v1alpha1.ProbeUnknown:
 		step.Verdict = Waiting
 		step.Evidence = append(step.Evidence, "the container is new and has no result yet")
 		step.Next = e.repeat()
-	case v1alpha1.ProbeFailed:
+	case state.State == v1alpha1.ProbeFailed:
 		step.Verdict, step.Next = Info, e.try(p)
 		if diagnosis.TimedOut(state.Message) {
 			step.Evidence = append(step.Evidence, fmt.Sprintf("timeoutSeconds is %d: raise it, or make the probe cheaper", p.Plan.Probe.TimeoutSeconds))
 		}
 	}
 	e.add(step)
+}
+
+// lapsed says why states are not current.
+func lapsed(cause lapse.Cause) string {
+	switch cause {
+	case lapse.NodeGone:
+		return "the node has been gone"
+	case lapse.NodeNotReady:
+		return "the node has not been ready"
+	case lapse.AgentGone:
+		return "the node has had no agent"
+	default:
+		return "the agent has not been ready"
+	}
+}
+
+// stale returns the command that shows why states are not current.
+func (e *explainer) stale() string {
+	if e.in.Lapse.Cause == lapse.AgentNotReady || e.in.Lapse.Cause == lapse.AgentGone {
+		return e.agentLogs()
+	}
+	return "kubectl describe node " + e.in.Pod.Spec.NodeName
 }
 
 // try returns the command that runs the probe as well as kubectl can.

@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -24,8 +23,8 @@ const refusesWrites = "refuses every write of the set"
 
 // CheckBack returns what changes for markers, CloneSets and StatefulSets if OpenKruise takes over from
 // Seamark: fields that its CRD of markers does not have, what its webhooks refuse although Seamark
-// accepts it, and sets whose pods it would update. The order
-// is that of Check. The error is about a template that cannot be encoded.
+// accepts it, and sets whose pods it would update. The order is that of Check. The error is about a
+// template that cannot be encoded.
 func CheckBack(c Cluster) ([]Finding, error) {
 	revisions := make(map[types.NamespacedName]*appsv1.ControllerRevision, len(c.Revisions))
 	for _, rev := range c.Revisions {
@@ -43,29 +42,11 @@ func CheckBack(c Cluster) ([]Finding, error) {
 	for _, object := range c.Markers {
 		marker := &v1alpha1.PodProbeMarker{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, marker); err == nil {
-			found = append(found, pruned(object, marker)...)
+			found = append(found, pruned(object, marker.Spec.Probes)...)
 		}
 	}
 	sortFindings(found)
 	return found, nil
-}
-
-// pruned returns the fields of the marker that the API server removes with the CRD of OpenKruise.
-func pruned(object *unstructured.Unstructured, marker *v1alpha1.PodProbeMarker) []Finding {
-	var found []Finding
-	for i := range marker.Spec.Probes {
-		for j := range marker.Spec.Probes[i].MarkerPolicy {
-			policy := &marker.Spec.Probes[i].MarkerPolicy[j]
-			for name, sources := range map[string][]v1alpha1.ValueSource{"labelsFrom": policy.LabelsFrom, "annotationsFrom": policy.AnnotationsFrom} {
-				if len(sources) > 0 {
-					found = append(found, findingOf(Changes, object, fmt.Sprintf("spec.probes[%d].markerPolicy[%d].%s", i, j, name),
-						"loses the field at the next write of the marker: its CRD does not have it", "sets the keys to values from messages",
-						"use labels and annotations with fixed values"))
-				}
-			}
-		}
-	}
-	return found
 }
 
 // changesBack returns what OpenKruise's webhook refuses, and what its manager does with the set.

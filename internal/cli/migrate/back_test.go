@@ -74,8 +74,14 @@ func TestCheckBack(t *testing.T) {
 		"spec", "template", "spec", "readinessGates"); err != nil {
 		t.Fatal(err)
 	}
+	stale := &unstructured.Unstructured{Object: map[string]any{"kind": "PodProbeMarker", "spec": map[string]any{"probes": []any{
+		map[string]any{"name": "never"}, map[string]any{"name": "primary", "staleAfterSeconds": int64(30)},
+	}}}}
+	stale.SetNamespace("ns")
+	stale.SetName("database")
 	for name, cluster := range map[string]migrate.Cluster{
 		"return": {
+			Markers: []*unstructured.Unstructured{stale},
 			CloneSets: setsWith(t, "CloneSet", map[string]string{
 				"in-place": "updateStrategy: {type: InPlaceOnly}", // OpenKruise adds the gate itself.
 				"scatter":  "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: c}]}",

@@ -168,6 +168,9 @@ func condition(conditionType string, c mark.Condition) *corev1apply.PodCondition
 	if c.Status != "" {
 		config.WithStatus(c.Status)
 	}
+	if c.Reason != "" {
+		config.WithReason(c.Reason)
+	}
 	if c.Message != "" {
 		config.WithMessage(c.Message)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 )
 
 // The values of the label operation of plan writes.
@@ -85,6 +87,22 @@ func (m *Metrics) Watch(version string, caches Caches) {
 		ConstLabels: prometheus.Labels{"version": version},
 	}, func() float64 { return 1 })
 	m.registry.MustRegister(newCollector(caches))
+}
+
+// WatchStale creates the metrics of stale states: nodes is the number of nodes whose states are not current,
+// by cause, and waiting the number of pods that wait for their marks.
+func (m *Metrics) WatchStale(nodes func(lapse.Cause) int, waiting func() int) {
+	factory := promauto.With(m.registry)
+	for _, cause := range lapse.Causes() {
+		factory.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "seamark_manager_stale_nodes", ConstLabels: prometheus.Labels{"cause": string(cause)},
+			Help: "Nodes whose states are not current, by cause: NodeGone, NodeNotReady, AgentNotReady or AgentGone. Counted only if a marker has staleAfterSeconds, by the leader.",
+		}, func() float64 { return float64(nodes(cause)) })
+	}
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seamark_manager_stale_pods_waiting",
+		Help: "Pods that wait for the marks of stale states, or of states that are current again: at most 100 per second get them.",
+	}, func() float64 { return float64(waiting()) })
 }
 
 // PlanWritten counts a write of a ProbePlan or NodePodProbe.

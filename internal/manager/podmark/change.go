@@ -36,6 +36,8 @@ type change struct {
 	values []mark.ValueRefusal
 	// markers are those of the pod's namespace.
 	markers []*plan.Marker
+	// stale is whether a state of the pod is stale.
+	stale bool
 }
 
 func (c change) isEmpty() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }

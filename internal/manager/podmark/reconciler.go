@@ -38,6 +38,14 @@ type Pods interface {
 	Try(ctx context.Context, pod *corev1.Pod, marks mark.Marks) error
 }
 
+// Pace permits the writes of stale states one after the other, as staleness.Pace does.
+type Pace interface {
+	// Take reports whether the pod has a permit, and uses it up.
+	Take(pod types.NamespacedName) bool
+	// Ask enqueues the pod again when it has a permit.
+	Ask(pod types.NamespacedName)
+}
+
 // Options are the dependencies of a Reconciler. All are required.
 type Options struct {
 	// Reader reads pods, markers, nodes, NodePodProbes and ProbeReports from the cache.
@@ -46,6 +54,8 @@ type Options struct {
 	Pods Pods
 	// Inbox receives pods from other controllers.
 	Inbox *controllers.Inbox
+	// Pace permits the writes of stale states.
+	Pace Pace
 	// Refusals remembers the pods that cannot be written.
 	Refusals *problems.Refusals
 	// Problems gets the pods that do not have all of their marks.
@@ -89,6 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			r.noteArrival(request.NamespacedName, arrived)
 		}
 	}
+	permitted := r.Pace.Take(request.NamespacedName)
 	pod, err := r.Reader.LivePod(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -110,6 +121,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if change.isEmpty() {
 		r.Refusals.Note(request.NamespacedName, nil)
 		return r.requeue(request.NamespacedName, change), nil
+	}
+	if change.stale && !permitted {
+		notMarked()
+		r.Pace.Ask(request.NamespacedName)
+		return reconcile.Result{}, nil
 	}
 	if wait := r.delay(ctx, pod, change); wait > 0 {
 		notMarked()
@@ -195,6 +211,7 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	claims, _ := mark.Claim(v.Plan.Probes)
 	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
 		values: mark.RefusedValues(v.Plan.Probes, v.Report)}
+	change.stale = slices.ContainsFunc(v.Plan.Probes, v.Report.IsStale)
 	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.applies(pod, all, claims, r.Now()) {
 		change.refused = last
 		change = change.omit(last.probes, last.until, last.again)

@@ -56,6 +56,17 @@ func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (st
 	return "1000", r.err
 }
 
+// permits permits the pods that it has, and records those that ask.
+type permits map[types.NamespacedName]bool
+
+func (p permits) Take(pod types.NamespacedName) bool {
+	permitted := p[pod]
+	delete(p, pod)
+	return permitted
+}
+
+func (p permits) Ask(pod types.NamespacedName) { p[pod] = true }
+
 func reconciler(t *testing.T, pods Pods, objects ...client.Object) *Reconciler {
 	t.Helper()
 	counters := metrics.New(prometheus.NewRegistry())
@@ -64,7 +75,7 @@ func reconciler(t *testing.T, pods Pods, objects ...client.Object) *Reconciler {
 			Client:   fakeapi.Client(t, objects...).WithReturnManagedFields().Build(),
 			Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 		},
-		Pods: pods, Problems: &problems.Marks{}, Refusals: &problems.Refusals{}, Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
+		Pods: pods, Pace: permits{}, Problems: &problems.Marks{}, Refusals: &problems.Refusals{}, Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
 	})
 }
 

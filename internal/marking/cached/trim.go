@@ -63,6 +63,37 @@ func TrimVirtualNode(node *corev1.Node) *corev1.Node {
 	}
 }
 
+// TransformNode is the transform of a cache of Nodes or of their metadata.
+func TransformNode(object any) (any, error) {
+	switch node := object.(type) {
+	case *metav1.PartialObjectMetadata:
+		return TrimNode(node), nil
+	case *corev1.Node:
+		return TrimNodeHealth(node), nil
+	default:
+		return object, nil
+	}
+}
+
+// TrimNodeHealth returns a node with only what lapses are decided from: whether an agent is expected on
+// it, and its condition Ready without the heartbeat.
+func TrimNodeHealth(node *corev1.Node) *corev1.Node {
+	trimmed := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}
+	for _, label := range serverless.AgentlessLabels() {
+		if value, found := node.Labels[label.Key]; found {
+			metav1.SetMetaDataLabel(&trimmed.ObjectMeta, label.Key, value)
+		}
+	}
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			trimmed.Status.Conditions = []corev1.NodeCondition{{
+				Type: corev1.NodeReady, Status: intern(c.Status), LastTransitionTime: c.LastTransitionTime,
+			}}
+		}
+	}
+	return trimmed
+}
+
 // poolSize is the maximum number of values of a pool. A value is used by all pods of a workload, so
 // this is the number of workloads, twice or more because of marks.
 const poolSize = 16384

@@ -27,6 +27,8 @@ type PodTrimmer struct {
 	managed    *pool[[]metav1.ManagedFieldsEntry]
 	// controllers is nil if trimmed pods have no controller.
 	controllers *pool[[]metav1.OwnerReference]
+	// agents is the namespace of the agents.
+	agents string
 }
 
 // NewPodTrimmer returns a trimmer for the views with the options.
@@ -45,6 +47,13 @@ func NewPodTrimmer(options Options) *PodTrimmer {
 // web page shows. It returns the trimmer.
 func (t *PodTrimmer) WithControllers() *PodTrimmer {
 	t.controllers = newPool[[]metav1.OwnerReference]()
+	return t
+}
+
+// WithAgents makes trimmed pods of the agent in the namespace keep what lapses are decided from. It
+// returns the trimmer.
+func (t *PodTrimmer) WithAgents(namespace string) *PodTrimmer {
+	t.agents = namespace
 	return t
 }
 
@@ -80,6 +89,9 @@ func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
 	}
 	if plan.HasRun(pod) && (pod.Status.PodIP == "" || !plan.Initialized(pod)) {
 		trimmed.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
+	}
+	if IsAgent(pod, t.agents) {
+		keepAgent(trimmed, pod)
 	}
 	return trimmed
 }

@@ -79,6 +79,7 @@ func New(pod *corev1.Pod, markers []*plan.Marker, kind NodeKind, report mark.Nod
 	default:
 		v.Report = report.Of(pod.UID)
 	}
+	v.Report.Lapse = report.Lapse
 	return v
 }
 

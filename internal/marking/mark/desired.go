@@ -6,9 +6,9 @@ package mark
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
@@ -28,6 +28,8 @@ type PodReport struct {
 	// Provider is whether the states come from the provider of a virtual node, which writes
 	// the pod's conditions itself.
 	Provider bool
+	// Lapse is since when the states are not current: see plan.StaleAfter.
+	Lapse lapse.Lapse
 }
 
 // Conflict is a key that two probes of a pod declare.
@@ -95,22 +97,34 @@ func (m Marks) add(policy *v1alpha1.ProbeMarkerPolicy) {
 // are not planned.
 func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 	claims, _ := Claim(probes)
-	if !report.Reported {
-		return owned.Only(sets.KeySet(claims))
-	}
 	desired := make(Marks)
 	for _, probe := range probes {
-		state, known := report.State(probe)
-		if !known {
-			continue
-		}
-		for key, value := range marksOf(probe.Source, state, report.Provider, owned) {
+		for key, value := range report.marks(probe, claims, owned) {
 			if claims[key] == probe.ID {
 				desired[key] = value
 			}
 		}
 	}
 	return desired
+}
+
+// marks returns the marks of the probe, as if no other probe declared them. As long as nothing is reported
+// about the pod, they are those that it has.
+func (r PodReport) marks(probe plan.PlannedProbe, claims Claims, owned Marks) Marks {
+	if r.Lapse.Cause != "" && probe.Source.StaleAfterSeconds != nil {
+		if state, stale := r.stale(probe, owned.Of(claims, probe.ID)); stale {
+			return staleMarks(probe.Source, state, r.Provider, owned)
+		}
+	}
+	state, known := r.State(probe)
+	switch {
+	case known:
+		return marksOf(probe.Source, state, r.Provider, owned)
+	case r.Reported:
+		return nil
+	default:
+		return owned.Of(claims, probe.ID)
+	}
 }
 
 func marksOf(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState, provider bool, owned Marks) Marks {

@@ -88,12 +88,13 @@ func (v Value) equal(other Value) bool {
 	return v.Text == other.Text && v.Condition.equal(other.Condition)
 }
 
-// Condition is the content of a pod condition that is made from a probe's state. Its
-// reason is always empty.
+// Condition is the content of a pod condition that is made from a probe's state.
 type Condition struct {
 	// Status is True for Succeeded, False for Failed, Unknown for Unknown. It is empty if
 	// another manager set it.
 	Status corev1.ConditionStatus
+	// Reason is v1alpha1.ReasonStale if the state is stale, and empty if not.
+	Reason string
 	// Message is the probe's last message.
 	Message string
 	// LastProbeTime and LastTransitionTime are those of the state, in whole seconds. Zero
@@ -102,7 +103,7 @@ type Condition struct {
 }
 
 func (c Condition) equal(other Condition) bool {
-	return c.Status == other.Status && c.Message == other.Message &&
+	return c.Status == other.Status && c.Reason == other.Reason && c.Message == other.Message &&
 		sameSecond(c.LastProbeTime, other.LastProbeTime) &&
 		sameSecond(c.LastTransitionTime, other.LastTransitionTime)
 }

@@ -129,6 +129,8 @@ func (c Condition) with(field string, from *corev1.PodCondition) Condition {
 	switch field {
 	case "status":
 		c.Status = from.Status
+	case "reason":
+		c.Reason = from.Reason
 	case "message":
 		c.Message = from.Message
 	case "lastProbeTime":

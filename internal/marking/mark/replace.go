@@ -52,7 +52,8 @@ func set(pod *corev1.Pod, key Key, value Value) {
 		pod.Annotations = with(pod.Annotations, key.Name, value.Text)
 	case KindCondition:
 		condition := corev1.PodCondition{
-			Type: corev1.PodConditionType(key.Name), Status: value.Condition.Status, Message: value.Condition.Message,
+			Type: corev1.PodConditionType(key.Name), Status: value.Condition.Status,
+			Reason: value.Condition.Reason, Message: value.Condition.Message,
 			LastProbeTime: value.Condition.LastProbeTime, LastTransitionTime: value.Condition.LastTransitionTime,
 		}
 		if i := slices.IndexFunc(pod.Status.Conditions, hasType(key.Name)); i >= 0 {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/text"
@@ -27,6 +27,8 @@ type NodeReport struct {
 	Plan *v1alpha1.NodePodProbe
 	// Slices are the node's ProbeReports, in any order.
 	Slices []*seamarkv1alpha1.ProbeReport
+	// Lapse is since when the states are not current.
+	Lapse lapse.Lapse
 }
 
 // InStatus reports whether the states of a node's pods are those in the status of its
@@ -115,16 +117,6 @@ func (r NodeReport) entries(yield func(string, entry) bool) {
 			return
 		}
 	}
-}
-
-// State returns the state that was reported for the probe. It returns false if there is none:
-// a state of an earlier marker with the same name is not a state of the probe.
-func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
-	state, known := r.States[probe.ID]
-	if !known || !identity.SamePlan(probe.Plan.Plan, state.Plan) {
-		return v1alpha1.ContainerProbeState{}, false
-	}
-	return state, true
 }
 
 // StatusReports returns the entries of the pods in a status, in the form of a ProbeReport.

@@ -183,6 +183,26 @@ func (m *Marker) AnyProbe(meets func(*v1alpha1.PodContainerProbe) bool) bool {
 	return slices.ContainsFunc(m.probes, func(s source) bool { return meets(s.spec) })
 }
 
+// StaleAfters returns the times after which states of the marker's probes are stale. It is empty if they
+// never are.
+func (m *Marker) StaleAfters() []time.Duration {
+	var afters []time.Duration
+	for _, probe := range m.probes {
+		if after, set := StaleAfter(probe.spec); set {
+			afters = append(afters, after)
+		}
+	}
+	return afters
+}
+
+// StaleAfter returns the time after which the state of the probe is stale, and whether it ever is.
+func StaleAfter(probe *v1alpha1.PodContainerProbe) (time.Duration, bool) {
+	if probe.StaleAfterSeconds == nil {
+		return 0, false
+	}
+	return time.Duration(*probe.StaleAfterSeconds) * time.Second, true
+}
+
 // Selects reports whether the marker's probes are planned for the pod once it is eligible: the
 // selector matches, and the marker is not being deleted.
 func (m *Marker) Selects(pod *corev1.Pod) bool {

@@ -108,7 +108,8 @@ func Encode(probes []plan.PlannedProbe) (Annotations, error) {
 	var markers []string
 	for _, probe := range probes {
 		source := *probe.Source
-		source.MarkerPolicy = nil
+		// Providers do not know them.
+		source.MarkerPolicy, source.StaleAfterSeconds = nil, nil
 		sources = append(sources, source)
 		if !slices.Contains(markers, probe.ID.Marker) {
 			markers = append(markers, probe.ID.Marker)

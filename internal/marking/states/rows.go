@@ -108,6 +108,10 @@ func (r podRows) own(probe plan.PlannedProbe) []mark.Key {
 // state returns the state of the probe. As long as nothing is reported about the pod, it keeps its
 // marks, so they show the state.
 func (r podRows) state(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, Source) {
+	if r.isStale(probe) {
+		state, _ := r.fromCondition(probe)
+		return state, SourceCondition
+	}
 	if state, known := r.pod.Report.State(probe); known {
 		if r.pod.Report.Provider {
 			return state, SourceProvider
@@ -124,6 +128,14 @@ func (r podRows) state(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, S
 		return v1alpha1.ContainerProbeState{State: state}, SourceLabels
 	}
 	return v1alpha1.ContainerProbeState{}, ""
+}
+
+// isStale reports whether the condition of the probe says that its state is stale: only the manager
+// knows since when.
+func (r podRows) isStale(probe plan.PlannedProbe) bool {
+	key := mark.ConditionType(probe.Source.PodConditionType)
+	return probe.Source.StaleAfterSeconds != nil && r.claims[key] == probe.ID &&
+		r.marks[key].Condition.Reason == v1alpha1.ReasonStale
 }
 
 // fromCondition returns the state that the condition of the probe shows. If the pod may be on a

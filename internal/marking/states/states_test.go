@@ -6,6 +6,7 @@ package states_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +139,12 @@ func TestRow(t *testing.T) {
 		"reported in the status":   {inStatus, reported},
 		"nothing reported yet":     {withReports(), nil},
 		"state of an older marker": {withState("00000000"), problem("EarlierMarker", "the reported state is that of an earlier marker with the same name")},
+		"stale": {func(i *input) {
+			stale := condition("Unknown")
+			stale.Reason = v1alpha1.ReasonStale
+			i.pod.Condition(stale).ManagedFields(v1alpha1.FieldManager, "status", strings.Replace(idle, `"f:message":{}`, `"f:message":{},"f:reason":{}`, 1))
+			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").Condition("game.io/idle").StaleAfter(10))
+		}, both(conditionOf(v1alpha1.ProbeUnknown, states.SourceCondition), marked(mark.KindCondition, "game.io/idle", "Unknown"))},
 		"no permission":            {func(i *input) { i.change = noReports }, nil},
 		"no permission, condition": {func(i *input) { i.pod.Condition(condition("True")); i.change = noReports }, conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition)},
 		"no permission, own mark":  {func(i *input) { ownCondition(i); i.change = noReports }, both(conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition), idleMark)},

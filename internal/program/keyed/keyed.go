@@ -74,6 +74,15 @@ func (s *Store[K, V]) Expire(expired func(key K, value V) bool) {
 	}
 }
 
+// Each calls visit with each key and its value, in any order. visit must not use the Store.
+func (s *Store[K, V]) Each(visit func(key K, value V)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, value := range s.values {
+		visit(key, value)
+	}
+}
+
 // Len returns the number of keys.
 func (s *Store[K, V]) Len() int {
 	s.mu.Lock()

@@ -66,6 +66,7 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		"gRPC with TLS":                 {{"spec.probes[3].probe.grpc.mode", "TLS"}},
 		"HTTP/2 without TLS":            {{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTP"}},
 		"zero values":                   {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
+		"shortest time to stale":        {{"spec.probes[0].staleAfterSeconds", 10}},
 		"longest timeout":               {{"spec.probes[0].probe.timeoutSeconds", 300}},
 		"successThreshold above 1":      {{"spec.probes[0].probe.successThreshold", 3}},
 		"mixed-case annotation key":     {{annotation, map[string]any{"Game.io/Idle": "yes"}}},

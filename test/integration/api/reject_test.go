@@ -157,6 +157,7 @@ func handlerRejections() map[string]rejection {
 		all["negative "+field] = one(probe+"."+field, -1, "greater than or equal to 0")
 	}
 	all["terminationGracePeriodSeconds"] = one(probe+".terminationGracePeriodSeconds", 0, "must not be set")
+	all["stale too soon"] = one("spec.probes[0].staleAfterSeconds", 9, "greater than or equal to 10")
 	all["timeout too long"] = one(probe+".timeoutSeconds", 301, "less than or equal to 300")
 	all["period is text"] = one(probe+".periodSeconds", "10s", "integer")
 	return all

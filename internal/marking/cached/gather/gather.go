@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
@@ -49,6 +50,8 @@ type Reader struct {
 	Stores Stores
 	// Compiler compiles markers.
 	Compiler *plan.Compiler
+	// Lapses returns since when the states of the pods of a node are not current. It is optional.
+	Lapses func(node string) lapse.Lapse
 	// Options are the settings that plans depend on.
 	cached.Options
 }
@@ -88,6 +91,9 @@ func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker
 	}
 	if err != nil {
 		return cached.Pod{}, err
+	}
+	if r.Lapses != nil {
+		report.Lapse = r.Lapses(pod.Spec.NodeName)
 	}
 	return cached.New(pod, markers, kind, report, r.Options), nil
 }

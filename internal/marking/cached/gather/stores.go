@@ -5,6 +5,7 @@ package gather
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
 )
 
 // Store is an informer of the client's cache.
@@ -64,6 +66,38 @@ func PodIndexers() toolscache.Indexers {
 		}
 		return nil, nil
 	}}
+}
+
+// agentNodeIndex is the name of the index of the agents' pods by node.
+const agentNodeIndex = "agents"
+
+// AgentIndexers returns the index of the pods of agents, whose namespace is given, by node.
+func AgentIndexers(namespace string) toolscache.Indexers {
+	return toolscache.Indexers{agentNodeIndex: func(object any) ([]string, error) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" && cached.IsAgent(pod, namespace) {
+			return []string{pod.Spec.NodeName}, nil
+		}
+		return nil, nil
+	}}
+}
+
+// Agents returns the pods of the agent on the node. They must not be modified. The pods need a store
+// with AgentIndexers.
+func (r Reader) Agents(node string) []*corev1.Pod {
+	agents, err := list[*corev1.Pod](lookup{store: r.Stores.Pods, index: agentNodeIndex, value: node})
+	if err != nil {
+		return nil
+	}
+	return agents
+}
+
+// NodesOfPods returns the names of the nodes that pods are bound to. The pods need a store.
+func (r Reader) NodesOfPods() []string {
+	nodes := r.Stores.Pods.GetIndexer().ListIndexFuncValues(PodNodeIndex)
+	for i := range nodes {
+		nodes[i] = strings.TrimPrefix(nodes[i], NodeKey(""))
+	}
+	return nodes
 }
 
 // SliceIndexers returns the index of ProbePlans or ProbeReports by node. A pod is found among the few entries of

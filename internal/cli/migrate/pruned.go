@@ -1,0 +1,35 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// pruned returns the fields of the marker that the API server removes with OpenKruise's CRD.
+func pruned(object *unstructured.Unstructured, probes []v1alpha1.PodContainerProbe) []Finding {
+	var found []Finding
+	add := func(set bool, field, effect, does, advice string) {
+		if set {
+			found = append(found, findingOf(Changes, object, "spec."+field,
+				"removes the field at the next write of the marker: "+effect, does, advice))
+		}
+	}
+	for i := range probes {
+		probe, path := &probes[i], fmt.Sprintf("probes[%d]", i)
+		add(probe.StaleAfterSeconds != nil, path+".staleAfterSeconds",
+			"the marks of a lost node stay as they are", "changes the state to Unknown", "")
+		for j := range probe.MarkerPolicy {
+			policy, path := &probe.MarkerPolicy[j], fmt.Sprintf("%s.markerPolicy[%d]", path, j)
+			const effect, does, advice = "the keys are not set", "sets the keys to values from messages", "use labels and annotations with fixed values"
+			add(len(policy.LabelsFrom) > 0, path+".labelsFrom", effect, does, advice)
+			add(len(policy.AnnotationsFrom) > 0, path+".annotationsFrom", effect, does, advice)
+		}
+	}
+	return found
+}

@@ -1,0 +1,221 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package staleness follows since when the states of the pods of each node are not current, and enqueues
+// the pods whose states become stale, or are current again. Package lapse decides.
+//
+// It does nothing until a marker has staleAfterSeconds. Then it watches Nodes. It keeps something of a
+// node, and has one timer for it, only while the states of the node are not current.
+package staleness
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
+)
+
+// Options are the dependencies of Nodes. All are required, except Namespace.
+type Options struct {
+	// Reader reads pods and markers from the cache.
+	Reader gather.Reader
+	// Informers start the watch of Nodes.
+	Informers cache.Cache
+	// Namespace is that of the agents. If it is empty, their pods are no evidence.
+	Namespace string
+	// Pods enqueues pods whose marks may be written at once.
+	Pods *controllers.Inbox
+	// Pace enqueues pods whose marks are written one after the other.
+	Pace *Pace
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Nodes knows since when the states of nodes are not current.
+type Nodes struct {
+	Options
+	// needed gets the queue when a marker needs the watch.
+	start  sync.Once
+	needed chan controllers.Queue
+	synced atomic.Bool
+	nodes  gather.Store
+	// known are the nodes whose states are not current, and those whose pods must be enqueued.
+	known keyed.Store[string, known]
+}
+
+// known is what is remembered of a node.
+type known struct {
+	lapse lapse.Lapse
+	// told is the length of the lapse up to which the pods have been enqueued. held is whether pods may
+	// have kept the marks of Unknown, because it was not known whether their states were stale.
+	told time.Duration
+	held bool
+}
+
+// New returns Nodes that does not watch yet.
+func New(options Options) *Nodes {
+	return &Nodes{Options: options, needed: make(chan controllers.Queue, 1)}
+}
+
+// Of returns the lapse of the node now. Until the Nodes are known, that is one with the cause NotChecked.
+func (n *Nodes) Of(node string) lapse.Lapse {
+	switch {
+	case node == "":
+		return lapse.Lapse{}
+	case !n.synced.Load():
+		return lapse.Lapse{Cause: lapse.NotChecked}
+	default:
+		return n.decide(node, n.Now()).lapse
+	}
+}
+
+// Count returns the number of nodes whose states are not current, for the cause.
+func (n *Nodes) Count(cause lapse.Cause) (count int) {
+	n.known.Each(func(_ string, k known) {
+		if k.lapse.Cause == cause {
+			count++
+		}
+	})
+	return count
+}
+
+// decide decides the lapse of the node at the time now.
+func (n *Nodes) decide(node string, now time.Time) (decided known) {
+	evidence := n.evidence(node)
+	n.known.Update(node, func(k *known) bool {
+		k.lapse = lapse.Next(k.lapse, evidence, now)
+		k.held = k.held || k.lapse.MayBeLonger()
+		decided = *k
+		return k.lapse.Cause != "" || k.told > 0 || k.held
+	})
+	return decided
+}
+
+func (n *Nodes) evidence(name string) lapse.Evidence {
+	var e lapse.Evidence
+	if object, found, err := n.nodes.GetIndexer().GetByKey(name); err == nil && found {
+		if node, ok := object.(*corev1.Node); ok {
+			e.Node = cached.HealthOf(node)
+		}
+	}
+	if n.Namespace == "" {
+		if e.Node != nil {
+			e.Node.Agentless = true
+		}
+		return e
+	}
+	for _, pod := range n.Reader.Agents(name) {
+		e.Agents = append(e.Agents, cached.AgentOf(pod))
+	}
+	return e
+}
+
+// Reconcile enqueues the pods of the requested node whose states have become stale or current since the
+// last time.
+func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !n.synced.Load() {
+		// Then all nodes are enqueued.
+		return reconcile.Result{}, nil
+	}
+	now := n.Now()
+	node := n.decide(request.Name, now)
+	if node == (known{}) {
+		return reconcile.Result{}, nil
+	}
+	pods, err := n.pods(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// Those whose states have become stale, or if the lapse is over, those whose states were.
+	low, high := node.told, node.lapse.Length
+	if node.lapse.Cause == "" {
+		low, high = 0, node.told
+	}
+	var afters []time.Duration
+	stale := 0
+	for _, pod := range pods {
+		afters = append(afters, pod.afters...)
+		switch {
+		case slices.ContainsFunc(pod.afters, func(after time.Duration) bool { return low < after && after <= high }):
+			stale++
+			n.Pace.Ask(pod.name)
+		case node.held && !node.lapse.MayBeLonger():
+			n.Pods.Enqueue(pod.name)
+		}
+	}
+	if stale > 0 {
+		log.FromContext(ctx).Info(message(node.lapse), "pods", stale, "cause", node.lapse.Cause, "since", node.lapse.Since)
+	}
+	n.known.Update(request.Name, func(k *known) bool {
+		k.told, k.held = max(k.told, high), node.lapse.MayBeLonger()
+		if node.lapse.Cause == "" {
+			k.told = 0
+		}
+		return k.lapse.Cause != "" || k.told > 0 || k.held
+	})
+	return reconcile.Result{RequeueAfter: node.lapse.Again(afters, now)}, nil
+}
+
+func message(l lapse.Lapse) string {
+	if l.Cause == "" {
+		return "States of node are current again"
+	}
+	return "States of node became stale"
+}
+
+// stalePod is a pod with probes whose states become stale.
+type stalePod struct {
+	name types.NamespacedName
+	// afters are the times after which they do.
+	afters []time.Duration
+}
+
+// pods returns the pods of the node with probes whose states become stale.
+func (n *Nodes) pods(ctx context.Context, node string) ([]stalePod, error) {
+	pods, err := n.Reader.NodePods(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	markers := make(map[string][]*plan.Marker)
+	var found []stalePod
+	for _, pod := range pods {
+		of, read := markers[pod.Namespace]
+		if !read {
+			all, err := n.Reader.Markers(ctx, pod.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			of = slices.DeleteFunc(all, func(m *plan.Marker) bool { return len(m.StaleAfters()) == 0 })
+			markers[pod.Namespace] = of
+		}
+		if plan.Ending(pod) {
+			continue
+		}
+		afters := sets.New[time.Duration]()
+		for _, marker := range of {
+			if marker.Selects(pod) {
+				afters.Insert(marker.StaleAfters()...)
+			}
+		}
+		if len(afters) > 0 {
+			found = append(found, stalePod{name: client.ObjectKeyFromObject(pod), afters: afters.UnsortedList()})
+		}
+	}
+	return found, nil
+}

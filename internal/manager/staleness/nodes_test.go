@@ -1,0 +1,110 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staleness
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+// store is a synced informer.
+type store struct{ toolscache.Indexer }
+
+func (s store) GetIndexer() toolscache.Indexer { return s.Indexer }
+func (s store) HasSynced() bool                { return true }
+
+func newStore(t *testing.T, objects ...client.Object) store {
+	t.Helper()
+	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	err := errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.AgentIndexers("seamark-system")))
+	for _, object := range objects {
+		err = errors.Join(err, indexer.Add(object))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store{indexer}
+}
+
+// Only nodes whose states are not current are remembered, with one timer each, whatever the number of pods.
+func TestNodesHaveOneTimerEach(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	node := func(ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now)}},
+		}}
+	}
+	agent := builders.Pod("seamark-system", "agent").Node("node-1").Condition(corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}).Build()
+	agent.Spec.ServiceAccountName = "seamark-agent"
+	pod := func(name, app string) *corev1.Pod {
+		return builders.Pod("ns", name).Label("app", app).Node("node-1").Build()
+	}
+	inbox := &controllers.Inbox{}
+	nodes := New(Options{
+		Reader: gather.Reader{Compiler: plan.NewCompiler(), Stores: gather.Stores{
+			Pods: newStore(t, agent, pod("a", "game"), pod("b", "game"), pod("c", "db"), pod("d", "other")),
+			Markers: newStore(t,
+				builders.Marker("ns", "fast").Probe(builders.Probe("p").StaleAfter(10)).Probe(builders.Probe("q")).Build(),
+				builders.Marker("ns", "slow").Selector("app", "db").Probe(builders.Probe("p").StaleAfter(60)).Build(),
+				builders.Marker("ns", "never").Selector("app", "other").Probe(builders.Probe("p")).Build()),
+		}},
+		Namespace: "seamark-system", Pods: inbox, Pace: NewPace(inbox), Now: func() time.Time { return now },
+	})
+	defer nodes.Pace.queue.ShutDown()
+	if got := nodes.Of("node-1"); got.Cause != lapse.NotChecked {
+		t.Errorf("lapse %+v before the Nodes are known, want one that is not checked", got)
+	}
+	known := newStore(t, node(corev1.ConditionTrue))
+	nodes.nodes = known
+	nodes.synced.Store(true)
+	step := func(pass time.Duration, status corev1.ConditionStatus, again time.Duration, asked, remembered int) {
+		t.Helper()
+		now = now.Add(pass)
+		if old, _, _ := known.GetByKey("node-1"); status != "" && old.(*corev1.Node).Status.Conditions[0].Status != status {
+			if err := known.Update(node(status)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		result, err := nodes.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
+		if err != nil || result.RequeueAfter != again || nodes.Pace.Waiting() != asked || nodes.known.Len() != remembered {
+			t.Errorf("%v: again after %s, %d pods asked, %d nodes remembered, error %v; want %s, %d, %d",
+				now, result.RequeueAfter, nodes.Pace.Waiting(), nodes.known.Len(), err, again, asked, remembered)
+		}
+		for nodes.Pace.Waiting() > 0 {
+			pod, _ := nodes.Pace.queue.Get()
+			nodes.Pace.queue.Done(pod)
+		}
+	}
+	const second = time.Second
+	step(0, corev1.ConditionTrue, 0, 0, 0)
+	step(second, corev1.ConditionUnknown, 10*second, 0, 1)
+	if nodes.Count(lapse.NodeNotReady) != 1 || nodes.Count(lapse.NodeGone) != 0 {
+		t.Error("wrong count of nodes")
+	}
+	step(9*second, "", second, 0, 1)
+	step(second, "", 50*second, 2, 1)
+	step(second, "", 49*second, 0, 1)
+	step(49*second, "", 0, 1, 1)
+	step(second, corev1.ConditionTrue, 10*second, 0, 1)
+	step(10*second, "", 0, 3, 0)
+
+	// It is not ready for less than the shortest time.
+	step(second, corev1.ConditionUnknown, 10*second, 0, 1)
+	step(9*second, corev1.ConditionTrue, 10*second, 0, 1)
+	step(10*second, "", 0, 0, 0)
+}

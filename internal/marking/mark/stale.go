@@ -1,0 +1,96 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+)
+
+// State returns the state of the probe: the one that was reported, or Unknown if that is stale. It
+// returns false if there is none: a state of an earlier marker with the same name is not a state of the
+// probe.
+func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
+	state, known := r.States[probe.ID]
+	if !known || !identity.SamePlan(probe.Plan.Plan, state.Plan) {
+		return v1alpha1.ContainerProbeState{}, false
+	}
+	if after, stale := r.staleAfter(probe); stale {
+		return r.outdated(state, after), true
+	}
+	return state, true
+}
+
+// IsStale reports whether the state of the probe, if it has one, is stale.
+func (r PodReport) IsStale(probe plan.PlannedProbe) bool {
+	_, stale := r.staleAfter(probe)
+	return stale
+}
+
+func (r PodReport) staleAfter(probe plan.PlannedProbe) (time.Duration, bool) {
+	if r.Lapse.Cause == "" {
+		return 0, false
+	}
+	after, set := plan.StaleAfter(probe.Source)
+	return after, set && r.Lapse.Reaches(after)
+}
+
+// outdated returns the state that a stale one counts as.
+func (r PodReport) outdated(state v1alpha1.ContainerProbeState, after time.Duration) v1alpha1.ContainerProbeState {
+	state.State = v1alpha1.ProbeUnknown
+	state.Message = fmt.Sprintf("The node or its agent has not been ready for %s.", after)
+	state.LastTransitionTime = metav1.NewTime(r.Lapse.Since.Add(after).Truncate(time.Second))
+	return state
+}
+
+// stale returns the state that a stale one counts as, and whether the marks follow it. mine are the marks of
+// the probe that the pod has. They show a state that is not reported any more, such as that of a node
+// that is gone. While it is not sure how long a lapse has lasted, they also show that the state was
+// stale before the manager was started: it does not become current without evidence.
+func (r PodReport) stale(probe plan.PlannedProbe, mine Marks) (v1alpha1.ContainerProbeState, bool) {
+	state, known := r.State(probe)
+	if !known && (r.Reported || len(mine) == 0) {
+		return state, false
+	}
+	after, reached := r.staleAfter(probe)
+	if reached || r.Lapse.Ended.IsZero() && r.wasStale(probe, mine) {
+		return r.outdated(state, after), true
+	}
+	return state, false
+}
+
+// wasStale reports whether the marks may be those of a stale state.
+func (r PodReport) wasStale(probe plan.PlannedProbe, mine Marks) bool {
+	if probe.Source.PodConditionType != "" && !r.Provider {
+		return mine[ConditionType(probe.Source.PodConditionType)].Condition.Reason == v1alpha1.ReasonStale
+	}
+	if !r.Lapse.MayBeLonger() {
+		return false
+	}
+	unknown := marksOf(probe.Source, v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}, true, nil)
+	texts := mine.filter(func(key Key) bool { return key.Kind != KindCondition })
+	return texts.Equal(unknown)
+}
+
+// staleMarks returns the marks of a stale state. A condition that says so already stays as it is.
+func staleMarks(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState, provider bool, owned Marks) Marks {
+	marks := marksOf(probe, state, provider, owned)
+	key := ConditionType(probe.PodConditionType)
+	value, found := marks[key]
+	switch {
+	case !found || provider:
+	case owned[key].Condition.Reason == v1alpha1.ReasonStale && owned[key].Condition.Status != "":
+		marks[key] = owned[key]
+	default:
+		value.Condition.Reason = v1alpha1.ReasonStale
+		marks[key] = value
+	}
+	return marks
+}

@@ -1,0 +1,103 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mark_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestStaleMarks(t *testing.T) {
+	begin := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	id := identity.ID{Marker: "web", Probe: "p"}
+	planned := func(build func(*builders.ProbeBuilder)) plan.PlannedProbe {
+		probe := builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").StaleAfter(30)
+		build(probe)
+		return plan.PlannedProbe{ID: id, Source: probe.Build()}
+	}
+	labels := planned(func(*builders.ProbeBuilder) {})
+	condition := planned(func(b *builders.ProbeBuilder) { b.Condition("x/primary") })
+	unknown := planned(func(b *builders.ProbeBuilder) { b.Label(v1alpha1.ProbeUnknown, "role", "unknown") })
+	never := labels
+	never.Source = builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").Build()
+
+	of := func(cause lapse.Cause, seconds int) lapse.Lapse {
+		return lapse.Lapse{Cause: cause, Since: begin, Length: time.Duration(seconds) * time.Second}
+	}
+	unsure, ended := of(lapse.AgentGone, 5), of(lapse.NodeGone, 29)
+	unsure.Unsure, ended.Ended = true, begin.Add(29*time.Second)
+	primary := mark.Marks{mark.Label("role"): {Text: "primary"}}
+	key := mark.ConditionType("x/primary")
+	stale := mark.Value{Condition: mark.Condition{
+		Status: corev1.ConditionUnknown, Reason: v1alpha1.ReasonStale, Message: "The node or its agent has not been ready for 30s.",
+		LastTransitionTime: metav1.NewTime(begin.Add(30 * time.Second)),
+	}}
+	current := mark.Value{Condition: mark.Condition{Status: corev1.ConditionTrue, Message: "ok"}}
+	earlier := stale
+	earlier.Condition.LastTransitionTime = metav1.NewTime(begin)
+	both := mark.Marks{mark.Label("role"): {Text: "primary"}, key: current}
+	state := v1alpha1.ContainerProbeState{Name: "web#p", State: v1alpha1.ProbeSucceeded, Message: "ok"}
+	for name, tc := range map[string]struct {
+		probe  plan.PlannedProbe
+		lapse  lapse.Lapse
+		gone   bool
+		owned  mark.Marks
+		report mark.PodReport
+		want   mark.Marks
+	}{
+		"current":                       {probe: condition, owned: both, want: both},
+		"not yet":                       {probe: condition, lapse: of(lapse.NodeNotReady, 29), owned: both, want: both},
+		"stale":                         {probe: condition, lapse: of(lapse.NodeNotReady, 30), owned: both, want: mark.Marks{key: stale}},
+		"stale, no condition":           {probe: labels, lapse: of(lapse.NodeNotReady, 30), owned: primary, want: mark.Marks{}},
+		"stale, policy for Unknown":     {probe: unknown, lapse: of(lapse.NodeGone, 30), gone: true, owned: primary, want: mark.Marks{mark.Label("role"): {Text: "unknown"}}},
+		"restarted, policy for Unknown": {probe: unknown, lapse: unsure, owned: mark.Marks{mark.Label("role"): {Text: "unknown"}}, want: mark.Marks{mark.Label("role"): {Text: "unknown"}}},
+		"stale since earlier":           {probe: condition, lapse: of(lapse.NodeGone, 90), owned: mark.Marks{key: earlier}, want: mark.Marks{key: earlier}},
+		"never stale":                   {probe: never, lapse: of(lapse.NodeNotReady, 3000), owned: primary, want: primary},
+		"ended before":                  {probe: condition, lapse: ended, owned: both, want: both},
+		"ended before, after a restart": {probe: condition, lapse: ended, owned: mark.Marks{key: stale}, want: both},
+
+		"reports are gone":                  {probe: condition, lapse: of(lapse.NodeGone, 30), gone: true, owned: both, want: mark.Marks{key: stale}},
+		"reports are gone, not yet":         {probe: condition, lapse: of(lapse.NodeGone, 29), gone: true, owned: both, want: both},
+		"reports are gone, never stale":     {probe: never, lapse: of(lapse.NodeGone, 30), gone: true, owned: primary, want: primary},
+		"reports are gone, never had state": {probe: condition, lapse: of(lapse.NodeGone, 30), gone: true, want: mark.Marks{}},
+
+		"restarted, not checked":               {probe: condition, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: mark.Marks{key: stale}, want: mark.Marks{key: stale}},
+		"restarted, not checked, no condition": {probe: labels, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: mark.Marks{}, want: mark.Marks{}},
+		"restarted, not checked, current":      {probe: labels, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: primary, want: primary},
+		"restarted, unsure":                    {probe: labels, lapse: unsure, owned: mark.Marks{}, want: mark.Marks{}},
+		"restarted, unsure, current":           {probe: condition, lapse: unsure, owned: both, want: both},
+		"sure":                                 {probe: labels, lapse: of(lapse.AgentNotReady, 5), owned: mark.Marks{}, want: primary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := mark.PodReport{Lapse: tc.lapse}
+			if !tc.gone {
+				report.Reported, report.States = true, mark.States{id: state}
+			}
+			got := mark.Desired([]plan.PlannedProbe{tc.probe}, report, tc.owned)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("marks (-want +got):\n%s", diff)
+			}
+		})
+	}
+	// A provider owns the condition.
+	report := mark.PodReport{Reported: true, Provider: true, States: mark.States{id: state}, Lapse: of(lapse.NodeNotReady, 30)}
+	if got := mark.Desired([]plan.PlannedProbe{condition}, report, primary); len(got) > 0 {
+		t.Errorf("marks on a virtual node that is lost: %v, want none", got)
+	}
+	got, _ := report.State(condition)
+	if !report.IsStale(condition) || got.State != v1alpha1.ProbeUnknown {
+		t.Errorf("state %+v, want Unknown", got)
+	}
+}
