@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,7 +22,8 @@ import (
 
 const refusesWrites = "refuses every write of the set"
 
-// CheckBack returns what changes for CloneSets and StatefulSets if OpenKruise takes over from Seamark:
+// CheckBack returns what changes for markers, CloneSets and StatefulSets if OpenKruise takes over from Seamark:
+// fields that its CRD does not have,
 // what its webhooks refuse although Seamark accepts it, and sets whose pods it would update. The order
 // is that of Check. The error is about a template that cannot be encoded.
 func CheckBack(c Cluster) ([]Finding, error) {
@@ -38,8 +40,29 @@ func CheckBack(c Cluster) ([]Finding, error) {
 		}
 		found = append(found, unknown...)
 	}
+	for _, marker := range c.Markers {
+		found = append(found, markerBack(marker)...)
+	}
 	sortFindings(found)
 	return found, nil
+}
+
+// markerBack returns the fields of a marker that OpenKruise's CRD does not have. The API server drops
+// them when the marker is stored again.
+func markerBack(marker *unstructured.Unstructured) []Finding {
+	var found []Finding
+	probes, _, _ := unstructured.NestedSlice(marker.Object, "spec", "probes")
+	for i := range probes {
+		probe, _ := probes[i].(map[string]any)
+		for _, name := range []string{"periodMilliseconds", "timeoutMilliseconds"} {
+			if value, set, _ := unstructured.NestedFieldNoCopy(probe, "probe", name); set {
+				found = append(found, findingOf(Changes, marker, fmt.Sprintf("spec.probes[%d].probe.%s", i, name),
+					"drops the field: the probe runs by the seconds", fmt.Sprintf("runs the probe with %v ms", value),
+					"remove the field, and set the time in seconds"))
+			}
+		}
+	}
+	return found
 }
 
 // changesBack returns what OpenKruise's webhook refuses, and what its manager does with the set.
