@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/environ"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/report"
@@ -136,5 +137,5 @@ func kubeletTask(key identity.Key, pod *corev1.Pod, c *corev1.Container, declare
 	if spec.Exec != nil {
 		spec.Exec.Command = environ.Static(spec.Exec.Command, c.Env)
 	}
-	return worker.NewTask(key, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, &spec, pod.Status.PodIP)
+	return worker.NewTask(key, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, &v1alpha1.ContainerProbeSpec{Probe: spec}, pod.Status.PodIP)
 }

@@ -136,3 +136,9 @@ func (b *ProbeBuilder) policy(state v1alpha1.ProbeState) *v1alpha1.ProbeMarkerPo
 
 // Build returns the probe.
 func (b *ProbeBuilder) Build() *v1alpha1.PodContainerProbe { return b.probe.DeepCopy() }
+
+// Milliseconds sets the period and the timeout of the probe in milliseconds.
+func (b *ProbeBuilder) Milliseconds(period, timeout int32) *ProbeBuilder {
+	b.probe.Probe.PeriodMilliseconds, b.probe.Probe.TimeoutMilliseconds = period, timeout
+	return b
+}

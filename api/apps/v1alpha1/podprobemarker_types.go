@@ -107,6 +107,8 @@ type PodContainerProbe struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.grpc)].exists_one(set, set)",message="must have exactly one of exec, httpGet, tcpSocket and grpc"
 	// +kubebuilder:validation:XValidation:rule="!has(self.terminationGracePeriodSeconds)",message="must not be set: a failed probe marks the pod and does not terminate it",fieldPath=".terminationGracePeriodSeconds"
+	// +kubebuilder:validation:XValidation:rule="!has(self.exec) || !has(self.periodMilliseconds) || self.periodMilliseconds >= 500",message="must be 500 or more for exec: each run starts a process in the container",fieldPath=".periodMilliseconds"
+	// +kubebuilder:validation:XValidation:rule="!has(self.exec) || !has(self.timeoutMilliseconds) || self.timeoutMilliseconds >= 500",message="must be 500 or more for exec: each run starts a process in the container",fieldPath=".timeoutMilliseconds"
 	Probe ContainerProbeSpec `json:"probe"`
 
 	// markerPolicy defines the labels and annotations that the pod has in each state of the
@@ -143,6 +145,19 @@ type PodContainerProbe struct {
 // and markers must not set it.
 type ContainerProbeSpec struct {
 	corev1.Probe `json:",inline"`
+
+	// periodMilliseconds is the time between the starts of two runs, in milliseconds. It overrides
+	// periodSeconds: at least 100, or 500 for exec. Added by Seamark.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	PeriodMilliseconds int32 `json:"periodMilliseconds,omitempty"`
+
+	// timeoutMilliseconds is the time limit of one run, in milliseconds. It overrides
+	// timeoutSeconds: at least 100, or 500 for exec, and at most 300000. Added by Seamark.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=300000
+	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
 }
 
 // ProbeMarkerPolicy defines the labels and annotations of a pod in one state of a probe.

@@ -46,6 +46,11 @@ const (
 	// MaxTimeoutSeconds is the longest timeout of a probe. A command may use a slot of its node
 	// for that long.
 	MaxTimeoutSeconds = 300
+	// MinMilliseconds is the least periodMilliseconds and timeoutMilliseconds of a network probe.
+	MinMilliseconds = 100
+	// MinExecMilliseconds is the least of an exec probe: each run starts a process in the container,
+	// which takes 20 to 100 milliseconds of CPU time.
+	MinExecMilliseconds = 500
 
 	// EventReasonProbeSucceeded is the reason of the pod event for a transition to
 	// Succeeded.

@@ -11,6 +11,8 @@ See [How probes are evaluated](judging.md#the-fields) for details.
 | `initialDelaySeconds` ? | integer | seconds from the start of the container to the first run, at least 0, default 0 |
 | `periodSeconds` ? | integer | seconds from the start of one run to that of the next, at least 1, default 10 |
 | `timeoutSeconds` ? | integer | time limit of one run in seconds, 1 to 300, default 1 |
+| `periodMilliseconds` ? | integer | overrides `periodSeconds`: at least 100, or 500 for exec. Added by Seamark |
+| `timeoutMilliseconds` ? | integer | overrides `timeoutSeconds`: at least 100, or 500 for exec, and at most 300000. Added by Seamark |
 | `successThreshold` ? | integer | number of successes in a row until the state is Succeeded, at least 1, default 1 |
 | `failureThreshold` ? | integer | number of failures in a row until the state is Failed, at least 1, default 3 |
 | `terminationGracePeriodSeconds` ? | integer | is rejected: probes of markers do not stop containers |

@@ -6,7 +6,6 @@ package explanation
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -133,7 +133,7 @@ func (e *explainer) remedy(p plan.Problem) string {
 // describeProbe says what a probe does and when.
 func describeProbe(p plan.PlannedProbe) string {
 	probe := &p.Plan.Probe
-	period := time.Duration(probe.PeriodSeconds) * time.Second
+	period := thresholds.PlannedPolicy(probe).Period
 	var what string
 	switch {
 	case probe.Exec != nil:

@@ -140,7 +140,7 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 	case diagnosis.StateNotVisible:
 		step.Verdict, step.Next, step.Evidence = Unknown, "", e.lastEvents(p)
 	case diagnosis.NoResult:
-		policy := thresholds.PolicyOf(&p.Plan.Probe.Probe)
+		policy := thresholds.PlannedPolicy(&p.Plan.Probe)
 		step.Evidence = []string{fmt.Sprintf("the first state takes %d successes or %d failures in a row, one run every %s, %s after the start",
 			policy.SuccessThreshold, policy.FailureThreshold, policy.Period, policy.InitialDelay)}
 		if !f.Waiting {

@@ -179,6 +179,13 @@ func TestMarker(t *testing.T) {
 			edits: []string{"periodSeconds: 2", "periodSeconds: 2\n      timeoutSeconds: 5"},
 			want:  []string{"a.yaml:16:7 period-shorter-than-timeout spec.probes[0].probe.timeoutSeconds: the timeout of 5 s is longer than the period of 2 s -> set periodSeconds to 5 or more, or timeoutSeconds to 2 or less"},
 		},
+		"short period in milliseconds": {
+			edits: []string{"periodSeconds: 2", "periodSeconds: 2\n      periodMilliseconds: 600"},
+			want:  []string{"a.yaml:12:5 period-shorter-than-timeout spec.probes[0].probe.timeoutMilliseconds: the timeout of 1000 ms is longer than the period of 600 ms -> set periodMilliseconds to 1000 or more, or timeoutMilliseconds to 600 or less"},
+		},
+		"times in milliseconds": {
+			edits: []string{"periodSeconds: 2", "periodSeconds: 2\n      periodMilliseconds: 600\n      timeoutMilliseconds: 600"},
+		},
 		"timeout longer than the default period": {
 			edits: []string{"periodSeconds: 2", "timeoutSeconds: 30"},
 			want: []string{

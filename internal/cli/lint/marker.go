@@ -46,7 +46,7 @@ func (c *checker) checkMarker(m *marker, accepted bool) {
 	}
 	for i := range m.spec.Spec.Probes {
 		probe := &m.spec.Spec.Probes[i]
-		c.checkTimes(m, i, &probe.Probe.Probe)
+		c.checkTimes(m, i, &probe.Probe)
 		if probe.Probe.Exec != nil {
 			c.checkCommand(m.object, probePath(i)+".probe.exec.command", probe.Probe.Exec.Command)
 			c.checkFailedLabels(m, i, probe)
@@ -85,13 +85,23 @@ func selects(selector *metav1.LabelSelector, key string) bool {
 
 // checkTimes compares the period with the timeout, and lists unset fields with other defaults than in
 // OpenKruise.
-func (c *checker) checkTimes(m *marker, i int, probe *corev1.Probe) {
+func (c *checker) checkTimes(m *marker, i int, probe *v1alpha1.ContainerProbeSpec) {
 	defaults, path := plan.KubernetesDefaults(), probePath(i)+".probe"
 	period, timeout := cmp.Or(probe.PeriodSeconds, defaults.PeriodSeconds), cmp.Or(probe.TimeoutSeconds, defaults.TimeoutSeconds)
-	if period > 0 && timeout > period {
-		field := path + ".timeoutSeconds"
-		c.add(rulePeriod, m.object, field, fmt.Sprintf("the timeout of %d s is longer than the period of %d s", timeout, period),
-			fmt.Sprintf("set periodSeconds to %d or more, or timeoutSeconds to %d or less", timeout, period))
+	// The largest values that the fields can have do not overflow.
+	unit, suffix, factor := "s", "Seconds", int64(1)
+	if probe.PeriodMilliseconds != 0 || probe.TimeoutMilliseconds != 0 {
+		unit, suffix, factor = "ms", "Milliseconds", 1000
+	}
+	times := [2]int64{int64(period) * factor, int64(timeout) * factor}
+	for i, milliseconds := range []int32{probe.PeriodMilliseconds, probe.TimeoutMilliseconds} {
+		if milliseconds != 0 {
+			times[i] = int64(milliseconds)
+		}
+	}
+	if times[0] > 0 && times[1] > times[0] {
+		c.add(rulePeriod, m.object, path+".timeout"+suffix, fmt.Sprintf("the timeout of %d %s is longer than the period of %d %s", times[1], unit, times[0], unit),
+			fmt.Sprintf("set period%s to %d or more, or timeout%s to %d or less", suffix, times[1], suffix, times[0]))
 	}
 	var unset, ours, theirs []string
 	for _, f := range []struct {

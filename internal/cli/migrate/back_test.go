@@ -90,6 +90,14 @@ func TestCheckBack(t *testing.T) {
 			StatefulSets: append(refused, gated...),
 			Manager:      &migrate.Manager{Namespace: "kruise-system", Name: "kruise-controller-manager"},
 		},
+		"markers of a return": {Markers: []*unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker",
+			"metadata": map[string]any{"namespace": "ns", "name": "fast"},
+			"spec": map[string]any{"probes": []any{
+				map[string]any{"probe": map[string]any{"periodSeconds": int64(1)}},
+				map[string]any{"probe": map[string]any{"periodMilliseconds": int64(200), "timeoutMilliseconds": int64(100)}},
+			}},
+		}}}},
 		"revisions of a return": {
 			CloneSets: setsWith(t, "CloneSet", map[string]string{
 				"known": "", "old": "", "defaults": "", "begins": "", "broken": "", "missing": "",

@@ -24,6 +24,12 @@ func pruned(object *unstructured.Unstructured, probes []v1alpha1.PodContainerPro
 		probe, path := &probes[i], fmt.Sprintf("probes[%d]", i)
 		add(probe.StaleAfterSeconds != nil, path+".staleAfterSeconds",
 			"the marks of a lost node stay as they are", "changes the state to Unknown", "")
+		for name, value := range map[string]int32{
+			"periodMilliseconds": probe.Probe.PeriodMilliseconds, "timeoutMilliseconds": probe.Probe.TimeoutMilliseconds,
+		} {
+			add(value != 0, path+".probe."+name, "the probe runs by the seconds", fmt.Sprintf("runs the probe with %d ms", value),
+				"remove the field, and set the time in seconds")
+		}
 		for j := range probe.MarkerPolicy {
 			policy, path := &probe.MarkerPolicy[j], fmt.Sprintf("%s.markerPolicy[%d]", path, j)
 			const effect, does, advice = "the keys are not set", "sets the keys to values from messages", "use labels and annotations with fixed values"

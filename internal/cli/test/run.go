@@ -123,7 +123,7 @@ func (a *attempt) task() (worker.Task, error) {
 	object := a.pod.Object
 	key := identity.Key{ContainerKey: identity.ContainerKey{PodUID: object.UID, Name: a.planned.Plan.ContainerName}, ID: a.planned.ID}
 	name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
-	task, err := worker.NewTask(key, name, &a.planned.Plan.Probe.Probe, object.Status.PodIP)
+	task, err := worker.NewTask(key, name, &a.planned.Plan.Probe, object.Status.PodIP)
 	if err != nil {
 		return task, fmt.Errorf("the probe is invalid: %w", err)
 	}
@@ -155,7 +155,7 @@ func message(err error) string {
 func (a *attempt) finish(state thresholds.State) {
 	a.Result, a.Message = string(state.State), state.Message
 	a.Effect = a.pod.Effect(a.planned, state)
-	policy := thresholds.PolicyOf(&a.planned.Plan.Probe.Probe)
+	policy := thresholds.PlannedPolicy(&a.planned.Plan.Probe)
 	a.Threshold = policy.FailureThreshold
 	if state.State == v1alpha1.ProbeSucceeded {
 		a.Threshold = policy.SuccessThreshold

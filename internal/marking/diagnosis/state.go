@@ -85,7 +85,7 @@ func (d *Pod) status(container string) *corev1.ContainerStatus {
 // due according to the delay, the period and the thresholds. If it is not known when the container
 // started, it may take the longest time.
 func (d *Pod) pending(p plan.PlannedProbe) *Finding {
-	policy := thresholds.PolicyOf(&p.Plan.Probe.Probe)
+	policy := thresholds.PlannedPolicy(&p.Plan.Probe)
 	start := d.required()
 	if start.IsZero() || d.in.Now.IsZero() {
 		return &Finding{Reason: NoResult, Waiting: true}
@@ -98,7 +98,7 @@ func (d *Pod) pending(p plan.PlannedProbe) *Finding {
 		}
 	}
 	threshold := max(policy.SuccessThreshold, policy.FailureThreshold)
-	due := start.Add(time.Duration(threshold)*policy.Period + time.Duration(p.Plan.Probe.TimeoutSeconds)*time.Second)
+	due := start.Add(time.Duration(threshold)*policy.Period + thresholds.PlannedTimeout(&p.Plan.Probe))
 	return Finding{Reason: NoResult, Due: due}.after(due, Settle, d.in.Now)
 }
 

@@ -74,6 +74,8 @@ func clauses() map[Reason]string {
 		Reason(v1alpha1.ProbeWaitingForSlot):    "waits for a slot of the node: too many probes of the pod, the namespace or the node are running",
 		Reason(serverless.ConditionTypeMissing): "podConditionType is required for pods on virtual nodes",
 		Reason(serverless.ConditionTypeTaken):   "podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same",
+
+		Reason(serverless.MillisecondsUnsupported): "periodMilliseconds and timeoutMilliseconds are not possible for pods on virtual nodes: providers run probes by the second",
 	}
 }
 

@@ -171,7 +171,7 @@ func taskOf(t *testing.T, spec corev1.Probe) string {
 	if problem.Reason != "" {
 		t.Fatalf("the probe cannot be planned: %v", problem)
 	}
-	task, err := worker.NewTask(identity.Key{}, types.NamespacedName{}, &resolved, "10.0.0.1")
+	task, err := worker.NewTask(identity.Key{}, types.NamespacedName{}, &v1alpha1.ContainerProbeSpec{Probe: resolved}, "10.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

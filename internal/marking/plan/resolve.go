@@ -42,7 +42,7 @@ func resolve(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, defaults Defaul
 		problem.Container = c.Name
 		return v1alpha1.ContainerProbeSpec{}, problem
 	}
-	return v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+	return v1alpha1.ContainerProbeSpec{PeriodMilliseconds: probe.Probe.PeriodMilliseconds, TimeoutMilliseconds: probe.Probe.TimeoutMilliseconds, Probe: corev1.Probe{
 		ProbeHandler:        handler,
 		InitialDelaySeconds: orDefault(probe.Probe.InitialDelaySeconds, defaults.InitialDelaySeconds),
 		PeriodSeconds:       orDefault(probe.Probe.PeriodSeconds, defaults.PeriodSeconds),

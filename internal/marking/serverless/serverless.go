@@ -35,6 +35,9 @@ const (
 	ConditionTypeMissing plan.Reason = "ConditionTypeMissing"
 	// ConditionTypeTaken means that an earlier probe has the same podConditionType.
 	ConditionTypeTaken plan.Reason = "ConditionTypeTaken"
+	// MillisecondsUnsupported means that the probe has periodMilliseconds or timeoutMilliseconds,
+	// which providers do not know: they would run it by the seconds.
+	MillisecondsUnsupported plan.Reason = "MillisecondsUnsupported"
 )
 
 // Annotations are the values of the two annotations. A pod has both, or neither if they are empty.
@@ -85,6 +88,8 @@ func Compile(pod *corev1.Pod, markers []*plan.Marker, defaults plan.Defaults) pl
 			compiled.Problems = append(compiled.Problems, problem(pod, probe, ConditionTypeMissing))
 		case taken[conditionType]:
 			compiled.Problems = append(compiled.Problems, problem(pod, probe, ConditionTypeTaken))
+		case probe.Plan.Probe.PeriodMilliseconds != 0 || probe.Plan.Probe.TimeoutMilliseconds != 0:
+			compiled.Problems = append(compiled.Problems, problem(pod, probe, MillisecondsUnsupported))
 		default:
 			taken[conditionType] = true
 			compiled.Probes = append(compiled.Probes, probe)

@@ -68,6 +68,15 @@ func TestAnnotations(t *testing.T) {
 				ID: identity.ID{Marker: "web", Probe: "bare"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.ConditionTypeMissing,
 			}},
 		},
+		"milliseconds": {
+			pod: game(),
+			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").
+				Probe(builders.Probe("fast").Condition("game.io/fast").Milliseconds(500, 500)).Probe(idle())},
+			want: serverless.Annotations{Probes: "[" + one + "]", Markers: "web"},
+			problems: []plan.Problem{{
+				ID: identity.ID{Marker: "web", Probe: "fast"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.MillisecondsUnsupported,
+			}},
+		},
 		"repeated condition type": {
 			pod: game(),
 			markers: []*builders.MarkerBuilder{

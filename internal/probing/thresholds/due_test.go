@@ -71,6 +71,36 @@ func TestPolicyOf(t *testing.T) {
 	}
 }
 
+func TestMilliseconds(t *testing.T) {
+	tcp := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}
+	exec := corev1.ProbeHandler{Exec: &corev1.ExecAction{}}
+	cases := map[string]struct {
+		handler                 corev1.ProbeHandler
+		period, timeout         int32
+		wantPeriod, wantTimeout time.Duration
+	}{
+		"unset":             {handler: tcp, wantPeriod: 7 * time.Second, wantTimeout: 3 * time.Second},
+		"network":           {handler: tcp, period: 100, timeout: 150, wantPeriod: 100 * time.Millisecond, wantTimeout: 150 * time.Millisecond},
+		"period only":       {handler: exec, period: 700, wantPeriod: 700 * time.Millisecond, wantTimeout: 3 * time.Second},
+		"timeout only":      {handler: exec, timeout: 1500, wantPeriod: 7 * time.Second, wantTimeout: 1500 * time.Millisecond},
+		"network too short": {handler: tcp, period: 1, timeout: 99, wantPeriod: 100 * time.Millisecond, wantTimeout: 100 * time.Millisecond},
+		"exec too short":    {handler: exec, period: 100, timeout: 499, wantPeriod: 500 * time.Millisecond, wantTimeout: 500 * time.Millisecond},
+		"negative":          {handler: tcp, period: -1, timeout: -1, wantPeriod: 7 * time.Second, wantTimeout: 3 * time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := v1alpha1.ContainerProbeSpec{
+				Probe:              corev1.Probe{ProbeHandler: tc.handler, PeriodSeconds: 7, TimeoutSeconds: 3},
+				PeriodMilliseconds: tc.period, TimeoutMilliseconds: tc.timeout,
+			}
+			policy, timeout := thresholds.PlannedPolicy(&spec), thresholds.PlannedTimeout(&spec)
+			if policy.Period != tc.wantPeriod || timeout != tc.wantTimeout {
+				t.Errorf("period %s and timeout %s, want %s and %s", policy.Period, timeout, tc.wantPeriod, tc.wantTimeout)
+			}
+		})
+	}
+}
+
 // FuzzDue runs a probe at arbitrary times. It checks that the probe is never due before its
 // delay, is due again after each run, and is due at multiples of the period.
 func FuzzDue(f *testing.F) {

@@ -51,6 +51,32 @@ func PolicyOf(spec *corev1.Probe) Policy {
 	}
 }
 
+// PlannedPolicy is like PolicyOf, with the fields in milliseconds, which override those in
+// seconds.
+func PlannedPolicy(spec *v1alpha1.ContainerProbeSpec) Policy {
+	policy := PolicyOf(&spec.Probe)
+	policy.Period = overridden(spec, spec.PeriodMilliseconds, policy.Period)
+	return policy
+}
+
+// PlannedTimeout returns the time limit of one run of a planned probe, whose defaults are resolved.
+func PlannedTimeout(spec *v1alpha1.ContainerProbeSpec) time.Duration {
+	return overridden(spec, spec.TimeoutMilliseconds, time.Duration(spec.TimeoutSeconds)*time.Second)
+}
+
+// overridden returns the time in milliseconds if it is set, and otherwise the one in seconds. It
+// raises a value that the CRD refuses, so that an invalid plan cannot cause a busy loop.
+func overridden(spec *v1alpha1.ContainerProbeSpec, milliseconds int32, seconds time.Duration) time.Duration {
+	if milliseconds <= 0 {
+		return seconds
+	}
+	least := int32(v1alpha1.MinMilliseconds)
+	if spec.Exec != nil {
+		least = v1alpha1.MinExecMilliseconds
+	}
+	return time.Duration(max(milliseconds, least)) * time.Millisecond
+}
+
 // ContainerRun is one run of the probed container.
 type ContainerRun struct {
 	// ID is the runtime's ID of this run. It changes with every restart.

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -41,7 +40,7 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 				problems = append(problems, Problem{Pod: name, Probe: planned.Name, Err: err})
 				continue
 			}
-			task, err := NewTask(key, name, &planned.Probe.Probe, pod.IP)
+			task, err := NewTask(key, name, &planned.Probe, pod.IP)
 			if err != nil {
 				problems = append(problems, Problem{Pod: name, Probe: planned.Name, Err: err})
 			}
@@ -57,14 +56,17 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 
 // NewTask returns the task of one probe whose defaults and named ports are resolved. If
 // the error is not nil, the probe can't run and the task has no target.
-func NewTask(key identity.Key, pod types.NamespacedName, spec *corev1.Probe, podIP string) (Task, error) {
-	task := Task{Key: key, Pod: pod, Policy: thresholds.PolicyOf(spec), Handler: spec.ProbeHandler, PodIP: podIP}
+func NewTask(key identity.Key, pod types.NamespacedName, spec *v1alpha1.ContainerProbeSpec, podIP string) (Task, error) {
+	task := Task{Key: key, Pod: pod, Policy: thresholds.PlannedPolicy(spec), Handler: spec.ProbeHandler, PodIP: podIP}
 	if podIP == "" && spec.Exec == nil {
 		return task, nil
 	}
 	var err error
-	task.Target, err = probing.Parse(spec, podIP)
-	return task, err
+	if task.Target, err = probing.Parse(&spec.Probe, podIP); err != nil {
+		return task, err
+	}
+	task.Target.Timeout = thresholds.PlannedTimeout(spec)
+	return task, nil
 }
 
 // PhaseOf returns the position of a probe's runs within its period, in [0, 1). It is a hash

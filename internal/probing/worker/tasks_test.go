@@ -147,3 +147,20 @@ func TestIdentityOfProbes(t *testing.T) {
 		})
 	}
 }
+
+func TestTasksOfMilliseconds(t *testing.T) {
+	tcp := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
+	tasks, problems := worker.TasksOf([]v1alpha1.PodProbe{{
+		Name: "pod", Namespace: "games", UID: "pod-uid", IP: "10.0.0.1",
+		Probes: []v1alpha1.ContainerProbe{{Name: "m#p", ContainerName: "main", Probe: v1alpha1.ContainerProbeSpec{
+			Probe:              corev1.Probe{ProbeHandler: tcp, PeriodSeconds: 10, TimeoutSeconds: 1},
+			PeriodMilliseconds: 200, TimeoutMilliseconds: 150,
+		}}},
+	}})
+	if len(problems) > 0 || len(tasks) != 1 {
+		t.Fatalf("%d tasks and problems %v, want one task", len(tasks), problems)
+	}
+	if period, timeout := tasks[0].Policy.Period, tasks[0].Target.Timeout; period != 200*time.Millisecond || timeout != 150*time.Millisecond {
+		t.Errorf("period %s and timeout %s, want 200ms and 150ms", period, timeout)
+	}
+}

@@ -159,6 +159,11 @@ func handlerRejections() map[string]rejection {
 	all["terminationGracePeriodSeconds"] = one(probe+".terminationGracePeriodSeconds", 0, "must not be set")
 	all["stale too soon"] = one("spec.probes[0].staleAfterSeconds", 9, "greater than or equal to 10")
 	all["timeout too long"] = one(probe+".timeoutSeconds", 301, "less than or equal to 300")
+	for _, field := range []string{"periodMilliseconds", "timeoutMilliseconds"} {
+		all[field+" too short"] = one("spec.probes[2].probe."+field, 99, "greater than or equal to 100")
+		all[field+" too short for exec"] = one(probe+"."+field, 499, "must be 500 or more for exec: each run starts a process in the container")
+	}
+	all["timeoutMilliseconds too long"] = one(probe+".timeoutMilliseconds", 300001, "less than or equal to 300000")
 	all["period is text"] = one(probe+".periodSeconds", "10s", "integer")
 	return all
 }
