@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -189,7 +190,14 @@ func TestProbe(t *testing.T) {
 		"plan outdated": {func(s *setup) { s.Want = s.npp().Spec.PodProbes[0].DeepCopy(); s.Want.IP = "10.0.0.1" },
 			"PlanOutdated: the node's plan has an earlier version of the pod's probes"},
 
-		"agent behind":             {behind(time.Minute), "PlanNotRunning: the node's agent runs generation 3 of the plan, which has generation 4 now"},
+		"agent behind": {behind(time.Minute), "PlanNotRunning: the node's agent runs generation 3 of the plan, which has generation 4 now"},
+		"agent behind a ProbePlan": {all(behind(time.Minute), func(s *setup) {
+			npp := s.npp()
+			slice := &seamarkv1alpha1.ProbePlan{NodeName: npp.Name, Pods: npp.Spec.PodProbes}
+			slice.Name, slice.Generation, slice.CreationTimestamp = seamarkv1alpha1.SliceName(npp.Name, 0), 1, ago(10*time.Second)
+			npp.Annotations, npp.Spec.PodProbes = map[string]string{v1alpha1.ProbePlansAnnotationKey: "1"}, nil
+			s.Node.Plan = slicing.Assemble(npp, []*seamarkv1alpha1.ProbePlan{slice})
+		}), "PlanNotRunning until +20s: the node's agent runs generation 3 of the plan, which has generation 5 now"},
 		"agent behind for 10s":     {behind(10 * time.Second), "PlanNotRunning until +20s: the node's agent runs generation 3 of the plan, which has generation 4 now"},
 		"no agent":                 {func(s *setup) { s.npp().Status = v1alpha1.NodePodProbeStatus{} }, "PlanNotRunning: no agent has reported that it runs the node's plan"},
 		"agent of OpenKruise":      {all(behind(time.Minute), inStatus(0)), ""},
