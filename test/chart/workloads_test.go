@@ -60,7 +60,7 @@ func TestEnabledControllers(t *testing.T) {
 			if diff := cmp.Diff(test.crds, crds); diff != "" {
 				t.Errorf("CRDs (-want +got):\n%s", diff)
 			}
-			if got, want := strings.Count(string(rendered), "helm.sh/resource-policy: keep"), 3+len(test.crds); got != want {
+			if got, want := strings.Count(string(rendered), "helm.sh/resource-policy: keep"), 4+len(test.crds); got != want {
 				t.Errorf("%d CRDs are kept by an uninstallation, want %d", got, want)
 			}
 			for _, role := range []string{"seamark-workloads", "seamark-workloads-view", "seamark-workloads-edit"} {
