@@ -29,7 +29,7 @@ const eventPlanTooLarge = "ProbePlanTooLarge"
 
 // write stores the plan of the node. It returns when to try again what the API server did not store,
 // zero if there is nothing. The NodePodProbe refers to the ProbePlans only when all of them are
-// stored, so that no agent ever sees a part of a plan.
+// stored, so that no agent takes a part of the plan for the whole when the plan moves there.
 func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
 	if npp != nil && !readsSlices(npp) {
 		return r.replace(ctx, npp, spec)

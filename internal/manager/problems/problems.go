@@ -117,13 +117,6 @@ func (p *PerMarker[S, V]) Of(marker types.NamespacedName) map[S]V {
 	return maps.Clone(p.by[marker])
 }
 
-// Markers returns the markers of which a source knows something.
-func (p *PerMarker[S, V]) Markers() []types.NamespacedName {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Keys(p.by))
-}
-
 // Refusals remembers why the last write of an object failed, so that a controller that waits for
 // the writes of another one can report it. Pods are named by namespace and name, nodes by name only.
 // It is safe for concurrent use. The zero value is ready for use.
