@@ -216,9 +216,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	reports.Go(func() { a.reporter.run(reporting, emitter) })
 	reports.Go(func() { a.status.run(reporting) })
 
-	for _, reflector := range a.client.reflectors(objectStore{a.watched}, planStore{a.watched}, a.options.Log.WithName("watch")) {
-		parts.Go(func() { reflector.RunWithContext(ctx) })
-	}
+	watch := a.client.reflector(objectStore{a.watched}, a.options.Log.WithName("watch"))
+	parts.Go(func() { watch.RunWithContext(ctx) })
+	plans := &planReader{watched: a.watched, client: a.client, log: a.options.Log.WithName("watch")}
+	parts.Go(func() { plans.run(ctx) })
 	parts.Go(func() { a.follower.run(ctx) })
 	parts.Go(func() { a.worker.Run(ctx) })
 	parts.Go(func() { a.tracker.Run(ctx) })

@@ -42,7 +42,7 @@ const (
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// nodeClient watches the NodePodProbe and the ProbePlans of a node, and writes the status and the
+// nodeClient watches the NodePodProbe of a node, reads its ProbePlans, and writes the status and the
 // slices of the node's report.
 type nodeClient struct {
 	plans, slices rest.Interface
@@ -85,27 +85,31 @@ func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
 }
 
 // newConnectBackoff returns the back-off of reads after an error. It is short, so that the
-// agent continues soon after an outage of the API server: it has only two watches.
+// agent continues soon after an outage of the API server: it has only one watch.
 func newConnectBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 5 * time.Second}
 }
 
-// reflectors returns the reflectors that keep the node's NodePodProbe and ProbePlans in the stores.
-func (c *nodeClient) reflectors(object, slices cache.ReflectorStore, log logr.Logger) []*cache.Reflector {
-	return []*cache.Reflector{
-		reflector(c.plans, plansResource, metav1.ObjectNameField, c.node, &v1alpha1.NodePodProbe{}, object, log),
-		reflector(c.slices, planSlicesResource, nodeNameField, c.node, &seamarkv1alpha1.ProbePlan{}, slices, log),
-	}
-}
-
-// reflector returns a reflector that keeps the objects of the resource whose field has the value in
-// the store.
-func reflector(client cache.Getter, resource, field, value string, expected any, store cache.ReflectorStore, log logr.Logger) *cache.Reflector {
-	source := cache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceNone, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(field, value).String()
+// reflector returns a reflector that keeps the node's NodePodProbe in the store. The API server has an
+// index for watches of one name, so that a change costs the same however many agents watch.
+func (c *nodeClient) reflector(store cache.ReflectorStore, log logr.Logger) *cache.Reflector {
+	source := cache.NewFilteredListWatchFromClient(c.plans, plansResource, metav1.NamespaceNone, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, c.node).String()
 	})
 	backoff := newConnectBackoff()
-	return cache.NewReflectorWithOptions(source, expected, store, cache.ReflectorOptions{Logger: &log, Name: resource, Backoff: &backoff})
+	return cache.NewReflectorWithOptions(source, &v1alpha1.NodePodProbe{}, store, cache.ReflectorOptions{Logger: &log, Name: plansResource, Backoff: &backoff})
+}
+
+// ReadPlan returns the ProbePlan of the node with the number, in the version or a later one. With a
+// version, the API server answers from its memory.
+func (c *nodeClient) ReadPlan(ctx context.Context, number int, version string) (*seamarkv1alpha1.ProbePlan, error) {
+	name, plan := seamarkv1alpha1.SliceName(c.node, number), &seamarkv1alpha1.ProbePlan{}
+	err := c.slices.Get().Resource(planSlicesResource).Name(name).
+		VersionedParams(&metav1.GetOptions{ResourceVersion: version}, metav1.ParameterCodec).Do(ctx).Into(plan)
+	if err != nil {
+		return nil, fmt.Errorf("read ProbePlan %s: %w", name, err)
+	}
+	return plan, nil
 }
 
 // operation is one step of a JSON patch.

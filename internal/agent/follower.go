@@ -20,8 +20,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
-// absenceGrace is how long a plan stays in force after its NodePodProbe or ProbePlan is deleted. An
-// object that is deleted by mistake is recreated soon, and no state must be lost.
+// absenceGrace is how long a plan stays in force after its NodePodProbe is deleted. An object
+// that is deleted by mistake is recreated soon, and no state must be lost.
 const absenceGrace = 30 * time.Second
 
 // planRunner runs what is planned: a worker.Worker.
@@ -71,9 +71,9 @@ type follower struct {
 
 // run follows the object until ctx ends.
 func (f *follower) run(ctx context.Context) {
-	grace, again := newTimer(), newTimer()
+	grace := time.NewTimer(time.Hour)
+	grace.Stop()
 	defer grace.Stop()
-	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,7 +84,6 @@ func (f *follower) run(ctx context.Context) {
 			continue
 		case <-f.listed:
 			f.listed = nil
-		case <-again.C:
 		case <-f.watched.changed:
 			if object, known := f.watched.stored(); known {
 				f.report.Observe(object)
@@ -93,21 +92,10 @@ func (f *follower) run(ctx context.Context) {
 		if f.listed != nil {
 			continue
 		}
-		object, next, complete := f.watched.plan(time.Now())
-		if !next.IsZero() {
-			again.Reset(time.Until(next))
-		}
-		if complete {
+		if object, complete := f.watched.plan(); complete {
 			f.follow(object, grace)
 		}
 	}
-}
-
-// newTimer returns a timer that is stopped.
-func newTimer() *time.Timer {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	return timer
 }
 
 // follow puts the plan of the object in force, if it is not. If there is no object, the

@@ -178,25 +178,26 @@ func TestFollower(t *testing.T) {
 		},
 		"plan in ProbePlans": {
 			play: func(w *watched) {
-				w.set(referring("a", "3"))
+				w.set(referring("a", "0:12,1:13"))
 				pass(time.Second)
-				replacePlans(t, w, planSlice(0, 2, "m#p"))
+				w.setSlice(0, "12", planSlice(0, 2, "m#p"))
 				pass(time.Second)
-				w.setSlice(planSlice(1, 1, "m#q"))
+				w.setSlice(1, "13", planSlice(1, 1, "m#q"))
 				pass(time.Second)
-				w.setSlice(planSlice(1, 2))
+				w.set(referring("a", "0:12,1:14"))
+				pass(time.Second)
+				w.setSlice(1, "14", planSlice(1, 2))
 			},
 			// The part of a plan that is known does not count as the plan.
-			want: []string{"2s run m#p m#q", "2s in force: a/4", "3s run m#p", "3s in force: a/5"},
+			want: []string{"2s run m#p m#q", "2s in force: a/4", "4s run m#p", "4s in force: a/5"},
 		},
 		"plan moves to ProbePlans": {
 			play: func(w *watched) {
-				replacePlans(t, w)
 				w.set(planned("a", 1, "m#p"))
 				pass(time.Second)
-				w.set(referring("a", "1"))
+				w.set(referring("a", "0:11"))
 				pass(time.Second)
-				w.setSlice(planSlice(0, 1, "m#p"))
+				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
 				pass(time.Second)
 				w.set(planned("a", 3, "m#p", "m#q"))
 			},
@@ -204,42 +205,61 @@ func TestFollower(t *testing.T) {
 				"0s run m#p", "0s in force: a/1", "2s run m#p", "2s in force: a/2", "3s run m#p m#q", "3s in force: a/3",
 			},
 		},
-		"ProbePlan deleted and created again with another number": {
+		"ProbePlan of an earlier reference": {
 			play: func(w *watched) {
-				replacePlans(t, w, planSlice(0, 1, "m#p"), planSlice(1, 3, "m#q"))
-				w.set(referring("a", "3"))
+				w.set(referring("a", "0:11"))
 				pass(time.Second)
-				_ = planStore{w}.Delete(planSlice(0, 1, "m#p"))
-				pass(29 * time.Second)
-				moved := planSlice(1, 4, "m#q")
-				moved.Pods = append(moved.Pods, planSlice(0, 1, "m#p").Pods...)
-				w.setSlice(moved)
-				pass(time.Minute)
+				w.set(referring("a", "0:12"))
+				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
+				pass(time.Second)
+				w.setSlice(0, "12", planSlice(0, 2, "m#q"))
 			},
-			want: []string{
-				"0s run m#p m#q", "0s in force: a/5", "1s run m#p m#q", "1s in force: a/4", "30s run m#p m#q", "30s in force: a/5",
-			},
+			want: []string{"2s run m#q", "2s in force: a/3"},
 		},
-		"ProbePlan deleted": {
+		"ProbePlan removed": {
 			play: func(w *watched) {
-				replacePlans(t, w, planSlice(0, 1, "m#p"), planSlice(1, 3, "m#q"))
-				w.set(referring("a", "3"))
+				w.set(referring("a", "0:11,1:13"))
+				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
+				w.setSlice(1, "13", planSlice(1, 3, "m#q"))
 				pass(time.Second)
-				replacePlans(t, w, planSlice(1, 3, "m#q"))
-				pass(time.Minute)
+				w.set(referring("a", "1:13"))
 			},
-			want: []string{"0s run m#p m#q", "0s in force: a/5", "1s run m#p m#q", "1s in force: a/4", "31s run m#q", "31s in force: a/4"},
+			want: []string{"0s run m#p m#q", "0s in force: a/5", "1s run m#q", "1s in force: a/4"},
 		},
-		"all ProbePlans deleted": {
+		"invalid references": {
 			play: func(w *watched) {
-				replacePlans(t, w, planSlice(0, 1, "m#p"))
-				w.set(referring("a", "1"))
+				w.set(referring("a", "0:11"))
+				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
 				pass(time.Second)
-				replacePlans(t, w)
-				pass(time.Minute)
-				replacePlans(t, w, planSlice(0, 1, "m#p"))
+				w.set(referring("a", "7"))
+				pass(time.Hour)
+				w.set(referring("a", "0:11"))
 			},
 			want: []string{"0s run m#p", "0s in force: a/2"},
+		},
+		"NodePodProbe missing for a moment": {
+			play: func(w *watched) {
+				w.set(referring("a", "0:11"))
+				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
+				pass(time.Second)
+				w.set(nil)
+				pass(time.Second)
+				w.set(referring("b", "0:11"))
+			},
+			want: []string{"0s run m#p", "0s in force: a/2", "2s run m#p", "2s in force: b/2"},
+		},
+		"database restored": {
+			play: func(w *watched) {
+				w.set(referring("a", "0:11"))
+				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
+				pass(time.Second)
+				older := referring("a", "0:11")
+				older.ResourceVersion = "99"
+				w.set(older)
+				pass(time.Second)
+				w.setSlice(0, "11", planSlice(0, 1, "m#q"))
+			},
+			want: []string{"0s run m#p", "0s in force: a/2", "2s run m#q", "2s in force: a/2"},
 		},
 		"invalid name": {
 			play: func(w *watched) { w.set(planned("a", 1, "m#p", "unnamed", "m#q")) },
@@ -278,9 +298,9 @@ func planned(uid types.UID, generation int64, probes ...string) *v1alpha1.NodePo
 }
 
 // referring returns an object of generation 1 that refers to ProbePlans.
-func referring(uid types.UID, generations string) *v1alpha1.NodePodProbe {
+func referring(uid types.UID, references string) *v1alpha1.NodePodProbe {
 	object := planned(uid, 1)
-	object.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: generations}
+	object.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: references}
 	object.Spec.PodProbes = nil
 	return object
 }
@@ -295,18 +315,6 @@ func planSlice(number int, generation int64, probes ...string) *seamarkv1alpha1.
 		slice.Pods = append(slice.Pods, pod)
 	}
 	return slice
-}
-
-// replacePlans stores a complete list of ProbePlans.
-func replacePlans(t *testing.T, w *watched, slices ...*seamarkv1alpha1.ProbePlan) {
-	t.Helper()
-	var objects []any
-	for _, slice := range slices {
-		objects = append(objects, slice)
-	}
-	if err := (planStore{w}).Replace(objects, "1"); err != nil {
-		t.Error(err)
-	}
 }
 
 // spec returns a probe with resolved defaults.

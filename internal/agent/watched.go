@@ -4,9 +4,13 @@
 package agent
 
 import (
+	"context"
+	"maps"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -14,35 +18,33 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 )
 
-// watched stores the newest versions of the node's NodePodProbe and ProbePlans, which two reflectors
-// keep up to date. The plan is what they contain together.
+// watched stores the newest version of the node's NodePodProbe, which a reflector keeps up to date,
+// and the ProbePlans that it refers to, which a planReader reads. The plan is what they contain
+// together.
 type watched struct {
 	// relisted is called when the NodePodProbe is listed again, because the watch could not be
 	// continued.
 	relisted func()
-	// changed has a token if an object has changed or is known not to exist.
-	changed chan struct{}
+	// changed has a token if an object has changed or is known not to exist, and referred if the
+	// NodePodProbe has: it may refer to other ProbePlans.
+	changed, referred chan struct{}
 
 	mu     sync.Mutex
 	object *v1alpha1.NodePodProbe
-	slices map[string]*seamarkv1alpha1.ProbePlan
-	// gone are the ProbePlans that were deleted, which count until a time.
-	gone map[string]deleted
-	// listed and slicesListed report whether the objects were listed.
-	listed, slicesListed bool
+	// listed reports whether the NodePodProbe was listed.
+	listed bool
+	// slices are the ProbePlans by number.
+	slices map[int]slice
 }
 
-// deleted is a ProbePlan that counts until a time, although it is deleted.
-type deleted struct {
-	slice *seamarkv1alpha1.ProbePlan
-	until time.Time
+// slice is a ProbePlan and the reference for which it was read.
+type slice struct {
+	reference string
+	plan      *seamarkv1alpha1.ProbePlan
 }
 
 func newWatched(relisted func()) *watched {
-	return &watched{
-		relisted: relisted, changed: make(chan struct{}, 1),
-		slices: map[string]*seamarkv1alpha1.ProbePlan{}, gone: map[string]deleted{},
-	}
+	return &watched{relisted: relisted, changed: make(chan struct{}, 1), referred: make(chan struct{}, 1), slices: map[int]slice{}}
 }
 
 // stored returns the NodePodProbe as it is stored on the API server, or nil if there is none. It
@@ -53,99 +55,148 @@ func (w *watched) stored() (object *v1alpha1.NodePodProbe, known bool) {
 	return w.object, w.listed
 }
 
-// plan returns the NodePodProbe with the whole plan in its spec, or nil if there is none, and when to
-// ask again although no object has changed; zero is never. It returns false if a part of the plan is
-// not known: then the plan in force stays.
-func (w *watched) plan(now time.Time) (object *v1alpha1.NodePodProbe, again time.Time, complete bool) {
+// plan returns the NodePodProbe with the whole plan in its spec, or nil if there is none. It returns
+// false if a part of the plan is not known: then the plan in force stays.
+func (w *watched) plan() (object *v1alpha1.NodePodProbe, complete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case !w.listed:
-		return nil, again, false
+		return nil, false
 	case w.object == nil || !slicing.IsSliced(w.object):
-		return w.object, again, true
+		return w.object, true
 	}
-	stored := make([]*seamarkv1alpha1.ProbePlan, 0, len(w.slices)+len(w.gone))
-	for _, slice := range w.slices {
-		stored = append(stored, slice)
+	references, valid := references(w.object)
+	if !valid || len(w.missing(references)) > 0 {
+		return nil, false
 	}
-	if !w.slicesListed || !slicing.IsComplete(w.object, stored) {
-		return nil, again, false
+	stored := make([]*seamarkv1alpha1.ProbePlan, 0, len(references))
+	for number := range references {
+		stored = append(stored, w.slices[number].plan)
 	}
-	for name, gone := range w.gone {
-		if !gone.until.After(now) {
-			delete(w.gone, name)
-			continue
-		}
-		stored = append(stored, w.without(gone.slice))
-		if again.IsZero() || gone.until.Before(again) {
-			again = gone.until
-		}
-	}
-	return slicing.Assemble(w.object, stored), again, true
+	return slicing.Assemble(w.object, stored), true
 }
 
-// without returns a deleted ProbePlan without the pods that others have, and without a generation: it
-// is not part of the plan that the manager knows.
-func (w *watched) without(gone *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
-	elsewhere := map[string]bool{}
-	for _, slice := range w.slices {
-		for i := range slice.Pods {
-			elsewhere[slice.Pods[i].UID] = true
-		}
-	}
-	rest := &seamarkv1alpha1.ProbePlan{NodeName: gone.NodeName}
-	rest.Name = gone.Name
-	for i := range gone.Pods {
-		if !elsewhere[gone.Pods[i].UID] {
-			rest.Pods = append(rest.Pods, gone.Pods[i])
-		}
-	}
-	return rest
-}
-
-// change applies a change of the objects.
-func (w *watched) change(apply func()) {
+// unread returns the references of the NodePodProbe to ProbePlans that were not read for them.
+func (w *watched) unread() map[int]string {
 	w.mu.Lock()
-	apply()
+	defer w.mu.Unlock()
+	if w.object == nil || !slicing.IsSliced(w.object) {
+		return nil
+	}
+	references, _ := references(w.object)
+	return w.missing(references)
+}
+
+// missing returns those of the references whose ProbePlans were not read for them.
+func (w *watched) missing(references map[int]string) map[int]string {
+	missing := maps.Clone(references)
+	maps.DeleteFunc(missing, func(number int, reference string) bool {
+		known, read := w.slices[number]
+		return read && known.reference == reference
+	})
+	return missing
+}
+
+func references(object *v1alpha1.NodePodProbe) (references map[int]string, valid bool) {
+	return slicing.ParseReferences(object.Annotations[v1alpha1.ProbePlansAnnotationKey])
+}
+
+// set stores the NodePodProbe; nil if there is none. The ProbePlans of one that is deleted stay: the
+// next one may refer to them.
+func (w *watched) set(object *v1alpha1.NodePodProbe) {
+	w.mu.Lock()
+	if object != nil {
+		w.forget(object)
+	}
+	w.object, w.listed = object, true
 	w.mu.Unlock()
+	notify(w.changed)
+	notify(w.referred)
+}
+
+// forget removes the ProbePlans that the NodePodProbe does not refer to. If it is older than the one
+// before, the database of the API server was restored, and another ProbePlan can have the version that
+// was read.
+func (w *watched) forget(object *v1alpha1.NodePodProbe) {
+	if w.object != nil {
+		if order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, w.object.ResourceVersion); err != nil || order < 0 {
+			clear(w.slices)
+		}
+	}
+	references, valid := references(object)
+	if !valid {
+		return
+	}
+	maps.DeleteFunc(w.slices, func(number int, _ slice) bool {
+		_, refers := references[number]
+		return !refers
+	})
+}
+
+// setSlice stores a ProbePlan that was read for the reference.
+func (w *watched) setSlice(number int, reference string, plan *seamarkv1alpha1.ProbePlan) {
+	w.mu.Lock()
+	w.slices[number] = slice{reference: reference, plan: plan}
+	w.mu.Unlock()
+	notify(w.changed)
+}
+
+func notify(changed chan<- struct{}) {
 	select {
-	case w.changed <- struct{}{}:
+	case changed <- struct{}{}:
 	default:
 	}
 }
 
-// set stores the NodePodProbe; nil if there is none.
-func (w *watched) set(object *v1alpha1.NodePodProbe) {
-	w.change(func() { w.object, w.listed = object, true })
+// planReader reads the ProbePlans that the NodePodProbe refers to.
+type planReader struct {
+	watched *watched
+	client  sliceReader
+	log     logr.Logger
+	reads   retry
 }
 
-// setSlice stores a ProbePlan.
-func (w *watched) setSlice(slice *seamarkv1alpha1.ProbePlan) {
-	w.change(func() {
-		w.slices[slice.Name] = slice
-		delete(w.gone, slice.Name)
-	})
+// sliceReader reads ProbePlans: a nodeClient.
+type sliceReader interface {
+	// ReadPlan returns the ProbePlan of the node with the number, in the version or a later one.
+	ReadPlan(ctx context.Context, number int, version string) (*seamarkv1alpha1.ProbePlan, error)
 }
 
-// removeSlice removes a ProbePlan, which counts for a while. It requires the lock.
-func (w *watched) removeSlice(name string) {
-	if slice := w.slices[name]; slice != nil {
-		w.gone[name] = deleted{slice: slice, until: time.Now().Add(absenceGrace)}
-		delete(w.slices, name)
+// run reads ProbePlans until ctx ends.
+func (r *planReader) run(ctx context.Context) {
+	r.reads = newRetry()
+	loop(ctx, r.watched.referred, func() time.Time {
+		if len(r.watched.unread()) == 0 {
+			return time.Time{}
+		}
+		return later(time.Now(), r.reads.notBefore)
+	}, func() { r.read(ctx) })
+}
+
+// read reads what is unread, until a request fails.
+func (r *planReader) read(ctx context.Context) {
+	for number, version := range r.watched.unread() {
+		request, cancel := context.WithTimeout(ctx, writeTimeout)
+		plan, err := r.client.ReadPlan(request, number, version)
+		cancel()
+		if err != nil {
+			if r.reads.failed() && ctx.Err() == nil {
+				r.log.Error(err, "Failed to read the plan, retrying")
+			}
+			return
+		}
+		r.watched.setSlice(number, version, plan)
+	}
+	if r.reads.succeeded() {
+		r.log.Info("Resumed reading the plan")
 	}
 }
 
-// objectStore and planStore are the stores of the reflectors.
-type (
-	objectStore struct{ *watched }
-	planStore   struct{ *watched }
-)
+// objectStore is the store of the reflector.
+type objectStore struct{ *watched }
 
-var (
-	_ cache.ReflectorStore = objectStore{}
-	_ cache.ReflectorStore = planStore{}
-)
+var _ cache.ReflectorStore = objectStore{}
 
 // Add stores a new object.
 func (w objectStore) Add(object any) error { return w.Update(object) }
@@ -177,46 +228,3 @@ func (w objectStore) Replace(objects []any, _ string) error {
 
 // Resync does nothing.
 func (w objectStore) Resync() error { return nil }
-
-// Add stores a new ProbePlan.
-func (w planStore) Add(object any) error { return w.Update(object) }
-
-// Update stores a changed ProbePlan.
-func (w planStore) Update(object any) error {
-	if slice, ok := object.(*seamarkv1alpha1.ProbePlan); ok {
-		w.setSlice(slice)
-	}
-	return nil
-}
-
-// Delete removes a ProbePlan.
-func (w planStore) Delete(object any) error {
-	if slice, ok := object.(*seamarkv1alpha1.ProbePlan); ok {
-		w.change(func() { w.removeSlice(slice.Name) })
-	}
-	return nil
-}
-
-// Replace stores a complete list.
-func (w planStore) Replace(objects []any, _ string) error {
-	w.change(func() {
-		w.slicesListed = true
-		listed := map[string]*seamarkv1alpha1.ProbePlan{}
-		for _, object := range objects {
-			if slice, ok := object.(*seamarkv1alpha1.ProbePlan); ok {
-				listed[slice.Name] = slice
-				delete(w.gone, slice.Name)
-			}
-		}
-		for name := range w.slices {
-			if listed[name] == nil {
-				w.removeSlice(name)
-			}
-		}
-		w.slices = listed
-	})
-	return nil
-}
-
-// Resync does nothing.
-func (w planStore) Resync() error { return nil }

@@ -25,8 +25,8 @@ const (
 	RestoreReportsAnnotationKey = "seamark.dev/restore-reports"
 
 	// ProbePlansAnnotationKey is the NodePodProbe annotation with which the manager states that the
-	// plan of the node is in ProbePlans, unless the NodePodProbe has podProbes. The value is a
-	// number: the ProbePlans are complete if their generations add up to at least this.
+	// plan of the node is in ProbePlans, unless the NodePodProbe has podProbes. The value lists the
+	// number and the resourceVersion of each ProbePlan, such as "0:812,1:95".
 	ProbePlansAnnotationKey = "seamark.dev/probe-plans"
 
 	// PodProbeMarkerAnnotationKey is the pod annotation that passes the probes to the

@@ -6,7 +6,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,13 +33,12 @@ func NewPlans(writer client.Writer, metadata metadata.Interface) *Plans {
 	return &Plans{writer: writer, metadata: metadata}
 }
 
-// Create creates the NodePodProbe of the node, which refers to ProbePlans whose generations add up to
-// the number. The node owns it, so that it is deleted with the node. Create returns the created
-// object.
-func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, generations int64) (*v1alpha1.NodePodProbe, error) {
+// Create creates the NodePodProbe of the node, with the references to its ProbePlans. The node owns it,
+// so that it is deleted with the node. Create returns the created object.
+func (p *Plans) Create(ctx context.Context, node *metav1.PartialObjectMetadata, references string) (*v1alpha1.NodePodProbe, error) {
 	created := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
 		Name: node.Name, OwnerReferences: ownedBy(node),
-		Annotations: map[string]string{v1alpha1.ProbePlansAnnotationKey: strconv.FormatInt(generations, 10)},
+		Annotations: map[string]string{v1alpha1.ProbePlansAnnotationKey: references},
 	}}
 	if err := p.writer.Create(ctx, created); err != nil {
 		return nil, fmt.Errorf("create NodePodProbe of node %s: %w", node.Name, err)
@@ -52,11 +50,11 @@ func ownedBy(node *metav1.PartialObjectMetadata) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 }
 
-// Refer makes the NodePodProbe refer to the ProbePlans of its node, whose generations add up to the
-// number, and removes its own plan. It returns the resource version after the write. The error is
-// ErrGone if the NodePodProbe no longer exists or was created again.
-func (p *Plans) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, generations int64) (string, error) {
-	return p.patchPlan(ctx, npp, nil, strconv.FormatInt(generations, 10))
+// Refer replaces the references of the NodePodProbe to the ProbePlans of its node, and removes its own
+// plan. It returns the resource version after the write. The error is ErrGone if the NodePodProbe no
+// longer exists or was created again.
+func (p *Plans) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string) (string, error) {
+	return p.patchPlan(ctx, npp, nil, references)
 }
 
 // Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans. It returns the
@@ -66,11 +64,11 @@ func (p *Plans) Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1
 	return p.patchPlan(ctx, npp, spec.PodProbes, nil)
 }
 
-// patchPlan sets the plan and the reference of a NodePodProbe; nil removes it.
-func (p *Plans) patchPlan(ctx context.Context, npp *v1alpha1.NodePodProbe, pods []v1alpha1.PodProbe, reference any) (string, error) {
+// patchPlan sets the plan and the references of a NodePodProbe; nil removes them.
+func (p *Plans) patchPlan(ctx context.Context, npp *v1alpha1.NodePodProbe, pods []v1alpha1.PodProbe, references any) (string, error) {
 	// A merge patch replaces the whole list.
 	body := map[string]any{
-		"metadata": map[string]any{"uid": npp.UID, "annotations": map[string]any{v1alpha1.ProbePlansAnnotationKey: reference}},
+		"metadata": map[string]any{"uid": npp.UID, "annotations": map[string]any{v1alpha1.ProbePlansAnnotationKey: references}},
 		"spec":     map[string]any{"podProbes": pods},
 	}
 	// Without the search for unknown fields, the API server decodes the plan once less.

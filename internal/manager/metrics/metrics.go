@@ -20,6 +20,7 @@ import (
 const (
 	PlanCreated  = "create"
 	PlanReplaced = "replace"
+	PlanReferred = "refer"
 	PlanDeleted  = "delete"
 )
 
@@ -50,7 +51,7 @@ func New(registry prometheus.Registerer) *Metrics {
 		registry: registry,
 		planWrites: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "seamark_manager_plan_writes_total",
-			Help: "Writes of ProbePlans and NodePodProbes by operation: create, replace (of the plan) or delete.",
+			Help: "Writes of ProbePlans and NodePodProbes by operation: create, replace (of a plan), refer (to ProbePlans) or delete.",
 		}, []string{"operation"}),
 		markWrites: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "seamark_manager_mark_writes_total",
@@ -70,7 +71,7 @@ func New(registry prometheus.Registerer) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}),
 	}
-	for _, operation := range []string{PlanCreated, PlanReplaced, PlanDeleted} {
+	for _, operation := range []string{PlanCreated, PlanReplaced, PlanReferred, PlanDeleted} {
 		m.planWrites.WithLabelValues(operation)
 	}
 	for _, result := range []string{MarkWritten, MarkGone, MarkRefused, MarkFailed} {

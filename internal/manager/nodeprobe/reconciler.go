@@ -38,10 +38,10 @@ import (
 
 // Plans writes plans, as apply.Plans does.
 type Plans interface {
-	// Create creates the NodePodProbe of the node, which refers to its ProbePlans.
-	Create(ctx context.Context, node *metav1.PartialObjectMetadata, generations int64) (*v1alpha1.NodePodProbe, error)
-	// Refer makes the NodePodProbe refer to the ProbePlans of its node, and removes its own plan.
-	Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, generations int64) (version string, err error)
+	// Create creates the NodePodProbe of the node, with the references to its ProbePlans.
+	Create(ctx context.Context, node *metav1.PartialObjectMetadata, references string) (*v1alpha1.NodePodProbe, error)
+	// Refer replaces the references of the NodePodProbe, and removes its own plan.
+	Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string) (version string, err error)
 	// Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans.
 	Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (version string, err error)
 	// Delete deletes the NodePodProbe.
@@ -76,7 +76,7 @@ type Options struct {
 type Reconciler struct {
 	Options
 	// recent are the last writes of NodePodProbes, and slices those of ProbePlans, by name.
-	recent apply.Recent[string, v1alpha1.NodePodProbeSpec]
+	recent apply.Recent[string, header]
 	slices apply.Recent[string, *seamarkv1alpha1.ProbePlan]
 	// unstored are the writes that changed nothing, by name.
 	unstored keyed.Store[string, unstored]
@@ -93,7 +93,7 @@ func New(options Options) *Reconciler {
 }
 
 // Reconcile creates, updates or deletes the plan of the requested node, with one write per changed
-// ProbePlan.
+// ProbePlan and one of the references to them.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if wait := r.debouncing(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil

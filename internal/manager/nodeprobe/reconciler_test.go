@@ -39,13 +39,13 @@ type recorded struct {
 	err   error
 }
 
-func (r *recorded) Create(_ context.Context, node *metav1.PartialObjectMetadata, generations int64) (*v1alpha1.NodePodProbe, error) {
-	r.calls = append(r.calls, fmt.Sprintf("create %s %d", node.Name, generations))
+func (r *recorded) Create(_ context.Context, node *metav1.PartialObjectMetadata, references string) (*v1alpha1.NodePodProbe, error) {
+	r.calls = append(r.calls, strings.TrimSpace("create "+node.Name+" "+references))
 	return &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{UID: "made", ResourceVersion: "100"}}, r.err
 }
 
-func (r *recorded) Refer(_ context.Context, npp *v1alpha1.NodePodProbe, generations int64) (string, error) {
-	r.calls = append(r.calls, fmt.Sprintf("refer %s %d", npp.Name, generations))
+func (r *recorded) Refer(_ context.Context, npp *v1alpha1.NodePodProbe, references string) (string, error) {
+	r.calls = append(r.calls, strings.TrimSpace("refer "+npp.Name+" "+references))
 	return "100000", r.err
 }
 
@@ -64,6 +64,17 @@ func (r *recorded) WriteSlice(_ context.Context, node *metav1.PartialObjectMetad
 func (r *recorded) Delete(_ context.Context, npp *v1alpha1.NodePodProbe) error {
 	r.calls = append(r.calls, "delete "+npp.Name)
 	return r.err
+}
+
+// count returns the number of the calls.
+func (r *recorded) count(verb string) int {
+	n := 0
+	for _, call := range r.calls {
+		if strings.HasPrefix(call, verb+" ") {
+			n++
+		}
+	}
+	return n
 }
 
 // Restore and DeleteReports record the requests for ProbeReports.
@@ -136,14 +147,15 @@ func nodePodProbe(name, owner string, spec v1alpha1.NodePodProbeSpec) *v1alpha1.
 func planSlice(number int, owner string, pods ...v1alpha1.PodProbe) *seamarkv1alpha1.ProbePlan {
 	slice := &seamarkv1alpha1.ProbePlan{NodeName: "node-1", Pods: pods}
 	slice.Name, slice.UID, slice.Generation = seamarkv1alpha1.SliceName("node-1", number), "slice", 3
+	slice.ResourceVersion = "30"
 	slice.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: types.UID(owner)}}
 	return slice
 }
 
 // referring returns the NodePodProbe of node-1 that refers to ProbePlans.
-func referring(generations string, status v1alpha1.NodePodProbeStatus) *v1alpha1.NodePodProbe {
+func referring(references string, status v1alpha1.NodePodProbeStatus) *v1alpha1.NodePodProbe {
 	npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})
-	npp.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: generations}
+	npp.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: references}
 	npp.Status = status
 	return npp
 }
@@ -164,21 +176,22 @@ func TestReconcile(t *testing.T) {
 		cached, live []client.Object
 		want         string
 	}{
-		"node without pods":            {cached: []client.Object{node("node-1", "u")}, want: "create node-1 0"},
-		"node without plan":            {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "write node-1.0 1"},
-		"ProbePlan, no NodePodProbe":   {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...)}, want: "create node-1 3"},
-		"correct plan":                 {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("3", v1alpha1.NodePodProbeStatus{})}},
-		"outdated plan":                {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u"), referring("2", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 1"},
-		"ProbePlan of an earlier node": {cached: []client.Object{node("node-1", "u"), planSlice(0, "old"), referring("2", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0"},
-		"ProbePlan created again":      {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 3"},
+		"node without pods":            {cached: []client.Object{node("node-1", "u")}, want: "create node-1"},
+		"node without plan":            {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "write node-1.0 1, create node-1 0:100000"},
+		"ProbePlan, no NodePodProbe":   {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...)}, want: "create node-1 0:30"},
+		"correct plan":                 {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}},
+		"outdated plan":                {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u"), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 1, refer node-1 0:100000"},
+		"ProbePlan of an earlier node": {cached: []client.Object{node("node-1", "u"), planSlice(0, "old"), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
+		"ProbePlan created again":      {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
+		"invalid references":           {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
 		"plan in the spec":             {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}},
 		"outdated plan in the spec":    {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
-		"agent reads ProbePlans":       {cached: []client.Object{node("node-1", "u"), pod, marker, announced}, want: "write node-1.0 1"},
+		"agent reads ProbePlans":       {cached: []client.Object{node("node-1", "u"), pod, marker, announced}, want: "write node-1.0 1, refer node-1 0:100000"},
 		"agent reads ProbePlans, which are written": {
-			cached: []client.Object{node("node-1", "u"), pod, marker, announced, planSlice(0, "u", correct.PodProbes...)}, want: "refer node-1 3",
+			cached: []client.Object{node("node-1", "u"), pod, marker, announced, planSlice(0, "u", correct.PodProbes...)}, want: "refer node-1 0:30",
 		},
-		"agent of an earlier release":     {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("3", earlier)}, want: "replace node-1"},
-		"earlier release, no probed pods": {cached: []client.Object{node("node-1", "u"), referring("0", earlier)}, want: "replace node-1"},
+		"agent of an earlier release":     {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", earlier)}, want: "replace node-1"},
+		"earlier release, no probed pods": {cached: []client.Object{node("node-1", "u"), referring("", earlier)}, want: "replace node-1"},
 		"plan of an earlier node":         {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
 		"plan without node":               {cached: []client.Object{inSpec}, want: "delete node-1"},
 		"plan of a node that is not in the cache": {
@@ -205,11 +218,16 @@ func TestReconcile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := strings.Join(plans.calls, ", ")
-			// Creations and deletions are repeated until the cache has them. A plan is not
-			// replaced twice.
-			if want := tc.want; got != want && got != want+", "+want || strings.HasPrefix(want, "replace") && got != want {
-				t.Errorf("wrote %q, want %q", got, want)
+			got := plans.calls
+			// The deletions, and the creation of the NodePodProbe, are repeated until the cache has
+			// them. Nothing else is written twice.
+			if n := len(got); n > 1 && strings.HasPrefix(got[n-1], "create") && got[n-2] == got[n-1] {
+				got = got[:n-1]
+			} else if n > 1 && strings.HasPrefix(got[n-1], "delete") {
+				got = got[:n/2]
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -271,7 +289,7 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 		plans.extended = step.extended
 		var result reconcile.Result
 		for range 5 {
-			objects := []client.Object{node("node-1", "u"), marker, referring("1", v1alpha1.NodePodProbeStatus{}), plans.slice.DeepCopy()}
+			objects := []client.Object{node("node-1", "u"), marker, referring("0:1", v1alpha1.NodePodProbeStatus{}), plans.slice.DeepCopy()}
 			cached, _ := reconciler(t, plans, append(objects, pods[:step.pods]...), nil)
 			r.Reader.Client = cached.Reader.Client
 			var err error
@@ -282,8 +300,8 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 		if got := len(plans.slice.Pods); got != step.pods {
 			t.Errorf("%d pods planned, want %d", got, step.pods)
 		}
-		if len(plans.calls) != step.writes || result.RequeueAfter != step.retry {
-			t.Errorf("%d writes with %d pods and a requeue after %s, want %d and %s", len(plans.calls), step.pods, result.RequeueAfter, step.writes, step.retry)
+		if writes := plans.count("write"); writes != step.writes || result.RequeueAfter != step.retry {
+			t.Errorf("%d writes with %d pods and a requeue after %s, want %d and %s", writes, step.pods, result.RequeueAfter, step.writes, step.retry)
 		}
 	}
 }
@@ -292,7 +310,7 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 // reconcile is repeated.
 func TestRefusedSliceDoesNotBlockOthers(t *testing.T) {
 	objects := []client.Object{
-		node("node-1", "u"), referring("0", v1alpha1.NodePodProbeStatus{}), builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
+		node("node-1", "u"), referring("", v1alpha1.NodePodProbeStatus{}), builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
 	}
 	for i := range 2*slicing.MaxPods + 1 {
 		objects = append(objects, builders.Pod("ns", fmt.Sprintf("pod-%02d", i)).Label("app", "game").Build())
@@ -309,10 +327,47 @@ func TestRefusedSliceDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
+// The pods of a ProbePlan that was deleted and cannot be created again stay planned: the agent still
+// runs it.
+func TestDeletedSliceIsReferredToUntilItIsCreatedAgain(t *testing.T) {
+	kept := planSlice(1, "u")
+	objects := []client.Object{
+		node("node-1", "u"), referring("0:10,1:20,2:30", v1alpha1.NodePodProbeStatus{}), kept,
+		builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(), builders.Pod("ns", "a").Label("app", "game").Build(),
+	}
+	plans := &refusing{}
+	r, _ := reconciler(t, plans, objects, nil)
+	for step, want := range []string{"refer node-1 0:100000,1:30", "refer node-1 0:10,1:30"} {
+		plans.refuses, plans.calls = step == 1, nil
+		r.recent.Forget("node-1")
+		r.created.Forget("node-1")
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); (err != nil) != plans.refuses {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"write node-1.0 1", want}, plans.calls); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// refusing refuses ProbePlans.
+type refusing struct {
+	recorded
+	refuses bool
+}
+
+func (p *refusing) WriteSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (*seamarkv1alpha1.ProbePlan, error) {
+	written, err := p.recorded.WriteSlice(ctx, node, slice)
+	if p.refuses {
+		return nil, errors.New("refused")
+	}
+	return written, err
+}
+
 // A ProbePlan that the cache does not have yet is not created twice, unless the cache never gets it.
 func TestCreatedSliceCountsUntilTheCacheHasIt(t *testing.T) {
 	objects := []client.Object{
-		node("node-1", "u"), referring("0", v1alpha1.NodePodProbeStatus{}), builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
+		node("node-1", "u"), referring("", v1alpha1.NodePodProbeStatus{}), builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(),
 		builders.Pod("ns", "a").Label("app", "game").Build(),
 	}
 	plans := &recorded{}
@@ -326,7 +381,7 @@ func TestCreatedSliceCountsUntilTheCacheHasIt(t *testing.T) {
 	}{{0, 1}, {time.Second, 1}, {createdFor - 2*time.Second, 1}, {time.Second, 2}} {
 		now = now.Add(step.after)
 		result, err := r.Reconcile(t.Context(), request)
-		if err != nil || len(plans.calls) != step.writes || result.RequeueAfter != createdFor {
+		if err != nil || plans.count("write") != step.writes || result.RequeueAfter != createdFor {
 			t.Errorf("after %s: %v, requeued after %s, error %v, want %d writes", step.after, plans.calls, result.RequeueAfter, err, step.writes)
 		}
 	}

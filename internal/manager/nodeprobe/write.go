@@ -28,24 +28,31 @@ import (
 const eventPlanTooLarge = "ProbePlanTooLarge"
 
 // write stores the plan of the node. It returns when to try again what the API server did not store,
-// zero if there is nothing. The NodePodProbe refers to the ProbePlans only when all of them are
-// stored, so that no agent takes a part of the plan for the whole when the plan moves there.
+// zero if there is nothing. When all changed ProbePlans are stored, one write of the NodePodProbe tells
+// the agent, so that a pod that moves from one ProbePlan to another is always planned.
 func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
 	if npp != nil && !readsSlices(npp) {
 		return r.replace(ctx, npp, spec)
 	}
-	stored, settled, err := r.newest(ctx, node.Name)
+	stored, err := r.newest(ctx, node.Name)
 	if err != nil {
 		return 0, err
 	}
+	references := slicing.References(stored)
 	var failed []error
+	var missing []int
 	for _, slice := range slicing.Place(spec.PodProbes, stored, node.UID) {
-		wait, err := r.writeSlice(ctx, node, slice)
-		if err != nil {
+		written, wait, err := r.writeSlice(ctx, node, slice)
+		switch {
+		case err != nil:
 			failed = append(failed, err)
-		}
-		if settled = settled && wait > 0; wait > 0 && (retry == 0 || wait < retry) {
+		case wait > 0 && (retry == 0 || wait < retry):
 			retry = wait
+		}
+		if written != nil {
+			references[slice.Number] = written.ResourceVersion
+		} else if slice.Stored == nil {
+			missing = append(missing, slice.Number)
 		}
 	}
 	// The events of what was written enqueue the node again. There may be none of a ProbePlan that is
@@ -53,35 +60,34 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	if _, creating := r.created.Get(node.Name); creating && retry == 0 {
 		retry = createdFor
 	}
-	if !settled || len(failed) > 0 {
-		return retry, errors.Join(failed...)
-	}
-	return retry, r.refer(ctx, node, npp, stored)
+	return retry, errors.Join(append(failed, r.refer(ctx, node, npp, references, missing))...)
 }
 
-// newest returns the ProbePlans of the node as they were last written, and whether the cache has all of
-// these writes.
-func (r *Reconciler) newest(ctx context.Context, node string) (stored []*seamarkv1alpha1.ProbePlan, settled bool, err error) {
+// newest returns the ProbePlans of the node as they were last written.
+func (r *Reconciler) newest(ctx context.Context, node string) (stored []*seamarkv1alpha1.ProbePlan, err error) {
 	if stored, err = r.Reader.ProbePlans(ctx, node); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	settled = true
 	seen := make(map[string]bool, len(stored))
 	for i, slice := range stored {
 		seen[slice.Name] = true
 		if newer, unseen := r.slices.Unseen(slice.Name, slice.UID, slice.ResourceVersion); unseen {
-			stored[i], settled = newer, false
+			stored[i] = newer
 		}
 	}
 	now := r.Now()
 	r.created.Update(node, func(created *[]creation) bool {
 		*created = slices.DeleteFunc(*created, func(c creation) bool { return seen[c.slice.Name] || !now.Before(c.until) })
 		for _, c := range *created {
-			stored, settled = append(stored, c.slice), false
+			newest := c.slice
+			if newer, unseen := r.slices.Unseen(newest.Name, newest.UID, newest.ResourceVersion); unseen {
+				newest = newer
+			}
+			stored = append(stored, newest)
 		}
 		return len(*created) > 0
 	})
-	return stored, settled, nil
+	return stored, nil
 }
 
 // readsSlices reports whether the agent of the node reads ProbePlans, as far as is known: it has said
@@ -90,23 +96,24 @@ func readsSlices(npp *v1alpha1.NodePodProbe) bool {
 	return npp.Status.ProbePlans || slicing.IsSliced(npp) && npp.Status.ObservedGeneration == 0 && len(npp.Status.PodProbeStatuses) == 0
 }
 
-// writeSlice writes one ProbePlan. It returns when to try again what the API server did not store.
-func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (retry time.Duration, err error) {
+// writeSlice writes one ProbePlan and returns it, or nil if it does not know what is stored. It returns
+// when to try again what the API server did not store.
+func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (written *seamarkv1alpha1.ProbePlan, retry time.Duration, err error) {
 	var before []v1alpha1.PodProbe
 	operation := metrics.PlanCreated
 	if slice.Stored != nil {
 		before, operation = slice.Stored.Pods, metrics.PlanReplaced
 		if wait := r.unstoredFor(slice.Stored, slice.Pods); wait > 0 {
-			return wait, nil
+			return slice.Stored, wait, nil
 		}
 	}
-	written, err := r.Plans.WriteSlice(ctx, node, slice)
+	written, err = r.Plans.WriteSlice(ctx, node, slice)
 	if err != nil {
 		// The node is enqueued when the cache gets a ProbePlan that exists already.
-		return 0, client.IgnoreAlreadyExists(err)
+		return nil, 0, client.IgnoreAlreadyExists(err)
 	}
 	if slice.Stored != nil && written.ResourceVersion == slice.Stored.ResourceVersion {
-		return r.noteUnstored(slice.Stored, slice.Pods), nil
+		return written, r.noteUnstored(slice.Stored, slice.Pods), nil
 	}
 	r.unstored.Forget(written.Name)
 	if slice.Stored == nil {
@@ -119,33 +126,63 @@ func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectM
 	r.Metrics.PlanWritten(operation)
 	logChanges(ctx, before, slice.Pods)
 	log.FromContext(ctx).V(logging.Writes).Info("Wrote ProbePlan", "name", written.Name, "pods", len(slice.Pods))
-	return 0, nil
+	return written, 0, nil
 }
 
-// refer makes the NodePodProbe, which may be nil, refer to the stored ProbePlans.
-func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) error {
-	generations := slicing.Generations(stored)
+// header is what a NodePodProbe says of the plan: the references to ProbePlans, or the plan itself.
+type header struct {
+	sliced     bool
+	references string
+	spec       v1alpha1.NodePodProbeSpec
+}
+
+// header returns what the NodePodProbe says of the plan after the last write.
+func (r *Reconciler) header(npp *v1alpha1.NodePodProbe) (last header, unseen bool) {
+	if last, unseen = r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion); unseen {
+		return last, true
+	}
+	return header{sliced: slicing.IsSliced(npp), references: npp.Annotations[v1alpha1.ProbePlansAnnotationKey], spec: npp.Spec}, false
+}
+
+// refer makes the NodePodProbe, which may be nil, refer to the ProbePlans. Those that are missing could
+// not be created. They keep the reference to what was deleted, which the agent still runs. A
+// NodePodProbe that does not refer to ProbePlans does so only when none is missing.
+func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, references map[int]string, missing []int) error {
+	var last header
+	if npp != nil {
+		last, _ = r.header(npp)
+	}
+	if !last.sliced && len(missing) > 0 {
+		return nil
+	}
+	before, _ := slicing.ParseReferences(last.references)
+	for _, number := range missing {
+		if version, referred := before[number]; referred {
+			references[number] = version
+		}
+	}
+	next := header{sliced: true, references: slicing.FormatReferences(references)}
 	if npp == nil {
 		// The node is enqueued when the cache gets a NodePodProbe that exists already.
-		created, err := r.Plans.Create(ctx, node, generations)
+		created, err := r.Plans.Create(ctx, node, next.references)
 		if err != nil {
 			return client.IgnoreAlreadyExists(err)
 		}
-		r.recent.Wrote(node.Name, created.UID, created.ResourceVersion, created.Spec)
+		r.recent.Wrote(node.Name, created.UID, created.ResourceVersion, next)
 		r.Metrics.PlanWritten(metrics.PlanCreated)
 		log.FromContext(ctx).V(logging.Writes).Info("Created NodePodProbe")
 		return nil
 	}
-	if _, unseen := r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion); unseen || slicing.IsSliced(npp) && slicing.IsComplete(npp, stored) {
+	if last.sliced && last.references == next.references {
 		return nil
 	}
-	version, err := r.Plans.Refer(ctx, npp, generations)
+	version, err := r.Plans.Refer(ctx, npp, next.references)
 	if err != nil {
 		return ignoreGone(err)
 	}
-	r.recent.Wrote(npp.Name, npp.UID, version, v1alpha1.NodePodProbeSpec{})
-	r.Metrics.PlanWritten(metrics.PlanReplaced)
-	log.FromContext(ctx).V(logging.Writes).Info("Moved plan to ProbePlans", "pods", len(npp.Spec.PodProbes))
+	r.recent.Wrote(npp.Name, npp.UID, version, next)
+	r.Metrics.PlanWritten(metrics.PlanReferred)
+	log.FromContext(ctx).V(logging.Writes).Info("Referred to ProbePlans", "references", next.references)
 	return nil
 }
 
@@ -153,11 +190,8 @@ func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetada
 // when to try again what the API server did not store.
 func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
 	fitted, omitted := slicing.Fit(spec)
-	current, unseen := r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion)
-	if !unseen {
-		current = npp.Spec
-	}
-	if equality.Semantic.DeepEqual(current, fitted) && (unseen || !slicing.IsSliced(npp)) {
+	last, unseen := r.header(npp)
+	if !last.sliced && equality.Semantic.DeepEqual(last.spec, fitted) {
 		return 0, nil
 	}
 	if wait := r.unstoredFor(npp, fitted.PodProbes); !unseen && wait > 0 {
@@ -171,9 +205,9 @@ func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, sp
 		return r.noteUnstored(npp, fitted.PodProbes), nil
 	}
 	r.unstored.Forget(npp.Name)
-	r.recent.Wrote(npp.Name, npp.UID, version, fitted)
+	r.recent.Wrote(npp.Name, npp.UID, version, header{spec: fitted})
 	r.Metrics.PlanWritten(metrics.PlanReplaced)
-	logChanges(ctx, current.PodProbes, fitted.PodProbes)
+	logChanges(ctx, last.spec.PodProbes, fitted.PodProbes)
 	log.FromContext(ctx).V(logging.Writes).Info("Replaced plan", "pods", len(fitted.PodProbes))
 	if omitted > 0 {
 		r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: npp.Name, UID: types.UID(npp.Name)},

@@ -119,7 +119,8 @@ func byNumber(stored []*seamarkv1alpha1.ProbePlan) []numbered {
 // IsSliced reports whether the plan of the node with the NodePodProbe is in its ProbePlans. An
 // earlier release, after a rollback, leaves the annotation and writes podProbes.
 func IsSliced(npp *v1alpha1.NodePodProbe) bool {
-	return npp.Annotations[v1alpha1.ProbePlansAnnotationKey] != "" && len(npp.Spec.PodProbes) == 0
+	_, refers := npp.Annotations[v1alpha1.ProbePlansAnnotationKey]
+	return refers && len(npp.Spec.PodProbes) == 0
 }
 
 // Generations returns the sum of the generations of the ProbePlans. It only grows as long as none
@@ -132,15 +133,42 @@ func Generations(stored []*seamarkv1alpha1.ProbePlan) int64 {
 	return sum
 }
 
-// IsComplete reports whether all ProbePlans that the NodePodProbe refers to are among the stored
-// ones. It is true if the plan is not in ProbePlans.
-func IsComplete(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) bool {
-	if !IsSliced(npp) {
-		return true
+// References returns the resourceVersions of the ProbePlans by number. It omits those that are being
+// deleted or whose name is not that of a slice.
+func References(stored []*seamarkv1alpha1.ProbePlan) map[int]string {
+	references := make(map[int]string, len(stored))
+	for _, known := range byNumber(stored) {
+		references[known.number] = known.plan.ResourceVersion
 	}
-	// A value that is not a number requires nothing.
-	least, _ := strconv.ParseInt(npp.Annotations[v1alpha1.ProbePlansAnnotationKey], 10, 64)
-	return Generations(stored) >= least
+	return references
+}
+
+// FormatReferences returns references as the value of the annotation seamark.dev/probe-plans: pairs
+// of number and resourceVersion, such as "0:812,1:95".
+func FormatReferences(references map[int]string) string {
+	pairs := make([]string, 0, len(references))
+	for _, number := range slices.Sorted(maps.Keys(references)) {
+		pairs = append(pairs, strconv.Itoa(number)+":"+references[number])
+	}
+	return strings.Join(pairs, ",")
+}
+
+// ParseReferences returns the references that FormatReferences returned as the value. It returns false
+// if the value is not valid.
+func ParseReferences(value string) (references map[int]string, valid bool) {
+	references = map[int]string{}
+	if value == "" {
+		return references, true
+	}
+	for pair := range strings.SplitSeq(value, ",") {
+		digits, version, _ := strings.Cut(pair, ":")
+		number, err := strconv.ParseUint(digits, 10, 31)
+		if err != nil || version == "" {
+			return nil, false
+		}
+		references[int(number)] = version
+	}
+	return references, true
 }
 
 // Assemble returns the NodePodProbe with the whole plan of its node in the spec, and with the

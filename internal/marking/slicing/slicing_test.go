@@ -5,6 +5,7 @@ package slicing_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func TestSlicesOfChangingPods(t *testing.T) {
 				t.Fatalf("seed %d, step %d: the same plan causes %d writes", seed, step, len(again))
 			}
 			npp := &v1alpha1.NodePodProbe{}
-			npp.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: "1"}
+			npp.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: ""}
 			if diff := cmp.Diff(plannedPods(pods...), slicing.Assemble(npp, list()).Spec.PodProbes); diff != "" {
 				t.Fatalf("seed %d, step %d: plan (-want +got):\n%s", seed, step, diff)
 			}
@@ -130,7 +131,7 @@ func TestAssemble(t *testing.T) {
 	inSpec := &v1alpha1.NodePodProbe{Spec: v1alpha1.NodePodProbeSpec{PodProbes: plannedPods("a")}}
 	inSpec.Generation = 5
 	refers := &v1alpha1.NodePodProbe{}
-	refers.Generation, refers.Annotations = 5, map[string]string{v1alpha1.ProbePlansAnnotationKey: "2"}
+	refers.Generation, refers.Annotations = 5, map[string]string{v1alpha1.ProbePlansAnnotationKey: "0:1,1:1"}
 	both := refers.DeepCopy()
 	both.Spec = inSpec.Spec
 	cases := map[string]struct {
@@ -138,13 +139,12 @@ func TestAssemble(t *testing.T) {
 		stored     []*seamarkv1alpha1.ProbePlan
 		pods       []string
 		generation int64
-		complete   bool
 	}{
-		"in the spec":               {inSpec, []*seamarkv1alpha1.ProbePlan{stored(0, "b")}, []string{"a"}, 5, true},
-		"in the spec of a rollback": {both, []*seamarkv1alpha1.ProbePlan{stored(0, "b")}, []string{"a"}, 5, true},
-		"in ProbePlans":             {refers, []*seamarkv1alpha1.ProbePlan{stored(1, "b"), stored(0, "c")}, []string{"b", "c"}, 7, true},
-		"incomplete":                {refers, []*seamarkv1alpha1.ProbePlan{stored(1, "b")}, []string{"b"}, 6, false},
-		"none":                      {refers, nil, nil, 5, false},
+		"in the spec":               {inSpec, []*seamarkv1alpha1.ProbePlan{stored(0, "b")}, []string{"a"}, 5},
+		"in the spec of a rollback": {both, []*seamarkv1alpha1.ProbePlan{stored(0, "b")}, []string{"a"}, 5},
+		"in ProbePlans":             {refers, []*seamarkv1alpha1.ProbePlan{stored(1, "b"), stored(0, "c")}, []string{"b", "c"}, 7},
+		"one of two":                {refers, []*seamarkv1alpha1.ProbePlan{stored(1, "b")}, []string{"b"}, 6},
+		"none":                      {refers, nil, nil, 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -152,10 +152,27 @@ func TestAssemble(t *testing.T) {
 			if diff := cmp.Diff(plannedPods(tc.pods...), got.Spec.PodProbes); diff != "" || got.Generation != tc.generation {
 				t.Errorf("generation %d, want %d, pods (-want +got):\n%s", got.Generation, tc.generation, diff)
 			}
-			if complete := slicing.IsComplete(tc.npp, tc.stored); complete != tc.complete {
-				t.Errorf("complete: %t, want %t", complete, tc.complete)
-			}
 		})
+	}
+}
+
+func TestReferences(t *testing.T) {
+	slices := []*seamarkv1alpha1.ProbePlan{stored(10), stored(2)}
+	slices[0].ResourceVersion, slices[1].ResourceVersion = "95", "812"
+	value := slicing.FormatReferences(slicing.References(slices))
+	if want := "2:812,10:95"; value != want {
+		t.Errorf("value %q, want %q", value, want)
+	}
+	if parsed, valid := slicing.ParseReferences(value); !valid || !maps.Equal(parsed, slicing.References(slices)) {
+		t.Errorf("parsed %v, valid: %t", parsed, valid)
+	}
+	if parsed, valid := slicing.ParseReferences(slicing.FormatReferences(nil)); !valid || len(parsed) > 0 {
+		t.Errorf("parsed %v, valid: %t, want none", parsed, valid)
+	}
+	for _, value := range []string{"1", "1:", ":1", "-1:1", "0:1,", "0:1,x:2", strings.Repeat("9", 20) + ":1"} {
+		if parsed, valid := slicing.ParseReferences(value); valid {
+			t.Errorf("%q is valid: %v", value, parsed)
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func measurePlans(b *harness.Bench) harness.Output {
 			},
 			{
 				Name: rowPlansWrites, Value: float64(requests.Writes("nodepodprobes", "") + requests.Writes("probeplans", "")),
-				Budget: harness.AtMost(float64(c.Nodes * slices)),
+				Budget: harness.AtMost(float64(c.Nodes * (slices + 1))),
 			},
 			{
 				Name:   rowPlansConflicts,

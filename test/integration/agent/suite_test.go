@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -214,6 +215,7 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 		stored.Items[i].OwnerReferences = []metav1.OwnerReference{{}}
 		known = append(known, &stored.Items[i])
 	}
+	references := slicing.References(known)
 	for _, placed := range slicing.Place(pods, known, "") {
 		slice := &seamarkv1alpha1.ProbePlan{
 			ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(w.node, placed.Number)}, NodeName: w.node, Pods: placed.Pods,
@@ -228,11 +230,16 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 		if err != nil {
 			w.Fatal("write the plan:", err)
 		}
+		references[placed.Number] = slice.ResourceVersion
 	}
 	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
-		Name: w.node, Annotations: map[string]string{v1alpha1.ProbePlansAnnotationKey: "0"},
+		Name: w.node, Annotations: map[string]string{v1alpha1.ProbePlansAnnotationKey: slicing.FormatReferences(references)},
 	}}
-	if err := w.client.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+	err := w.client.Create(ctx, object.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		err = w.client.Patch(ctx, object, client.Merge)
+	}
+	if err != nil {
 		w.Fatal("write the plan:", err)
 	}
 }

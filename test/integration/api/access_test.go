@@ -57,7 +57,7 @@ func agentRights() rights {
 	return join(basic(),
 		rightsOf("apps.kruise.io", "nodepodprobes", "get", "list", "watch"),
 		rightsOf("apps.kruise.io", "nodepodprobes/status", "patch"),
-		rightsOf("seamark.dev", "probeplans", "list", "watch"),
+		rightsOf("seamark.dev", "probeplans", "get"),
 		rightsOf("seamark.dev", "probereports", "list", "create", "update", "patch", "delete"),
 		rightsOf("", "events", "create", "patch"),
 	)

@@ -119,7 +119,7 @@ func TestPlans(t *testing.T) {
 	if first.Generation != 1 || second.Generation != 2 || len(second.Pods) > 0 {
 		t.Errorf("generations %d and %d with %d pods, want 1 and 2 without pods", first.Generation, second.Generation, len(second.Pods))
 	}
-	created, err := plans.Create(t.Context(), node, 2)
+	created, err := plans.Create(t.Context(), node, "0:2")
 	w.must(err)
 	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || !slicing.IsSliced(stored) || stored.Generation != 3 {
 		t.Errorf("stored %+v, error %v, want a plan in ProbePlans of generation 3", stored, err)
@@ -129,14 +129,14 @@ func TestPlans(t *testing.T) {
 	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || slicing.IsSliced(stored) || len(stored.Spec.PodProbes) != 1 || len(stored.Annotations) > 0 {
 		t.Errorf("stored %+v, error %v, want a plan in the spec", stored, err)
 	}
-	_, err = plans.Refer(t.Context(), created, 2)
+	_, err = plans.Refer(t.Context(), created, "0:2")
 	w.must(err)
 	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || !slicing.IsSliced(stored) {
 		t.Errorf("stored %+v, error %v, want a plan in ProbePlans", stored, err)
 	}
 	w.must(plans.Delete(t.Context(), created))
 	w.must(plans.Delete(t.Context(), created))
-	if _, err := plans.Refer(t.Context(), created, 2); !errors.Is(err, apply.ErrGone) {
+	if _, err := plans.Refer(t.Context(), created, "0:2"); !errors.Is(err, apply.ErrGone) {
 		t.Errorf("deleted NodePodProbe: error %v, want %v", err, apply.ErrGone)
 	}
 	w.must(plans.DeletePlans(t.Context(), node.Name))

@@ -103,11 +103,13 @@ func TestCountsOfWrites(t *testing.T) {
 		f.each(f.scale.replaced, f.replace)
 		f.plansComplete()
 		f.settle()
-		n := writes().Writes("nodepodprobes", "") + writes().Writes("probeplans", "")
-		if n > 2*f.scale.replaced {
-			t.Errorf("%d plan writes for %d replaced pods, want at most two each", n, f.scale.replaced)
+		for _, resource := range []string{"probeplans", "nodepodprobes"} {
+			n := writes().Writes(resource, "")
+			if n > 2*f.scale.replaced {
+				t.Errorf("%d writes of %s for %d replaced pods, want at most two each", n, resource, f.scale.replaced)
+			}
+			t.Logf("%d writes of %s for %d replaced pods", n, resource, f.scale.replaced)
 		}
-		t.Logf("%d plan writes for %d replaced pods", n, f.scale.replaced)
 	})
 	f.settle()
 	stop()
