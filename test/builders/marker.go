@@ -112,6 +112,12 @@ func (b *ProbeBuilder) StaleAfter(seconds int32) *ProbeBuilder {
 	return b
 }
 
+// WaitForStarted makes the probe wait for the startup probe of its container.
+func (b *ProbeBuilder) WaitForStarted() *ProbeBuilder {
+	b.probe.StartupPolicy = v1alpha1.StartupWait
+	return b
+}
+
 // Label adds a label to the policy of the state.
 func (b *ProbeBuilder) Label(state v1alpha1.ProbeState, key, value string) *ProbeBuilder {
 	set(&b.policy(state).Labels, key, value)

@@ -57,6 +57,8 @@ func TestExamples(t *testing.T) {
 		"startup-then-liveness": {
 			all(hasLabel("stage", "loading"), hasCondition("example.com/loaded", corev1.ConditionFalse)),
 			all(hasLabel("stage", "working"), hasCondition("example.com/loaded", corev1.ConditionTrue)),
+			all(hasLabel("stage", "loading"), lacksCondition("example.com/fresh")),
+			hasCondition("example.com/fresh", corev1.ConditionTrue),
 			restarted,
 		},
 		"readiness-gate": {all(hasCondition("example.com/open", corev1.ConditionTrue), hasCondition("Ready", corev1.ConditionTrue))},

@@ -167,6 +167,11 @@ func TestStartupThenLiveness(t *testing.T) {
 		t.Errorf("%d liveness failures, want 2", n)
 	}
 	checkStartupFirst(t, startup, liveness)
+	fresh := slices.DeleteFunc(r.runs("Marker", "loader")[0], func(one record) bool { return one.Probe.Name != "fresh" })
+	// Before the startup probe has succeeded, the first run would fail.
+	if len(fresh) == 0 || fresh[0].Probe.Result != "Success" {
+		t.Errorf("runs of the probe that waits for the startup probe: %d, want one or more of which the first succeeds", len(fresh))
+	}
 	// The stage of the new container is unknown until its first probe ends: the end of the old
 	// container and the start of the new one may result in one write, which removes the label.
 	stages := slices.DeleteFunc(r.labels("loader-0", "stage"), func(value string) bool { return value == removed })

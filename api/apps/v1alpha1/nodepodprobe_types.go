@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -109,6 +110,12 @@ type ContainerProbe struct {
 	// +optional
 	// +listType=atomic
 	Values []WatchedValue `json:"values,omitempty"`
+
+	// startup is the startup probe of the container, with all defaults and named ports resolved, if
+	// the probe waits for it after each start of the container. terminationGracePeriodSeconds is
+	// the time that the container has to end if the startup probe fails. Added by Seamark.
+	// +optional
+	Startup *corev1.Probe `json:"startup,omitempty"`
 
 	// plan identifies the marker of the probe: a hash of its UID. A marker that is deleted and
 	// created again with the same name has another value, so the states of the old one do not

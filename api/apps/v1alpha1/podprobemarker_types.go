@@ -137,7 +137,26 @@ type PodContainerProbe struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	StaleAfterSeconds *int32 `json:"staleAfterSeconds,omitempty"`
+
+	// startupPolicy is when the probe starts to run after a start of the container: Ignore, at once,
+	// or WaitForStarted, when the startup probe of the container has succeeded. Until then, the probe
+	// has no result. The default is Ignore. Added by Seamark.
+	// +optional
+	// +kubebuilder:validation:Enum=Ignore;WaitForStarted
+	StartupPolicy StartupPolicy `json:"startupPolicy,omitempty"`
 }
+
+// StartupPolicy is when a probe starts to run after a start of its container. Added by Seamark.
+type StartupPolicy string
+
+// The startup policies of a probe.
+const (
+	// StartupIgnore means that the probe does not wait for the startup probe of the container.
+	StartupIgnore StartupPolicy = "Ignore"
+	// StartupWait means that the probe waits until the startup probe of the container has succeeded.
+	// A container without a startup probe has started when it runs.
+	StartupWait StartupPolicy = "WaitForStarted"
+)
 
 // ContainerProbeSpec is a probe with the fields of a core/v1 Probe. A field that is unset or
 // zero takes its default: initialDelaySeconds 0, periodSeconds 10, timeoutSeconds 1,

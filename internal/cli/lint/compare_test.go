@@ -61,6 +61,13 @@ func TestCompare(t *testing.T) {
 			manifests: []string{e(worker, "exec:\n        command: [/bin/cat, /tmp/job]", "tcpSocket: {port: web}"), deployment},
 			want:      []string{`a.yaml:13:19 port-not-found spec.probes[0].probe.tcpSocket.port: container worker of Deployment worker (b.yaml:1) has no port "web" -> use the name of one of its ports, or a number`},
 		},
+		"no startup probe": {
+			manifests: []string{e(worker, "    podConditionType", "    startupPolicy: WaitForStarted\n    podConditionType"), deployment},
+			want:      []string{`a.yaml:23:5 no-startup-probe spec.probes[0].startupPolicy: container worker of Deployment worker (b.yaml:1) has no startup probe: it counts as started when it runs -> add a startupProbe to the container, or remove the field`},
+		},
+		"startup probe": {
+			manifests: []string{e(worker, "    podConditionType", "    startupPolicy: WaitForStarted\n    podConditionType"), e(deployment, "image: busybox", "image: busybox\n        startupProbe: {exec: {command: [/bin/true]}}")},
+		},
 		"Pod and CronJob": {manifests: []string{
 			worker, "apiVersion: v1\nkind: Pod\nmetadata: {name: x, labels: {app: worker}}\nspec: {containers: [{name: main}]}\n",
 			"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {jobTemplate: {spec: {template: {metadata: {labels: {app: worker}}, spec: {containers: [{name: worker}]}}}}}\n",

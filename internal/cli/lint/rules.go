@@ -28,7 +28,7 @@ func Rules() []Rule {
 		ruleMarkInSelector, ruleProviderAnnotation, ruleDuplicateObject,
 		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults,
 		ruleDeletionCost, ruleSharedMark,
-		ruleMarkInWorkload, ruleServiceValue, ruleNoPods, ruleNoContainer, ruleNoPort,
+		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort,
 	}
 }
 
@@ -87,6 +87,7 @@ var (
 
 	ruleMarkInWorkload = Rule{"mark-in-workload-selector", Warning, "A marker sets a label whose key is in the selector of the workload that owns the pods, which then loses them."}
 	ruleServiceValue   = Rule{"service-selector-value", Warning, "A Service selects a value that no probe sets, of a label that probes set. It selects no pod."}
+	ruleNoStartup      = Rule{"no-startup-probe", Warning, "A probe has startupPolicy WaitForStarted, but the container of a matching pod template has no startup probe: it counts as started when it runs."}
 	ruleNoPods         = Rule{"no-matching-pods", Warning, "The selector of a marker matches none of the pod templates in the manifests."}
 	ruleNoContainer    = Rule{"container-not-found", Error, "None of the matching pod templates has the container of the probe."}
 	ruleNoPort         = Rule{"port-not-found", Error, "The container of the probe has no port with the name that the probe uses."}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -81,6 +82,7 @@ func (a claimant) problemIn(w *workload) plan.Problem {
 // checkContainer checks that one of the workloads has the container and the named port of the probe.
 func (c *checker) checkContainer(m *marker, i int, matched []*workload) {
 	probe := claimant{m, i}
+	c.checkStartup(probe, matched)
 	var port *workload
 	for _, w := range matched {
 		switch probe.problemIn(w).Reason {
@@ -98,6 +100,24 @@ func (c *checker) checkContainer(m *marker, i int, matched []*workload) {
 	c.add(ruleNoContainer, m.object, probePath(i)+".containerName",
 		fmt.Sprintf("%s has no container %q that probes can run in", matched[0].place(), probe.spec().ContainerName),
 		"use the name of one of its containers, or of an init container with restartPolicy Always")
+}
+
+// checkStartup checks that the container of a probe that waits for the startup probe has one in all
+// workloads.
+func (c *checker) checkStartup(probe claimant, matched []*workload) {
+	spec := probe.spec()
+	if spec.StartupPolicy != v1alpha1.StartupWait {
+		return
+	}
+	for _, w := range matched {
+		of := func(c corev1.Container) bool { return c.Name == spec.ContainerName && c.StartupProbe == nil }
+		if probe.runsIn(w) && (slices.ContainsFunc(w.pod.Spec.Containers, of) || slices.ContainsFunc(w.pod.Spec.InitContainers, of)) {
+			c.add(ruleNoStartup, probe.marker.object, probePath(probe.probe)+".startupPolicy",
+				fmt.Sprintf("container %s of %s has no startup probe: it counts as started when it runs", spec.ContainerName, w.place()),
+				"add a startupProbe to the container, or remove the field")
+			return
+		}
+	}
 }
 
 // addPort adds the finding for the name of a port that the container in the workload does not have.

@@ -94,7 +94,7 @@ func TestCheckBack(t *testing.T) {
 			"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker",
 			"metadata": map[string]any{"namespace": "ns", "name": "fast"},
 			"spec": map[string]any{"probes": []any{
-				map[string]any{"probe": map[string]any{"periodSeconds": int64(1)}},
+				map[string]any{"probe": map[string]any{"periodSeconds": int64(1)}, "startupPolicy": "WaitForStarted"},
 				map[string]any{"probe": map[string]any{"periodMilliseconds": int64(200), "timeoutMilliseconds": int64(100)}},
 			}},
 		}}}},

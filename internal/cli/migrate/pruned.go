@@ -24,6 +24,8 @@ func pruned(object *unstructured.Unstructured, probes []v1alpha1.PodContainerPro
 		probe, path := &probes[i], fmt.Sprintf("probes[%d]", i)
 		add(probe.StaleAfterSeconds != nil, path+".staleAfterSeconds",
 			"the marks of a lost node stay as they are", "changes the state to Unknown", "")
+		add(probe.StartupPolicy == v1alpha1.StartupWait, path+".startupPolicy",
+			"the probe runs before the container has started", "waits for the startup probe of the container", "")
 		for name, value := range map[string]int32{
 			"periodMilliseconds": probe.Probe.PeriodMilliseconds, "timeoutMilliseconds": probe.Probe.TimeoutMilliseconds,
 		} {

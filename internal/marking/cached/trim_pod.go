@@ -4,7 +4,9 @@
 package cached
 
 import (
+	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,8 +82,8 @@ func (t *PodTrimmer) Trim(pod *corev1.Pod) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName:       intern(pod.Spec.NodeName),
-			Containers:     t.trimContainers(pod.Spec.Containers, func(*corev1.Container) bool { return true }),
-			InitContainers: t.trimContainers(pod.Spec.InitContainers, plan.Restartable),
+			Containers:     t.trimContainers(pod, pod.Spec.Containers, func(*corev1.Container) bool { return true }),
+			InitContainers: t.trimContainers(pod, pod.Spec.InitContainers, plan.Restartable),
 		},
 		Status: corev1.PodStatus{
 			Phase: intern(pod.Status.Phase), PodIP: pod.Status.PodIP, Conditions: t.trimConditions(pod, owned),
@@ -135,8 +137,27 @@ func (t *PodTrimmer) trimAnnotations(pod *corev1.Pod, owned mark.Marks) map[stri
 	return trimmed
 }
 
-// trimContainers keeps the names and the named ports of the containers.
-func (t *PodTrimmer) trimContainers(containers []corev1.Container, keep func(*corev1.Container) bool) []corev1.Container {
+// maxStartupBytes is the maximum size of a startup probe that the cache keeps.
+const maxStartupBytes = 16 << 10
+
+// trimStartup returns the startup probe of a container, or nil, with the time that the container has
+// to end. One that is too large has no handler, so that probes that wait for it are not planned.
+func trimStartup(pod *corev1.Pod, c *corev1.Container) (startup *corev1.Probe, text []byte) {
+	if c.StartupProbe == nil {
+		return nil, nil
+	}
+	whole := *c.StartupProbe
+	whole.TerminationGracePeriodSeconds = cmp.Or(whole.TerminationGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds)
+	// The types of a pod always encode.
+	if text, _ = json.Marshal(&whole); len(text) > maxStartupBytes {
+		whole.ProbeHandler = corev1.ProbeHandler{}
+		text, _ = json.Marshal(&whole)
+	}
+	return &whole, text
+}
+
+// trimContainers keeps the names, the named ports and the startup probes of the containers.
+func (t *PodTrimmer) trimContainers(pod *corev1.Pod, containers []corev1.Container, keep func(*corev1.Container) bool) []corev1.Container {
 	var key []byte
 	var trimmed []corev1.Container
 	for i := range containers {
@@ -156,6 +177,10 @@ func (t *PodTrimmer) trimContainers(containers []corev1.Container, keep func(*co
 				key = appendString(append(key, 'p'), p.Name)
 				key = binary.BigEndian.AppendUint32(key, uint32(p.ContainerPort))
 			}
+		}
+		if startup, text := trimStartup(pod, c); startup != nil {
+			small.StartupProbe = startup
+			key = appendString(append(key, 's'), string(text))
 		}
 		key = append(key, '.')
 		trimmed = append(trimmed, small)

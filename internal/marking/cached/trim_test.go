@@ -90,12 +90,16 @@ func TestTrimPod(t *testing.T) {
 func TestTrimmedPodsShareOnlyEqualFields(t *testing.T) {
 	web := func(pod *corev1.Pod) *corev1.Container { return &pod.Spec.Containers[len(pod.Spec.Containers)-1] }
 	pods := map[string]func(pod *corev1.Pod){
-		"same":           func(*corev1.Pod) {},
-		"label":          func(pod *corev1.Pod) { pod.Labels["app"] = "db" },
-		"annotation":     func(pod *corev1.Pod) { pod.Annotations["cost"] = "1" },
-		"container":      func(pod *corev1.Pod) { web(pod).Name = "db" },
-		"port":           func(pod *corev1.Pod) { web(pod).Ports[0].ContainerPort = 81 },
-		"name of port":   func(pod *corev1.Pod) { web(pod).Ports[0].Name = "grpc" },
+		"same":          func(*corev1.Pod) {},
+		"label":         func(pod *corev1.Pod) { pod.Labels["app"] = "db" },
+		"annotation":    func(pod *corev1.Pod) { pod.Annotations["cost"] = "1" },
+		"container":     func(pod *corev1.Pod) { web(pod).Name = "db" },
+		"port":          func(pod *corev1.Pod) { web(pod).Ports[0].ContainerPort = 81 },
+		"name of port":  func(pod *corev1.Pod) { web(pod).Ports[0].Name = "grpc" },
+		"startup probe": func(pod *corev1.Pod) { web(pod).StartupProbe = &corev1.Probe{PeriodSeconds: 1} },
+		"other startup probe": func(pod *corev1.Pod) {
+			web(pod).StartupProbe = &corev1.Probe{PeriodSeconds: 1, TerminationGracePeriodSeconds: new(int64(5))}
+		},
 		"no port":        func(pod *corev1.Pod) { web(pod).Ports = nil },
 		"sidecar":        func(pod *corev1.Pod) { pod.Spec.InitContainers[1].Name = "mesh" },
 		"initialized":    func(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse },

@@ -62,6 +62,8 @@ const (
 	NotProvided Reason = "NotProvided"
 	// NotStarted means that the container has never run.
 	NotStarted Reason = "ContainerNotStarted"
+	// NotStartedUp means that the probe waits for the startup probe of its container.
+	NotStartedUp Reason = "ContainerNotStartedUp"
 	// NoResult means that the probe has no state, although its container runs or may run.
 	NoResult Reason = "NoResult"
 )

@@ -162,6 +162,14 @@ func TestProbe(t *testing.T) {
 	virtual := func(s *setup) {
 		s.place, s.Options.Serverless, s.Node.Plan, s.report = cached.VirtualNode, true, nil, nil
 	}
+	startup := func(started bool) func(*setup) {
+		return func(s *setup) {
+			s.report.Probes = nil
+			s.marker.Spec.Probes[0].StartupPolicy = v1alpha1.StartupWait
+			s.pod.Spec.Containers[0].StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}}
+			s.pod.Status.ContainerStatuses[0].Started = &started
+		}
+	}
 	noReports := func(s *setup) { s.ReportsUnread, s.report = true, nil }
 	unconditional := func(s *setup) { s.marker.Spec.Probes[0].PodConditionType = "" }
 	for name, test := range map[string]struct {
@@ -170,6 +178,10 @@ func TestProbe(t *testing.T) {
 	}{
 		"reported":        {func(*setup) {}, ""},
 		"known from mark": {all(unreported, func(s *setup) { s.known = true }), ""},
+
+		"startup probe has not succeeded": {startup(false), `ContainerNotStartedUp waiting: the startup probe of container "main" has not succeeded`},
+		"startup probe has succeeded":     {startup(true), "NoResult: no state has been reported, although one is due"},
+		"startup, statuses unknown":       {all(startup(false), func(s *setup) { s.Statuses = false }), "NoResult waiting: no threshold has been reached yet"},
 
 		"pod not bound":       {func(s *setup) { s.pod.Spec.NodeName = "" }, "PodNotBound: pod is not bound to a node"},
 		"pod not initialized": {func(s *setup) { s.pod.Status.Conditions, s.pod.Status.ContainerStatuses = nil, nil }, "PodNotInitialized: pod is not initialized"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -33,6 +34,15 @@ func (d *Pod) noState(p plan.PlannedProbe) *Finding {
 	}
 	if _, found := d.in.Pod.Report.States[p.ID]; found {
 		return Finding{Reason: EarlierMarker}.after(d.required(), Settle, d.in.Now)
+	}
+	if p.Plan.Startup != nil {
+		if !d.in.Statuses {
+			// It is not known since when the probe runs.
+			return &Finding{Reason: NoResult, Waiting: true}
+		}
+		if status := d.status(p.Plan.ContainerName); status != nil && !ptr.Deref(status.Started, false) {
+			return &Finding{Reason: NotStartedUp, Waiting: true, Container: p.Plan.ContainerName}
+		}
 	}
 	return d.pending(p)
 }

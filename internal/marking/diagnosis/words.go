@@ -47,6 +47,8 @@ func (f *Finding) clause() string {
 		return fmt.Sprintf("the provider has not set the condition %s", f.Condition)
 	case f.Reason == NotStarted:
 		return fmt.Sprintf("container %q has not started", f.Container)
+	case f.Reason == NotStartedUp:
+		return fmt.Sprintf("the startup probe of container %q has not succeeded", f.Container)
 	case f.Reason == NoResult && f.Waiting:
 		return "no threshold has been reached yet"
 	}
@@ -74,6 +76,10 @@ func clauses() map[Reason]string {
 		Reason(v1alpha1.ProbeWaitingForSlot):    "waits for a slot of the node: too many probes of the pod, the namespace or the node are running",
 		Reason(serverless.ConditionTypeMissing): "podConditionType is required for pods on virtual nodes",
 		Reason(serverless.ConditionTypeTaken):   "podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same",
+
+		Reason(plan.StartupUnsupported): "startupPolicy WaitForStarted needs a startup probe without a host, without variables in its command, of at most 16 KiB, with a port of the container and a timeout of at most 300 seconds",
+
+		Reason(serverless.StartupPolicyUnsupported): "startupPolicy WaitForStarted is not possible for pods on virtual nodes: providers run probes at once",
 
 		Reason(serverless.MillisecondsUnsupported): "periodMilliseconds and timeoutMilliseconds are not possible for pods on virtual nodes: providers run probes by the second",
 	}

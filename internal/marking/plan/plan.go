@@ -73,6 +73,10 @@ const (
 	// HandlerInvalid means that the probe does not have exactly one handler. The CRD rejects
 	// such probes, so this occurs only with another CRD.
 	HandlerInvalid Reason = "HandlerInvalid"
+	// StartupUnsupported means that the probe waits for a startup probe that an agent cannot run as
+	// the kubelet does: it has a host, refers to environment variables in its command, is too large for the cache, or has a port
+	// that the container does not have or a timeout above v1alpha1.MaxTimeoutSeconds.
+	StartupUnsupported Reason = "StartupUnsupported"
 	// PodPlanFull means that the probes of the pod that come before, in the order of the plan, leave
 	// no room for the probe: see MaxPodBytes.
 	PodPlanFull Reason = "PodPlanFull"
@@ -151,7 +155,11 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 			if problem.Reason == "" && spec.TimeoutSeconds > v1alpha1.MaxTimeoutSeconds {
 				problem = Problem{Container: src.spec.ContainerName, Reason: TimeoutTooLong}
 			}
-			if problem.Reason == "" && src.bytes > room {
+			startup, startupBytes := (*corev1.Probe)(nil), 0
+			if problem.Reason == "" && src.spec.StartupPolicy == v1alpha1.StartupWait {
+				startup, startupBytes, problem = startupOf(pod, src.spec.ContainerName)
+			}
+			if problem.Reason == "" && src.bytes+startupBytes > room {
 				problem = Problem{Container: src.spec.ContainerName, Reason: PodPlanFull}
 			}
 			if problem.Reason != "" {
@@ -159,7 +167,7 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 				planned.Problems = append(planned.Problems, problem)
 				continue
 			}
-			room -= src.bytes
+			room -= src.bytes + startupBytes
 			planned.Probes = append(planned.Probes, PlannedProbe{
 				ID:     src.id,
 				Source: src.spec,
@@ -170,6 +178,7 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 					Probe:         spec,
 					PublishBody:   m.publishBody && spec.HTTPGet != nil,
 					Values:        src.values,
+					Startup:       startup,
 				},
 			})
 		}
@@ -187,7 +196,9 @@ func AwaitsAddress(pod *corev1.Pod, probes []PlannedProbe) bool {
 // address returns the address that the probes need, which is empty if they need none. It returns
 // false if the pod must not be planned until it has one.
 func address(pod *corev1.Pod, probes []PlannedProbe) (string, bool) {
-	network := slices.ContainsFunc(probes, func(p PlannedProbe) bool { return p.Plan.Probe.Exec == nil })
+	network := slices.ContainsFunc(probes, func(p PlannedProbe) bool {
+		return p.Plan.Probe.Exec == nil || p.Plan.Startup != nil && p.Plan.Startup.Exec == nil
+	})
 	if !network {
 		return "", true
 	}

@@ -38,6 +38,9 @@ const (
 	// MillisecondsUnsupported means that the probe has periodMilliseconds or timeoutMilliseconds,
 	// which providers do not know: they would run it by the seconds.
 	MillisecondsUnsupported plan.Reason = "MillisecondsUnsupported"
+	// StartupPolicyUnsupported means that the probe has startupPolicy WaitForStarted, which
+	// providers do not know: they would run it at once.
+	StartupPolicyUnsupported plan.Reason = "StartupPolicyUnsupported"
 )
 
 // Annotations are the values of the two annotations. A pod has both, or neither if they are empty.
@@ -90,6 +93,8 @@ func Compile(pod *corev1.Pod, markers []*plan.Marker, defaults plan.Defaults) pl
 			compiled.Problems = append(compiled.Problems, problem(pod, probe, ConditionTypeTaken))
 		case probe.Plan.Probe.PeriodMilliseconds != 0 || probe.Plan.Probe.TimeoutMilliseconds != 0:
 			compiled.Problems = append(compiled.Problems, problem(pod, probe, MillisecondsUnsupported))
+		case probe.Source.StartupPolicy == v1alpha1.StartupWait:
+			compiled.Problems = append(compiled.Problems, problem(pod, probe, StartupPolicyUnsupported))
 		default:
 			taken[conditionType] = true
 			compiled.Probes = append(compiled.Probes, probe)
@@ -114,7 +119,7 @@ func Encode(probes []plan.PlannedProbe) (Annotations, error) {
 	for _, probe := range probes {
 		source := *probe.Source
 		// Providers do not know them.
-		source.MarkerPolicy, source.StaleAfterSeconds = nil, nil
+		source.MarkerPolicy, source.StaleAfterSeconds, source.StartupPolicy = nil, nil, ""
 		sources = append(sources, source)
 		if !slices.Contains(markers, probe.ID.Marker) {
 			markers = append(markers, probe.ID.Marker)

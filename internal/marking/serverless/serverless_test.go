@@ -77,6 +77,15 @@ func TestAnnotations(t *testing.T) {
 				ID: identity.ID{Marker: "web", Probe: "fast"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.MillisecondsUnsupported,
 			}},
 		},
+		"startup policy": {
+			pod: game(),
+			markers: []*builders.MarkerBuilder{builders.Marker("ns", "web").
+				Probe(builders.Probe("late").Condition("game.io/late").WaitForStarted()).Probe(idle())},
+			want: serverless.Annotations{Probes: "[" + one + "]", Markers: "web"},
+			problems: []plan.Problem{{
+				ID: identity.ID{Marker: "web", Probe: "late"}, Namespace: "ns", Pod: "a", Container: "main", Reason: serverless.StartupPolicyUnsupported,
+			}},
+		},
 		"repeated condition type": {
 			pod: game(),
 			markers: []*builders.MarkerBuilder{

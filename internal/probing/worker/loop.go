@@ -39,6 +39,11 @@ type loop struct {
 type entry struct {
 	task      Task
 	evaluator *thresholds.Evaluator
+	// startup evaluates the startup probe of the container. It is nil if the probe does not wait
+	// for it.
+	startup *thresholds.Evaluator
+	// moved is set while the state comes from the same probe in another container.
+	moved bool
 	// due and index are the entry's position in the queue. The index is -1 if it is not
 	// in the queue.
 	due   time.Time
@@ -50,6 +55,8 @@ type flight struct {
 	cancel context.CancelFunc
 	// stale is set if the result no longer applies.
 	stale bool
+	// startup is set for a run of the startup probe of the container.
+	startup bool
 	// began is when the run was due. started is set when it has a slot, by the goroutine of the
 	// run, and late if it had none for lateAfter periods.
 	began   time.Time
@@ -109,6 +116,7 @@ func (l *loop) add(now time.Time, task *Task, removed map[inPod]*entry) {
 	e := &entry{task: *task, evaluator: thresholds.Restore(task.Policy, phase, task.Restored), index: -1}
 	if old, found := removed[inPodOf(task.Key)]; found && identity.SamePlan(old.task.Plan, task.Plan) {
 		e.evaluator.Move(old.evaluator.State())
+		e.moved = true
 	}
 	l.entries[task.Key] = e
 	if l.members[task.container()] == nil {
@@ -130,7 +138,14 @@ func (l *loop) edit(now time.Time, e *entry, task *Task) {
 	published := e.task.Target.HTTP != nil && task.Target.HTTP != nil &&
 		e.task.Target.HTTP.PublishBody != task.Target.HTTP.PublishBody
 	edited := handler || moved || timed || published || e.task.Policy != task.Policy
+	waits := !e.task.Startup.equal(task.Startup)
+	moved = moved || e.task.PodIP != task.PodIP && task.Startup != nil
 	e.task = *task
+	if waits {
+		l.discard(task.Key)
+		e.close(now, false)
+		l.enqueue(e)
+	}
 	if !edited {
 		return
 	}
@@ -209,6 +224,8 @@ func (l *loop) resolve(now time.Time, e *entry) {
 	}
 	if after := e.evaluator.Container(); after.ID != before.ID || after.Running != before.Running {
 		l.discard(key)
+		e.close(now, !e.moved)
+		e.moved = false
 	}
 	switch {
 	case changed:
@@ -231,7 +248,8 @@ func (l *loop) discard(key identity.Key) {
 // enqueue updates the position of a probe in the queue. It removes the probe while it is
 // not due, has a run in flight that cannot become late, or belongs to an unknown container.
 func (l *loop) enqueue(e *entry) {
-	due, ok := e.evaluator.Due()
+	evaluator, _ := e.gate()
+	due, ok := evaluator.Due()
 	if f, busy := l.inFlight[e.task.Key]; busy {
 		due, ok = f.lateAt(e.task.Policy.Period)
 	}
@@ -260,8 +278,9 @@ func (l *loop) startDue(ctx context.Context) {
 			l.late(now, e, f)
 			continue
 		}
-		e.evaluator.Begin(now)
-		if e.task.Target.Handler == "" {
+		evaluator, target := e.gate()
+		evaluator.Begin(now)
+		if target.Handler == "" {
 			l.enqueue(e)
 			continue
 		}
@@ -272,8 +291,9 @@ func (l *loop) startDue(ctx context.Context) {
 // start runs a probe once, in its own goroutine.
 func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &flight{cancel: cancel, began: now}
-	key, pod, target := e.task.Key, e.task.Pod, e.task.Target
+	f := &flight{cancel: cancel, began: now, startup: e.startup != nil}
+	key, pod := e.task.Key, e.task.Pod
+	_, target := e.gate()
 	target.ContainerID = e.evaluator.Container().ID
 	target.Owner = probing.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
 	target.Started = func() { f.started.Store(true) }
@@ -296,6 +316,12 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 		defer l.enqueue(e)
 	}
 	if f.stale || !planned || cancelled {
+		return
+	}
+	if f.startup && !e.startedUp(now, run.Outcome, run.Err) {
+		return
+	} else if f.startup {
+		l.announce(e, nil)
 		return
 	}
 	if l.updateProblem(now, e, f, run); run.Err != nil {

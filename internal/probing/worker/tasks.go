@@ -6,6 +6,7 @@ package worker
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -46,6 +47,12 @@ func TasksOf(pods []v1alpha1.PodProbe) (tasks []Task, problems []Problem) {
 			}
 			if task.Target.HTTP != nil {
 				task.Target.HTTP.PublishBody = planned.PublishBody
+			}
+			if startup, err := newStartup(planned.Startup, pod.IP); err != nil {
+				problems = append(problems, Problem{Pod: name, Probe: planned.Name, Err: fmt.Errorf("startup: %w", err)})
+				task.Target = probing.Target{}
+			} else {
+				task.Startup = startup
 			}
 			task.Plan, task.RuntimeUID = planned.Plan, types.UID(pod.RuntimeUID)
 			tasks = append(tasks, task)

@@ -72,6 +72,9 @@ type Task struct {
 	// Target is what to run. Its ContainerID is filled in for each run. A task without a
 	// handler does not run: its state follows the container alone.
 	Target probing.Target
+	// Startup is the startup probe of the container, or nil. After each start of the container, it
+	// must succeed once before the probe runs.
+	Startup *Startup
 	// Restored is the state to start from. It is used only if the previous plan lacks
 	// the probe.
 	Restored thresholds.State

@@ -67,6 +67,7 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		"HTTP/2 without TLS":            {{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTP"}},
 		"zero values":                   {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
 		"shortest time to stale":        {{"spec.probes[0].staleAfterSeconds", 10}},
+		"startup policies":              {{"spec.probes[0].startupPolicy", "WaitForStarted"}, {"spec.probes[1].startupPolicy", "Ignore"}},
 		"longest timeout":               {{"spec.probes[0].probe.timeoutSeconds", 300}},
 		"shortest times":                {{"spec.probes[0].probe.periodMilliseconds", 500}, {"spec.probes[0].probe.timeoutMilliseconds", 500}, {"spec.probes[2].probe.periodMilliseconds", 100}, {"spec.probes[2].probe.timeoutMilliseconds", 100}},
 		"successThreshold above 1":      {{"spec.probes[0].probe.successThreshold", 3}},

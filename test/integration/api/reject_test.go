@@ -158,6 +158,7 @@ func handlerRejections() map[string]rejection {
 	}
 	all["terminationGracePeriodSeconds"] = one(probe+".terminationGracePeriodSeconds", 0, "must not be set")
 	all["stale too soon"] = one("spec.probes[0].staleAfterSeconds", 9, "greater than or equal to 10")
+	all["startup policy"] = one("spec.probes[0].startupPolicy", "Wait", "supported values: \"Ignore\", \"WaitForStarted\"")
 	all["timeout too long"] = one(probe+".timeoutSeconds", 301, "less than or equal to 300")
 	for _, field := range []string{"periodMilliseconds", "timeoutMilliseconds"} {
 		all[field+" too short"] = one("spec.probes[2].probe."+field, 99, "greater than or equal to 100")
