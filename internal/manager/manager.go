@@ -219,8 +219,9 @@ func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, r
 	podInbox, nodeInbox := &controllers.Inbox{}, &controllers.Inbox{}
 	refusals, marks := &problems.Refusals{}, &problems.Marks{}
 	pace := staleness.NewPace(podInbox)
+	stale := &controllers.Inbox{}
 	nodes := staleness.New(staleness.Options{
-		Reader: reader, Informers: informers, Namespace: m.options.Namespace, Pods: podInbox, Pace: pace, Now: time.Now,
+		Reader: reader, Informers: informers, Namespace: m.options.Namespace, Pods: podInbox, Counted: stale, Pace: pace, Now: time.Now,
 	})
 	reader.Lapses = nodes.Of
 	counters.WatchStale(nodes.Count, pace.Waiting)
@@ -236,7 +237,7 @@ func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, r
 		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
 			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient(), metadataClient), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
-			Problems: marks, Recorder: recorder, Metrics: counters, Now: time.Now,
+			Problems: marks, Stale: stale, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
 	if err != nil || !m.options.Serverless {

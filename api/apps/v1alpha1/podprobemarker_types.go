@@ -12,6 +12,9 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=ppm
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.matchedPods`,description="Pods that are probed."
+// +kubebuilder:printcolumn:name="Succeeded",type=integer,JSONPath=`.status.succeeded`,description="States of probes in these pods that are Succeeded."
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.failed`,description="States that are Failed."
+// +kubebuilder:printcolumn:name="Unknown",type=integer,JSONPath=`.status.unknown`,description="States that are Unknown or stale."
 // +kubebuilder:printcolumn:name="Problem",type=string,JSONPath=`.status.conditions[?(@.status=="False")].reason`,description="Reason of the first condition that is False."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
@@ -265,6 +268,30 @@ type PodProbeMarkerStatus struct {
 	// +optional
 	MatchedPods int64 `json:"matchedPods,omitempty"`
 
+	// succeeded, failed and unknown are the sums of the numbers in probes. With one probe, they are
+	// numbers of pods. Added by Seamark.
+	// +optional
+	Succeeded int64 `json:"succeeded,omitempty"`
+	// +optional
+	Failed int64 `json:"failed,omitempty"`
+	// +optional
+	Unknown int64 `json:"unknown,omitempty"`
+
+	// probes count the matched pods by the state of each probe, in the order of the spec. Added by
+	// Seamark.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Probes []ProbeCounts `json:"probes,omitempty"`
+
+	// podErrors are why probes have no results in pods: at most 10, the first by name of the pod.
+	// Added by Seamark.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	PodErrors []PodError `json:"podErrors,omitempty"`
+
 	// conditions describe problems of the marker: ProbesResolved, MarksExclusive and
 	// MarksApplied. They are True if there is no problem. MarksRemoved is False while the deletion of the marker
 	// makes no progress, and names what blocks it. Added by Seamark.
@@ -272,4 +299,45 @@ type PodProbeMarkerStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ProbeCounts are numbers of matched pods by the state of one probe. succeeded, failed, unknown and
+// notRunning add up to the matched pods.
+type ProbeCounts struct {
+	// name is the name of the probe.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// succeeded is the number of pods in the state Succeeded.
+	// +optional
+	Succeeded int64 `json:"succeeded,omitempty"`
+	// failed is the number of pods in the state Failed.
+	// +optional
+	Failed int64 `json:"failed,omitempty"`
+	// unknown is the number of pods in the state Unknown, including stale.
+	// +optional
+	Unknown int64 `json:"unknown,omitempty"`
+	// stale is the number of pods whose state counts as Unknown because it is stale.
+	// +optional
+	Stale int64 `json:"stale,omitempty"`
+	// notRunning is the number of pods in which the probe has no state: it has no result yet, or
+	// cannot run.
+	// +optional
+	NotRunning int64 `json:"notRunning,omitempty"`
+	// lastTransitionTime is when the state last changed in one of the pods.
+	// +optional
+	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+}
+
+// PodError is why a probe has no results in a pod.
+type PodError struct {
+	// pod is the name of the pod, and probe that of the probe.
+	// +kubebuilder:validation:MaxLength=253
+	Pod string `json:"pod"`
+	// +kubebuilder:validation:MaxLength=253
+	Probe string `json:"probe"`
+	// reason is the reason that the agent reports.
+	Reason ProbeErrorReason `json:"reason"`
+	// message describes the error, in at most 256 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
 }

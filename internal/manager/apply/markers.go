@@ -39,6 +39,11 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 			"observedGeneration": status.ObservedGeneration,
 			"matchedPods":        status.MatchedPods,
 			"conditions":         status.Conditions,
+			"succeeded":          status.Succeeded,
+			"failed":             status.Failed,
+			"unknown":            status.Unknown,
+			"probes":             status.Probes,
+			"podErrors":          status.PodErrors,
 		},
 	})
 	if err != nil {

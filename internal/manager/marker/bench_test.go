@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/floor"
 )
 
@@ -103,4 +104,42 @@ func BenchmarkRelease(b *testing.B) {
 			b.Fatalf("%d pods with marks, error %v", len(found.objects), err)
 		}
 	}
+}
+
+// BenchmarkRecount counts the states of 300 markers with 100 pods each in one namespace, all of which have
+// changed. The floor is one marker with 100 pods.
+func BenchmarkRecount(b *testing.B) {
+	counting := func(markers int) func() {
+		var pods []*corev1.Pod
+		var all []*v1alpha1.PodProbeMarker
+		var reports []*seamarkv1alpha1.ProbeReport
+		for m := range markers {
+			name := fmt.Sprintf("m%03d", m)
+			all = append(all, stored(builders.Marker("ns", name).Selector("app", name).Probe(label("p", name))))
+			for i := range 100 {
+				node := fmt.Sprint("n", i)
+				pod := builders.Pod("ns", fmt.Sprintf("%s-%02d", name, i)).Label("app", name).Node(node).Build()
+				pods = append(pods, pod)
+				report := &seamarkv1alpha1.ProbeReport{NodeName: node, Pods: []seamarkv1alpha1.PodReport{{
+					Namespace: "ns", Name: pod.Name, UID: string(pod.UID),
+					Probes: []v1alpha1.ContainerProbeState{{Name: name + "#p", State: v1alpha1.ProbeSucceeded}},
+				}}}
+				report.Name = seamarkv1alpha1.SliceName(node, m)
+				reports = append(reports, report)
+			}
+		}
+		r := newBench(b, pods, all)
+		r.Reader.Stores.Slices = newInformer(b, gather.SliceIndexers(), reports)
+		return func() {
+			counts, err := r.count(b.Context(), all)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var status v1alpha1.PodProbeMarkerStatus
+			if counts["m000"].Fill(&status); status.Succeeded != 100 {
+				b.Fatalf("counted %+v", status)
+			}
+		}
+	}
+	floor.Compare(b, "x_of_100_pods", counting(300), counting(1))
 }

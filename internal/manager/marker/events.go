@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -36,7 +38,8 @@ func (r *Reconciler) Add(mgr manager.Manager, informers cache.Cache, concurrency
 			source.Kind(informers, &corev1.Pod{}, r.podEvents()),
 			source.Kind(informers, &v1alpha1.NodePodProbe{}, r.statusEvents()),
 			source.Kind(informers, &seamarkv1alpha1.ProbeReport{}, r.sliceEvents()),
-			r.Problems.Feed(touch)),
+			r.Problems.Feed(touch),
+			r.Stale.Feed(func(q controllers.Queue, pod types.NamespacedName) { r.touchCounts(q, pod.Namespace, everyMarker) })),
 		controllers.Add(mgr, "release", controllers.SubjectNamespace, reconcile.Func(r.Release), concurrency,
 			source.Kind(informers, &v1alpha1.PodProbeMarker{}, r.deletedEvents()),
 			source.Kind(informers, &corev1.Pod{}, r.remainingPodEvents()),
@@ -66,13 +69,24 @@ func (r *Reconciler) touchNamespace(_ context.Context, q controllers.Queue, chan
 	r.touch(q, changed.Namespace, everyMarker, changed.Name)
 }
 
-// ownEvents returns a handler that makes each marker due that is created or changes in any way.
+// ownEvents returns a handler that makes each marker due that is created or changes, and the counts of
+// one whose status alone changes: it is compared with the last findings, too.
 func (r *Reconciler) ownEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarker, reconcile.Request] {
 	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.PodProbeMarker, _ bool) {
-		if after != nil && (before == nil || before.ResourceVersion != after.ResourceVersion) {
+		switch {
+		case after == nil:
+		case before == nil || !sameSpec(before, after):
 			r.touch(q, after.Namespace, after.Name)
+		case before.ResourceVersion != after.ResourceVersion:
+			r.touchCounts(q, after.Namespace, after.Name)
 		}
 	})
+}
+
+// sameSpec reports whether both versions of a marker differ in their status at most.
+func sameSpec(before, after *v1alpha1.PodProbeMarker) bool {
+	return before.UID == after.UID && before.Generation == after.Generation && (before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
+		slices.Equal(before.Finalizers, after.Finalizers) && maps.Equal(before.Annotations, after.Annotations) && maps.Equal(before.Labels, after.Labels)
 }
 
 // podEvents returns a handler that makes the markers of a pod due when one of them starts or
@@ -80,6 +94,10 @@ func (r *Reconciler) ownEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMar
 // that exist at the start, because all markers are due then.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *corev1.Pod, initial bool) {
+		if before != nil && after != nil && r.Reader.Serverless && affected.IsVirtual(ctx, r.Reader, after) &&
+			!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) {
+			r.touchCounts(q, after.Namespace, everyMarker)
+		}
 		if initial || before == nil && !plan.Eligible(after) || before != nil && after != nil && sameInputs(before, after) {
 			return
 		}
@@ -128,8 +146,12 @@ func reportedPods(slice *seamarkv1alpha1.ProbeReport) []seamarkv1alpha1.PodRepor
 	return slice.Pods
 }
 
-// touchChanged makes the markers due whose errors differ between two versions of a report.
+// touchChanged makes the markers due whose errors differ between two versions of a report, and the
+// counts of those whose states do.
 func (r *Reconciler) touchChanged(q controllers.Queue, before, after []seamarkv1alpha1.PodReport) {
+	for _, marker := range mark.ChangedStates(before, after) {
+		r.touchCounts(q, marker.Namespace, marker.Name)
+	}
 	for _, marker := range mark.ChangedErrors(before, after) {
 		r.touch(q, marker.Namespace, marker.Name)
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package marker maintains the status and the finalizer of PodProbeMarkers. The status
-// reports how many pods a marker probes and which problems it has. The finalizer keeps a
+// reports how many pods a marker probes, their states, and which problems it has. The finalizer keeps a
 // deleted marker until its probes are removed from every plan and its marks from every pod.
 //
 // The unit of work is a namespace: one pass over its pods serves all of its markers that are due,
@@ -54,6 +54,8 @@ type Options struct {
 	Markers Markers
 	// Recorder records events on markers.
 	Recorder record.EventRecorder
+	// Stale receives pods whose states become stale or current, without a change of their report.
+	Stale *controllers.Inbox
 	// Pods and Plans enqueue pods and nodes for the controllers that write marks and plans.
 	Pods, Plans *controllers.Inbox
 	// Refusals has the pods and nodes that these controllers cannot write.
@@ -73,7 +75,9 @@ type Reconciler struct {
 	// agenda has the markers whose status must be checked, and deleted those that are being
 	// deleted.
 	agenda, deleted agenda
-	checks          checks
+	// recounts has those whose states changed, while nothing else did.
+	recounts agenda
+	checks   checks
 	// delays are those of markers that are being deleted.
 	delays keyed.Store[types.NamespacedName, delay]
 	recent apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
@@ -94,7 +98,15 @@ func New(options Options) *Reconciler {
 // Reconcile adds the finalizer to the markers of a namespace that are due, and updates their
 // status. It does nothing to markers that are being deleted: see Release.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return r.pass(ctx, &r.agenda, request.Name, r.check)
+	checked, failed := r.pass(ctx, &r.agenda, request.Name, r.check)
+	recounted, err := r.pass(ctx, &r.recounts, request.Name, r.recount)
+	if err = errors.Join(failed, err); err != nil {
+		return reconcile.Result{}, err
+	}
+	if checked.RequeueAfter == 0 || recounted.RequeueAfter > 0 && recounted.RequeueAfter < checked.RequeueAfter {
+		return recounted, nil
+	}
+	return checked, nil
 }
 
 // task is a marker that is due since a time.
@@ -195,6 +207,10 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 		tasks = append(tasks, t)
 	}
 	found, err := r.survey(ctx, all, held)
+	var counted tallies
+	if err == nil {
+		counted, err = r.count(ctx, held)
+	}
 	computed = r.Now().Sub(start)
 	writes, failures := 0, []error(nil)
 	for _, t := range tasks {
@@ -206,7 +222,7 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 			rechecks = append(rechecks, t.atOrBefore(start))
 			continue
 		}
-		wrote, failed := r.update(ctx, t.marker, found[t.marker.Name])
+		wrote, failed := r.update(ctx, t.marker, found[t.marker.Name], counted[t.marker.Name])
 		if wrote {
 			writes++
 		}

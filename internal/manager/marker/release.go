@@ -135,7 +135,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, t task, found *blockage) (n
 		return d.next, due, nil
 	}
 	found.advise = stalled >= adviceDelay
-	_, err = r.writeStatus(ctx, t.marker, int(t.marker.Status.MatchedPods), []finding{found.finding()})
+	_, err = r.writeStatus(ctx, t.marker, int(t.marker.Status.MatchedPods), []finding{found.finding()}, nil)
 	return d.next, due, err
 }
 

@@ -33,7 +33,7 @@ import (
 )
 
 // store is a cache. It counts the lists of pods and plans, and the reads of the report of a node, which
-// are as many as pods whose plan or marks are computed.
+// are as many as pods whose plan or marks are computed, and one per count.
 type store struct {
 	markers map[client.ObjectKey]*v1alpha1.PodProbeMarker
 	pods    map[client.ObjectKey]*corev1.Pod
@@ -112,6 +112,7 @@ func (w *writes) Status(_ context.Context, marker *v1alpha1.PodProbeMarker, stat
 	}
 	w.markers[client.ObjectKeyFromObject(marker)].Status = status
 	stored := marker.DeepCopy()
+	stored.Status = status
 	stored.ResourceVersion = cmp.Or(w.stored, marker.ResourceVersion)
 	return stored, nil
 }
@@ -157,8 +158,8 @@ func newWorld(t *testing.T) *world {
 			Client: w.store, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 		},
 		Markers: w, Pods: podInbox, Plans: nodeInbox, Refusals: &problems.Refusals{}, Recorder: f.events,
-		Problems: &problems.Marks{},
-		Metrics:  metrics.New(prometheus.NewRegistry()), Now: func() time.Time { return f.now },
+		Problems: &problems.Marks{}, Stale: &controllers.Inbox{},
+		Metrics: metrics.New(prometheus.NewRegistry()), Now: func() time.Time { return f.now },
 	})
 	return f
 }

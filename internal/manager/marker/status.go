@@ -22,14 +22,15 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
+	"github.com/seamark-dev/seamark/internal/marking/tally"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-// interval is the minimum time between two checks of one generation of a marker: pods that
-// change one after the other cause at most one status write per second.
-const interval = time.Second
+// interval is the minimum time between two checks or counts of one generation of a marker: pods that
+// change one after the other cause at most one status write in two seconds.
+const interval = 2 * time.Second
 
 // finding is a condition of a marker.
 type finding struct {
@@ -79,6 +80,9 @@ type check struct {
 	at         time.Time
 	// causes are those of the last findings that are in the status, by condition type.
 	causes map[string]string
+	// matched and findings are the result of the last check, for counts until the next one.
+	matched  int
+	findings []finding
 	// dropped are the conditions last written to an API server whose CRD does not have them.
 	dropped []metav1.Condition
 }
@@ -132,20 +136,22 @@ const maxNote = 1000
 
 // update adds the finalizer to the marker, or writes the status if the marker has it. It reports
 // whether it sent a request. found are the problems of the marker, or nil if it does not compile.
-func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker, found *summary) (wrote bool, err error) {
+func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker, found *summary, counted *tally.Tally) (wrote bool, err error) {
 	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
 		return r.hold(ctx, marker)
 	}
 	if found == nil {
 		_, err := r.Reader.Compiler.Compile(marker)
-		return r.writeStatus(ctx, marker, 0, []finding{invalid(err), (&summary{}).exclusive(nil), r.applied(marker)})
+		return r.writeStatus(ctx, marker, 0, []finding{invalid(err), (&summary{}).exclusive(nil), r.applied(marker)}, nil)
 	}
-	return r.writeStatus(ctx, marker, found.matched, append(found.findings(marker), r.applied(marker)))
+	findings := found.findings(marker)
+	r.checks.change(client.ObjectKeyFromObject(marker), func(last *check) { last.matched, last.findings = found.matched, findings })
+	return r.writeStatus(ctx, marker, found.matched, append(slices.Clip(findings), r.applied(marker)), counted)
 }
 
 // writeStatus writes the status if it changes, and reports new problems in events. It reports
-// whether it sent a request.
-func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker, matched int, findings []finding) (wrote bool, err error) {
+// whether it sent a request. counted may be nil.
+func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker, matched int, findings []finding, counted *tally.Tally) (wrote bool, err error) {
 	key := client.ObjectKeyFromObject(marker)
 	last, _ := r.checks.Get(key)
 	current, unseen := r.recent.Unseen(key, marker.UID, marker.ResourceVersion)
@@ -156,6 +162,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeM
 		}
 	}
 	status := next(current, marker.Generation, matched, findings, r.Now())
+	// A CRD without conditions has no counts either.
+	if counted != nil && last.dropped == nil {
+		counted.Fill(&status)
+	}
 	if equality.Semantic.DeepEqual(current, status) {
 		r.checks.reported(key, findings)
 		return false, nil

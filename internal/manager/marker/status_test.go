@@ -92,11 +92,11 @@ func TestChecks(t *testing.T) {
 		want       time.Duration
 	}{
 		{"first check", "a", 1, 0, 0},
-		{"too soon", "a", 1, 300 * time.Millisecond, 700 * time.Millisecond},
+		{"too soon", "a", 1, 300 * time.Millisecond, 1700 * time.Millisecond},
 		{"edited marker", "a", 2, 400 * time.Millisecond, 0},
-		{"too soon after the edit", "a", 2, 500 * time.Millisecond, 900 * time.Millisecond},
-		{"after the interval", "a", 2, 1400 * time.Millisecond, 0},
-		{"recreated marker", "b", 2, 1500 * time.Millisecond, 0},
+		{"too soon after the edit", "a", 2, 500 * time.Millisecond, 1900 * time.Millisecond},
+		{"after the interval", "a", 2, 2400 * time.Millisecond, 0},
+		{"recreated marker", "b", 2, 2500 * time.Millisecond, 0},
 	}
 	for _, step := range steps {
 		if got := c.wait(key, step.uid, step.generation, start.Add(step.after)); got != step.want {
@@ -104,7 +104,7 @@ func TestChecks(t *testing.T) {
 		}
 	}
 	c.retry(key)
-	if got := c.wait(key, "b", 2, start.Add(1600*time.Millisecond)); got != 0 {
+	if got := c.wait(key, "b", 2, start.Add(2600*time.Millisecond)); got != 0 {
 		t.Errorf("after retry: wait %v, want 0", got)
 	}
 }

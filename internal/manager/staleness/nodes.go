@@ -41,6 +41,8 @@ type Options struct {
 	Namespace string
 	// Pods enqueues pods whose marks may be written at once.
 	Pods *controllers.Inbox
+	// Counted receives pods whose states become stale or current.
+	Counted *controllers.Inbox
 	// Pace enqueues pods whose marks are written one after the other.
 	Pace *Pace
 	// Now is the clock.
@@ -155,6 +157,7 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		case slices.ContainsFunc(pod.afters, func(after time.Duration) bool { return low < after && after <= high }):
 			stale++
 			n.Pace.Ask(pod.name)
+			n.Counted.Enqueue(pod.name)
 		case node.held && !node.lapse.MayBeLonger():
 			n.Pods.Enqueue(pod.name)
 		}

@@ -56,6 +56,7 @@ func TestNodesHaveOneTimerEach(t *testing.T) {
 	}
 	inbox := &controllers.Inbox{}
 	nodes := New(Options{
+		Counted: &controllers.Inbox{},
 		Reader: gather.Reader{Compiler: plan.NewCompiler(), Stores: gather.Stores{
 			Pods: newStore(t, agent, pod("a", "game"), pod("b", "game"), pod("c", "db"), pod("d", "other")),
 			Markers: newStore(t,

@@ -70,17 +70,24 @@ func (r NodeReport) entry(pod types.UID) (found entry, known bool) {
 
 // States returns the reported states by the UID of the pod.
 func (r NodeReport) States() map[string][]v1alpha1.ContainerProbeState {
+	states := make(map[string][]v1alpha1.ContainerProbeState)
+	r.Each(func(pod string, reported []v1alpha1.ContainerProbeState, _ []v1alpha1.ContainerProbeError) {
+		states[pod] = reported
+	})
+	return states
+}
+
+// Each calls do with the UID of each pod, and its states and errors that take effect.
+func (r NodeReport) Each(do func(pod string, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError)) {
 	entries := make(map[string]entry)
 	for uid, e := range r.entries {
 		if other, known := entries[uid]; !known || e.Precedes(other.Entry) {
 			entries[uid] = e
 		}
 	}
-	states := make(map[string][]v1alpha1.ContainerProbeState, len(entries))
 	for uid, e := range entries {
-		states[uid] = e.States
+		do(uid, e.States, e.errors)
 	}
-	return states
 }
 
 // entry is what one object reports about a pod.
@@ -200,6 +207,36 @@ func ChangedErrors(before, after []seamarkv1alpha1.PodReport) []types.Namespaced
 	return slices.SortedFunc(maps.Keys(changed), func(a, b types.NamespacedName) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
+}
+
+// ChangedStates returns the namespaces and names of the markers whose states differ between two
+// versions of one object, each once, or are reported for other pods. It ignores messages and the times
+// of runs.
+func ChangedStates(before, after []seamarkv1alpha1.PodReport) []types.NamespacedName {
+	changed := sets.New[types.NamespacedName]()
+	for one := range statesIn(before).SymmetricDifference(statesIn(after)) {
+		if id, err := identity.Parse(one.name); err == nil {
+			changed.Insert(types.NamespacedName{Namespace: one.namespace, Name: id.Marker})
+		}
+	}
+	return changed.UnsortedList()
+}
+
+// podState is the state of a probe in a pod since a time.
+type podState struct {
+	namespace, uid, name, plan string
+	state                      v1alpha1.ProbeState
+	since                      int64
+}
+
+func statesIn(pods []seamarkv1alpha1.PodReport) sets.Set[podState] {
+	states := sets.New[podState]()
+	for i := range pods {
+		for _, s := range pods[i].Probes {
+			states.Insert(podState{pods[i].Namespace, pods[i].UID, s.Name, s.Plan, s.State, s.LastTransitionTime.Unix()})
+		}
+	}
+	return states
 }
 
 // podError is an error of a pod.

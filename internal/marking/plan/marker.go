@@ -183,6 +183,16 @@ func (m *Marker) AnyProbe(meets func(*v1alpha1.PodContainerProbe) bool) bool {
 	return slices.ContainsFunc(m.probes, func(s source) bool { return meets(s.spec) })
 }
 
+// Probes returns the probes of the marker as far as they do not depend on a pod: without the resolved
+// probe.
+func (m *Marker) Probes() []PlannedProbe {
+	probes := make([]PlannedProbe, 0, len(m.probes))
+	for _, s := range m.probes {
+		probes = append(probes, PlannedProbe{ID: s.id, Source: s.spec, Plan: v1alpha1.ContainerProbe{Name: s.wire, Plan: m.plan}})
+	}
+	return probes
+}
+
 // StaleAfters returns the times after which states of the marker's probes are stale. It is empty if they
 // never are.
 func (m *Marker) StaleAfters() []time.Duration {

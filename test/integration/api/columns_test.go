@@ -52,7 +52,9 @@ func TestColumnsShowProblems(t *testing.T) {
 			if err := server.Client.Create(t.Context(), stored); err != nil {
 				t.Fatal(err)
 			}
-			stored.Object["status"] = map[string]any{"matchedPods": int64(2), "conditions": tc.conditions}
+			stored.Object["status"] = map[string]any{
+				"matchedPods": int64(2), "succeeded": int64(1), "failed": int64(0), "unknown": int64(3), "conditions": tc.conditions,
+			}
 			if tc.conditions == nil {
 				unstructured.RemoveNestedField(stored.Object, "status", "conditions")
 			}
@@ -61,7 +63,7 @@ func TestColumnsShowProblems(t *testing.T) {
 			}
 			got := columns(t, v1alpha1.GroupVersion(), "podprobemarkers", stored)
 			delete(got, "Age")
-			want := map[string]any{"Name": stored.GetName(), "Matched": int64(2), "Problem": tc.want}
+			want := map[string]any{"Name": stored.GetName(), "Matched": int64(2), "Succeeded": int64(1), "Failed": int64(0), "Unknown": int64(3), "Problem": tc.want}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("columns (-want +got):\n%s", diff)
 			}

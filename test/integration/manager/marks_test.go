@@ -52,8 +52,25 @@ func TestDocumentedExample(t *testing.T) {
 	}
 	w.report("documented", states{"game#Idle": failed})
 	w.marked("a", "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
+	w.counted("game", 0, 1, 0)
 	w.report("documented", states{"game#Idle": v1alpha1.ProbeUnknown})
 	w.marked("a", "condition game.io/idle=Unknown")
+	w.counted("game", 0, 0, 1)
+}
+
+// counted waits until the marker's status has these numbers of states.
+func (w *world) counted(marker string, succeeded, failed, unknown int64) {
+	w.Helper()
+	w.until(fmt.Sprintf("marker %s counts %d, %d and %d states", marker, succeeded, failed, unknown), func(ctx context.Context) (string, error) {
+		found, err := w.getMarker(ctx, marker)
+		if err != nil {
+			return "", err
+		}
+		if s := found.Status; s.Succeeded == succeeded && s.Failed == failed && s.Unknown == unknown {
+			return "", nil
+		}
+		return fmt.Sprintf("%+v", found.Status), nil
+	})
 }
 
 // matched waits until the marker's status has that number of pods for the current generation.

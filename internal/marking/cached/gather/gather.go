@@ -87,13 +87,12 @@ func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker
 	}
 	var report mark.NodeReport
 	if !r.Provided(kind) {
-		report, err = r.Report(ctx, pod.Spec.NodeName)
+		report, err = r.NodeReport(ctx, pod.Spec.NodeName)
+	} else if r.Lapses != nil {
+		report.Lapse = r.Lapses(pod.Spec.NodeName)
 	}
 	if err != nil {
 		return cached.Pod{}, err
-	}
-	if r.Lapses != nil {
-		report.Lapse = r.Lapses(pod.Spec.NodeName)
 	}
 	return cached.New(pod, markers, kind, report, r.Options), nil
 }
@@ -212,6 +211,15 @@ func (r Reader) Report(ctx context.Context, node string) (mark.NodeReport, error
 	}
 	slices, err := r.Slices(ctx, node)
 	return mark.NodeReport{Plan: npp, Slices: slices}, err
+}
+
+// NodeReport returns what is reported about the pods of the node, and since when it is not current.
+func (r Reader) NodeReport(ctx context.Context, node string) (mark.NodeReport, error) {
+	report, err := r.Report(ctx, node)
+	if r.Lapses != nil {
+		report.Lapse = r.Lapses(node)
+	}
+	return report, err
 }
 
 // Planned returns the nodes whose plan has a probe of the marker.

@@ -1,0 +1,165 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package marker
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/tally"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+)
+
+// recountShare is how much longer a namespace pauses after counts than after checks, so that states that
+// change all the time take at most a twentieth of one processor per namespace.
+const recountShare = 6
+
+// recount updates the counts in the status of the markers, with the findings of their last checks.
+func (r *Reconciler) recount(ctx context.Context, _ []*v1alpha1.PodProbeMarker, due []task) (rechecks []appointment, computed time.Duration, err error) {
+	start := r.Now()
+	var counted []*v1alpha1.PodProbeMarker
+	for _, t := range due {
+		last, _ := r.checks.Get(t.key())
+		if t.marker.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(t.marker, v1alpha1.PodProbeMarkerFinalizer) ||
+			last.findings == nil || last.uid != t.marker.UID || last.generation != t.marker.Generation {
+			continue // The check of the marker counts, too.
+		}
+		if wait := r.checks.wait(t.key(), t.marker.UID, t.marker.Generation, start); wait > 0 {
+			rechecks = append(rechecks, t.at(start.Add(wait)))
+			continue
+		}
+		counted = append(counted, t.marker)
+	}
+	counts, err := r.count(ctx, counted)
+	computed = recountShare * r.Now().Sub(start)
+	writes, failures := 0, []error{err}
+	for _, marker := range counted {
+		key := task{marker: marker}
+		if err != nil || ctx.Err() != nil || writes >= maxWrites {
+			r.checks.retry(key.key())
+			rechecks = append(rechecks, key.at(start))
+			continue
+		}
+		last, _ := r.checks.Get(key.key())
+		findings := append(last.findings[:len(last.findings):len(last.findings)], r.applied(marker))
+		wrote, failed := r.writeStatus(ctx, marker, last.matched, findings, counts[marker.Name])
+		if wrote {
+			writes++
+		}
+		if failed != nil {
+			failures = append(failures, failed)
+			rechecks = append(rechecks, key.at(r.Now().Add(interval)))
+		}
+	}
+	return rechecks, computed, errors.Join(failures...)
+}
+
+// count counts the states of the pods of the markers, which are of one namespace, by name of the marker.
+// It reads the report of each node once, and looks at each state once, however many markers there are.
+func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMarker) (tallies, error) {
+	counts := make(tallies, len(markers))
+	if len(markers) == 0 {
+		return counts, nil
+	}
+	for _, marker := range r.Reader.Compiler.All(markers) {
+		counts[marker.Name] = tally.New(marker)
+	}
+	found, err := r.Reader.NamespacePods(ctx, markers[0].Namespace)
+	if err != nil {
+		return nil, err
+	}
+	nodes, pods := sets.New[string](), make(map[string]*corev1.Pod, len(found))
+	for _, pod := range found {
+		if plan.Eligible(pod) {
+			nodes.Insert(pod.Spec.NodeName)
+			pods[string(pod.UID)] = pod
+		}
+	}
+	for node := range nodes {
+		if err := ctx.Err(); err != nil {
+			return nil, err //nolint:wrapcheck // The reconcile ends.
+		}
+		report, err := r.Reader.NodeReport(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		report.Each(func(uid string, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
+			if pod := pods[uid]; pod != nil && pod.Spec.NodeName == node {
+				counts.add(pod, states, errs, report.Lapse)
+				delete(pods, uid)
+			}
+		})
+	}
+	return counts, r.countProvided(ctx, pods, counts)
+}
+
+// countProvided counts the states of the pods that providers of virtual nodes report.
+func (r *Reconciler) countProvided(ctx context.Context, pods map[string]*corev1.Pod, counts tallies) error {
+	if !r.Reader.Serverless {
+		return nil
+	}
+	for _, pod := range pods {
+		kind, err := r.Reader.NodeKind(ctx, pod)
+		if err != nil {
+			return err
+		}
+		if !r.Reader.Provided(kind) {
+			continue
+		}
+		for _, each := range counts {
+			counts.add(pod, slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States)), nil, lapse.Lapse{})
+		}
+	}
+	return nil
+}
+
+// tallies are those of the markers of a namespace by name.
+type tallies map[string]*tally.Tally
+
+// of returns the probe with the reported name and the Tally of its marker, or nil if that does not
+// select the pod.
+func (t tallies) of(pod *corev1.Pod, name string) (identity.ID, *tally.Tally) {
+	id, err := identity.Parse(name)
+	if each := t[id.Marker]; err == nil && each != nil && each.Marker.Selects(pod) {
+		return id, each
+	}
+	return id, nil
+}
+
+// add counts the states of a pod.
+func (t tallies) add(pod *corev1.Pod, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError, since lapse.Lapse) {
+	for _, state := range states {
+		if id, each := t.of(pod, state.Name); each != nil {
+			each.Add(id, state, since)
+		}
+	}
+	for _, e := range errs {
+		if id, each := t.of(pod, e.Name); each != nil {
+			each.AddError(pod.Name, id, e)
+		}
+	}
+}
+
+// touchCounts makes the counts of the markers due.
+func (r *Reconciler) touchCounts(q controllers.Queue, namespace string, markers ...string) {
+	now := r.Now()
+	for _, marker := range markers {
+		r.recounts.add(namespace, appointment{marker, now})
+	}
+	if len(markers) > 0 {
+		enqueue(q, namespace)
+	}
+}

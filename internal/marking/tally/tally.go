@@ -1,0 +1,108 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tally counts the pods of a marker by the states of its probes, for the status of the marker.
+// It is pure.
+package tally
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+)
+
+// maxErrors is the maximum number of errors in a status.
+const maxErrors = 10
+
+// Tally counts the states of the probes of one marker.
+type Tally struct {
+	// Marker is the marker whose probes are counted.
+	Marker *plan.Marker
+
+	probes []plan.PlannedProbe
+	counts []v1alpha1.ProbeCounts
+	errors []v1alpha1.PodError
+}
+
+// New returns a Tally of the marker without pods.
+func New(marker *plan.Marker) *Tally {
+	t := &Tally{Marker: marker, probes: marker.Probes()}
+	for _, probe := range t.probes {
+		t.counts = append(t.counts, v1alpha1.ProbeCounts{Name: probe.ID.Probe})
+	}
+	return t
+}
+
+// Add counts the state of a probe of the marker in a pod. A state of an earlier marker with the same
+// name does not count. A stale state counts as Unknown.
+func (t *Tally) Add(id identity.ID, state v1alpha1.ContainerProbeState, since lapse.Lapse) {
+	i := t.index(id)
+	if i < 0 {
+		return
+	}
+	report := mark.PodReport{Lapse: since, States: mark.States{id: state}}
+	if counted, known := report.State(t.probes[i]); known {
+		t.counts[i] = counting(t.counts[i], counted, report.IsStale(t.probes[i]))
+	}
+}
+
+// AddError collects why a probe of the marker has no result in a pod.
+func (t *Tally) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeError) {
+	if t.index(id) >= 0 {
+		e = mark.Known(e)
+		t.errors = append(t.errors, v1alpha1.PodError{Pod: pod, Probe: id.Probe, Reason: e.Reason, Message: e.Message})
+	}
+}
+
+// index returns the number of the probe, or -1 if it is not one of the marker.
+func (t *Tally) index(id identity.ID) int {
+	return slices.IndexFunc(t.probes, func(p plan.PlannedProbe) bool { return p.ID == id })
+}
+
+func counting(counts v1alpha1.ProbeCounts, state v1alpha1.ContainerProbeState, stale bool) v1alpha1.ProbeCounts {
+	switch state.State {
+	case v1alpha1.ProbeSucceeded:
+		counts.Succeeded++
+	case v1alpha1.ProbeFailed:
+		counts.Failed++
+	case v1alpha1.ProbeUnknown:
+		counts.Unknown++
+	default:
+		return counts
+	}
+	if stale {
+		counts.Stale++
+	}
+	if at := state.LastTransitionTime; !at.IsZero() && (counts.LastTransitionTime == nil || at.After(counts.LastTransitionTime.Time)) {
+		// The API server stores seconds.
+		counts.LastTransitionTime = new(metav1.NewTime(at.UTC().Truncate(1e9)))
+	}
+	return counts
+}
+
+// Fill sets the counts and the errors in the status, which has the number of matched pods.
+func (t *Tally) Fill(status *v1alpha1.PodProbeMarkerStatus) {
+	status.Probes = slices.Clone(t.counts)
+	for i := range status.Probes {
+		p := &status.Probes[i]
+		p.NotRunning = max(0, status.MatchedPods-p.Succeeded-p.Failed-p.Unknown)
+		status.Succeeded += p.Succeeded
+		status.Failed += p.Failed
+		status.Unknown += p.Unknown
+	}
+	errs := slices.Clone(t.errors)
+	slices.SortFunc(errs, func(a, b v1alpha1.PodError) int {
+		return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.Probe, b.Probe))
+	})
+	if len(errs) > 0 {
+		status.PodErrors = slices.Clip(errs[:min(len(errs), maxErrors)])
+	}
+}

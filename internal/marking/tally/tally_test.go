@@ -1,0 +1,96 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tally_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/tally"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/builders"
+)
+
+func TestCounts(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").StaleAfter(60)).Probe(builders.Probe("q")).Build()
+	marker.UID = "uid"
+	compiled, err := plan.Compile(marker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current := compiled.Probes()[0].Plan.Plan
+	second := func(n int64) metav1.Time { return metav1.Unix(n, 500) }
+	state := func(name string, state v1alpha1.ProbeState, at int64) v1alpha1.ContainerProbeState {
+		return v1alpha1.ContainerProbeState{Name: name, Plan: current, State: state, LastTransitionTime: second(at)}
+	}
+	old := state("web#p", v1alpha1.ProbeFailed, 99)
+	old.Plan = "earlier"
+	counts := tally.New(compiled)
+	down := lapse.Lapse{Cause: lapse.NodeGone, Since: time.Unix(100, 0), Length: time.Minute}
+	for _, states := range [][]v1alpha1.ContainerProbeState{
+		{state("web#p", v1alpha1.ProbeSucceeded, 3), state("web#q", v1alpha1.ProbeFailed, 9)},
+		{state("web#p", v1alpha1.ProbeSucceeded, 7), state("other#p", v1alpha1.ProbeFailed, 50), state("web#gone", v1alpha1.ProbeFailed, 50)},
+		{state("web#p", v1alpha1.ProbeUnknown, 5), state("web#q", "Odd", 80)},
+		{old},
+	} {
+		for _, s := range states {
+			counts.Add(parse(t, s.Name), s, lapse.Lapse{})
+		}
+	}
+	for _, name := range []string{"web#p", "web#q"} {
+		counts.Add(parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8), down)
+	}
+	status := v1alpha1.PodProbeMarkerStatus{MatchedPods: 6}
+	counts.Fill(&status)
+	at := func(n int64) *metav1.Time { return new(metav1.NewTime(time.Unix(n, 0).UTC())) }
+	want := v1alpha1.PodProbeMarkerStatus{
+		MatchedPods: 6, Succeeded: 3, Failed: 1, Unknown: 2,
+		Probes: []v1alpha1.ProbeCounts{
+			{Name: "p", Succeeded: 2, Unknown: 2, Stale: 1, NotRunning: 2, LastTransitionTime: at(160)},
+			{Name: "q", Succeeded: 1, Failed: 1, NotRunning: 4, LastTransitionTime: at(9)},
+		},
+	}
+	if diff := cmp.Diff(want, status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func parse(t *testing.T, name string) identity.ID {
+	t.Helper()
+	id, err := identity.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// The errors in a status are those of the first pods, in any order of the pods.
+func TestErrorsAreLimited(t *testing.T) {
+	compiled, err := plan.Compile(builders.Marker("ns", "web").Probe(builders.Probe("p")).Build())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := tally.New(compiled)
+	for i := range 30 {
+		for _, name := range []string{"web#p", "other#p"} {
+			counts.AddError(fmt.Sprintf("pod-%02d", 29-i), parse(t, name), v1alpha1.ContainerProbeError{Name: name, Reason: "Odd", Message: "no shell\xff"})
+		}
+	}
+	var status v1alpha1.PodProbeMarkerStatus
+	counts.Fill(&status)
+	var want []v1alpha1.PodError
+	for i := range 10 {
+		want = append(want, v1alpha1.PodError{Pod: fmt.Sprintf("pod-%02d", i), Probe: "p", Reason: v1alpha1.ProbeCannotRun, Message: "no shell\ufffd"})
+	}
+	if diff := cmp.Diff(want, status.PodErrors); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+}
