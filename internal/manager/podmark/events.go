@@ -120,6 +120,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			if reported || refused || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
 				!sameMarks(e.ObjectOld, e.ObjectNew) {
 				controllers.Enqueue(q, key)
+				r.enqueueWaiting(q, key)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controllers.Queue) {
@@ -129,6 +130,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			// A reconcile that runs now may remember the pod again. The next one forgets it.
 			controllers.Enqueue(q, key)
 			r.enqueueRivals(ctx, q, e.Object)
+			r.enqueueWaiting(q, key)
 		},
 	}
 }

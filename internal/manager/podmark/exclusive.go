@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/affected"
+	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/exclusive"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -33,7 +34,9 @@ const waitNotice = 5 * time.Second
 type wait struct {
 	since time.Time
 	probe identity.ID
-	// why says which pod it waits for. reported is whether it has waited for waitNotice.
+	// blocker is the pod that it waits for, why says so, and reported is whether it has waited for
+	// waitNotice.
+	blocker  string
 	why      string
 	reported bool
 }
@@ -152,35 +155,41 @@ func (r *Reconciler) look(ctx context.Context, c *cached.Contest, winner *corev1
 		if slices.ContainsFunc(c.Group.Pods, known) {
 			continue
 		}
-		c.Add(cached.Pod{Object: pod})
 		if plan.Ending(pod) {
 			if err := r.unmark(ctx, c, pod); err != nil {
 				return err
 			}
 		}
+		c.Add(cached.Pod{Object: pod})
 	}
 	c.Decide()
 	return nil
 }
 
 // unmark removes the exclusive marks of an ended pod that is not in the cache, so that no reconcile does
-// it, and stops a write that may be under way to it.
+// it, and stops a write that may be under way to it. It changes the pod as the API server does.
 func (r *Reconciler) unmark(ctx context.Context, c *cached.Contest, pod *corev1.Pod) error {
 	keys := c.Marks.In(pod).Keys()
-	if len(keys) > 0 {
-		_, err := r.Pods.Remove(ctx, pod, keys)
-		return err
+	version, err := pod.ResourceVersion, error(nil)
+	switch {
+	case len(keys) > 0:
+		version, err = r.Pods.Remove(ctx, pod, keys)
+	case pod.ResourceVersion == c.Group.Record.Version:
+		var marks mark.Marks
+		if marks, err = r.parser.Owned(pod); err == nil {
+			marks[mark.Annotation(v1alpha1.ExclusiveFenceAnnotationKey)] = mark.Value{Text: version}
+			version, err = r.Pods.Marks(ctx, pod, marks)
+		}
 	}
-	if pod.ResourceVersion != c.Group.Record.Version {
-		return nil
+	if errors.Is(err, apply.ErrOutdated) || errors.Is(err, apply.ErrGone) {
+		return errHolders
 	}
-	marks, err := r.parser.Owned(pod)
 	if err != nil {
-		return err
+		return fmt.Errorf("unmark ended pod %s: %w", pod.Name, err)
 	}
-	marks[mark.Annotation(v1alpha1.ExclusiveFenceAnnotationKey)] = mark.Value{Text: pod.ResourceVersion}
-	_, err = r.Pods.Marks(ctx, pod, marks)
-	return err
+	mark.Remove(pod, keys)
+	pod.ResourceVersion = version
+	return nil
 }
 
 // nudge enqueues the other pods of the contests that have to be written next.
@@ -204,7 +213,10 @@ func (r *Reconciler) noteWait(pod types.NamespacedName, v cached.Pod) (again tim
 			if w.since.IsZero() || w.probe != c.ID {
 				*w = wait{since: now, probe: c.ID}
 			}
-			w.why, w.reported = c.Why(), now.Sub(w.since) >= waitNotice
+			w.why, w.reported, w.blocker = c.Why(), now.Sub(w.since) >= waitNotice, ""
+			if c.Blocker != nil {
+				w.blocker = c.Blocker.Name
+			}
 			if again = waitNotice; now.Sub(w.since) < time.Second && (c.Blocker == nil || !c.Blocker.Marked) {
 				// The cache gets another version, which does not enqueue the pod.
 				again = recheck
@@ -249,7 +261,17 @@ func (r *Reconciler) enqueueRivals(ctx context.Context, q controllers.Queue, pod
 	}
 }
 
-// errHolders means that the holders of the marker are not those from which was decided, or are being written.
+// enqueueWaiting enqueues the pods that wait for a change of the pod.
+func (r *Reconciler) enqueueWaiting(q controllers.Queue, pod types.NamespacedName) {
+	r.waits.Each(func(waiting types.NamespacedName, w wait) {
+		if w.blocker == pod.Name && waiting.Namespace == pod.Namespace {
+			controllers.Enqueue(q, waiting)
+		}
+	})
+}
+
+// errHolders means that what was decided from has changed since, or that the holders of the marker are being
+// written.
 var errHolders = errors.New("holders of the marker have changed")
 
 func isGone(err error, live *corev1.Pod, uid types.UID) bool {

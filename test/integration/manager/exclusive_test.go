@@ -127,6 +127,35 @@ func TestExclusiveMarks(t *testing.T) {
 	w.condition("db", v1alpha1.ConditionMarksApplied, "Applied", "")
 }
 
+// TestExclusiveMarksPerLabel has two groups and a pod without a group.
+func TestExclusiveMarksPerLabel(t *testing.T) {
+	w := newWorld(t, servers.Parallel(t))
+	d := newDuel(w, v1alpha1.ExclusivePolicy{PerLabel: "shard"})
+	shard := func(pod, value string) {
+		w.must(w.client.Patch(t.Context(), d.uids[pod].DeepCopy(), env.MergePatch(`{"metadata":{"labels":{"shard":"`+value+`"}}}`)))
+	}
+	shard("a", "1")
+	shard("b", "2")
+	d.claims = map[string]claim{"a": {succeeded, 0, 1}, "b": {succeeded, 0, 2}, "c": {succeeded, 0, 3}}
+	d.say()
+	w.marked("a", append([]string{"label shard=1"}, primary...)...)
+	w.marked("b", append([]string{"label shard=2"}, primary...)...)
+	w.marked("c", lost...)
+	// The pod joins a group, in which its state changed last.
+	shard("c", "2")
+	w.marked("c", append([]string{"label shard=2"}, primary...)...)
+	w.marked("b", append([]string{"label shard=2"}, lost...)...)
+	// The winner leaves the group, and another pod gets the marks.
+	w.must(w.client.Patch(t.Context(), d.uids["c"].DeepCopy(), env.MergePatch(`{"metadata":{"labels":{"shard":null}}}`)))
+	w.marked("b", append([]string{"label shard=2"}, primary...)...)
+	w.marked("c", lost...)
+	found, err := w.getMarker(t.Context(), "db")
+	w.must(err)
+	if len(found.Status.Holders) != 2 {
+		t.Errorf("holders %+v, want one per group", found.Status.Holders)
+	}
+}
+
 // TestExclusiveMarksWait denies the removal of the marks from the loser.
 func TestExclusiveMarksWait(t *testing.T) {
 	e := servers.Parallel(t)
