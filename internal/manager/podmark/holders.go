@@ -81,10 +81,10 @@ func (r *Reconciler) claim(ctx context.Context, c *cached.Contest, pod *corev1.P
 	}
 	latest := r.holders(objects[at])
 	group, _ := c.Exclusive.Group(pod)
-	if holder, _ := c.Exclusive.Holder(latest.all, group); holder.UID != c.Group.Record.UID || holder.ResourceVersion != c.Group.Record.Version {
+	if holder, _ := c.Holder(latest.all, group); holder.UID != c.Group.Record.UID || holder.ResourceVersion != c.Group.Record.Version {
 		return errHolders
 	}
-	others := slices.DeleteFunc(slices.Clone(latest.all), func(h v1alpha1.ExclusiveHolder) bool { return c.Exclusive.IsHolder(h, group) })
+	others := slices.DeleteFunc(slices.Clone(latest.all), func(h v1alpha1.ExclusiveHolder) bool { return c.IsHolder(h, group) })
 	if others, err = r.room(ctx, marker, others); err != nil {
 		return err
 	}
