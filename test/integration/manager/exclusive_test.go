@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -301,9 +302,9 @@ func (d *duel) step(r *rand.Rand, clock int) {
 	switch r.IntN(12) {
 	case 0: // The pod is replaced.
 		if pod := d.uids[name]; pod != nil {
-			d.must(client.IgnoreNotFound(d.client.Delete(d.Context(), pod, client.GracePeriodSeconds(0))))
+			d.must(client.IgnoreNotFound(d.client.Delete(d.Context(), pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})))
 		}
-		d.uids[name] = d.pod(name, d.node)
+		d.uids[name] = d.replacement(name)
 		delete(d.claims, name)
 	case 1, 2: // Another client writes the pod.
 		patch := env.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{"their.io/clock":"%d"}}}`, clock))
@@ -317,6 +318,20 @@ func (d *duel) step(r *rand.Rand, clock int) {
 		d.claims[name] = claim{succeeded, clock - r.IntN(3), clock}
 	}
 	d.say()
+}
+
+// replacement creates a pod with the name of a deleted one. The new pod may be gone at once: while a write to
+// the old pod is under way, the API server can complete the forced deletion by name a second time.
+func (d *duel) replacement(name string) *corev1.Pod {
+	d.Helper()
+	for {
+		pod, err := env.CreatePod(d.Context(), d.client, builders.Pod(d.namespace, name).Label("app", "game").Node(d.node).Build())
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		d.must(err)
+		return pod
+	}
 }
 
 // pause lets the managers run for up to 25 ms.
