@@ -139,6 +139,7 @@ func managerRegistry() (*prometheus.Registry, error) {
 	close(leads)
 	m := managermetrics.New(registry)
 	m.WatchStale(func(lapse.Cause) int { return 0 }, func() int { return 0 })
+	m.WatchExclusive(func() int { return 0 })
 	m.Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),
 		Pending: pending, Leads: leads,

@@ -45,9 +45,36 @@ func (l *loop) report(now time.Time) {
 	}
 	l.replanned = false
 	reported := mark.NodeReport{Slices: slices.Collect(maps.Values(l.slices))}
+	l.markAll(now, reported)
+	if slices.ContainsFunc(l.markers, func(m *plan.Marker) bool { return len(m.Exclusives()) > 0 }) {
+		// A pod that wins gets exclusive marks only after the other pods have lost them.
+		l.markAll(now, reported)
+	}
+}
+
+// markAll sets the marks of all pods once.
+func (l *loop) markAll(now time.Time, reported mark.NodeReport) {
 	for _, p := range l.pods {
 		l.mark(now, p, reported)
 	}
+}
+
+// view returns the view of a pod, without contests.
+func (l *loop) view(p *pod, reported mark.NodeReport) cached.Pod {
+	return cached.New(p.object, l.markers, cached.KubeletNode, reported, cached.Options{Defaults: plan.KubernetesDefaults()})
+}
+
+// compete returns the view of a pod with its contests.
+func (l *loop) compete(p *pod, reported mark.NodeReport) cached.Pod {
+	v := l.view(p, reported)
+	if !slices.ContainsFunc(l.markers, func(m *plan.Marker) bool { return len(m.Exclusives()) > 0 && m.Selects(p.object) }) {
+		return v
+	}
+	all := make([]cached.Pod, 0, len(l.pods))
+	for _, other := range l.pods {
+		all = append(all, l.view(other, reported))
+	}
+	return v.Compete(l.markers, all)
 }
 
 // write stores a slice as an API server does.
@@ -63,13 +90,12 @@ func (l *loop) write(now time.Time, w report.Write) {
 }
 
 // mark sets the marks of a pod according to the report. A pod that is ending keeps its
-// marks.
+// marks, except for exclusive ones that another pod claims.
 func (l *loop) mark(now time.Time, p *pod, reported mark.NodeReport) {
-	if plan.Ending(p.object) {
+	v := l.compete(p, reported)
+	if plan.Ending(p.object) && len(v.Contests) == 0 {
 		return
 	}
-	options := cached.Options{Defaults: plan.KubernetesDefaults()}
-	v := cached.New(p.object, l.markers, cached.KubeletNode, reported, options)
 	desired := v.Desired(p.owned)
 	leftover := v.Leftover(p.owned, desired)
 	if desired.Equal(p.owned) && len(leftover) == 0 {

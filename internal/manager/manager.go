@@ -225,18 +225,21 @@ func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, r
 	})
 	reader.Lapses = nodes.Of
 	counters.WatchStale(nodes.Count, pace.Waiting)
+	markers := apply.NewMarkers(mgr.GetClient(), metadataClient)
+	marking := podmark.New(podmark.Options{
+		Reader: reader, Pods: pods, Exclusive: exclusiveWriter{pods, markers}, Live: mgr.GetAPIReader(), Inbox: podInbox, Pace: pace,
+		Refusals: refusals, Problems: marks, Recorder: recorder, Metrics: counters, Now: time.Now,
+	})
+	counters.WatchExclusive(marking.Waiting)
 	err = errors.Join(
 		mgr.Add(pace), nodes.Add(mgr, informers),
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: plans, Slices: plans,
 			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
-		podmark.New(podmark.Options{
-			Reader: reader, Pods: pods, Inbox: podInbox, Pace: pace, Refusals: refusals, Problems: marks,
-			Recorder: recorder, Metrics: counters, Now: time.Now,
-		}).Add(mgr, informers, int(size.PodMark.Concurrency)),
+		marking.Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
-			Reader: reader, Markers: apply.NewMarkers(mgr.GetClient(), metadataClient), Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
+			Reader: reader, Markers: markers, Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
 			Problems: marks, Stale: stale, Recorder: recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
@@ -249,6 +252,12 @@ func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, r
 		return err
 	}
 	return m.hook.Add(ctx, mgr, reader)
+}
+
+// exclusiveWriter is podmark.Exclusive.
+type exclusiveWriter struct {
+	*apply.Pods
+	*apply.Markers
 }
 
 // newWebhook returns a webhook without a server if the webhook is disabled.

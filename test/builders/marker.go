@@ -148,3 +148,9 @@ func (b *ProbeBuilder) Milliseconds(period, timeout int32) *ProbeBuilder {
 	b.probe.Probe.PeriodMilliseconds, b.probe.Probe.TimeoutMilliseconds = period, timeout
 	return b
 }
+
+// Exclusive makes the policy of the state exclusive.
+func (b *ProbeBuilder) Exclusive(state v1alpha1.ProbeState, exclusive v1alpha1.ExclusivePolicy) *ProbeBuilder {
+	b.policy(state).Exclusive = &exclusive
+	return b
+}

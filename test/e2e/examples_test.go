@@ -54,6 +54,11 @@ func TestExamples(t *testing.T) {
 			all(hasLabel("role", "secondary"), lacksAnnotation("cluster-autoscaler.kubernetes.io/safe-to-evict")),
 			hasCondition("example.com/caught-up", corev1.ConditionTrue, "seconds behind"),
 		},
+		"one-primary": {
+			all(hasLabel("role", "primary"), hasCondition("example.com/primary", corev1.ConditionTrue)),
+			all(hasLabel("role", "unknown"), hasCondition("example.com/primary", corev1.ConditionUnknown, "Another pod")),
+			all(hasLabel("role", "replica"), hasCondition("example.com/primary", corev1.ConditionFalse)),
+		},
 		"startup-then-liveness": {
 			all(hasLabel("stage", "loading"), hasCondition("example.com/loaded", corev1.ConditionFalse)),
 			all(hasLabel("stage", "working"), hasCondition("example.com/loaded", corev1.ConditionTrue)),

@@ -92,6 +92,39 @@ func TestDeletionCostByPlayers(t *testing.T) {
 	}
 }
 
+// All replicas claim to be the primary in the end. At no time do two of them have the label.
+func TestOnePrimary(t *testing.T) {
+	t.Parallel()
+	r := seamark(t, "-f", examples+"one-primary", "--timeout", "60s",
+		"--until", "pod/ledger-2 label=role:primary", "--until", "pod/ledger-1 label=role:unknown", "--until", "pod/ledger-0 label=role:unknown")
+	r.wantCode(t, 0)
+	role := map[string]string{}
+	var primaries []string
+	for _, one := range r.records {
+		if one.Kind != "Label" || one.Label.Key != "role" {
+			continue
+		}
+		if role[one.Pod] = one.Label.Value; one.Removed {
+			role[one.Pod] = removed
+		}
+		var marked []string
+		for pod, is := range role {
+			if is == "primary" {
+				marked = append(marked, pod)
+			}
+		}
+		if len(marked) > 1 {
+			t.Fatalf("pods %v have the label at the same time", marked)
+		}
+		if role[one.Pod] == "primary" {
+			primaries = append(primaries, one.Pod)
+		}
+	}
+	if diff := cmp.Diff([]string{"ledger-0", "ledger-1", "ledger-2"}, primaries); diff != "" {
+		t.Errorf("pods that became the primary (-want +got):\n%s", diff)
+	}
+}
+
 // The pods become ready only after the condition of their readiness gate is True.
 func TestReadinessGate(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // +kubebuilder:object:root=true
@@ -187,6 +188,10 @@ type ContainerProbeSpec struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.labelsFrom) ? size(self.labelsFrom) : 0) + (has(self.annotationsFrom) ? size(self.annotationsFrom) : 0) <= 16",message="labelsFrom and annotationsFrom must have at most 16 keys together"
 // +kubebuilder:validation:XValidation:rule="!has(self.labels) || !has(self.labelsFrom) || !self.labelsFrom.exists(f, f.key in self.labels)",fieldPath=".labelsFrom",message="must not have a key of labels"
 // +kubebuilder:validation:XValidation:rule="!has(self.annotations) || !has(self.annotationsFrom) || !self.annotationsFrom.exists(f, f.key in self.annotations)",fieldPath=".annotationsFrom",message="must not have a key of annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || self.state != 'Unknown'",fieldPath=".exclusive",message="must not be set for the state Unknown: pods that lose the marks are Unknown"
+// +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || !has(self.labelsFrom) && !has(self.annotationsFrom)",fieldPath=".exclusive",message="must not be set together with labelsFrom or annotationsFrom: put these in another probe"
+// +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || has(self.labels) && size(self.labels) > 0 || has(self.annotations) && size(self.annotations) > 0",fieldPath=".exclusive",message="requires labels or annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || !has(self.exclusive.perLabel) || !has(self.labels) || !(self.exclusive.perLabel in self.labels)",fieldPath=".exclusive.perLabel",message="must not be a key of labels"
 type ProbeMarkerPolicy struct {
 	// state of the probe: Succeeded, Failed or Unknown. Unknown is the state of a container that
 	// has restarted and has no result yet; before the first result there is no state. Unknown is
@@ -225,6 +230,41 @@ type ProbeMarkerPolicy struct {
 	// +listMapKey=key
 	// +kubebuilder:validation:MaxItems=16
 	AnnotationsFrom []ValueSource `json:"annotationsFrom,omitempty"`
+
+	// exclusive makes the labels and annotations of this policy exclusive: of the pods that the
+	// marker selects, at most one has them. Another pod in this state counts as Unknown, with the
+	// reason ClaimLost. It is for the states Succeeded and Failed, and for labels and annotations
+	// with fixed values. Added by Seamark.
+	// +optional
+	Exclusive *ExclusivePolicy `json:"exclusive,omitempty"`
+}
+
+// ExclusivePolicy decides which of the pods in the state of a policy has its labels and annotations.
+// Without termFrom, it is the pod whose state changed last.
+type ExclusivePolicy struct {
+	// termFrom is the term in the message: the pod with the highest one has the marks. A pod
+	// without a term loses against any with one. If terms are equal, the pod whose state changed
+	// last has the marks.
+	// +optional
+	TermFrom *TermSource `json:"termFrom,omitempty"`
+
+	// perLabel is the key of a label: one pod per value of it has the marks, such as one per shard.
+	// Pods without the label do not get them. If it is empty, all pods of the marker are one group.
+	// A marker can have 500 groups in total.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^(([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`
+	PerLabel string `json:"perLabel,omitempty"`
+}
+
+// TermSource is where the term is in the message of a probe.
+type TermSource struct {
+	// jsonPath is the path to an integer in a message that is a JSON object or array: fields and
+	// indexes, such as .term, 1 to 256 characters. Terms have at most 64 bits.
+	// +required
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(\.[A-Za-z0-9_-]+|\[(0|[1-9][0-9]{0,3})\]|\['[A-Za-z0-9_./-]+'\])+$`
+	JSONPath string `json:"jsonPath"`
 }
 
 // ValueSource is a label or annotation whose value is part of the message of a probe. Without a
@@ -268,12 +308,15 @@ type PodProbeMarkerStatus struct {
 	// +optional
 	MatchedPods int64 `json:"matchedPods,omitempty"`
 
-	// succeeded, failed and unknown are the sums of the numbers in probes. With one probe, they are
-	// numbers of pods. Added by Seamark.
+	// succeeded is the sum of succeeded in probes: with one probe, a number of pods. Added by Seamark.
 	// +optional
 	Succeeded int64 `json:"succeeded,omitempty"`
+
+	// failed is the sum of failed in probes. Added by Seamark.
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
+
+	// unknown is the sum of unknown in probes. Added by Seamark.
 	// +optional
 	Unknown int64 `json:"unknown,omitempty"`
 
@@ -299,6 +342,35 @@ type PodProbeMarkerStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// holders are the pods that may have the marks of exclusive policies, at most 500. Do not edit
+	// them: they prevent that two pods have the marks. Added by Seamark.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	Holders []ExclusiveHolder `json:"holders,omitempty"`
+}
+
+// ExclusiveHolder is the pod that may have the marks of an exclusive policy.
+type ExclusiveHolder struct {
+	// probe is the name of the probe.
+	// +kubebuilder:validation:MaxLength=253
+	Probe string `json:"probe"`
+	// state is the state of the policy.
+	// +kubebuilder:validation:MaxLength=16
+	State ProbeState `json:"state"`
+	// group is the value of the label perLabel, and empty without perLabel.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Group string `json:"group,omitempty"`
+	// pod is the name of the pod.
+	// +kubebuilder:validation:MaxLength=253
+	Pod string `json:"pod"`
+	// uid is the UID of the pod.
+	UID types.UID `json:"uid"`
+	// resourceVersion is the version of the pod on which the marks may be written.
+	// +kubebuilder:validation:MaxLength=64
+	ResourceVersion string `json:"resourceVersion"`
 }
 
 // ProbeCounts are numbers of matched pods by the state of one probe. succeeded, failed, unknown and
@@ -330,9 +402,10 @@ type ProbeCounts struct {
 
 // PodError is why a probe has no results in a pod.
 type PodError struct {
-	// pod is the name of the pod, and probe that of the probe.
+	// pod is the name of the pod.
 	// +kubebuilder:validation:MaxLength=253
 	Pod string `json:"pod"`
+	// probe is the name of the probe.
 	// +kubebuilder:validation:MaxLength=253
 	Probe string `json:"probe"`
 	// reason is the reason that the agent reports.

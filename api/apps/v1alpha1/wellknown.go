@@ -70,6 +70,14 @@ const (
 	// because the node of the pod or its agent has not been ready for staleAfterSeconds.
 	ReasonStale = "Stale"
 
+	// ReasonClaimLost is the reason of a pod condition whose state counts as Unknown because
+	// another pod has the exclusive marks of the state.
+	ReasonClaimLost = "ClaimLost"
+
+	// ExclusiveFenceAnnotationKey is the annotation that a pod has for a moment when it loses the
+	// exclusive marks before it had them: the change stops a write that may be under way.
+	ExclusiveFenceAnnotationKey = "seamark.dev/exclusive-fence"
+
 	// EventSourceComponent is the source component of pod events.
 	EventSourceComponent = "kruise-daemon-podprobe"
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
@@ -63,6 +64,12 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 	case e.view.Report.IsStale(p):
 		step.Verdict, step.Next = Problem, e.stale()
 		step.Evidence = append(step.Evidence, fmt.Sprintf("the state is stale: %s for %s", lapsed(e.in.Lapse.Cause), e.age(e.in.Lapse.Since)))
+	case e.view.Report.Held[p.ID] == mark.Lost:
+		step.Verdict, step.Next = Info, e.kubectl("get podprobemarker %s -o jsonpath={.status.holders}", p.ID.Marker)
+		step.Evidence = append(step.Evidence, "the state counts as Unknown: "+e.view.Loss(p.ID))
+	case e.view.Report.Held[p.ID] == mark.Waiting:
+		step.Verdict, step.Next = Waiting, e.kubectl("describe podprobemarker %s", p.ID.Marker)
+		step.Evidence = append(step.Evidence, "the pod waits for the exclusive marks of the state")
 	case state.State == v1alpha1.ProbeUnknown:
 		step.Verdict = Waiting
 		step.Evidence = append(step.Evidence, "the container is new and has no result yet")

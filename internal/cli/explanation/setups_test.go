@@ -130,6 +130,16 @@ func reportSetups() map[string]setup {
 			conclusion: "Problem: Report of worker#busy: Unknown for 30s: The node or its agent has not been ready for 30s.",
 			next:       "kubectl describe node node-1", evidence: []string{"the state is stale: the node has not been ready for 60s"},
 		},
+		"claim lost": {
+			change: func(in *explanation.Input) {
+				runs(in, builders.Probe("busy").Label(v1alpha1.ProbeSucceeded, "busy", "true").Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{}))
+				unmark(in)
+				report(in, v1alpha1.ProbeSucceeded, "")
+				in.Markers[0].Status.Holders = []v1alpha1.ExclusiveHolder{{Probe: "busy", State: v1alpha1.ProbeSucceeded, Pod: "worker-1", UID: "other"}}
+			},
+			conclusion: "Marked: worker#busy is Unknown, and this state sets no marks", next: "kubectl -n ns get podprobemarker worker -o jsonpath={.status.holders}",
+			evidence: []string{"the state counts as Unknown: pod worker-1 has the exclusive marks"},
+		},
 		"threshold pending": {
 			change:     func(in *explanation.Input) { started(in, 20*time.Second) },
 			conclusion: "Waiting: Report of worker#busy: no threshold has been reached yet", next: again,

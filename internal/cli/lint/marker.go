@@ -5,6 +5,7 @@ package lint
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,7 +42,11 @@ func (c *checker) checkMarker(m *marker, accepted bool) {
 	if accepted && !inSelector {
 		if _, err := plan.Compile(&m.spec); err != nil {
 			path, message, _ := strings.Cut(err.Error(), ": ")
-			c.add(ruleProviderAnnotation, m.object, path, message, "use another key")
+			rule, advice := ruleProviderAnnotation, "use another key"
+			if errors.Is(err, plan.ErrExclusiveValue) {
+				rule, advice = ruleExclusiveValue, "use another value, or remove the key from the other state"
+			}
+			c.add(rule, m.object, path, message, advice)
 		}
 	}
 	for i := range m.spec.Spec.Probes {

@@ -25,7 +25,7 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
-		ruleMarkInSelector, ruleProviderAnnotation, ruleDuplicateObject,
+		ruleMarkInSelector, ruleProviderAnnotation, ruleExclusiveValue, ruleDuplicateObject,
 		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults,
 		ruleDeletionCost, ruleSharedMark,
 		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort,
@@ -70,6 +70,7 @@ var (
 
 	ruleMarkInSelector     = Rule{"mark-in-selector", Error, "A marker sets a label whose key is in its own selector, so that each write could deselect the pod."}
 	ruleProviderAnnotation = Rule{"provider-annotation", Error, "A marker sets an annotation that Seamark itself sets on pods of virtual nodes. Seamark does not follow the marker."}
+	ruleExclusiveValue     = Rule{"exclusive-value", Error, "A marker sets a label or annotation of an exclusive policy to the same value in another state, so that several pods would have it. Seamark does not follow the marker."}
 	ruleDuplicateObject    = Rule{"duplicate-object", Warning, "Two documents have the same kind, namespace and name. The last one that is applied takes effect."}
 
 	rulePeriod         = Rule{"period-shorter-than-timeout", Warning, "A probe can run longer than its period. Its next run then starts late."}

@@ -130,11 +130,12 @@ spec:
     containerName: c
     probe: {exec: {command: [cat, /stats]}}
     markerPolicy:
-    - {state: Succeeded, labels: {up: "true"}}
+    - {state: Succeeded, labels: {up: "true"}, exclusive: {}}
     - {state: Failed, labelsFrom: [{key: map}]}
 `)
 	found, err := migrate.CheckBack(migrate.Cluster{Markers: markers})
-	if err != nil || len(found) != 1 || found[0].Field != "spec.probes[0].markerPolicy[1].labelsFrom" || found[0].Object() != "PodProbeMarker game/arena" {
-		t.Errorf("findings %+v, %v; want one about labelsFrom", found, err)
+	if err != nil || len(found) != 2 || found[0].Field != "spec.probes[0].markerPolicy[0].exclusive" ||
+		found[1].Field != "spec.probes[0].markerPolicy[1].labelsFrom" || found[0].Object() != "PodProbeMarker game/arena" {
+		t.Errorf("findings %+v, %v; want one about exclusive and one about labelsFrom", found, err)
 	}
 }

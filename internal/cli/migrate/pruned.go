@@ -37,6 +37,8 @@ func pruned(object *unstructured.Unstructured, probes []v1alpha1.PodContainerPro
 			const effect, does, advice = "the keys are not set", "sets the keys to values from messages", "use labels and annotations with fixed values"
 			add(len(policy.LabelsFrom) > 0, path+".labelsFrom", effect, does, advice)
 			add(len(policy.AnnotationsFrom) > 0, path+".annotationsFrom", effect, does, advice)
+			add(policy.Exclusive != nil, path+".exclusive",
+				"several pods may have the keys", "sets the keys on one pod", "make sure that one pod at most has the state")
 		}
 	}
 	return found

@@ -6,8 +6,10 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -54,6 +56,27 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 		client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
 		return nil, fmt.Errorf("write status of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
+	}
+	return stored, nil
+}
+
+// Hold replaces the holders in the version of the marker, and returns the marker as it is stored. It returns
+// ErrOutdated if the marker has another version or is gone.
+func (m *Markers) Hold(ctx context.Context, marker types.NamespacedName, version string, holders []v1alpha1.ExclusiveHolder) (*v1alpha1.PodProbeMarker, error) {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": version},
+		"status":   map[string]any{"holders": holders},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode holders of marker %s: %w", marker, err)
+	}
+	stored := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: marker.Namespace, Name: marker.Name}}
+	err = m.client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		err = errors.Join(ErrOutdated, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write holders of marker %s: %w", marker, err)
 	}
 	return stored, nil
 }

@@ -48,6 +48,17 @@ func (p *Pods) Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (st
 	return p.patch(ctx, "apply marks of", pod, types.ApplyPatchType, configuration(pod, marks), metav1.PatchOptions{Force: new(true)})
 }
 
+// MarksOn is like Marks, but writes only the version of the pod that was read. It returns ErrOutdated if
+// the pod has another one.
+func (p *Pods) MarksOn(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error) {
+	version, err := p.patch(ctx, "apply exclusive marks of", pod, types.ApplyPatchType,
+		configuration(pod, marks).WithResourceVersion(pod.ResourceVersion), metav1.PatchOptions{Force: new(true)})
+	if apierrors.IsConflict(err) {
+		err = errors.Join(ErrOutdated, err)
+	}
+	return version, err
+}
+
 // Try asks the API server whether it accepts the marks, as Marks does, but writes nothing.
 func (p *Pods) Try(ctx context.Context, pod *corev1.Pod, marks mark.Marks) error {
 	_, err := p.patch(ctx, "try marks of", pod, types.ApplyPatchType, configuration(pod, marks),

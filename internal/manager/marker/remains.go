@@ -88,7 +88,13 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		view := func() (cached.Pod, error) { return r.Reader.Pod(ctx, pod, markers) }
+		view := func() (cached.Pod, error) {
+			v, err := r.Reader.Pod(ctx, pod, markers)
+			if err != nil {
+				return v, err
+			}
+			return v.WithHolders(all, markers), nil
+		}
 		if err := found.addPod(pod, view, r.Refusals.Of(client.ObjectKeyFromObject(pod))); err != nil {
 			return found, err
 		}

@@ -46,6 +46,8 @@ func next(current v1alpha1.PodProbeMarkerStatus, generation int64, matched int, 
 		ObservedGeneration: generation,
 		MatchedPods:        int64(matched),
 		Conditions:         slices.Clone(current.Conditions),
+		// They are written with the marks.
+		Holders: current.Holders,
 	}
 	for _, f := range findings {
 		f.ObservedGeneration = generation
@@ -233,6 +235,7 @@ const (
 	reasonRefused = "WriteRefused"
 	reasonLimited = "WritesLimited"
 	reasonValue   = "ValueRefused"
+	reasonWaiting = "ExclusiveWaiting"
 
 	// startup is the time after the start in which a stored problem without a known pod is
 	// kept: the controller that writes the marks has yet to find the problem again.
@@ -267,13 +270,16 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 		return none
 	}
 	limited := make(map[problems.Limit]pods)
-	refused, values := make(map[string]pods), make(map[string]pods)
+	refused, values, waiting := make(map[string]pods), make(map[string]pods), make(map[string]pods)
 	for pod, problem := range byPod {
 		if problem.Limited != "" {
 			limited[problem.Limited] = limited[problem.Limited].with(pod.Name)
 		}
 		for probe, reason := range problem.Refused {
 			refused[probe] = refused[probe].reporting(pod.Name, reason)
+		}
+		for probe, blocker := range problem.Waiting {
+			waiting[probe] = waiting[probe].reporting(pod.Name, blocker)
 		}
 		for key, reason := range problem.Values {
 			values[key] = values[key].reporting(pod.Name, reason)
@@ -291,6 +297,8 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 	case len(refused) > 0:
 	case len(limited) > 0:
 		reason = reasonLimited
+	case len(waiting) > 0:
+		reason = reasonWaiting
 	default:
 		reason = reasonValue
 	}
@@ -299,6 +307,12 @@ func applied(byPod map[types.NamespacedName]problems.Mark) finding {
 		cause = append(cause, "limited by "+string(limit))
 		sentences = append(sentences, fmt.Sprintf("Writes of marks are limited (pods: %d, such as %s), because the marks %s: %s.",
 			p.count, p.example, limit.Cause(), advice(limit)))
+	}
+	for _, probe := range slices.Sorted(maps.Keys(waiting)) {
+		p := waiting[probe]
+		cause = append(cause, "waiting "+probe)
+		sentences = append(sentences, fmt.Sprintf("Probe %q: pods wait for its exclusive marks (pods: %d, such as %s): %s.",
+			probe, p.count, p.example, text.Truncate(p.detail, maxRefusal)))
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		p := values[key]

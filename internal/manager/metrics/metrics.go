@@ -106,6 +106,14 @@ func (m *Metrics) WatchStale(nodes func(lapse.Cause) int, waiting func() int) {
 	}, func() float64 { return float64(waiting()) })
 }
 
+// WatchExclusive creates the metric of pods that have waited long for exclusive marks.
+func (m *Metrics) WatchExclusive(waiting func() int) {
+	promauto.With(m.registry).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seamark_manager_exclusive_pods_waiting",
+		Help: "Pods that have waited for exclusive marks for 5 seconds or longer, because another pod still has them or may get them.",
+	}, func() float64 { return float64(waiting()) })
+}
+
 // PlanWritten counts a write of a ProbePlan or NodePodProbe.
 func (m *Metrics) PlanWritten(operation string) { m.planWrites.WithLabelValues(operation).Inc() }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -38,6 +39,8 @@ type change struct {
 	markers []*plan.Marker
 	// stale is whether a state of the pod is stale.
 	stale bool
+	// view has the contests for exclusive marks.
+	view cached.Pod
 }
 
 func (c change) isEmpty() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }

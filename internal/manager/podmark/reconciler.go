@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
@@ -38,6 +39,12 @@ type Pods interface {
 	Try(ctx context.Context, pod *corev1.Pod, marks mark.Marks) error
 }
 
+// Exclusive writes exclusive marks, and which pod may have them, as apply.Pods and apply.Markers do.
+type Exclusive interface {
+	MarksOn(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error)
+	Hold(ctx context.Context, marker types.NamespacedName, version string, holders []v1alpha1.ExclusiveHolder) (*v1alpha1.PodProbeMarker, error)
+}
+
 // Pace permits the writes of stale states one after the other, as staleness.Pace does.
 type Pace interface {
 	// Take reports whether the pod has a permit, and uses it up.
@@ -52,6 +59,10 @@ type Options struct {
 	Reader gather.Reader
 	// Pods writes.
 	Pods Pods
+	// Exclusive writes exclusive marks.
+	Exclusive Exclusive
+	// Live reads pods from the API server.
+	Live client.Reader
 	// Inbox receives pods from other controllers.
 	Inbox *controllers.Inbox
 	// Pace permits the writes of stale states.
@@ -80,6 +91,11 @@ type Reconciler struct {
 	// outdated are the cached versions of pods that a write found outdated, so that the write is
 	// repeated only when the cache has another version.
 	outdated keyed.Store[types.NamespacedName, string]
+	// waits are the pods that wait for exclusive marks. held are the holders of markers that the cache
+	// does not have yet, and claiming the markers whose holders are being written.
+	waits    keyed.Store[types.NamespacedName, wait]
+	held     apply.Recent[types.NamespacedName, holders]
+	claiming keyed.Store[types.NamespacedName, bool]
 }
 
 // New returns a Reconciler.
@@ -91,7 +107,7 @@ func New(options Options) *Reconciler {
 }
 
 // Reconcile corrects the marks of the requested pod. It does not change those of an ending
-// pod.
+// pod, except for exclusive marks that another pod claims.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	arrived, reported := r.arrivals.Take(request.NamespacedName)
 	notMarked := func() {
@@ -100,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	permitted := r.Pace.Take(request.NamespacedName)
-	pod, err := r.Reader.LivePod(ctx, request.NamespacedName)
+	pod, err := r.subject(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -118,6 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		notMarked()
 		return r.failed(pod, err)
 	}
+	r.nudge(change.view)
 	if change.isEmpty() {
 		r.Refusals.Note(request.NamespacedName, nil)
 		return r.requeue(request.NamespacedName, change), nil
@@ -149,6 +166,9 @@ func (r *Reconciler) failed(pod *corev1.Pod, err error) (reconcile.Result, error
 		r.outdated.Set(client.ObjectKeyFromObject(pod), pod.ResourceVersion)
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
+	if errors.Is(err, errHolders) {
+		return reconcile.Result{RequeueAfter: recheck}, nil
+	}
 	return reconcile.Result{}, err
 }
 
@@ -171,7 +191,11 @@ func (r *Reconciler) requeue(pod types.NamespacedName, change change) reconcile.
 	if last, found := r.refused.Get(pod); found && change.refused.isEmpty() && !now.Before(last.until) {
 		r.refused.Forget(pod)
 	}
+	again := r.noteWait(pod, change.view)
 	r.publish(pod, change)
+	if remaining == 0 || again > 0 && again < remaining {
+		remaining = again
+	}
 	if due := change.refused.due(now); remaining == 0 || due > 0 && due < remaining {
 		remaining = due
 	}
@@ -184,6 +208,7 @@ func (r *Reconciler) forget(pod types.NamespacedName) {
 	r.limits.pods.Forget(pod)
 	r.refused.Forget(pod)
 	r.outdated.Forget(pod)
+	r.waits.Forget(pod)
 	r.Refusals.Note(pod, nil)
 	r.Problems.Set(pod, nil)
 }
@@ -207,10 +232,13 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	if err != nil {
 		return change{}, err
 	}
+	if v, err = r.contest(ctx, v, markers); err != nil {
+		return change{}, err
+	}
 	all := v.Desired(owned)
 	claims, _ := mark.Claim(v.Plan.Probes)
 	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
-		values: mark.RefusedValues(v.Plan.Probes, v.Report)}
+		values: mark.RefusedValues(v.Plan.Probes, v.Report), view: v}
 	change.stale = slices.ContainsFunc(v.Plan.Probes, v.Report.IsStale)
 	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.applies(pod, all, claims, r.Now()) {
 		change.refused = last

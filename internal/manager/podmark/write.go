@@ -68,6 +68,12 @@ func (r *Reconciler) publish(pod types.NamespacedName, change change) {
 		p.Values[fmt.Sprintf("probe %q: %s", v.Probe.Probe, v.Key)] = string(v.Refusal.Reason) + ": " + v.Refusal.Detail
 		byMarker[marker] = p
 	}
+	if w, _ := r.waits.Get(pod); w.reported {
+		marker := types.NamespacedName{Namespace: pod.Namespace, Name: w.probe.Marker}
+		p := byMarker[marker]
+		p.Waiting = map[string]string{w.probe.Probe: w.why}
+		byMarker[marker] = p
+	}
 	r.Problems.Set(pod, byMarker)
 }
 
@@ -81,7 +87,7 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 		r.forget(key)
 		r.Metrics.MarksApplied(metrics.MarkGone)
 		return change, nil
-	case errors.Is(err, apply.ErrOutdated):
+	case errors.Is(err, apply.ErrOutdated), errors.Is(err, errHolders):
 		return change, err
 	case err != nil:
 		r.Refusals.Note(key, err)
@@ -136,6 +142,9 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, change change) 
 func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod, change change, version string) (string, error) {
 	if change.desired.Equal(change.owned) {
 		return version, nil
+	}
+	if change.view.HasExclusive(change.desired) {
+		return r.setExclusive(ctx, pod, change, version)
 	}
 	return r.Pods.Marks(ctx, pod, change.desired)
 }

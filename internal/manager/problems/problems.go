@@ -54,6 +54,8 @@ type Mark struct {
 	// the key, such as "probe \"stats\": label role". The text comes from a container: it is shortened
 	// and quoted.
 	Values map[string]string
+	// Waiting has, by probe of the marker, which pod has the exclusive marks that the pod waits for.
+	Waiting map[string]string
 }
 
 // Marks holds the problems of the pods that do not have all of their marks.

@@ -11,6 +11,7 @@
 package cached
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,8 @@ type Pod struct {
 	Plan plan.PodPlan
 	// Report has the states that the agent or the provider reported.
 	Report mark.PodReport
+	// Contests are those for exclusive marks that the pod takes part in: see WithContests.
+	Contests []*Contest
 }
 
 // New returns the view of the pod. The markers are those of its namespace. The report is that of
@@ -97,14 +100,24 @@ func Plan(pod *corev1.Pod, markers []*plan.Marker, kind NodeKind, options Option
 }
 
 // Desired returns the complete marks that the pod should have, given those that Seamark
-// owns on it now.
+// owns on it now. An ending pod in a contest keeps what it has otherwise.
 func (p Pod) Desired(owned mark.Marks) mark.Marks {
-	return mark.Desired(p.Plan.Probes, p.Report, owned)
+	if len(p.Contests) > 0 && plan.Ending(p.Object) {
+		return p.restrict(maps.Clone(owned))
+	}
+	return p.restrict(mark.Desired(p.Plan.Probes, p.Report, owned))
 }
 
 // Leftover returns the keys that Seamark must remove explicitly: see mark.Leftover.
 func (p Pod) Leftover(owned, desired mark.Marks) []mark.Key {
-	return mark.Leftover(p.Object, p.Plan.Probes, p.Report, owned, desired)
+	if len(p.Contests) == 0 {
+		return mark.Leftover(p.Object, p.Plan.Probes, p.Report, owned, desired)
+	}
+	var leftover []mark.Key
+	if !plan.Ending(p.Object) {
+		leftover = mark.Leftover(p.Object, p.Plan.Probes, p.Report, owned, desired)
+	}
+	return p.foreign(leftover, owned, desired)
 }
 
 // Edited returns when the object was created, last changed except for its status, or deleted. It is

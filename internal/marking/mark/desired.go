@@ -30,6 +30,9 @@ type PodReport struct {
 	Provider bool
 	// Lapse is since when the states are not current: see plan.StaleAfter.
 	Lapse lapse.Lapse
+	// Held are the probes whose states have exclusive marks that the pod may not have. It is nil if
+	// there are none.
+	Held map[identity.ID]Hold
 }
 
 // Conflict is a key that two probes of a pod declare.
@@ -113,11 +116,15 @@ func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 func (r PodReport) marks(probe plan.PlannedProbe, claims Claims, owned Marks) Marks {
 	if r.Lapse.Cause != "" && probe.Source.StaleAfterSeconds != nil {
 		if state, stale := r.stale(probe, owned.Of(claims, probe.ID)); stale {
-			return staleMarks(probe.Source, state, r.Provider, owned)
+			return reasonedMarks(probe.Source, state, r.Provider, owned, v1alpha1.ReasonStale)
 		}
 	}
 	state, known := r.State(probe)
-	switch {
+	switch hold := r.Held[probe.ID]; {
+	case known && hold == Lost:
+		return reasonedMarks(probe.Source, state, r.Provider, owned, v1alpha1.ReasonClaimLost)
+	case known && hold == Waiting:
+		return owned.Of(claims, probe.ID)
 	case known:
 		return marksOf(probe.Source, state, r.Provider, owned)
 	case r.Reported:

@@ -93,7 +93,8 @@ type Condition struct {
 	// Status is True for Succeeded, False for Failed, Unknown for Unknown. It is empty if
 	// another manager set it.
 	Status corev1.ConditionStatus
-	// Reason is v1alpha1.ReasonStale if the state is stale, and empty if not.
+	// Reason is why the state counts as Unknown: v1alpha1.ReasonStale or v1alpha1.ReasonClaimLost. It is
+	// empty if the state was reported.
 	Reason string
 	// Message is the probe's last message.
 	Message string

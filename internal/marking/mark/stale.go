@@ -25,6 +25,9 @@ func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState,
 	if after, stale := r.staleAfter(probe); stale {
 		return r.outdated(state, after), true
 	}
+	if r.Held[probe.ID] == Lost {
+		state.State, state.Message = v1alpha1.ProbeUnknown, claimLost
+	}
 	return state, true
 }
 
@@ -79,17 +82,18 @@ func (r PodReport) wasStale(probe plan.PlannedProbe, mine Marks) bool {
 	return texts.Equal(unknown)
 }
 
-// staleMarks returns the marks of a stale state. A condition that says so already stays as it is.
-func staleMarks(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState, provider bool, owned Marks) Marks {
+// reasonedMarks returns the marks of a state that counts as Unknown for the reason. A condition that says
+// so already stays as it is.
+func reasonedMarks(probe *v1alpha1.PodContainerProbe, state v1alpha1.ContainerProbeState, provider bool, owned Marks, reason string) Marks {
 	marks := marksOf(probe, state, provider, owned)
 	key := ConditionType(probe.PodConditionType)
 	value, found := marks[key]
 	switch {
 	case !found || provider:
-	case owned[key].Condition.Reason == v1alpha1.ReasonStale && owned[key].Condition.Status != "":
+	case owned[key].Condition.Reason == reason && owned[key].Condition.Status != "":
 		marks[key] = owned[key]
 	default:
-		value.Condition.Reason = v1alpha1.ReasonStale
+		value.Condition.Reason = reason
 		marks[key] = value
 	}
 	return marks

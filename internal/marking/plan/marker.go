@@ -38,6 +38,7 @@ type Marker struct {
 	plan        string
 	selector    labels.Selector
 	probes      []source
+	exclusives  []Exclusive
 	publishBody bool
 }
 
@@ -54,9 +55,9 @@ type source struct {
 
 // Compile compiles m. It returns an error if the selector is missing, empty or invalid, a
 // probe name is empty, repeated or contains "#", a condition type belongs to Kubernetes, a
-// policy sets a label of the selector, or a policy sets an annotation that passes probes to
-// providers. The CRD rejects all but the last one, so the others occur only in markers that
-// were created with another CRD.
+// policy sets a label of the selector, a policy sets an annotation that passes probes to
+// providers, or a policy sets a mark of an exclusive policy. The CRD rejects all but the last two, so
+// the others occur only in markers that were created with another CRD.
 func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	selector, err := compileSelector(m.Spec.Selector)
 	if err != nil {
@@ -92,7 +93,11 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		if err := checkAnnotations(spec.MarkerPolicy); err != nil {
 			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
 		}
+		if err := checkExclusive(spec.MarkerPolicy); err != nil {
+			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
+		}
 		seen[id] = true
+		compiled.exclusives = append(compiled.exclusives, exclusives(id, spec)...)
 		values := value.Watched(spec.MarkerPolicy)
 		compiled.probes = append(compiled.probes, source{
 			id: id, wire: id.String(), spec: spec, values: values, bytes: compiled.bytesOf(id, spec, values),

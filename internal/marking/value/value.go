@@ -101,6 +101,19 @@ func Annotation(message string, from *v1alpha1.ValueSource) (string, *Refusal) {
 	return found, nil
 }
 
+// Term returns the integer at the path of the message, or why there is none.
+func Term(message, path string) (int64, *Refusal) {
+	found, refusal := at(message, path)
+	if refusal != nil {
+		return 0, refusal
+	}
+	term, err := strconv.ParseInt(found, 10, 64)
+	if err != nil {
+		return 0, refuse(Invalid, "%s is not an integer of at most 64 bits", quote(found))
+	}
+	return term, nil
+}
+
 // IsDeletionCost reports whether the API server accepts the value as a deletion cost.
 func IsDeletionCost(text string) bool {
 	cost, err := strconv.ParseInt(text, 10, 32)

@@ -4,6 +4,7 @@
 package value_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -156,4 +157,29 @@ func FuzzValue(f *testing.F) {
 			t.Errorf("deletion cost %q", cost)
 		}
 	})
+}
+
+func TestTerm(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"term":7}`:                      "7",
+		`{"term":"-3"} on standard error`: "-3",
+		`{"term":9223372036854775807}`:    "9223372036854775807",
+		`{"term":9223372036854775808}`:    "Invalid",
+		`{"term":1.5}`:                    "Invalid",
+		`{"term":"seven"}`:                "Invalid",
+		`{"term":true}`:                   "Invalid",
+		`{"term":null}`:                   "NotScalar",
+		`{"role":"primary"}`:              "Missing",
+		`{"term":7`:                       "Truncated",
+		`7`:                               "NotJSON",
+	} {
+		term, refusal := value.Term(message, ".term")
+		got := strconv.FormatInt(term, 10)
+		if refusal != nil {
+			got = string(refusal.Reason)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", message, got, want)
+		}
+	}
 }

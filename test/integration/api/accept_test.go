@@ -52,6 +52,9 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		"values from messages": {{policy + "[0].labelsFrom", []any{
 			map[string]any{"key": "game.io/map", "jsonPath": ".maps[0]['a.b/c'].name", "allowedValues": []any{"dust", ""}}, map[string]any{"key": "a"}}},
 			{policy + "[0].annotationsFrom", []any{map[string]any{"key": "game.io/map", "jsonPath": "", "allowedValues": []any{"any text"}}}}},
+		"exclusive": {{policy, []any{
+			map[string]any{"state": "Succeeded", "labels": map[string]any{"role": "primary"}, "exclusive": map[string]any{}},
+			map[string]any{"state": "Failed", "labels": map[string]any{"role": "replica"}, "exclusive": map[string]any{"perLabel": "db.io/shard", "termFrom": map[string]any{"jsonPath": ".term"}}}}}},
 		"name with prefix":              {{"spec.probes[0].name", "game.io/Is_idle.now"}},
 		"one-letter name":               {{"spec.probes[0].name", "A"}},
 		"condition type without prefix": {{"spec.probes[0].podConditionType", "GameIdle"}},

@@ -60,7 +60,7 @@ func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedde
 	if !embedded && !beginsWith(schema.Description, name) && !strings.HasSuffix(name, "]") {
 		problems = append(problems, path+": the description does not begin with the name")
 	}
-	embedded = embedded || name == "probe"
+	embedded = embedded || name == "probe" || name == "startup"
 	if schema.Items != nil {
 		if !embedded && schema.XListType == nil {
 			problems = append(problems, path+": list without a type")

@@ -274,6 +274,15 @@ func markRejections() map[string]rejection {
 			with(edit{"spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"}}).at("spec.probes"),
 		"labelsFrom key in matchExpressions": one(from, []any{map[string]any{"key": "own"}}, "a key of spec.selector.matchExpressions").
 			with(edit{"spec.selector.matchExpressions[0].key", "own"}).at("spec.probes"),
+		"exclusive Unknown": one(policy+"[1]", map[string]any{"state": "Unknown", "labels": map[string]any{"a": "b"}, "exclusive": map[string]any{}}, "must not be set for the state Unknown").
+			at(policy + "[1].exclusive"),
+		"exclusive values from messages": one(from, []any{map[string]any{"key": "b"}}, "together with labelsFrom or annotationsFrom").with(edit{policy + "[0].exclusive", map[string]any{}}).
+			at(policy + "[0].exclusive"),
+		"exclusive without keys": one(policy, []any{map[string]any{"state": "Succeeded", "exclusive": map[string]any{}}}, "requires labels or annotations").at(policy + "[0].exclusive"),
+		"group label is a mark": one(policy, []any{map[string]any{"state": "Succeeded", "labels": map[string]any{"a": "b"}, "exclusive": map[string]any{"perLabel": "a"}}}, "must not be a key of labels").
+			at(policy + "[0].exclusive.perLabel"),
+		"group label":                         one(policy+"[0].exclusive", map[string]any{"perLabel": "a b"}, "should match").at(policy + "[0].exclusive.perLabel"),
+		"no path of the term":                 one(policy+"[0].exclusive", map[string]any{"termFrom": map[string]any{"jsonPath": ""}}, "should match").at(policy + "[0].exclusive.termFrom.jsonPath"),
 		"annotation values too long together": one(annotation, manyLong(9), "131072").at("spec.probes"),
 		"label key in matchLabels": one("spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"},
 			`key "own" of spec.selector.matchLabels`).with(edit{labels, map[string]any{"own": "1"}}).at("spec.probes"),

@@ -71,6 +71,36 @@ func TestMarksRequireMatchingUID(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 }
 
+func TestExclusiveMarksRequireTheVersionRead(t *testing.T) {
+	w := newWorldWithoutManager(t, servers.Parallel(t))
+	pods := apply.NewPods(w.metadata())
+	read := w.pod("a", "no-node")
+	primary := mark.Marks{mark.Label("role"): {Text: "primary"}}
+	w.must(w.client.Patch(t.Context(), read.DeepCopy(), env.MergePatch(`{"metadata":{"annotations":{"their.io/a":"1"}}}`)))
+	if _, err := pods.MarksOn(t.Context(), read, primary); !errors.Is(err, apply.ErrOutdated) {
+		t.Errorf("label at an old version: error %v, want %v", err, apply.ErrOutdated)
+	}
+	w.marked("a", "annotation their.io/a=1")
+	live, err := w.getPod(t.Context(), "a")
+	w.must(err)
+	_, err = pods.MarksOn(t.Context(), live, primary)
+	w.must(err)
+	w.marked("a", "annotation their.io/a=1", "label role=primary")
+	// The same content is a conflict too: the version decides, not whether there is something to write.
+	if _, err := pods.MarksOn(t.Context(), live, primary); !errors.Is(err, apply.ErrOutdated) {
+		t.Errorf("the same label at an old version: error %v, want %v", err, apply.ErrOutdated)
+	}
+	w.must(w.client.Delete(t.Context(), live, client.GracePeriodSeconds(0)))
+	if _, err := pods.MarksOn(t.Context(), live, primary); !errors.Is(err, apply.ErrGone) {
+		t.Errorf("deleted pod: error %v, want %v", err, apply.ErrGone)
+	}
+	other := w.pod("a", "no-node")
+	if _, err := pods.MarksOn(t.Context(), live, primary); !errors.Is(err, apply.ErrGone) {
+		t.Errorf("other pod of the same name: error %v, want %v", err, apply.ErrGone)
+	}
+	w.must(w.client.Delete(t.Context(), other, client.GracePeriodSeconds(0)))
+}
+
 func TestMarkerWritesRequireTheVersionRead(t *testing.T) {
 	w := newWorldWithoutManager(t, servers.Parallel(t))
 	markers := apply.NewMarkers(w.client, w.metadata())

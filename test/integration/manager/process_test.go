@@ -103,12 +103,14 @@ func TestRestart(t *testing.T) {
 	w.matched("web", 2)
 	w.settle()
 	w.settle()
+	w.settle()
 	stop()
 
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
 	versions := w.versions()
 	startManager(t, e)
+	w.settle()
 	w.settle()
 	w.settle()
 	w.settle()
@@ -241,11 +243,13 @@ func TestUpstreamCRDs(t *testing.T) {
 	w.event("native", "InvalidSpec", "Ready")
 	w.settle()
 	w.settle()
+	w.settle()
 
 	// The API server does not store the status conditions; the manager must not retry.
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
 	w.must(w.client.Patch(t.Context(), w.markerNamed("web"), env.MergePatch(`{"metadata":{"annotations":{"a":"b"}}}`)))
+	w.settle()
 	w.settle()
 	w.settle()
 	if writes := w.writes(before); len(writes) != 1 || writes["PATCH podprobemarkers/ 200"] != 1 {

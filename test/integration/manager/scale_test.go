@@ -73,6 +73,7 @@ func TestCountsOfWrites(t *testing.T) {
 		t.Logf("plans complete after %v", time.Since(start).Round(time.Millisecond))
 		f.settle()
 		f.settle()
+		f.settle()
 		perNode := f.scale.pods / f.scale.nodes
 		most := f.scale.nodes * ((perNode + slicing.MaxPods - 1) / slicing.MaxPods) * 12 / 10
 		if n, c := writes().Writes("probeplans", ""), writes().Conflicts("probeplans"); n > most || c > 0 {

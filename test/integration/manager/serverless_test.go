@@ -166,11 +166,13 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	w.matched("game", 1)
 	w.settle()
 	w.settle()
+	w.settle()
 	stop()
 
 	before, err := w.env.Requests(t.Context())
 	w.must(err)
 	stop = startServerless(t, e)
+	w.settle()
 	w.settle()
 	w.settle()
 	if writes := w.writes(before); len(writes) > 0 {

@@ -110,8 +110,10 @@ func TestStaleStates(t *testing.T) {
 	w.stale("b")
 	w.settle()
 	w.settle()
+	w.settle()
 	version := w.versions()["pod a"]
 	restart()
+	w.settle()
 	w.settle()
 	w.settle()
 	if after := w.versions()["pod a"]; after != version {
@@ -129,6 +131,7 @@ func TestStaleStates(t *testing.T) {
 	w.settle()
 	// Nothing has the time at which the pod of the agent was deleted.
 	restart()
+	w.settle()
 	w.settle()
 	w.settle()
 	w.stale("a")

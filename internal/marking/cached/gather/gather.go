@@ -249,6 +249,11 @@ func (r Reader) PlannedMarkers(ctx context.Context, namespace string) (map[strin
 	return planned, nil
 }
 
+// CachedPod returns the pod, or nil if there is none.
+func (r Reader) CachedPod(ctx context.Context, name types.NamespacedName) (*corev1.Pod, error) {
+	return get(ctx, r.Client, name, "pod", &corev1.Pod{})
+}
+
 // LivePod returns the pod, or nil if there is none or it is ending.
 func (r Reader) LivePod(ctx context.Context, name types.NamespacedName) (*corev1.Pod, error) {
 	pod, err := get(ctx, r.Client, name, "pod", &corev1.Pod{})

@@ -1,0 +1,118 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// faults are between managers and the API server: writes of marks and of holders are refused, lost, late or
+// without a response.
+type faults struct {
+	config *env.Env
+	mu     sync.Mutex
+	rand   *rand.Rand // nil: no random faults
+	denied string
+	// killed has a token when a manager is to be killed.
+	killed chan struct{}
+	late   sync.WaitGroup
+}
+
+// start runs a manager behind the faults.
+func (f *faults) start(t testing.TB) (stop func()) {
+	t.Helper()
+	config := f.config.Component(t, manager.Name)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{faults: f, next: next} })
+	return runManager(t, manager.Options{Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0"})
+}
+
+// deny refuses writes whose path has the part. Empty refuses none.
+func (f *faults) deny(part string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denied = part
+}
+
+func (f *faults) random(r *rand.Rand) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rand = r
+}
+
+// next returns what happens to a write.
+func (f *faults) next(path string) (denied bool, kind, delay int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	kind = -1
+	if f.rand != nil {
+		kind, delay = f.rand.IntN(16), f.rand.IntN(60)
+	}
+	return f.denied != "" && strings.Contains(path, f.denied), kind, delay
+}
+
+type transport struct {
+	*faults
+	next http.RoundTripper
+}
+
+var errLost = errors.New("response is lost")
+
+// RoundTrip sends the request, or what a fault makes of it.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	path := request.URL.Path
+	marks, holders := strings.Contains(path, "/pods/"), strings.Contains(path, "/podprobemarkers/")
+	if request.Method != http.MethodPatch || !marks && !holders {
+		return t.next.RoundTrip(request)
+	}
+	denied, kind, delay := t.faults.next(path)
+	switch {
+	case denied || kind == 0:
+		return nil, errLost
+	case kind == 1: // The API server gets it, but the manager does not learn of it.
+		response, err := t.next.RoundTrip(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return nil, errors.Join(errLost, err)
+	case kind == 2 || kind == 3: // It arrives late, perhaps after the manager has ended.
+		t.send(request, time.Duration(delay)*time.Millisecond)
+		return nil, errLost
+	case kind == 4 && holders: // The manager is killed between the record and the winner.
+		response, err := t.next.RoundTrip(request)
+		select {
+		case t.killed <- struct{}{}:
+		default:
+		}
+		return response, err
+	}
+	return t.next.RoundTrip(request)
+}
+
+// send sends the request after a delay, whether or not its sender waits.
+func (t *transport) send(request *http.Request, delay time.Duration) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return
+	}
+	late := request.Clone(context.WithoutCancel(request.Context()))
+	late.Body, late.ContentLength = io.NopCloser(strings.NewReader(string(body))), int64(len(body))
+	t.late.Go(func() {
+		timer := time.NewTimer(delay)
+		<-timer.C
+		if response, err := t.next.RoundTrip(late); err == nil {
+			_ = response.Body.Close()
+		}
+	})
+}
