@@ -51,7 +51,7 @@ spec:
     probe: {exec: {command: [/idle]}, initialDelaySeconds: 5, periodSeconds: 5, failureThreshold: 2}
     podConditionType: game.io/idle
     markerPolicy: [{state: Succeeded, labels: {idle: "true"}}]
-status: {observedGeneration: 3, matchedPods: 1, unknown: x}
+status: {observedGeneration: 3, matchedPods: 1, odd: x}
 `
 
 func pod(name, node string, managed ...metav1.ManagedFieldsEntry) *corev1.Pod {
