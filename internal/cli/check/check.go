@@ -125,6 +125,7 @@ func Run(f *Facts) []Result {
 		f.reports(),
 		f.markers(),
 		f.openKruise(),
+		f.lostFields(),
 	)
 }
 

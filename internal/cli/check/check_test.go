@@ -88,6 +88,17 @@ func TestProblems(t *testing.T) {
 				"it differs in spec.versions[v1alpha1].status.conditions\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/bases/apps.kruise.io_podprobemarkers.yaml\n",
 		},
+		"marker with a field that is not stored": {
+			func(_ *testing.T, f *check.Facts) {
+				marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "lost", Annotations: map[string]string{
+					corev1.LastAppliedConfigAnnotation: `{"spec":{"probes":[{"staleAfterSeconds":60,"startupPolicy":"WaitForStarted"}]}}`,
+				}}}
+				marker.Spec.Probes = []v1alpha1.PodContainerProbe{{StartupPolicy: v1alpha1.StartupWait}}
+				f.Markers.Value = append(f.Markers.Value, *marker)
+			},
+			"warning marker/games/lost: it was applied with spec.probes[0].staleAfterSeconds, which the API server does not store: the CRD does not have it\n" +
+				"  kubectl apply --server-side --force-conflicts -f config/crd/bases/apps.kruise.io_podprobemarkers.yaml, and apply the marker again\n",
+		},
 		"other descriptions": {
 			func(_ *testing.T, f *check.Facts) {
 				f.CRDs.Value[0].Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other"

@@ -4,11 +4,15 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 )
@@ -49,6 +53,27 @@ func (f *Facts) openKruise() []Result {
 		results = append(results, failed(name+"-workloads",
 			"kubectl -n "+kruiseNamespace+" scale deployment kruise-controller-manager --replicas 0 (docs/migrate-from-openkruise.md#migrate-workloads)",
 			"seamark-workloads does nothing while OpenKruise's manager %s is running", holder)...)
+	}
+	return results
+}
+
+// lostFields reports the markers that were applied with fields that the API server does not store,
+// because the CRD is that of OpenKruise or of an earlier release. It knows only of those that kubectl
+// applied on the client's side, which keeps what was applied.
+func (f *Facts) lostFields() []Result {
+	var results []Result
+	for i := range f.Markers.Value {
+		marker, applied := &f.Markers.Value[i], &v1alpha1.PodProbeMarker{}
+		if json.Unmarshal([]byte(marker.Annotations[corev1.LastAppliedConfigAnnotation]), applied) != nil {
+			continue
+		}
+		stored := migrate.PrunedFields(marker.Spec.Probes)
+		lost := slices.DeleteFunc(migrate.PrunedFields(applied.Spec.Probes), func(field string) bool { return slices.Contains(stored, field) })
+		if len(lost) > 0 {
+			results = append(results, warning("marker/"+marker.Namespace+"/"+marker.Name,
+				"kubectl apply --server-side --force-conflicts -f config/crd/bases/apps.kruise.io_podprobemarkers.yaml, and apply the marker again",
+				"it was applied with %s, which the API server does not store: the CRD does not have it", strings.Join(lost, ", "))...)
+		}
 	}
 	return results
 }

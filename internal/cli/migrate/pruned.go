@@ -5,11 +5,23 @@ package migrate
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
+
+// PrunedFields returns the paths of the fields of a marker with these probes that OpenKruise's CRD does
+// not have, in alphabetical order.
+func PrunedFields(probes []v1alpha1.PodContainerProbe) []string {
+	var fields []string
+	for _, finding := range pruned(&unstructured.Unstructured{}, probes) {
+		fields = append(fields, finding.Field)
+	}
+	slices.Sort(fields)
+	return fields
+}
 
 // pruned returns the fields of the marker that the API server removes with OpenKruise's CRD.
 func pruned(object *unstructured.Unstructured, probes []v1alpha1.PodContainerProbe) []Finding {

@@ -37,20 +37,31 @@ const (
 // Measures returns the measure.
 func Measures() []harness.Measure {
 	return []harness.Measure{{
-		Name: "agent/resources", Rows: []string{rowMemory, rowNetwork, rowTCP, rowHTTP, rowExec, rowCalls, rowExecCall}, Run: run,
+		Name: "agent/resources", Rows: []string{rowMemory, rowNetwork, rowTCP, rowHTTP, rowExec, rowCalls, rowExecCall, rowFast}, Run: run,
 	}}
 }
 
 // planned is one probe that every pod has.
 type planned struct {
 	handler probing.Handler
-	// period is in seconds.
-	period int32
+	// period is in seconds. If milliseconds is not zero, it is the period.
+	period, milliseconds int32
 }
+
+// perSecond returns how often the probe runs.
+func (p planned) perSecond() float64 {
+	if p.milliseconds > 0 {
+		return 1000 / float64(p.milliseconds)
+	}
+	return 1 / float64(p.period)
+}
+
+// fast is the probe that runs as often as is possible.
+func fast() planned { return planned{handler: probing.HandlerTCP, period: 1, milliseconds: 100} }
 
 // probes returns the probes of every pod.
 func probes() []planned {
-	return []planned{{probing.HandlerTCP, 1}, {probing.HandlerHTTP, 5}, {probing.HandlerExec, 10}}
+	return []planned{{handler: probing.HandlerTCP, period: 1}, {handler: probing.HandlerHTTP, period: 5}, {handler: probing.HandlerExec, period: 10}}
 }
 
 // node is an agent with a container runtime and pods in this process.
@@ -96,7 +107,7 @@ func (n *node) plan(probes ...planned) (spec v1alpha1.NodePodProbeSpec) {
 		for _, p := range probes {
 			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{
 				Name: "game-server#" + string(p.handler), ContainerName: container,
-				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+				Probe: v1alpha1.ContainerProbeSpec{PeriodMilliseconds: p.milliseconds, Probe: corev1.Probe{
 					ProbeHandler: n.handler(p.handler), PeriodSeconds: p.period, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
 				}},
 			})
@@ -165,7 +176,7 @@ func (n *node) floorOf(p planned) (floor, error) {
 		target = n.floor.Socket()
 	}
 	return harness.Answer[floor](n.Self(FloorArgument, "--kind="+string(p.handler), "--target="+target,
-		fmt.Sprintf("--rate=%g", float64(n.pods)/float64(p.period)), "--for="+n.period.String()))
+		fmt.Sprintf("--rate=%g", float64(n.pods)*p.perSecond()), "--for="+n.period.String()))
 }
 
 // read reads what the agent has done since its start.

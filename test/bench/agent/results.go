@@ -20,6 +20,7 @@ const (
 	rowExec     = "processor time per exec probe"
 	rowCalls    = "runtime calls for network probes"
 	rowExecCall = "runtime calls per exec probe"
+	rowFast     = "one TCP probe per pod, 10 times per second: part of a processor"
 )
 
 // load is what an agent has done in an interval, or since its start.
@@ -59,6 +60,7 @@ type measured struct {
 	pods        int
 	period      time.Duration
 	empty, full load
+	fast        load
 	alone       map[probing.Handler]load
 }
 
@@ -69,6 +71,7 @@ func measure(period time.Duration, pods int, under func(...planned) load) measur
 		m.alone[p.handler] = under(p)
 	}
 	m.full = under(probes()...)
+	m.fast = under(fast())
 	return m
 }
 
@@ -94,6 +97,11 @@ func (m measured) output() harness.Output {
 			m.perProbe(rowExec, "`ExecSync` with gRPC", probing.HandlerExec),
 			{Name: rowCalls, Value: tcp.calls + web.calls, Budget: harness.AtMost(0)},
 			{Name: rowExecCall, Value: perExec, Budget: harness.AtMost(1)},
+			{
+				Name: rowFast, Value: 100 * (m.fast.cpu - m.empty.cpu).Seconds() / m.period.Seconds(), Unit: "%",
+				Floor:     100 * (m.fast.floors[probing.HandlerTCP].Seconds()) * float64(m.pods) * fast().perSecond(),
+				FloorName: "`net.Dial` and `Close` as often", Budget: harness.RatioAtMost(1),
+			},
 		},
 		Notes: m.notes(),
 	}
