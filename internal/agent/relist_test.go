@@ -189,3 +189,32 @@ func TestStatesOfUnplannedProbes(t *testing.T) {
 		}
 	})
 }
+
+// TestPlanWaitsForReportedStates checks that no plan is put in force before the states that an
+// earlier agent reported are known, and that only the newest one is then.
+func TestPlanWaitsForReportedStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{start: time.Now()}
+		listed := make(chan struct{})
+		f := &follower{watched: newWatched(nil), runner: r, report: r, listed: listed}
+		stop := f.start(t)
+		for generation := range int64(3) {
+			pass(time.Second)
+			f.watched.set(planned("a", generation+1, "m#p"))
+		}
+		pass(time.Minute)
+		if f.synced.Load() {
+			t.Error("the agent is ready before the reported states are known")
+		}
+		object := planned("a", 4, "m#p")
+		object.Status = statusOf("m#p", failed)
+		f.watched.set(object)
+		pass(time.Second)
+		close(listed)
+		pass(time.Minute)
+		stop()
+		if diff := cmp.Diff([]string{"1m4s run m#pFailed", "1m4s in force: a/4"}, r.log); diff != "" || !f.synced.Load() {
+			t.Errorf("ready: %t, calls (-want +got):\n%s", f.synced.Load(), diff)
+		}
+	})
+}
