@@ -129,14 +129,14 @@ func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectM
 	return written, 0, nil
 }
 
-// header is what a NodePodProbe says of the plan: the references to ProbePlans, or the plan itself.
+// header is where a NodePodProbe has the plan: the references to ProbePlans, or the plan itself.
 type header struct {
 	sliced     bool
 	references string
 	spec       v1alpha1.NodePodProbeSpec
 }
 
-// header returns what the NodePodProbe says of the plan after the last write.
+// header returns where the NodePodProbe has the plan after the last write, and whether the cache lacks that write.
 func (r *Reconciler) header(npp *v1alpha1.NodePodProbe) (last header, unseen bool) {
 	if last, unseen = r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion); unseen {
 		return last, true
