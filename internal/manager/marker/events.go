@@ -54,9 +54,14 @@ func enqueue(q controllers.Queue, namespace string) {
 
 // touch makes the markers due.
 func (r *Reconciler) touch(q controllers.Queue, namespace string, markers ...string) {
+	r.makeDue(q, &r.agenda, namespace, markers)
+}
+
+// makeDue makes the markers due in the agenda, and enqueues their namespace.
+func (r *Reconciler) makeDue(q controllers.Queue, agenda *agenda, namespace string, markers []string) {
 	now := r.Now()
 	for _, marker := range markers {
-		r.agenda.add(namespace, appointment{marker, now})
+		agenda.add(namespace, appointment{marker, now})
 	}
 	if len(markers) > 0 {
 		enqueue(q, namespace)

@@ -212,6 +212,19 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 		counted, err = r.count(ctx, held)
 	}
 	computed = r.Now().Sub(start)
+	left, err := r.writeEach(ctx, tasks, start, err, func(t task) (bool, error) {
+		wrote, err := r.update(ctx, t.marker, found[t.marker.Name], counted[t.marker.Name])
+		if grace := r.grace(t.marker); grace > 0 {
+			rechecks = append(rechecks, t.at(r.Now().Add(grace)))
+		}
+		return wrote, err
+	})
+	return append(rechecks, left...), computed, err
+}
+
+// writeEach calls write, which reports whether it sent a request, for the markers until one pass has
+// written enough. It returns those that must be handled again: also all, if err is why none can be written.
+func (r *Reconciler) writeEach(ctx context.Context, tasks []task, start time.Time, err error, write func(task) (bool, error)) (rechecks []appointment, failed error) {
 	writes, failures := 0, []error(nil)
 	for _, t := range tasks {
 		if err == nil {
@@ -222,19 +235,16 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 			rechecks = append(rechecks, t.atOrBefore(start))
 			continue
 		}
-		wrote, failed := r.update(ctx, t.marker, found[t.marker.Name], counted[t.marker.Name])
+		wrote, failure := write(t)
 		if wrote {
 			writes++
 		}
-		if failed != nil {
-			failures = append(failures, failed)
+		if failure != nil {
+			failures = append(failures, failure)
 			rechecks = append(rechecks, t.at(r.Now().Add(interval)))
 		}
-		if grace := r.grace(t.marker); grace > 0 {
-			rechecks = append(rechecks, t.at(r.Now().Add(grace)))
-		}
 	}
-	return rechecks, computed, errors.Join(append(failures, err)...)
+	return rechecks, errors.Join(append(failures, err)...)
 }
 
 // outdated ignores a stale-cache conflict, because every change of a marker enqueues it when the

@@ -5,7 +5,6 @@ package marker
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -25,11 +24,12 @@ import (
 
 // recountShare is how much longer a namespace pauses after counts than after checks, so that states that
 // change all the time take at most a twentieth of one processor per namespace.
-const recountShare = 6
+const recountShare = 7
 
 // recount updates the counts in the status of the markers, with the findings of their last checks.
 func (r *Reconciler) recount(ctx context.Context, _ []*v1alpha1.PodProbeMarker, due []task) (rechecks []appointment, computed time.Duration, err error) {
 	start := r.Now()
+	var tasks []task
 	var counted []*v1alpha1.PodProbeMarker
 	for _, t := range due {
 		last, _ := r.checks.Get(t.key())
@@ -41,30 +41,15 @@ func (r *Reconciler) recount(ctx context.Context, _ []*v1alpha1.PodProbeMarker, 
 			rechecks = append(rechecks, t.at(start.Add(wait)))
 			continue
 		}
-		counted = append(counted, t.marker)
+		tasks, counted = append(tasks, t), append(counted, t.marker)
 	}
 	counts, err := r.count(ctx, counted)
 	computed = recountShare * r.Now().Sub(start)
-	writes, failures := 0, []error{err}
-	for _, marker := range counted {
-		key := task{marker: marker}
-		if err != nil || ctx.Err() != nil || writes >= maxWrites {
-			r.checks.retry(key.key())
-			rechecks = append(rechecks, key.at(start))
-			continue
-		}
-		last, _ := r.checks.Get(key.key())
-		findings := append(last.findings[:len(last.findings):len(last.findings)], r.applied(marker))
-		wrote, failed := r.writeStatus(ctx, marker, last.matched, findings, counts[marker.Name])
-		if wrote {
-			writes++
-		}
-		if failed != nil {
-			failures = append(failures, failed)
-			rechecks = append(rechecks, key.at(r.Now().Add(interval)))
-		}
-	}
-	return rechecks, computed, errors.Join(failures...)
+	left, err := r.writeEach(ctx, tasks, start, err, func(t task) (bool, error) {
+		last, _ := r.checks.Get(t.key())
+		return r.writeStatus(ctx, t.marker, last.matched, append(slices.Clip(last.findings), r.applied(t.marker)), counts[t.marker.Name])
+	})
+	return append(rechecks, left...), computed, err
 }
 
 // count counts the states of the pods of the markers, which are of one namespace, by name of the marker.
@@ -155,11 +140,5 @@ func (t tallies) add(pod *corev1.Pod, states []v1alpha1.ContainerProbeState, err
 
 // touchCounts makes the counts of the markers due.
 func (r *Reconciler) touchCounts(q controllers.Queue, namespace string, markers ...string) {
-	now := r.Now()
-	for _, marker := range markers {
-		r.recounts.add(namespace, appointment{marker, now})
-	}
-	if len(markers) > 0 {
-		enqueue(q, namespace)
-	}
+	r.makeDue(q, &r.recounts, namespace, markers)
 }

@@ -74,8 +74,9 @@ const (
 	// such probes, so this occurs only with another CRD.
 	HandlerInvalid Reason = "HandlerInvalid"
 	// StartupUnsupported means that the probe waits for a startup probe that an agent cannot run as
-	// the kubelet does: it has a host, refers to environment variables in its command, is too large for the cache, or has a port
-	// that the container does not have or a timeout above v1alpha1.MaxTimeoutSeconds.
+	// the kubelet does: it has a host, refers to environment variables in its command, is too large
+	// for the cache, or has a port that the container does not have or a timeout above
+	// v1alpha1.MaxTimeoutSeconds.
 	StartupUnsupported Reason = "StartupUnsupported"
 	// PodPlanFull means that the probes of the pod that come before, in the order of the plan, leave
 	// no room for the probe: see MaxPodBytes.

@@ -54,11 +54,15 @@ func (t *Tally) Add(id identity.ID, state v1alpha1.ContainerProbeState, since la
 	}
 }
 
-// AddError collects why a probe of the marker has no result in a pod.
+// AddError collects why a probe of the marker has no result in a pod, for the first pods by name.
 func (t *Tally) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeError) {
 	if t.index(id) >= 0 {
 		e = mark.Known(e)
 		t.errors = append(t.errors, v1alpha1.PodError{Pod: pod, Probe: id.Probe, Reason: e.Reason, Message: e.Message})
+		slices.SortFunc(t.errors, func(a, b v1alpha1.PodError) int {
+			return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.Probe, b.Probe))
+		})
+		t.errors = t.errors[:min(len(t.errors), maxErrors)]
 	}
 }
 
@@ -98,11 +102,5 @@ func (t *Tally) Fill(status *v1alpha1.PodProbeMarkerStatus) {
 		status.Failed += p.Failed
 		status.Unknown += p.Unknown
 	}
-	errs := slices.Clone(t.errors)
-	slices.SortFunc(errs, func(a, b v1alpha1.PodError) int {
-		return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.Probe, b.Probe))
-	})
-	if len(errs) > 0 {
-		status.PodErrors = slices.Clip(errs[:min(len(errs), maxErrors)])
-	}
+	status.PodErrors = slices.Clone(t.errors)
 }
