@@ -306,7 +306,7 @@ test-docs: jq build tools example-images ## Run the commands of the documents on
 test-e2e-nodes: ## Change the local cluster to two nodes with containerd 1.6 and 1.7 and run the tests that may differ.
 	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian,containerd-1.7 install e2e-images
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
-		-run 'TestEveryNode|TestContainerEndWithOtherSubscribers|TestThresholds|TestMessages|TestContainerRestart|TestContainerStart|TestRecreatedPodWithTheSameName|TestHangingProbe'
+		-run 'TestEveryNode|TestContainerEndWithOtherSubscribers|TestThresholds|TestMessages|TestContainerRestart|TestContainerStart|TestRecreatedPodWithTheSameName|TestHangingProbe|TestLostNode'
 
 .PHONY: e2e-images
 e2e-images:

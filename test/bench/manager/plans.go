@@ -28,7 +28,9 @@ func Measures() []harness.Measure {
 		{Name: "manager/replace", Rows: []string{rowReplaceWrites, rowReplaceCPU, rowReplaceOwn}, Run: measureReplace},
 		{Name: "manager/resources", Run: measureResources, Rows: []string{
 			rowCPU, rowCPULarge, rowMemory, rowMemoryLarge, rowPeakLarge, rowMemoryPerPod, rowMemoryHuge, rowStart,
+			rowStatusWrites,
 		}},
+		{Name: "manager/stale", Run: measureStale, Rows: []string{rowStaleRate, rowStaleCPU, rowStaleHeartbeat}},
 	}
 }
 

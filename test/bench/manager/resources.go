@@ -34,11 +34,14 @@ const (
 	rowMemoryPerPod = "memory per pod from 10,000 to 30,000 pods"
 	rowMemoryHuge   = "manager's memory (RSS), 150,000 pods, extrapolated from the curve"
 	rowStart        = "manager's processor time per pod at the start, 30,000 pods"
+	rowStatusWrites = "status writes per marker and 2 seconds while all states change, 300 markers with 100 pods each"
 )
 
 const (
-	// markers is the number of markers. Each selects its part of the pods.
-	markers = 30
+	// podsPerMarker is how many pods each marker selects.
+	podsPerMarker = 100
+	// statusInterval is the shortest time between two status writes of a marker.
+	statusInterval = 2 * time.Second
 	// hugePods is the number of pods to which memory is extrapolated.
 	hugePods = 150_000
 )
@@ -60,8 +63,10 @@ type stage struct {
 
 // resources is what the manager uses for a number of pods.
 type resources struct {
-	pods, nodes int
-	stages      []stage
+	pods, nodes, markers int
+	stages               []stage
+	// statusWrites are those of markers while all states change.
+	statusWrites int
 	// bare is the processor time of a client per bare apply, in milliseconds.
 	bare float64
 }
@@ -78,11 +83,11 @@ func measureResources(b *harness.Bench) harness.Output {
 // measureSize runs all stages with a number of pods, 30 per node.
 func measureSize(b *harness.Bench, pods int) resources {
 	b.Helper()
-	out := resources{pods: pods, nodes: max(1, pods/30)}
-	group := func(pod int) string { return strconv.Itoa(pod % markers) }
+	out := resources{pods: pods, nodes: max(1, pods/30), markers: max(1, pods/podsPerMarker)}
+	group := func(pod int) string { return strconv.Itoa(pod % out.markers) }
 	s, c := b.Server(), fixture.Cluster{Name: "node", Nodes: out.nodes, Pods: pods, Group: group}
 	c.Create(b, s)
-	for i := range markers {
+	for i := range out.markers {
 		fixture.CreateMarker(b, s, group(i), func(probe *v1alpha1.PodContainerProbe) { probe.PodConditionType = fixture.Mark })
 	}
 	manager := s.Manager()
@@ -105,15 +110,17 @@ func measureSize(b *harness.Bench, pods int) resources {
 		marked(b, s, fixture.Up)
 	})
 	run("no changes", idle)
-	run("all states change at once", func() {
-		b.Each(len(agents), harness.Clients, func(ctx context.Context, i int) error {
-			for pod := range agents[i].Pods {
-				agents[i].Toggle(pod)
-			}
-			return agents[i].WriteAll(ctx)
+	out.statusWrites = s.Counted(func() {
+		run("all states change at once", func() {
+			b.Each(len(agents), harness.Clients, func(ctx context.Context, i int) error {
+				for pod := range agents[i].Pods {
+					agents[i].Toggle(pod)
+				}
+				return agents[i].WriteAll(ctx)
+			})
+			marked(b, s, fixture.Down)
 		})
-		marked(b, s, fixture.Down)
-	})
+	}).Requests.Writes("podprobemarkers", "status")
 	run("no changes again", idle)
 	manager.Restart()
 	run("restarted, then no changes", idle)
@@ -172,6 +179,12 @@ func (u resources) atStart() float64 {
 	return u.stages[stageStart].CPU.Seconds() * 1000 / float64(u.pods)
 }
 
+// statusRate returns the status writes per marker and statusInterval while all states change.
+func (u resources) statusRate() float64 {
+	intervals := max(1, u.stages[stageChanged].took.Seconds()/statusInterval.Seconds())
+	return float64(u.statusWrites) / float64(u.markers) / intervals
+}
+
 // memory returns the larger of the memory after all pods were marked the first and the second time,
 // in MiB.
 func (u resources) memory() float64 {
@@ -213,8 +226,9 @@ func resourcesOutput(all []resources) harness.Output {
 			},
 			{Name: rowMemoryHuge, Value: huge, Unit: "MiB"},
 			{Name: rowStart, Value: large.atStart(), Unit: "ms", Floor: harness.Positive(small.atStart()), FloorName: "3,000 pods"},
+			{Name: rowStatusWrites, Value: large.statusRate(), Budget: harness.AtMost(1)},
 		},
-		Notes:  []string{fmt.Sprintf("Stages with %d nodes, %d pods and %d markers: %s.", large.nodes, large.pods, markers, strings.Join(stages, "; "))},
+		Notes:  []string{fmt.Sprintf("Stages with %d nodes, %d pods and %d markers: %s.", large.nodes, large.pods, large.markers, strings.Join(stages, "; "))},
 		Charts: []harness.Chart{chart},
 	}
 }

@@ -19,7 +19,7 @@ import (
 func Measures() []harness.Measure {
 	return []harness.Measure{
 		{Name: "reports/cost", Rows: []string{smallRow, largeRow, growthRow, slices4Row, slices16Row, bytesRow}, Run: measureCosts},
-		{Name: "reports/latency", Rows: []string{p50Row, p99Row, busyP50Row, busyP99Row}, Run: measureLatency},
+		{Name: "reports/latency", Rows: []string{p50Row, p99Row, busyP50Row, busyP99Row, detectP50Row, detectP99Row}, Run: measureLatency},
 		{Name: "reports/burst", Rows: []string{burstRow, labelledRow}, Run: measureBurst},
 		{Name: "reports/idle", Rows: []string{idleRow, restartRow}, Run: measureIdle},
 	}

@@ -26,7 +26,7 @@ func ours(r env.Request) bool {
 // measureIdle counts the writes while nothing changes: before and after the programs are started
 // again, and of the start itself.
 func measureIdle(b *harness.Bench) harness.Output {
-	n := newNode(b)
+	n := newNode(b, probePeriod)
 	settle, period := harness.Pick(b, 15*time.Second, 2*time.Second), harness.Pick(b, 50*time.Second, 3*time.Second)
 	// The agent reports what it has in force at the latest after ten seconds.
 	b.Idle(settle)

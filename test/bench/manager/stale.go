@@ -1,0 +1,156 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/bench/fixture"
+	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// The rows of the measure of stale states.
+const (
+	rowStaleRate      = "20 nodes with 1,000 pods are lost at once: changed pods per second"
+	rowStaleCPU       = "manager's processor time per pod of a lost node"
+	rowStaleHeartbeat = "manager's processor time per heartbeat of a Node of 15 kB, with staleAfterSeconds"
+)
+
+const (
+	// stale is the value of fixture.Mark of stale states.
+	stale = "stale"
+	// staleAfter is the shortest value of staleAfterSeconds.
+	staleAfter = 10 * time.Second
+	// staleLimit is how many pods per second the manager changes because of stale states.
+	staleLimit = 100
+)
+
+// zones is a cluster of which some nodes are lost.
+type zones struct {
+	*harness.Bench
+	server  *harness.Server
+	cluster fixture.Cluster
+	manager *harness.Program
+}
+
+// measureStale loses nodes, after it has measured what their heartbeats cost.
+func measureStale(b *harness.Bench) harness.Output {
+	z := &zones{Bench: b, server: b.Server(), cluster: fixture.Cluster{
+		Name: "zone", Nodes: harness.Pick(b, 60, 4), Pods: harness.Pick(b, 3000, 12),
+	}}
+	pods := z.cluster.Create(b, z.server)
+	z.createAgents()
+	fixture.CreateMarker(b, z.server, z.cluster.Name, func(probe *v1alpha1.PodContainerProbe) {
+		probe.StaleAfterSeconds = new(int32)
+		*probe.StaleAfterSeconds = int32(staleAfter.Seconds())
+		probe.MarkerPolicy = append(probe.MarkerPolicy, v1alpha1.ProbeMarkerPolicy{
+			State: v1alpha1.ProbeUnknown, Labels: map[string]string{fixture.Mark: stale},
+		})
+	})
+	z.setReady(z.cluster.Nodes, corev1.ConditionTrue, time.Now())
+	z.manager = z.server.Manager()
+	fixture.Planned(b, z.server, z.cluster.Pods)
+	b.Each(z.cluster.Nodes, harness.Clients, func(ctx context.Context, i int) error {
+		return fixture.NewAgent(b, z.server, z.server.Raw, z.cluster.Node(i), fixture.DefaultSlice).TakeOver(ctx)
+	})
+	marked(b, z.server, fixture.Up)
+	b.Idle(2 * time.Second)
+
+	heartbeat := z.heartbeats(harness.Pick(b, 20, 1))
+	lost := z.cluster.Nodes / 3
+	var names []string
+	for i, pod := range pods {
+		if i%z.cluster.Nodes < lost {
+			names = append(names, pod.Name)
+		}
+	}
+	seen := fixture.NewWatch(b, z.server).Expect(fixture.Mark, stale, names...)
+	before := z.manager.Usage()
+	z.setReady(lost, corev1.ConditionUnknown, time.Now().Add(-staleAfter))
+	times, err := seen(b.Context())
+	b.Must(err)
+	cpu := (z.manager.Usage().CPU - before.CPU).Seconds() * 1000 / float64(len(names))
+	z.manager.Stop()
+	took := times[len(times)-1].Sub(times[0])
+	return harness.Output{
+		Results: []harness.Result{
+			{Name: rowStaleRate, Value: float64(len(times)-1) / took.Seconds(), Floor: staleLimit, FloorName: "the limit", Budget: harness.RatioAtMost(1.1)},
+			{
+				Name: rowStaleCPU, Value: cpu, Unit: "ms", Floor: harness.Positive(bareApply(b, z.server, harness.Pick(b, 1000, 10))),
+				FloorName: "client of one bare apply", Budget: harness.RatioAtMost(3),
+			},
+			{Name: rowStaleHeartbeat, Value: heartbeat, Unit: "ms"},
+		},
+		Notes: []string{fmt.Sprintf("The cluster has %d nodes with %d pods, %d nodes of which are lost. The conditions of these Nodes change at once, "+
+			"which Kubernetes' node controller spreads over minutes. At the limit, 200 nodes with 110 pods take 220 seconds. "+
+			"5,000 Nodes have 17 heartbeats per second.", z.cluster.Nodes, z.cluster.Pods, lost)},
+	}
+}
+
+// createAgents creates a ready pod of the agent on each node.
+func (z *zones) createAgents() {
+	z.Helper()
+	z.Each(z.cluster.Nodes, harness.Clients, func(ctx context.Context, i int) error {
+		pod := fixture.Pod(fmt.Sprintf("agent-%d", i), z.cluster.Node(i), "agent", "192.0.2.1")
+		pod.Namespace, pod.Spec.ServiceAccountName = env.SystemNamespace, "seamark-agent"
+		_, err := env.CreatePod(ctx, z.server.Client, pod)
+		return err
+	})
+}
+
+// setReady sets the condition Ready of the first n nodes.
+func (z *zones) setReady(n int, status corev1.ConditionStatus, since time.Time) {
+	z.Helper()
+	z.Each(n, harness.Clients, func(ctx context.Context, i int) error {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: z.cluster.Node(i)}}
+		if err := z.server.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		now := metav1.Now()
+		node.Status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since), LastHeartbeatTime: now,
+		}}
+		node.Status.Images = images()
+		return z.server.Client.Status().Update(ctx, node)
+	})
+}
+
+// images returns the images of a Node of typical size.
+func images() []corev1.ContainerImage {
+	var all []corev1.ContainerImage
+	for i := range 50 {
+		name := fmt.Sprintf("registry.example.com/team/service-%02d", i)
+		all = append(all, corev1.ContainerImage{
+			Names: []string{fmt.Sprintf("%s@sha256:%064d", name, i), fmt.Sprintf("%s:1.2.%d", name, i)}, SizeBytes: int64(i) << 20,
+		})
+	}
+	return all
+}
+
+// heartbeats writes the conditions of all nodes several times, and returns the manager's processor time per
+// write in ms.
+func (z *zones) heartbeats(rounds int) float64 {
+	z.Helper()
+	used := func(work func()) float64 {
+		before := z.manager.Usage()
+		work()
+		return (z.manager.Usage().CPU - before.CPU).Seconds() * 1000
+	}
+	since, began := time.Now(), time.Now()
+	busy := used(func() {
+		for range rounds {
+			z.setReady(z.cluster.Nodes, corev1.ConditionTrue, since)
+		}
+	})
+	idle := used(func() { z.Idle(time.Since(began)) })
+	return max(0, busy-idle) / float64(rounds*z.cluster.Nodes)
+}
