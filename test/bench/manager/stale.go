@@ -59,9 +59,11 @@ func measureStale(b *harness.Bench) harness.Output {
 	z.setReady(z.cluster.Nodes, corev1.ConditionTrue, time.Now())
 	z.manager = z.server.Manager()
 	fixture.Planned(b, z.server, z.cluster.Pods)
-	b.Each(z.cluster.Nodes, harness.Clients, func(ctx context.Context, i int) error {
-		return fixture.NewAgent(b, z.server, z.server.Raw, z.cluster.Node(i), fixture.DefaultSlice).TakeOver(ctx)
-	})
+	agents := make([]*fixture.Agent, z.cluster.Nodes)
+	for i := range agents {
+		agents[i] = fixture.NewAgent(b, z.server, z.server.Raw, z.cluster.Node(i), fixture.DefaultSlice)
+	}
+	b.Each(len(agents), harness.Clients, func(ctx context.Context, i int) error { return agents[i].TakeOver(ctx) })
 	marked(b, z.server, fixture.Up)
 	b.Idle(2 * time.Second)
 
