@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
@@ -17,34 +16,15 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/floor"
 )
-
-// informer is an informer with fixed objects.
-type informer struct{ toolscache.Indexer }
-
-func (i informer) GetIndexer() toolscache.Indexer { return i.Indexer }
-func (informer) HasSynced() bool                  { return true }
-
-func newInformer[T any](b *testing.B, indexers toolscache.Indexers, objects []T) informer {
-	b.Helper()
-	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-	if err := indexer.AddIndexers(indexers); err != nil {
-		b.Fatal(err)
-	}
-	for _, object := range objects {
-		if err := indexer.Add(object); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return informer{indexer}
-}
 
 // newBench returns a reconciler with the objects in its cache.
 func newBench(b *testing.B, pods []*corev1.Pod, markers []*v1alpha1.PodProbeMarker) *Reconciler {
 	b.Helper()
 	stores := gather.Stores{
-		Pods: newInformer(b, gather.PodIndexers(), pods), Markers: newInformer(b, nil, markers), Slices: newInformer[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
+		Pods: fakeapi.NewStore(b, gather.PodIndexers(), pods), Markers: fakeapi.NewStore(b, nil, markers), Slices: fakeapi.NewStore[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
 	}
 	return New(Options{
 		Reader:   gather.Reader{Client: &store{}, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}, Stores: stores},
@@ -129,7 +109,7 @@ func BenchmarkRecount(b *testing.B) {
 			}
 		}
 		r := newBench(b, pods, all)
-		r.Reader.Stores.Slices = newInformer(b, gather.SliceIndexers(), reports)
+		r.Reader.Stores.Slices = fakeapi.NewStore(b, gather.SliceIndexers(), reports)
 		return func() {
 			counts, err := r.count(b.Context(), all)
 			if err != nil {

@@ -91,37 +91,67 @@ func (r *Reconciler) decide(ctx context.Context, c *cached.Contest, v cached.Pod
 		c.Decide()
 		return nil
 	}
-	all, err := r.Reader.NamespacePods(ctx, v.Object.Namespace)
+	claims, err := r.concerned(ctx, c, v.Object, marker, markers)
 	if err != nil {
 		return err
 	}
-	group, _ := c.Exclusive.Group(v.Object)
-	for _, pod := range all {
-		other, grouped := c.Exclusive.Group(pod)
-		rival := grouped && other == group && marker.Selects(pod)
-		if pod.UID == v.Object.UID || !rival && pod.UID != c.Group.Record.UID {
-			continue
-		}
-		report, err := r.Reader.Report(ctx, pod.Spec.NodeName)
+	slices.SortFunc(claims, func(a, b claim) int { return c.Group.Record.Compare(&a.Pod, &b.Pod) })
+	for _, claim := range claims {
+		view, err := r.Reader.Pod(ctx, claim.object, markers)
 		if err != nil {
 			return err
 		}
-		if !r.Reader.Serverless && !c.Concerns(pod, report.Of(pod.UID).States) {
-			continue
+		if c.Add(view) {
+			break
 		}
-		view, err := r.Reader.Pod(ctx, pod, markers)
-		if err != nil {
-			return err
-		}
-		if !rival {
-			view.Plan = plan.PodPlan{}
-		}
-		c.Add(view)
 	}
 	if c.Decide(); c.Step == exclusive.Look && c.Wins(v.Object.UID) && !c.Winner.Marked {
 		return r.look(ctx, c, v.Object, marker, holder)
 	}
 	return nil
+}
+
+// claim is a claim of a pod whose plan is not known.
+type claim struct {
+	exclusive.Pod
+	object *corev1.Pod
+}
+
+// concerned adds the other pods of the group that matter whatever they claim, and returns the claims of the
+// others. It looks at all pods of the namespace.
+func (r *Reconciler) concerned(ctx context.Context, c *cached.Contest, self *corev1.Pod, marker *plan.Marker, markers []*plan.Marker) ([]claim, error) {
+	all, err := r.Reader.NamespacePods(ctx, self.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var claims []claim
+	group, _ := c.Exclusive.Group(self)
+	state := r.Reader.States(ctx, marker.Probe(c.ID))
+	for _, pod := range all {
+		other, grouped := c.Exclusive.Group(pod)
+		rival := grouped && other == group && marker.Selects(pod)
+		switch {
+		case pod.UID == self.UID || !rival && pod.UID != c.Group.Record.UID:
+		case c.Concerns(pod):
+			view, err := r.Reader.Pod(ctx, pod, markers)
+			if err != nil {
+				return nil, err
+			}
+			if !rival {
+				view.Plan = plan.PodPlan{}
+			}
+			c.Add(view)
+		default:
+			reported, err := state(pod)
+			if err != nil {
+				return nil, err
+			}
+			if claimed := c.Claim(pod, reported); claimed.Claims {
+				claims = append(claims, claim{Pod: claimed, object: pod})
+			}
+		}
+	}
+	return claims, nil
 }
 
 // look asks the API server what the cache does not show, and decides again: about the pod in the record, or
@@ -151,7 +181,7 @@ func (r *Reconciler) look(ctx context.Context, c *cached.Contest, winner *corev1
 	}
 	for i := range found {
 		pod := &found[i]
-		known := func(p exclusive.Pod) bool { return p.UID == pod.UID }
+		known := func(p exclusive.Pod) bool { return p.UID == pod.UID && p.Version == pod.ResourceVersion }
 		if slices.ContainsFunc(c.Group.Pods, known) {
 			continue
 		}

@@ -67,7 +67,7 @@ func (p permits) Take(pod types.NamespacedName) bool {
 
 func (p permits) Ask(pod types.NamespacedName) { p[pod] = true }
 
-func reconciler(t *testing.T, pods Pods, objects ...client.Object) *Reconciler {
+func reconciler(t testing.TB, pods Pods, objects ...client.Object) *Reconciler {
 	t.Helper()
 	counters := metrics.New(prometheus.NewRegistry())
 	return New(Options{

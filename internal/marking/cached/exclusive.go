@@ -35,34 +35,43 @@ func NewContest(e plan.Exclusive, grouped bool, group exclusive.Group) *Contest 
 	return &Contest{Exclusive: e, Grouped: grouped, Marks: mark.Fixed(e.Policy), Group: group}
 }
 
-// Concerns reports whether the pod may matter in the contest, so that its view must be added. States are
-// those reported about the pod.
-func (c *Contest) Concerns(pod *corev1.Pod, states mark.States) bool {
-	return states[c.ID].State == c.Policy.State || pod.UID == c.Group.Record.UID || len(c.Marks.In(pod)) > 0
+// Concerns reports whether the pod matters in the contest even if it claims nothing, so that its view must be
+// added. Of the other pods, only the one with the best claim matters.
+func (c *Contest) Concerns(pod *corev1.Pod) bool {
+	return pod.UID == c.Group.Record.UID || c.Marks.AnyIn(pod)
 }
 
-// Add adds a pod to the group. A pod that is ending, or about which nothing is reported, claims nothing.
-func (c *Contest) Add(p Pod) {
-	pod := exclusive.Pod{Name: p.Object.Name, UID: p.Object.UID, Version: p.Object.ResourceVersion}
+// Claim returns the claim of a pod whose probe, if it is planned, has the state.
+func (c *Contest) Claim(object *corev1.Pod, state v1alpha1.ContainerProbeState) exclusive.Pod {
+	pod := exclusive.Pod{Name: object.Name, UID: object.UID, Version: object.ResourceVersion}
+	if state.State != c.Policy.State {
+		return pod
+	}
+	pod.Claims, pod.Since = true, state.LastTransitionTime.Time
+	if from := c.Policy.Exclusive.TermFrom; from != nil {
+		if term, refusal := value.Term(state.Message, from.JSONPath); refusal == nil {
+			pod.Term = &term
+		}
+	}
+	return pod
+}
+
+// Add adds a pod to the group, and reports whether it claims the marks. A pod that is ending, or about which
+// nothing is reported, claims nothing.
+func (c *Contest) Add(p Pod) (claims bool) {
+	var state v1alpha1.ContainerProbeState
 	own := c.Marks
 	for _, probe := range p.Plan.Probes {
 		if probe.ID != c.ID {
 			continue
 		}
 		own = c.own(p.Plan.Probes)
-		state, known := p.Report.State(probe)
-		if !known || state.State != c.Policy.State {
-			continue
-		}
-		pod.Claims, pod.Since = true, state.LastTransitionTime.Time
-		if from := c.Policy.Exclusive.TermFrom; from != nil {
-			if term, refusal := value.Term(state.Message, from.JSONPath); refusal == nil {
-				pod.Term = &term
-			}
-		}
+		state, _ = p.Report.State(probe)
 	}
-	pod.Marked = len(own.In(p.Object)) > 0
+	pod := c.Claim(p.Object, state)
+	pod.Marked = own.AnyIn(p.Object)
 	c.Group.Pods = append(c.Group.Pods, pod)
+	return pod.Claims
 }
 
 // own returns the marks whose keys belong to the probe of the policy.
@@ -208,7 +217,7 @@ func (p Pod) WithHolders(markers []*v1alpha1.PodProbeMarker, compiled []*plan.Ma
 func (p Pod) restrict(desired mark.Marks) mark.Marks {
 	for _, c := range p.Contests {
 		own := c.ownOf(p)
-		if !c.permits(p.Object.UID, len(own.In(p.Object)) > 0) {
+		if !c.permits(p.Object.UID, own.AnyIn(p.Object)) {
 			for key := range own.Meet(desired) {
 				delete(desired, key)
 			}
@@ -249,7 +258,7 @@ func (c *Contest) ownOf(p Pod) mark.Marks {
 // Gets reports whether marks of the contest are among the desired ones, and the pod does not have any yet.
 func (p Pod) Gets(c *Contest, desired mark.Marks) bool {
 	own := c.ownOf(p)
-	return len(own.Meet(desired)) > 0 && len(own.In(p.Object)) == 0
+	return len(own.Meet(desired)) > 0 && !own.AnyIn(p.Object)
 }
 
 // Loss says why the pod does not have the exclusive marks of the state of the probe.

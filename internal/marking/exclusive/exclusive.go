@@ -181,18 +181,18 @@ func compare(a, b string) (order int, known bool) {
 func best(g Group) *Pod {
 	var winner *Pod
 	for i := range g.Pods {
-		if pod := &g.Pods[i]; pod.Claims && (winner == nil || better(pod, winner, g.Record.UID) < 0) {
+		if pod := &g.Pods[i]; pod.Claims && (winner == nil || g.Record.Compare(pod, winner) < 0) {
 			winner = pod
 		}
 	}
 	return winner
 }
 
-// better is negative if pod a has the better claim.
-func better(a, b *Pod, recorded types.UID) int {
+// Compare is negative if pod a has the better claim.
+func (r Record) Compare(a, b *Pod) int {
 	return cmp.Or(
 		-compareTerms(a.Term, b.Term), -a.Since.Compare(b.Since),
-		-compareBools(a.UID == recorded, b.UID == recorded), strings.Compare(a.Name, b.Name),
+		-compareBools(a.UID == r.UID, b.UID == r.UID), strings.Compare(a.Name, b.Name),
 	)
 }
 

@@ -35,10 +35,22 @@ func Fixed(policy *v1alpha1.ProbeMarkerPolicy) Marks {
 // In returns those of the labels and annotations that the pod has. Caches do not have the values of
 // annotations that Seamark does not own: the pod counts as having them.
 func (m Marks) In(pod *corev1.Pod) Marks {
-	return m.filter(func(key Key) bool {
-		text, found := key.In(pod)
-		return found && (text == m[key].Text || key.Kind == KindAnnotation && text == "")
-	})
+	return m.filter(func(key Key) bool { return m[key].in(pod, key) })
+}
+
+// AnyIn reports whether the pod has one of them, as In does.
+func (m Marks) AnyIn(pod *corev1.Pod) bool {
+	for key, value := range m {
+		if value.in(pod, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v Value) in(pod *corev1.Pod, key Key) bool {
+	text, found := key.In(pod)
+	return found && (text == v.Text || key.Kind == KindAnnotation && text == "")
 }
 
 // Meet returns the marks that both have with the same value.

@@ -193,9 +193,18 @@ func (m *Marker) AnyProbe(meets func(*v1alpha1.PodContainerProbe) bool) bool {
 func (m *Marker) Probes() []PlannedProbe {
 	probes := make([]PlannedProbe, 0, len(m.probes))
 	for _, s := range m.probes {
-		probes = append(probes, PlannedProbe{ID: s.id, Source: s.spec, Plan: v1alpha1.ContainerProbe{Name: s.wire, Plan: m.plan}})
+		probes = append(probes, m.unresolved(s))
 	}
 	return probes
+}
+
+// Probe returns one of the Probes. It must be a probe of the marker.
+func (m *Marker) Probe(id identity.ID) PlannedProbe {
+	return m.unresolved(m.probes[slices.IndexFunc(m.probes, func(s source) bool { return s.id == id })])
+}
+
+func (m *Marker) unresolved(s source) PlannedProbe {
+	return PlannedProbe{ID: s.id, Source: s.spec, Plan: v1alpha1.ContainerProbe{Name: s.wire, Plan: m.plan}}
 }
 
 // StaleAfters returns the times after which states of the marker's probes are stale. It is empty if they

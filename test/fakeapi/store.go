@@ -1,0 +1,34 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeapi
+
+import (
+	"testing"
+
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// Store is an informer with fixed objects, which is synced.
+type Store struct{ toolscache.Indexer }
+
+// NewStore returns a Store with the objects, which indexes them by namespace too.
+func NewStore[T any](tb testing.TB, indexers toolscache.Indexers, objects []T) Store {
+	tb.Helper()
+	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	if err := indexer.AddIndexers(indexers); err != nil {
+		tb.Fatal(err)
+	}
+	for _, object := range objects {
+		if err := indexer.Add(object); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return Store{indexer}
+}
+
+// GetIndexer returns the objects.
+func (s Store) GetIndexer() toolscache.Indexer { return s.Indexer }
+
+// HasSynced returns true.
+func (Store) HasSynced() bool { return true }
