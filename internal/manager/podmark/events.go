@@ -115,7 +115,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			// Any change of the pod may make room for marks that were refused.
 			_, refused := r.refused.Get(key)
 			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
-				r.enqueueRivals(ctx, q, e.ObjectOld)
+				r.enqueueRivals(ctx, q, e.ObjectOld, e.ObjectNew)
 			}
 			if reported || refused || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
 				!sameMarks(e.ObjectOld, e.ObjectNew) {
@@ -129,7 +129,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			r.forget(key)
 			// A reconcile that runs now may remember the pod again. The next one forgets it.
 			controllers.Enqueue(q, key)
-			r.enqueueRivals(ctx, q, e.Object)
+			r.enqueueRivals(ctx, q, e.Object, nil)
 			r.enqueueWaiting(q, key)
 		},
 	}

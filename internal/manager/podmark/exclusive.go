@@ -84,16 +84,58 @@ func (r *Reconciler) contest(ctx context.Context, v cached.Pod, markers []*plan.
 	return v.WithContests(contests), nil
 }
 
-// decide adds the pods of the group to the contest, and decides it.
+// decide adds the pods of the group that matter to the contest, and decides it.
 func (r *Reconciler) decide(ctx context.Context, c *cached.Contest, v cached.Pod, marker *plan.Marker, markers []*plan.Marker, holder string) error {
 	c.Add(v)
 	if !c.Grouped {
 		c.Decide()
 		return nil
 	}
-	claims, err := r.concerned(ctx, c, v.Object, marker, markers)
+	if err := r.survey(ctx, c, v.Object, marker, markers); err != nil {
+		return err
+	}
+	if c.Decide(); c.Step == exclusive.Look && c.Wins(v.Object.UID) && !c.Winner.Marked {
+		return r.look(ctx, c, v.Object, marker, holder)
+	}
+	return nil
+}
+
+// survey adds those of the other pods in the group that matter, and of the pods that only claim the marks the
+// one with the best claim. It looks at all pods of the namespace, so it does not plan their probes.
+func (r *Reconciler) survey(ctx context.Context, c *cached.Contest, self *corev1.Pod, marker *plan.Marker, markers []*plan.Marker) error {
+	all, err := r.Reader.NamespacePods(ctx, self.Namespace)
 	if err != nil {
 		return err
+	}
+	type claim struct {
+		exclusive.Pod
+		object *corev1.Pod
+	}
+	var claims []claim
+	group, _ := c.Exclusive.Group(self)
+	states := r.Reader.States(ctx, marker.Probe(c.ID))
+	for _, pod := range all {
+		rival := c.IsIn(pod, group) && marker.Selects(pod)
+		switch {
+		case pod.UID == self.UID || !rival && pod.UID != c.Group.Record.UID:
+		case c.Concerns(pod):
+			view, err := r.Reader.Pod(ctx, pod, markers)
+			if err != nil {
+				return err
+			}
+			if !rival {
+				view.Plan = plan.PodPlan{}
+			}
+			c.Add(view)
+		default:
+			state, err := states(pod)
+			if err != nil {
+				return err
+			}
+			if claimed := c.Claim(pod, state); claimed.Claims {
+				claims = append(claims, claim{claimed, pod})
+			}
+		}
 	}
 	slices.SortFunc(claims, func(a, b claim) int { return c.Group.Record.Compare(&a.Pod, &b.Pod) })
 	for _, claim := range claims {
@@ -105,53 +147,7 @@ func (r *Reconciler) decide(ctx context.Context, c *cached.Contest, v cached.Pod
 			break
 		}
 	}
-	if c.Decide(); c.Step == exclusive.Look && c.Wins(v.Object.UID) && !c.Winner.Marked {
-		return r.look(ctx, c, v.Object, marker, holder)
-	}
 	return nil
-}
-
-// claim is a claim of a pod whose plan is not known.
-type claim struct {
-	exclusive.Pod
-	object *corev1.Pod
-}
-
-// concerned adds the other pods of the group that matter whatever they claim, and returns the claims of the
-// others. It looks at all pods of the namespace.
-func (r *Reconciler) concerned(ctx context.Context, c *cached.Contest, self *corev1.Pod, marker *plan.Marker, markers []*plan.Marker) ([]claim, error) {
-	all, err := r.Reader.NamespacePods(ctx, self.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	var claims []claim
-	group, _ := c.Exclusive.Group(self)
-	state := r.Reader.States(ctx, marker.Probe(c.ID))
-	for _, pod := range all {
-		other, grouped := c.Exclusive.Group(pod)
-		rival := grouped && other == group && marker.Selects(pod)
-		switch {
-		case pod.UID == self.UID || !rival && pod.UID != c.Group.Record.UID:
-		case c.Concerns(pod):
-			view, err := r.Reader.Pod(ctx, pod, markers)
-			if err != nil {
-				return nil, err
-			}
-			if !rival {
-				view.Plan = plan.PodPlan{}
-			}
-			c.Add(view)
-		default:
-			reported, err := state(pod)
-			if err != nil {
-				return nil, err
-			}
-			if claimed := c.Claim(pod, reported); claimed.Claims {
-				claims = append(claims, claim{Pod: claimed, object: pod})
-			}
-		}
-	}
-	return claims, nil
 }
 
 // look asks the API server what the cache does not show, and decides again: about the pod in the record, or
@@ -174,8 +170,7 @@ func (r *Reconciler) look(ctx context.Context, c *cached.Contest, winner *corev1
 		}
 		group, _ := c.Exclusive.Group(winner)
 		found = slices.DeleteFunc(all.Items, func(pod corev1.Pod) bool {
-			other, grouped := c.Exclusive.Group(&pod)
-			return pod.UID == winner.UID || !grouped || other != group || !marker.Selects(&pod) || len(c.Marks.In(&pod)) == 0
+			return pod.UID == winner.UID || !c.IsIn(&pod, group) || !marker.Selects(&pod) || !c.Marks.AnyIn(&pod)
 		})
 		c.Group.Surveyed = true
 	}
@@ -270,21 +265,23 @@ func (r *Reconciler) Waiting() int {
 	return n
 }
 
-// enqueueRivals enqueues one pod of each group that the pod was in: its reconcile enqueues the one that gets
-// the marks now.
-func (r *Reconciler) enqueueRivals(ctx context.Context, q controllers.Queue, pod *corev1.Pod) {
-	for _, marker := range affected.Found(r.Reader.Markers(ctx, pod.Namespace))(ctx) {
-		if len(marker.Exclusives()) == 0 || !marker.Selects(pod) {
+// enqueueRivals enqueues one pod of each group that the pod was in, and is not any more: its reconcile enqueues
+// the one that gets the marks now. After is nil if the pod was deleted.
+func (r *Reconciler) enqueueRivals(ctx context.Context, q controllers.Queue, before, after *corev1.Pod) {
+	for _, marker := range affected.Found(r.Reader.Markers(ctx, before.Namespace))(ctx) {
+		if len(marker.Exclusives()) == 0 || !marker.Selects(before) {
 			continue
 		}
-		all := affected.Found(r.Reader.NamespacePods(ctx, pod.Namespace))(ctx)
 		for _, e := range marker.Exclusives() {
-			group, grouped := e.Group(pod)
-			at := slices.IndexFunc(all, func(other *corev1.Pod) bool {
-				of, in := e.Group(other)
-				return other.UID != pod.UID && in && of == group && marker.Selects(other)
-			})
-			if grouped && at >= 0 {
+			group, grouped := e.Group(before)
+			if !grouped || after != nil && marker.Selects(after) && e.IsIn(after, group) {
+				continue
+			}
+			isRival := func(pod *corev1.Pod) bool {
+				return pod.UID != before.UID && e.IsIn(pod, group) && marker.Selects(pod)
+			}
+			all := affected.Found(r.Reader.NamespacePods(ctx, before.Namespace))(ctx)
+			if at := slices.IndexFunc(all, isRival); at >= 0 {
 				controllers.Enqueue(q, client.ObjectKeyFromObject(all[at]))
 			}
 		}

@@ -5,6 +5,7 @@ package mark
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -60,8 +61,8 @@ func (r NodeReport) Of(pod types.UID) PodReport {
 // entry returns the entry of the pod that takes effect. A pod on a full node is found among more
 // than a hundred, so nothing is allocated for the others.
 func (r NodeReport) entry(pod types.UID) (found entry, known bool) {
-	for uid, e := range r.entries {
-		if uid == string(pod) && (!known || e.Precedes(found.Entry)) {
+	for _, e := range r.entries(string(pod)) {
+		if !known || e.Precedes(found.Entry) {
 			found, known = e, true
 		}
 	}
@@ -80,7 +81,7 @@ func (r NodeReport) States() map[string][]v1alpha1.ContainerProbeState {
 // Each calls do with the UID of each pod, and its states and errors that take effect.
 func (r NodeReport) Each(do func(pod string, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError)) {
 	entries := make(map[string]entry)
-	for uid, e := range r.entries {
+	for uid, e := range r.entries("") {
 		if other, known := entries[uid]; !known || e.Precedes(other.Entry) {
 			entries[uid] = e
 		}
@@ -96,32 +97,42 @@ type entry struct {
 	errors []v1alpha1.ContainerProbeError
 }
 
-// entries calls yield with the UID of each pod and an entry of it. While the agent also keeps the
-// status up to date, a pod has an entry in the status too. After a rollback and another upgrade, the
-// manager may see the new status before the new ProbeReports: those of the time before the rollback
-// are older than the status, and have no effect.
-func (r NodeReport) entries(yield func(string, entry) bool) {
-	if !r.InStatus() {
-		for _, slice := range r.Slices {
-			number, valid := seamarkv1alpha1.SliceNumber(slice.NodeName, slice.Name)
-			if !valid {
-				number = report.InStatus
-			}
+// entries returns the entries of the pod with the UID, or of all pods if it is empty, with the UIDs. While the
+// agent also keeps the status up to date, a pod has an entry in the status too. After a rollback and another
+// upgrade, the manager may see the new status before the new ProbeReports: those of the time before the
+// rollback are older than the status, and have no effect.
+func (r NodeReport) entries(of string) iter.Seq2[string, entry] {
+	return func(yield func(string, entry) bool) {
+		stored := r.Slices
+		if r.InStatus() {
+			stored = nil
+		}
+		for _, slice := range stored {
 			for j := range slice.Pods {
 				pod := &slice.Pods[j]
+				if of != "" && of != pod.UID {
+					continue
+				}
+				number, valid := seamarkv1alpha1.SliceNumber(slice.NodeName, slice.Name)
+				if !valid {
+					number = report.InStatus
+				}
 				if !yield(pod.UID, entry{Entry: report.Entry{Number: number, States: pod.Probes}, errors: pod.Errors}) {
 					return
 				}
 			}
 		}
-	}
-	if r.Plan == nil {
-		return
-	}
-	for i := range r.Plan.Status.PodProbeStatuses {
-		pod := &r.Plan.Status.PodProbeStatuses[i]
-		if !yield(pod.UID, entry{Entry: report.Entry{Number: report.InStatus, States: pod.ProbeStates}, errors: pod.ProbeErrors}) {
+		if r.Plan == nil {
 			return
+		}
+		for i := range r.Plan.Status.PodProbeStatuses {
+			pod := &r.Plan.Status.PodProbeStatuses[i]
+			if of != "" && of != pod.UID {
+				continue
+			}
+			if !yield(pod.UID, entry{Entry: report.Entry{Number: report.InStatus, States: pod.ProbeStates}, errors: pod.ProbeErrors}) {
+				return
+			}
 		}
 	}
 }

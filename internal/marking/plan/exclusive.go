@@ -47,6 +47,12 @@ func (e Exclusive) Group(pod *corev1.Pod) (string, bool) {
 	return value, found
 }
 
+// IsIn reports whether the pod is in the group.
+func (e Exclusive) IsIn(pod *corev1.Pod, group string) bool {
+	of, grouped := e.Group(pod)
+	return grouped && of == group
+}
+
 // IsHolder reports whether the holder is that of the group.
 func (e Exclusive) IsHolder(holder v1alpha1.ExclusiveHolder, group string) bool {
 	return holder.Probe == e.ID.Probe && holder.State == e.Policy.State && holder.Group == group
