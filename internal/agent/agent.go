@@ -163,7 +163,11 @@ func (a *Agent) logContainer(c cri.Instance) {
 // observe logs and counts a run.
 func (a *Agent) observe(run worker.Run) {
 	a.logRun(run)
-	a.options.Metrics.Probed(run.Handler, resultOf(run), run.Duration)
+	handler := run.Handler
+	if run.Startup {
+		handler = agentmetrics.HandlerStartup
+	}
+	a.options.Metrics.Probed(handler, resultOf(run), run.Duration)
 }
 
 func (a *Agent) logRun(run worker.Run) {
@@ -175,6 +179,9 @@ func (a *Agent) logRun(run worker.Run) {
 		return
 	}
 	log = log.WithValues("pod", run.Pod.String(), "probe", run.Key.String(), "container", run.Key.Name)
+	if run.Startup {
+		log = log.WithValues("startup", true)
+	}
 	if run.Err != nil {
 		log.Info("Probe returned no result", "reason", run.Err.Error())
 		return

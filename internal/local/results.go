@@ -51,10 +51,10 @@ func (l *loop) probeGone(key identity.Key) {
 
 // ran stores the result of a run. The worker then reports the state of the probe, and
 // probeChanged adds both as one change. A run without a result does not change the state, so ran
-// adds the change itself.
+// adds the change itself. Runs of startup probes are shown for the kubelet's.
 func (l *loop) ran(now time.Time, run worker.Run) {
 	planned, stored := l.lookup(run.Key)
-	if stored == nil {
+	if stored == nil || run.Startup {
 		return
 	}
 	stored.Runs++

@@ -32,6 +32,10 @@ const (
 	ResultError Result = "error"
 )
 
+// HandlerStartup is the label value for runs of the startup probes of containers, whatever their
+// handlers.
+const HandlerStartup probing.Handler = "startup"
+
 // Metrics are the agent's metrics. They are safe for concurrent use.
 type Metrics struct {
 	factory promauto.Factory
@@ -63,7 +67,7 @@ func New(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		factory: factory,
 		probes: counters("seamark_agent_probes_total",
-			"Probe runs by handler and result: success, failure, timeout, or error if the result could not be determined.",
+			"Probe runs by handler, which is startup for startup probes of containers, and result: success, failure, timeout, or error if the result could not be determined.",
 			"handler", "result"),
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "seamark_agent_probe_duration_seconds",
@@ -115,7 +119,7 @@ func New(registry prometheus.Registerer) *Metrics {
 // start creates the series of all known label values, except the histograms: they have many series,
 // and most nodes do not use all handlers.
 func (m *Metrics) start() {
-	for _, handler := range probing.Handlers() {
+	for _, handler := range append(probing.Handlers(), HandlerStartup) {
 		for _, result := range []Result{ResultSuccess, ResultFailure, ResultTimeout, ResultError} {
 			m.probes.WithLabelValues(string(handler), string(result))
 		}

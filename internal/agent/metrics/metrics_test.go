@@ -107,8 +107,8 @@ func TestMetrics(t *testing.T) {
 // see the first increase of a series that starts above zero.
 func TestProbeRunsStartAtZero(t *testing.T) {
 	registry, _ := all(t)
-	if n, err := testutil.GatherAndCount(registry, "seamark_agent_probes_total"); err != nil || n != 4*4 {
-		t.Errorf("%d series, error %v, want 4 handlers with 4 results each", n, err)
+	if n, err := testutil.GatherAndCount(registry, "seamark_agent_probes_total"); err != nil || n != 5*4 {
+		t.Errorf("%d series, error %v, want 5 handlers with 4 results each", n, err)
 	}
 }
 

@@ -180,6 +180,7 @@ func TestProbe(t *testing.T) {
 		"known from mark": {all(unreported, func(s *setup) { s.known = true }), ""},
 
 		"startup probe has not succeeded": {startup(false), `ContainerNotStartedUp waiting: the startup probe of container "main" has not succeeded`},
+		"startup probe cannot be run":     {all(startup(false), failed(v1alpha1.ProbeCannotRun, "startup probe: no such file")), "CannotRun: cannot be run: startup probe: no such file"},
 		"startup probe has succeeded":     {startup(true), "NoResult: no state has been reported, although one is due"},
 		"startup, statuses unknown":       {all(startup(false), func(s *setup) { s.Statuses = false }), "NoResult waiting: no threshold has been reached yet"},
 

@@ -66,8 +66,9 @@ type bench struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	changes  []string
-	observed int
+	changes []string
+	// observed counts the observed runs, and startups those of startup probes.
+	observed, startups int
 	// problems are the changes of problems, troubled the present ones by probe.
 	problems []string
 	troubled map[string]v1alpha1.ProbeErrorReason
@@ -82,7 +83,9 @@ func (b *bench) ProbeChanged(change worker.Change) {
 		b.t.Errorf("change of pod %s, want %s", change.Pod, podName())
 	}
 	b.problem(change)
+	b.mu.Lock()
 	b.state = state
+	b.mu.Unlock()
 	if transition == nil {
 		return
 	}
@@ -90,6 +93,13 @@ func (b *bench) ProbeChanged(change worker.Change) {
 		b.t.Errorf("transition to %q, but the state is %q", transition.To, state.State)
 	}
 	b.changes = append(b.changes, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
+}
+
+// problemMessage returns the message of the newest problem while the worker runs.
+func (b *bench) problemMessage() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state.Problem.Message
 }
 
 func (b *bench) ProbeGone(key identity.Key) {
@@ -101,6 +111,9 @@ func (b *bench) observe(run worker.Run) {
 		b.t.Errorf("run of pod %s, want %s", run.Pod, podName())
 	}
 	b.observed++
+	if run.Startup {
+		b.startups++
+	}
 }
 
 // newBench starts a worker without phases. By default, its probes succeed immediately.

@@ -251,7 +251,7 @@ func (l *loop) enqueue(e *entry) {
 	evaluator, _ := e.gate()
 	due, ok := evaluator.Due()
 	if f, busy := l.inFlight[e.task.Key]; busy {
-		due, ok = f.lateAt(e.task.Policy.Period)
+		due, ok = f.lateAt(e.period())
 	}
 	if !ok || l.unknown[e.task.container()] {
 		l.queue.remove(e)
@@ -303,7 +303,9 @@ func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 		outcome, err := l.options.Prober.Probe(ctx, target)
 		cancelled := ctx.Err() != nil
 		cancel()
-		run := Run{Key: key, Pod: pod, Handler: target.Handler, Duration: l.options.Now().Sub(now), Outcome: outcome, Err: err}
+		run := Run{
+			Key: key, Pod: pod, Handler: target.Handler, Startup: f.startup, Duration: l.options.Now().Sub(now), Outcome: outcome, Err: err,
+		}
 		l.post(func(now time.Time) { l.landed(now, f, run, cancelled) })
 	}()
 }
@@ -318,13 +320,11 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 	if f.stale || !planned || cancelled {
 		return
 	}
-	if f.startup && !e.startedUp(now, run.Outcome, run.Err) {
-		return
-	} else if f.startup {
-		l.announce(e, nil)
-		return
+	l.updateProblem(now, e, f, run)
+	if run.Startup {
+		e.startedUp(now, run)
 	}
-	if l.updateProblem(now, e, f, run); run.Err != nil {
+	if run.Startup || run.Err != nil {
 		l.options.Observe(run)
 		l.announce(e, nil)
 		return

@@ -29,9 +29,18 @@ func (f *flight) lateAt(period time.Duration) (time.Time, bool) {
 // late handles a run that waits too long for a slot.
 func (l *loop) late(now time.Time, e *entry, f *flight) {
 	if f.late = !f.started.Load(); f.late {
-		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate(e.task.Target.Handler))
+		_, target := e.gate()
+		e.troubled(now, f, v1alpha1.ProbeWaitingForSlot, messageLate(target.Handler))
 		l.announce(e, nil)
 	}
+}
+
+// troubled sets the problem of a probe, or of the startup probe for which it waits.
+func (e *entry) troubled(now time.Time, f *flight, reason v1alpha1.ProbeErrorReason, message string) {
+	if f.startup {
+		message = probing.Message([]byte("startup probe: " + message))
+	}
+	e.evaluator.Troubled(now, reason, message)
 }
 
 // messageLate says which slots a late run waits for.
@@ -51,11 +60,11 @@ func (l *loop) updateProblem(now time.Time, e *entry, f *flight, run Run) {
 	case unavailable(run.Err):
 		// This is a problem of the runtime, not of the probe.
 	case run.Err != nil:
-		e.evaluator.Troubled(now, v1alpha1.ProbeCannotRun, Reason(run.Err))
+		e.troubled(now, f, v1alpha1.ProbeCannotRun, Reason(run.Err))
 	case run.Outcome.NotEnded:
-		e.evaluator.Troubled(now, v1alpha1.ProbeNotEnded, messageNotEnded)
+		e.troubled(now, f, v1alpha1.ProbeNotEnded, messageNotEnded)
 	case f.late:
-		e.evaluator.Troubled(now, v1alpha1.ProbeWaitingForSlot, messageLate(run.Handler))
+		e.troubled(now, f, v1alpha1.ProbeWaitingForSlot, messageLate(run.Handler))
 	default:
 		e.evaluator.Untroubled()
 	}

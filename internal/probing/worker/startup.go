@@ -78,15 +78,21 @@ func (e *entry) gate() (*thresholds.Evaluator, probing.Target) {
 	return e.evaluator, e.task.Target
 }
 
-// startedUp handles a run of the startup probe of the container. It returns false while the probe must
-// wait.
-func (e *entry) startedUp(now time.Time, outcome probing.Outcome, err error) bool {
+// period returns the period of what gate returns.
+func (e *entry) period() time.Duration {
+	if e.startup != nil {
+		return e.task.Startup.Policy.Period
+	}
+	return e.task.Policy.Period
+}
+
+// startedUp handles a run of the startup probe of the container. The probe no longer waits if the run
+// has succeeded, or if the container runs for longer than its startup may take.
+func (e *entry) startedUp(now time.Time, run Run) {
 	start := e.evaluator.Container().StartedAt
 	over := !start.IsZero() && now.Sub(start) >= e.task.Startup.Limit
-	if !over && (err != nil || !outcome.Success) {
-		return false
+	if over || run.Err == nil && run.Outcome.Success {
+		e.startup = nil
+		e.evaluator.Edited(now, e.task.Policy)
 	}
-	e.startup = nil
-	e.evaluator.Edited(now, e.task.Policy)
-	return true
 }

@@ -5,8 +5,10 @@ package worker_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -51,7 +53,38 @@ func TestWaitForStarted(t *testing.T) {
 				pass(17 * time.Second)
 			},
 			runs:    map[string][]string{"up": {"0s a", "3s a", "6s a"}, "p": {"6s a", "16s a"}},
-			changes: []string{"6s p >Succeeded"},
+			changes: []string{"6s p >Succeeded"}, problems: []string{`0s p "CannotRun"`, `3s p ""`},
+		},
+		"cannot be run": {
+			play: func(b *bench) {
+				b.result = func(probing.Target, int) (time.Duration, probing.Outcome, error) {
+					return 0, probing.Outcome{}, errors.New("run command in container a: " + strings.Repeat("x", 2*probing.MaxMessageBytes) + "\xff")
+				}
+				b.plan(planned("p", waits))
+				b.containerRuns("a")
+				pass(time.Second)
+				message := b.problemMessage()
+				if !strings.HasPrefix(message, "startup probe: xxx") || len(message) > probing.MaxMessageBytes || !utf8.ValidString(message) {
+					b.t.Errorf("problem %q", message)
+				}
+			},
+			runs: map[string][]string{"up": {"0s a"}}, problems: []string{`0s p "CannotRun"`},
+		},
+		"no slot": {
+			play: func(b *bench) {
+				b.result = func(_ probing.Target, n int) (time.Duration, probing.Outcome, error) {
+					return time.Duration(2-n) * 12 * time.Second, probing.Outcome{}, nil
+				}
+				b.plan(planned("p", waits))
+				b.containerRuns("a")
+				pass(11 * time.Second)
+				want := "startup probe: the probe has not run for 3 periods: it waits for an exec slot of the node"
+				if message := b.problemMessage(); message != want {
+					b.t.Errorf("problem %q, want %q", message, want)
+				}
+				pass(2 * time.Second)
+			},
+			runs: map[string][]string{"up": {"0s a", "12s a"}}, problems: []string{`9s p "WaitingForSlot"`, `12s p ""`},
 		},
 		"initial delay counts from the start": {
 			play: func(b *bench) {
@@ -61,7 +94,7 @@ func TestWaitForStarted(t *testing.T) {
 				pass(9 * time.Second)
 			},
 			runs:    map[string][]string{"up": {"0s a", "3s a"}, "p": {"8s a"}},
-			changes: []string{"8s p >Succeeded"},
+			changes: []string{"8s p >Succeeded"}, problems: []string{`0s p "CannotRun"`, `3s p ""`},
 		},
 		"each run of the container": {
 			play: func(b *bench) {

@@ -93,6 +93,8 @@ type Run struct {
 	Pod types.NamespacedName
 	// Handler is the kind of the probe.
 	Handler probing.Handler
+	// Startup is whether the startup probe of the container ran, for which the probe waits.
+	Startup bool
 	// Duration is how long it took, including the wait for a free slot.
 	Duration time.Duration
 	// Outcome is the result if Err is nil.

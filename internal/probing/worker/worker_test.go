@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -17,12 +18,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
-// scenario is what happens to a worker, with the expected runs of each command and the expected
-// transitions.
+// scenario is what happens to a worker, with the expected runs of each command, and the expected
+// transitions and changes of problems. Runs of the command "up" are those of a startup probe.
 type scenario struct {
-	play    func(b *bench)
-	runs    map[string][]string
-	changes []string
+	play              func(b *bench)
+	runs              map[string][]string
+	changes, problems []string
 }
 
 func playAll(t *testing.T, scenarios map[string]scenario) {
@@ -34,6 +35,9 @@ func playAll(t *testing.T, scenarios map[string]scenario) {
 				s.play(b)
 				b.stop()
 				b.check(s.runs, s.changes)
+				if diff := cmp.Diff(s.problems, b.problems); diff != "" || b.startups != len(s.runs["up"]) {
+					t.Errorf("%d observed runs of startup probes, want %d; problems (-want +got):\n%s", b.startups, len(s.runs["up"]), diff)
+				}
 				for name, most := range b.most {
 					if most > 1 {
 						t.Errorf("%d concurrent runs of %s, want 1", most, name)
@@ -253,7 +257,7 @@ func TestWorker(t *testing.T) {
 				pass(55 * time.Second)
 			},
 			runs:    map[string][]string{"p": {"0s a", "35s a", "40s a", "50s a"}},
-			changes: []string{"35s p >Succeeded"},
+			changes: []string{"35s p >Succeeded"}, problems: []string{`30s p "WaitingForSlot"`, `35s p ""`},
 		},
 	})
 }
