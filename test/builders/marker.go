@@ -124,6 +124,13 @@ func (b *ProbeBuilder) Label(state v1alpha1.ProbeState, key, value string) *Prob
 	return b
 }
 
+// LabelFrom adds a label with a value from the message to the policy of the state.
+func (b *ProbeBuilder) LabelFrom(state v1alpha1.ProbeState, source v1alpha1.ValueSource) *ProbeBuilder {
+	policy := b.policy(state)
+	policy.LabelsFrom = append(policy.LabelsFrom, source)
+	return b
+}
+
 // Annotation adds an annotation to the policy of the state.
 func (b *ProbeBuilder) Annotation(state v1alpha1.ProbeState, key, value string) *ProbeBuilder {
 	set(&b.policy(state).Annotations, key, value)

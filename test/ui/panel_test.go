@@ -41,10 +41,12 @@ func TestPanel(t *testing.T) {
 
 	// The panel follows its pod.
 	w.record(changeOf(w.pods["games/game-server-7"], succeeded, 0, "0 players"))
-	w.set(podOf("games", "StatefulSet", "game-server", "game-server-7", "node-4",
-		marked(probe("game-server", "idle", succeeded, 0, "0 players"), mark.KindLabel, "idle", "true")))
+	row := marked(probe("game-server", "idle", succeeded, 0, "0 players"), mark.KindLabel, "idle", "true")
+	row.Refused = []string{"label map is not set: Missing: no map"}
+	w.set(podOf("games", "StatefulSet", "game-server", "game-server-7", "node-4", row))
 	equal(p, "document.querySelector('.probes h4').innerText", "Succeeded game-server#idle")
 	p.await(`document.querySelector('.probes .marks').innerText === 'idle=true label'`)
+	equal(p, "document.querySelector('.probes .trouble').innerText", "label map is not set: Missing: no map")
 	equal(p, spans, []string{"Succeeded", "Failed", "Succeeded"})
 	w.remove("games/game-server-7")
 	equal(p, gone, "The pod no longer exists.")

@@ -37,7 +37,7 @@ func TestHostileTexts(t *testing.T) {
 			w.markers = append(w.markers, markerOf("shop", name), markerOf("shop", "invalid"))
 			w.markers[1].Invalid = text
 			row := marked(probe(name, name, failed, 0, text), mark.KindLabel, text, text)
-			row.Container = text
+			row.Container, row.Refused = text, []string{text}
 			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, diagnosis.Reason(text), text)))
 			w.record(changeOf(w.pods["shop/web-0"], failed, time.Second, text))
 			s := newSite(t, w)
@@ -54,6 +54,7 @@ func TestHostileTexts(t *testing.T) {
 			equal(p, "document.querySelector('.group-name').textContent", text)
 			equal(p, "document.querySelector('.probes .output').textContent", text)
 			equal(p, "document.querySelector('.panel .trouble').textContent", text+" "+text)
+			equal(p, "[...document.querySelectorAll('.panel .trouble')].at(-1).textContent", " "+text)
 			equal(p, "document.querySelector('.marks code').textContent", text+"="+text)
 			equal(p, "document.querySelector('#problems .message').textContent", text)
 			p.choose("#color", "label:"+text)

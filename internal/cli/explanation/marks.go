@@ -70,7 +70,7 @@ func (e *explainer) marksOf(p plan.PlannedProbe, claims mark.Claims, wrong []mar
 	lines := e.lines(e.desired, mine)
 	for _, refused := range mark.RefusedValues(e.view.Plan.Probes, e.view.Report) {
 		if refused.Probe == p.ID {
-			e.add(Step{Title: title, Verdict: Info, Text: fmt.Sprintf("%s is not set: %s: %s", refused.Key, refused.Refusal.Reason, refused.Refusal.Detail)})
+			e.add(Step{Title: title, Verdict: Info, Text: refused.String()})
 		}
 	}
 	switch {

@@ -4,6 +4,8 @@
 package mark
 
 import (
+	"fmt"
+
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/value"
@@ -19,6 +21,11 @@ type ValueRefusal struct {
 	Key Key
 	// Refusal is why the pod does not have it.
 	Refusal *value.Refusal
+}
+
+// String describes the refusal in one line.
+func (r ValueRefusal) String() string {
+	return fmt.Sprintf("%s is not set: %s: %s", r.Key, r.Refusal.Reason, r.Refusal.Detail)
 }
 
 // RefusedValues returns the keys that the policies for the current states declare, and that the

@@ -35,6 +35,8 @@ type podRows struct {
 	marks mark.Marks
 	// claims are the probes that the marks belong to.
 	claims mark.Claims
+	// refused are the keys without a valid value.
+	refused []mark.ValueRefusal
 	// findings are why probes have no state.
 	findings *diagnosis.Pod
 	// recheckAt is when the rows change although no object does. It is zero if they do not.
@@ -56,6 +58,7 @@ func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.P
 	// A pod whose managedFields cannot be parsed has no marks, as for the controllers.
 	r.marks, _ = parser.Owned(pod)
 	r.claims, _ = mark.Claim(r.pod.Plan.Probes)
+	r.refused = mark.RefusedValues(r.pod.Plan.Probes, r.pod.Report)
 	r.findings = diagnosis.New(diagnosis.Input{
 		Pod: r.pod, Options: in.Options, Node: in.report(pod), Markers: markers.all,
 		PlanUnread: in.PlansUnread || in.NodesUnread, ReportsUnread: in.ReportsUnread, Now: in.Now,
@@ -89,6 +92,11 @@ func (r *podRows) row(probe plan.PlannedProbe) Row {
 	row.LastProbeTime, row.LastTransitionTime = state.LastProbeTime, state.LastTransitionTime
 	for _, key := range r.own(probe) {
 		row.Marks = append(row.Marks, Mark{Kind: key.Kind, Name: key.Name, Value: r.marks[key].String()})
+	}
+	for _, refused := range r.refused {
+		if refused.Probe == probe.ID {
+			row.Refused = append(row.Refused, refused.String())
+		}
 	}
 	found := r.findings.Probe(probe, row.State != "")
 	if found != nil {

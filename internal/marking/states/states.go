@@ -74,6 +74,9 @@ type Row struct {
 	Source Source `json:"source,omitempty"`
 	// Marks are the marks on the pod that belong to the probe, ordered by kind and name.
 	Marks []Mark `json:"marks,omitempty"`
+	// Refused are the labels and annotations that the pod does not have because the message has no valid
+	// value for them, each with the reason in one line.
+	Refused []string `json:"refused,omitempty"`
 	// Problem is why the probe has no state, or why the state may be outdated.
 	Problem *Problem `json:"problem,omitempty"`
 }

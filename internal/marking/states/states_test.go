@@ -164,7 +164,12 @@ func TestRow(t *testing.T) {
 			ownCondition(i)
 			i.change = func(in *states.Input) { in.Plans["n1"].Spec.PodProbes, in.Reports = nil, nil }
 		}, both(conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition), idleMark, problem("NotPlanned", "the node's plan does not have the probe"))},
-		"error":                      {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "cannot be run: no such file"))},
+		"error": {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "cannot be run: no such file"))},
+		"value refused": {func(i *input) {
+			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").LabelFrom(v1alpha1.ProbeFailed, v1alpha1.ValueSource{Key: "map", AllowedValues: []string{"dust"}}))
+		}, both(reported, func(r *states.Row) {
+			r.Refused = []string{`label map is not set: NotAllowed: "no match" is not one of the allowed values`}
+		})},
 		"virtual node":               {func(i *input) { i.pod.Condition(condition("False")); i.change = virtual }, conditionOf(v1alpha1.ProbeFailed, states.SourceProvider)},
 		"virtual node, no result":    {func(i *input) { i.change = virtual }, nil},
 		"virtual node, no condition": {func(i *input) { i.marker = unconditional(); i.change = virtual }, problem("ConditionTypeMissing", "podConditionType is required for pods on virtual nodes")},

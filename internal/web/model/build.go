@@ -35,6 +35,7 @@ func PodOf(pod *corev1.Pod, rows []states.Row) (Pod, bool) {
 		p.Probes = append(p.Probes, Probe{
 			Marker: row.Marker, Probe: row.Probe, Container: row.Container, State: row.State, Since: timeOf(row.LastTransitionTime),
 			Message: row.Message, Source: row.Source, Problem: row.Problem, Notable: notable, Marks: row.Marks,
+			Refused: row.Refused,
 		})
 		p.State = worse(p.State, stateOf(row.State))
 		p.Problem = p.Problem || notable

@@ -84,6 +84,8 @@ type Probe struct {
 	Notable bool `json:"notable,omitempty"`
 	// Marks are the marks on the pod that belong to the probe.
 	Marks []states.Mark `json:"marks,omitempty"`
+	// Refused are the marks that the message has no valid value for, with the reasons.
+	Refused []string `json:"refused,omitempty"`
 }
 
 // Marker is a marker with the counts of its probes in all pods.

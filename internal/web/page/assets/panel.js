@@ -112,6 +112,7 @@ function drawProbe(probe, translator) {
     element('h4', {}, element('span', { class: `badge ${state.toLowerCase()}` }, icon(state), translator.text(`state.${state}`)), ` ${probe.marker}#${probe.probe}`),
     probe.problem ? element('p', { class: 'trouble' }, icon('problem'), element('strong', {}, probe.problem.reason), ` ${probe.problem.message}`) : null,
     probe.message ? element('p', { class: 'output' }, probe.message) : null,
+    ...(probe.refused ?? []).map((reason) => element('p', { class: 'trouble' }, icon('problem'), ` ${reason}`)),
     element('dl', { class: 'facts' }, ...facts.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value)))),
   ].filter(Boolean);
 }
