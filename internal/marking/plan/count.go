@@ -30,7 +30,7 @@ type Excess struct {
 	Counted string
 }
 
-// count returns the markers that count for the pod, in the order of the markers, and the others.
+// count returns the markers that count for the pod, ordered by name, and the others.
 // Markers that are not stored in a cluster have no age, and are the newest: they would be created
 // now.
 func count(pod *corev1.Pod, markers []*Marker) ([]*Marker, Excess) {
@@ -40,6 +40,7 @@ func count(pod *corev1.Pod, markers []*Marker) ([]*Marker, Excess) {
 			selecting = append(selecting, m)
 		}
 	}
+	selecting = Sorted(selecting)
 	if len(selecting) <= MaxMarkers {
 		return selecting, Excess{}
 	}

@@ -276,9 +276,13 @@ func NewCompiler() *Compiler {
 
 // Compile is like the function Compile, but caches the result.
 func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
-	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.compile(m)
+}
+
+func (c *Compiler) compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
+	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 	known, found := c.done[key]
 	if found && known.uid == m.UID && known.generation == m.Generation &&
 		known.deleting == (m.DeletionTimestamp != nil) && known.publishes == publishesBody(m) {
@@ -294,9 +298,11 @@ func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 
 // All compiles the markers and omits those that do not compile.
 func (c *Compiler) All(markers []*v1alpha1.PodProbeMarker) []*Marker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	compiled := make([]*Marker, 0, len(markers))
 	for _, marker := range markers {
-		if m, err := c.Compile(marker); err == nil {
+		if m, err := c.compile(marker); err == nil {
 			compiled = append(compiled, m)
 		}
 	}

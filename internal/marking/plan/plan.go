@@ -105,7 +105,7 @@ func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.Nod
 	}
 	var spec v1alpha1.NodePodProbeSpec
 	for _, pod := range pods {
-		probes := forPod(pod, byNamespace[pod.Namespace], defaults).Probes
+		probes := Pod(pod, byNamespace[pod.Namespace], defaults).Probes
 		if address, found := address(pod, probes); found && len(probes) > 0 {
 			spec.PodProbes = append(spec.PodProbes, wirePod(pod, address, probes))
 		}
@@ -117,37 +117,15 @@ func Node(pods []*corev1.Pod, markers []*Marker, defaults Defaults) v1alpha1.Nod
 // Pod compiles the plan of one pod, as Node does for each of its pods, but does not require an
 // address. The plan of a pod that is not eligible is empty.
 func Pod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
-	return forPod(pod, Sorted(markers), defaults)
+	if !Eligible(pod) {
+		return PodPlan{}
+	}
+	return Selected(pod, markers, defaults)
 }
 
 // Selected is like Pod, but does not require the pod to be eligible: it may be unbound or not
 // initialized.
 func Selected(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
-	return probesOf(pod, Sorted(markers), defaults)
-}
-
-// Sorted returns the markers, ordered by namespace and name. It copies them only if they are not in
-// this order.
-func Sorted(markers []*Marker) []*Marker {
-	byName := func(a, b *Marker) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	}
-	if slices.IsSortedFunc(markers, byName) {
-		return markers
-	}
-	return slices.SortedFunc(slices.Values(markers), byName)
-}
-
-// forPod requires sorted markers.
-func forPod(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
-	if !Eligible(pod) {
-		return PodPlan{}
-	}
-	return probesOf(pod, markers, defaults)
-}
-
-// probesOf requires sorted markers.
-func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 	counted, excess := count(pod, markers)
 	planned, room := PodPlan{Excess: excess}, MaxPodBytes
 	for _, m := range counted {
@@ -185,6 +163,18 @@ func probesOf(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 		}
 	}
 	return planned
+}
+
+// Sorted returns the markers, ordered by namespace and name. It copies them only if they are not in
+// this order.
+func Sorted(markers []*Marker) []*Marker {
+	byName := func(a, b *Marker) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	}
+	if slices.IsSortedFunc(markers, byName) {
+		return markers
+	}
+	return slices.SortedFunc(slices.Values(markers), byName)
 }
 
 // AwaitsAddress reports whether the pod is not in the plan of its node yet, with any of the planned
