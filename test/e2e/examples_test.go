@@ -25,6 +25,12 @@ func restarted(pod *corev1.Pod) error {
 	return nil
 }
 
+// costsItsPlayers expects that the deletion cost is the number of players in the message.
+func costsItsPlayers(pod *corev1.Pod) error {
+	cost := pod.Annotations[corev1.PodDeletionCost]
+	return hasCondition("game.io/stats", corev1.ConditionTrue, fmt.Sprintf(`"players":%s,`, cost))(pod)
+}
+
 // all combines expectations of one pod.
 func all(wants ...expectation) expectation {
 	return func(pod *corev1.Pod) error {
@@ -65,6 +71,9 @@ func TestExamples(t *testing.T) {
 			all(hasLabel("stage", "loading"), lacksCondition("example.com/fresh")),
 			hasCondition("example.com/fresh", corev1.ConditionTrue),
 			restarted,
+		},
+		"deletion-cost-by-players": {
+			all(hasLabel("game.io/map", "dust"), costsItsPlayers), all(hasLabel("game.io/map", "mill"), costsItsPlayers),
 		},
 		"readiness-gate": {all(hasCondition("example.com/open", corev1.ConditionTrue), hasCondition("Ready", corev1.ConditionTrue))},
 		"grpc": {
