@@ -21,7 +21,7 @@ import (
 // probe.
 func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
 	state, known := r.States[probe.ID]
-	return r.judge(probe, state, known)
+	return r.evaluate(probe, state, known)
 }
 
 // StateOf is like Of(pod).State(probe). It does not read the other states, because it is called for many pods.
@@ -29,14 +29,14 @@ func (r NodeReport) StateOf(pod types.UID, probe plan.PlannedProbe) (v1alpha1.Co
 	found, _ := r.entry(pod)
 	for _, state := range slices.Backward(found.States) {
 		if state.Name == probe.Plan.Name {
-			return PodReport{Lapse: r.Lapse}.judge(probe, state, true)
+			return PodReport{Lapse: r.Lapse}.evaluate(probe, state, true)
 		}
 	}
 	return v1alpha1.ContainerProbeState{}, false
 }
 
-// judge returns what the state of the probe counts as.
-func (r PodReport) judge(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState, known bool) (v1alpha1.ContainerProbeState, bool) {
+// evaluate returns what the state of the probe counts as.
+func (r PodReport) evaluate(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState, known bool) (v1alpha1.ContainerProbeState, bool) {
 	if !known || !identity.SamePlan(probe.Plan.Plan, state.Plan) {
 		return v1alpha1.ContainerProbeState{}, false
 	}
