@@ -422,8 +422,9 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	@crds=$$(mktemp -d); trap 'rm -rf $$crds' EXIT; \
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
-	go run ./hack/crdmerge -serve apps.kruise.io_statefulsets=v1alpha1 config/crd/embedded $$crds; \
+	go run ./hack/crdmerge -serve apps.kruise.io_statefulsets=v1alpha1 -serve apps.kruise.io_sidecarsets=v1beta1 config/crd/embedded $$crds; \
 	for crd in $$crds/*.yaml; do case $${crd##*/} in \
+		apps.kruise.io_sidecarsets.yaml) cp $$crd config/crd/sidecarsets/;; \
 		apps.kruise.io_clonesets.yaml|apps.kruise.io_statefulsets.yaml) cp $$crd config/crd/workloads/;; \
 		*) cp $$crd config/crd/bases/;; \
 	esac; done

@@ -187,7 +187,7 @@ func merge(schema, part map[string]any, path string) error {
 			schema[key] = mergeRules(got, want)
 		case isObject && key == "properties":
 			properties, _ := got.(map[string]any)
-			if err := mergeProperties(properties, inner, at); err != nil {
+			if err := mergeProperties(properties, inner, at, schema[preserve] == true); err != nil {
 				return err
 			}
 		case isObject:
@@ -222,11 +222,16 @@ func mergeRules(got, want any) []any {
 	return all
 }
 
-// mergeProperties merges the schemas of properties, each of which must exist.
-func mergeProperties(properties, part map[string]any, path string) error {
+// mergeProperties merges the schemas of properties. Each must exist, unless the schema is open: unknown
+// fields are preserved.
+func mergeProperties(properties, part map[string]any, path string, open bool) error {
 	for _, name := range slices.Sorted(maps.Keys(part)) {
 		below, ok := properties[name].(map[string]any)
 		addition, isObject := part[name].(map[string]any)
+		if !ok && isObject && open {
+			properties[name] = addition
+			continue
+		}
 		if !ok || !isObject {
 			return fmt.Errorf("%s.%s: no such property", path, name)
 		}

@@ -81,6 +81,18 @@ spec:
             x-kubernetes-preserve-unknown-fields: true
 `, 1),
 		},
+		"adds properties to an open schema with properties": {
+			crd:  strings.Replace(generated, "type: integer", "properties:\n              name:\n                type: string\n            x-kubernetes-preserve-unknown-fields: true", 1),
+			part: "properties: {port: {properties: {number: {minimum: 1}}}}",
+			want: strings.Replace(generated, `            type: integer
+`, `            properties:
+              name:
+                type: string
+              number:
+                minimum: 1
+            x-kubernetes-preserve-unknown-fields: true
+`, 1),
+		},
 		"adds properties to an object without any": {
 			crd:  strings.Replace(generated, "            description: port in the words of another project.\n            type: integer", "            type: object", 1),
 			part: "properties: {port: {properties: {name: {minLength: 1}}}}",

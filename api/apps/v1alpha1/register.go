@@ -24,6 +24,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&PodProbeMarker{}, &PodProbeMarkerList{},
 		&NodePodProbe{}, &NodePodProbeList{},
 		&CloneSet{}, &CloneSetList{},
+		&SidecarSet{}, &SidecarSetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

@@ -17,7 +17,9 @@ import (
 )
 
 // crdFolders returns the folders of the generated CRDs, relative to the module's root.
-func crdFolders() []string { return []string{"config/crd/bases", "config/crd/workloads"} }
+func crdFolders() []string {
+	return []string{"config/crd/bases", "config/crd/workloads", "config/crd/sidecarsets"}
+}
 
 func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if o.noCRDs {

@@ -1,0 +1,84 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// SidecarSetStatus is the observed state of a SidecarSet.
+type SidecarSetStatus struct {
+	// observedGeneration is the generation of the spec that the status refers to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// matchedPods is the number of selected pods that were injected.
+	// +optional
+	MatchedPods int32 `json:"matchedPods"`
+
+	// updatedPods is the number of matched pods that have the latest revision.
+	// +optional
+	UpdatedPods int32 `json:"updatedPods"`
+
+	// readyPods is the number of matched pods that are ready.
+	// +optional
+	ReadyPods int32 `json:"readyPods"`
+
+	// updatedReadyPods is the number of matched pods that have the latest revision and are ready.
+	// +optional
+	UpdatedReadyPods int32 `json:"updatedReadyPods,omitempty"`
+
+	// latestRevision is the name of the latest accepted revision.
+	// +optional
+	LatestRevision string `json:"latestRevision,omitempty"`
+
+	// collisionCount is the number of collisions of revision names. It is part of the hash in the name
+	// of new revisions.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// uninjectedPods is the number of selected pods that run without the containers: those created before
+	// the set, or while no injector answered. Seamark adds this field.
+	// +optional
+	UninjectedPods int32 `json:"uninjectedPods,omitempty"`
+
+	// notUpgradablePods is the number of matched pods that differ from the latest revision in more than
+	// images and resources. Seamark adds this field.
+	// +optional
+	NotUpgradablePods int32 `json:"notUpgradablePods,omitempty"`
+
+	// conditions are Accepted, Injecting and Upgradable. Seamark adds this field.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// The types of the conditions of a SidecarSet.
+const (
+	// SidecarSetAccepted is False while this generation is not in use. The last accepted revision stays in
+	// force.
+	SidecarSetAccepted = "Accepted"
+	// SidecarSetInjecting is False while new pods are not injected.
+	SidecarSetInjecting = "Injecting"
+	// SidecarSetUpgradable is False while pods differ from the latest revision in more than images and
+	// resources.
+	SidecarSetUpgradable = "Upgradable"
+)
+
+// SidecarSetUpgradeSpec is which revision of a set a pod has, in the annotations SidecarSetHashKey and
+// SidecarSetHashWithoutImageKey.
+//
+// +kubebuilder:object:generate=true
+type SidecarSetUpgradeSpec struct {
+	// UpdateTimestamp is the time of the injection, or of the last update.
+	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+	// SidecarSetHash is the hash of the containers.
+	SidecarSetHash string `json:"hash"`
+	// SidecarSetName is the name of the set.
+	SidecarSetName string `json:"sidecarSetName"`
+	// SidecarList are the names of the containers, sorted, without init containers that are not native
+	// sidecars.
+	SidecarList []string `json:"sidecarList"`
+	// SidecarSetControllerRevision is the name of the ControllerRevision.
+	SidecarSetControllerRevision string `json:"controllerRevision,omitempty"`
+}
