@@ -8,6 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
+// EqualVolumes reports whether both volumes are equal in a pod: with the defaults of the API server.
+func EqualVolumes(a, b *corev1.Volume) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	a, b = a.DeepCopy(), b.DeepCopy()
+	volume(&a.VolumeSource)
+	volume(&b.VolumeSource)
+	return equality.Semantic.DeepEqual(a, b)
+}
+
 // volume sets the defaults of a volume.
 func volume(v *corev1.VolumeSource) {
 	if equality.Semantic.DeepEqual(*v, corev1.VolumeSource{}) {

@@ -1,0 +1,337 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inject_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+)
+
+var at = metav1.NewTime(time.Unix(1_700_000_000, 0).UTC())
+
+// container returns a container of a set with edits.
+func container(name string, edits ...func(*v1alpha1.SidecarContainer)) v1alpha1.SidecarContainer {
+	c := v1alpha1.SidecarContainer{Container: corev1.Container{Name: name, Image: name + ":1"}}
+	for _, edit := range edits {
+		edit(&c)
+	}
+	return c
+}
+
+func after(c *v1alpha1.SidecarContainer)  { c.PodInjectPolicy = v1alpha1.AfterAppContainerType }
+func before(c *v1alpha1.SidecarContainer) { c.PodInjectPolicy = v1alpha1.BeforeAppContainerType }
+func native(c *v1alpha1.SidecarContainer) {
+	c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+}
+func sharing(c *v1alpha1.SidecarContainer) {
+	c.ShareVolumePolicy.Type = v1alpha1.ShareVolumePolicyEnabled
+	c.ShareVolumeDevicePolicy = &v1alpha1.ShareVolumePolicy{Type: v1alpha1.ShareVolumePolicyEnabled}
+}
+
+func mounts(volume, path string) func(*v1alpha1.SidecarContainer) {
+	return func(c *v1alpha1.SidecarContainer) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path})
+	}
+}
+
+func transfers(transfer v1alpha1.TransferEnvVar) func(*v1alpha1.SidecarContainer) {
+	return func(c *v1alpha1.SidecarContainer) { c.TransferEnv = append(c.TransferEnv, transfer) }
+}
+
+func set(name string, containers ...v1alpha1.SidecarContainer) *inject.Revision {
+	return &inject.Revision{Set: name, Name: name + "-1", Hash: "hash", HashWithoutImage: "hash-without-image", Containers: containers}
+}
+
+func emptyDir(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+}
+
+func pod(containers ...corev1.Container) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"main": "app"}}, Spec: corev1.PodSpec{Containers: containers}}
+}
+
+func app() corev1.Container {
+	return corev1.Container{Name: "app", Image: "app:1", Env: []corev1.EnvVar{
+		{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)/$$(C)"}, {Name: "C", Value: "3"},
+	}, VolumeMounts: []corev1.VolumeMount{
+		{Name: "data", MountPath: "/data", SubPathExpr: "x/$(B)"}, {Name: "logs", MountPath: "/logs"},
+	}, VolumeDevices: []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/disk"}}}
+}
+
+// injectAll injects the sets in this order, and returns all warnings.
+func injectAll(t *testing.T, p *corev1.Pod, sets ...*inject.Revision) (*corev1.Pod, []string, error) {
+	t.Helper()
+	known := func(name, revision string) *inject.Revision {
+		for _, s := range sets {
+			if s.Set == name && s.Name == revision {
+				return s
+			}
+		}
+		return nil
+	}
+	var all []string
+	for _, s := range sets {
+		original := p.DeepCopy()
+		next, warnings, err := inject.Inject(p, s, known, at)
+		if diff := cmp.Diff(original, p); diff != "" {
+			t.Fatalf("the argument changed:\n%s", diff)
+		}
+		all = append(all, warnings...)
+		if err != nil {
+			return p, all, err
+		}
+		p = next
+	}
+	return p, all, nil
+}
+
+func names(containers []corev1.Container) string {
+	var all []string
+	for _, c := range containers {
+		all = append(all, c.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestPositions(t *testing.T) {
+	first, second := set("a", container("a2"), container("a1"), container("a3", after)), set("b", container("b1"), container("b2", after))
+	first.InitContainers = []v1alpha1.SidecarContainer{container("z", native), container("x", before)}
+	second.InitContainers = []v1alpha1.SidecarContainer{container("y"), container("w", before)}
+	p := pod(corev1.Container{Name: "app"}, corev1.Container{Name: "other"})
+	p.Spec.InitContainers = []corev1.Container{{Name: "init"}}
+	for name, sets := range map[string][]*inject.Revision{"a first": {first, second}, "b first": {second, first}} {
+		got, warnings, err := injectAll(t, p, sets...)
+		if err != nil || warnings != nil {
+			t.Fatalf("%s: warnings %q, error %v", name, warnings, err)
+		}
+		if got, want := names(got.Spec.Containers), "a2 a1 b1 app other a3 b2"; got != want {
+			t.Errorf("%s: containers %s, want %s", name, got, want)
+		}
+		if got, want := names(got.Spec.InitContainers), "w x init y z"; got != want {
+			t.Errorf("%s: init containers %s, want %s", name, got, want)
+		}
+		if got, want := got.Annotations[v1alpha1.SidecarSetListKey], "a,b"; got != want {
+			t.Errorf("%s: list %s, want %s", name, got, want)
+		}
+		const hashes = `{"a":{"updateTimestamp":"2023-11-14T22:13:20Z","hash":"hash","sidecarSetName":"a","sidecarList":["a1","a2","a3","z"],"controllerRevision":"a-1"},` +
+			`"b":{"updateTimestamp":"2023-11-14T22:13:20Z","hash":"hash","sidecarSetName":"b","sidecarList":["b1","b2"],"controllerRevision":"b-1"}}`
+		if got := got.Annotations[v1alpha1.SidecarSetHashKey]; got != hashes {
+			t.Errorf("%s: hashes %s, want %s", name, got, hashes)
+		}
+		if got, want := got.Annotations[v1alpha1.SidecarSetHashWithoutImageKey], strings.ReplaceAll(hashes, `"hash":"hash"`, `"hash":"hash-without-image"`); got != want {
+			t.Errorf("%s: hashes without images %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestConflicts(t *testing.T) {
+	injected := corev1.Container{Name: "log", Image: "log:0", Env: []corev1.EnvVar{{Name: v1alpha1.SidecarInjectedEnv, Value: "true"}}}
+	listed := func(p *corev1.Pod) *corev1.Pod {
+		p.Annotations = map[string]string{v1alpha1.SidecarSetListKey: "other,logs", v1alpha1.SidecarSetHashKey: "{"}
+		return p
+	}
+	inits := pod(app())
+	inits.Spec.InitContainers = []corev1.Container{{Name: "log"}}
+	for name, test := range map[string]struct {
+		pod      *corev1.Pod
+		want     string
+		conflict bool
+	}{
+		"container of the pod":            {pod: pod(app(), corev1.Container{Name: "log"}), conflict: true},
+		"init container of the pod":       {pod: inits, conflict: true},
+		"injected, not listed":            {pod: pod(app(), injected), conflict: true},
+		"listed, not injected":            {pod: listed(pod(app(), corev1.Container{Name: "log"})), conflict: true},
+		"copied from an injected pod":     {pod: listed(pod(app(), injected)), want: "log:0"},
+		"copied without one of them":      {pod: listed(pod(app())), want: "log:1"},
+		"the other container has no sets": {pod: pod(app()), want: "log:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _, err := injectAll(t, test.pod, set("logs", container("log", after)))
+			var conflict *inject.ConflictError
+			if errors.As(err, &conflict) != test.conflict {
+				t.Fatalf("error %v, want a conflict: %t", err, test.conflict)
+			}
+			if test.conflict {
+				if conflict.Container != "log" || conflict.Set != "logs" || !strings.Contains(conflict.Error(), `container "log"`) {
+					t.Errorf("conflict %v", conflict)
+				}
+				return
+			}
+			if last := got.Spec.Containers[len(got.Spec.Containers)-1]; len(got.Spec.Containers) != 2 || last.Image != test.want {
+				t.Errorf("containers %+v, want one with image %s", got.Spec.Containers, test.want)
+			}
+		})
+	}
+}
+
+// TestCopiedPod injects a newer revision into a pod that was copied from an injected one. It has the earlier
+// revision, unless a container was removed.
+func TestCopiedPod(t *testing.T) {
+	revision := func(number string) *inject.Revision {
+		s := set("logs", container("log"), container("ship"))
+		s.Name = "logs-" + number
+		for i := range s.Containers {
+			s.Containers[i].Image = "log:" + number
+		}
+		return s
+	}
+	images := func(p *corev1.Pod) (all []string) {
+		for _, c := range p.Spec.Containers {
+			all = append(all, c.Image)
+		}
+		return all
+	}
+	copied, _, err := injectAll(t, pod(app()), revision("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := injectAll(t, copied, revision("2"))
+	if err != nil || !cmp.Equal(copied, got) {
+		t.Errorf("error %v, change of a copied pod:\n%s", err, cmp.Diff(copied, got))
+	}
+	copied.Spec.Containers = copied.Spec.Containers[1:]
+	got, _, err = injectAll(t, copied, revision("2"))
+	if diff := cmp.Diff([]string{"log:2", "log:2", "app:1"}, images(got)); err != nil || diff != "" || !strings.Contains(got.Annotations[v1alpha1.SidecarSetHashKey], `"logs-2"`) {
+		t.Errorf("error %v, annotations %v, images (-want +got):\n%s", err, got.Annotations, diff)
+	}
+}
+
+func TestShared(t *testing.T) {
+	from := func(names ...string) v1alpha1.TransferEnvVar {
+		return v1alpha1.TransferEnvVar{SourceContainerName: "app", EnvName: names[0], EnvNames: names[1:]}
+	}
+	byField := func(path string) v1alpha1.TransferEnvVar {
+		return v1alpha1.TransferEnvVar{SourceContainerNameFrom: &v1alpha1.SourceContainerNameSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}, EnvName: "C"}
+	}
+	for name, test := range map[string]struct {
+		edits    []func(*v1alpha1.SidecarContainer)
+		env      string
+		paths    string
+		devices  int
+		warnings []string
+	}{
+		"nothing":      {env: "IS_INJECTED"},
+		"mounts":       {edits: []func(*v1alpha1.SidecarContainer){sharing}, env: "IS_INJECTED A B", paths: "/data /logs", devices: 1},
+		"used path":    {edits: []func(*v1alpha1.SidecarContainer){mounts("own", "/data"), sharing}, env: "IS_INJECTED", paths: "/data /logs", devices: 1},
+		"variables":    {edits: []func(*v1alpha1.SidecarContainer){transfers(from("C", "B"))}, env: "IS_INJECTED A B C"},
+		"own variable": {edits: []func(*v1alpha1.SidecarContainer){func(c *v1alpha1.SidecarContainer) { c.Env = []corev1.EnvVar{{Name: "B", Value: "own"}} }, transfers(from("B"))}, env: "B IS_INJECTED"},
+		"marked already": {edits: []func(*v1alpha1.SidecarContainer){func(c *v1alpha1.SidecarContainer) {
+			c.Env = []corev1.EnvVar{{Name: v1alpha1.SidecarInjectedEnv, Value: "no"}}
+		}}, env: "IS_INJECTED"},
+		"missing":         {edits: []func(*v1alpha1.SidecarContainer){transfers(from("X", "C"))}, env: "IS_INJECTED C", warnings: []string{`SidecarSet logs: container log gets no variable X: container "app" does not have it`}},
+		"no container":    {edits: []func(*v1alpha1.SidecarContainer){transfers(v1alpha1.TransferEnvVar{SourceContainerName: "db", EnvName: "C"})}, env: "IS_INJECTED", warnings: []string{`SidecarSet logs: container log gets no variables: the pod has no container "db"`}},
+		"container label": {edits: []func(*v1alpha1.SidecarContainer){transfers(byField("metadata.labels['main']"))}, env: "IS_INJECTED C"},
+		"no annotation":   {edits: []func(*v1alpha1.SidecarContainer){transfers(byField("metadata.annotations['main']"))}, env: "IS_INJECTED", warnings: []string{"SidecarSet logs: container log gets no variables: the pod has no metadata.annotations['main']"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, warnings, err := injectAll(t, pod(app()), set("logs", container("log", test.edits...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := got.Spec.Containers[0]
+			var env, paths []string
+			for _, v := range c.Env {
+				env = append(env, v.Name)
+			}
+			for _, m := range c.VolumeMounts {
+				paths = append(paths, m.MountPath)
+			}
+			if strings.Join(env, " ") != test.env || strings.Join(paths, " ") != test.paths || len(c.VolumeDevices) != test.devices {
+				t.Errorf("variables %v, paths %v, devices %v, want %s; %s; %d", env, paths, c.VolumeDevices, test.env, test.paths, test.devices)
+			}
+			if diff := cmp.Diff(test.warnings, warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if !cmp.Equal(got.Spec.Containers[1], app()) {
+				t.Errorf("the container of the pod changed: %+v", got.Spec.Containers[1])
+			}
+		})
+	}
+	// A webhook that runs between the set and its reinvocation adds a mount, which is shared.
+	logs := set("logs", container("log", sharing))
+	got, _, err := injectAll(t, pod(app()), logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Spec.Containers[1].VolumeMounts = append(got.Spec.Containers[1].VolumeMounts, corev1.VolumeMount{Name: "late", MountPath: "/late"})
+	again, _, err := injectAll(t, got, logs)
+	if mounts := again.Spec.Containers[0].VolumeMounts; err != nil || mounts[len(mounts)-1].MountPath != "/late" || len(mounts) != 3 {
+		t.Errorf("mounts %v, error %v, want /late too", mounts, err)
+	}
+}
+
+func TestVolumesAndSecrets(t *testing.T) {
+	logs := set("logs", container("log", mounts("spool", "/spool"), mounts("data", "/data"), mounts("logs", "/logs")))
+	logs.Volumes = []corev1.Volume{emptyDir("spool"), emptyDir("unused"), emptyDir("data"),
+		{Name: "logs", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/log"}}}}
+	logs.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "b"}, {Name: "c"}}
+	other := set("a", container("a", mounts("b", "/b")))
+	other.Volumes = []corev1.Volume{emptyDir("b")}
+	p := pod(app())
+	p.Spec.Volumes = []corev1.Volume{emptyDir("logs"), emptyDir("data"), emptyDir("zzz")}
+	p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "c"}, {Name: "z"}}
+	p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	got, warnings, err := injectAll(t, p, logs, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var volumes, secrets []string
+	for _, v := range got.Spec.Volumes {
+		volumes = append(volumes, v.Name)
+	}
+	for _, s := range got.Spec.ImagePullSecrets {
+		secrets = append(secrets, s.Name)
+	}
+	if diff := cmp.Diff("logs zzz b data spool | z b c", strings.Join(volumes, " ")+" | "+strings.Join(secrets, " ")); diff != "" {
+		t.Errorf("volumes and secrets (-want +got):\n%s", diff)
+	}
+	const ends = "the pod has restartPolicy Never, and ends only when its containers do: use init containers with restartPolicy Always"
+	if diff := cmp.Diff([]string{"SidecarSet logs: " + ends, `SidecarSet logs: the pod has another volume "logs", which the containers of the set mount instead`, "SidecarSet a: " + ends}, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	patch := func(policy v1alpha1.SidecarSetPatchPolicyType, key, value string) v1alpha1.SidecarSetPatchPodMetadata {
+		return v1alpha1.SidecarSetPatchPodMetadata{PatchPolicy: policy, Annotations: map[string]string{key: value}}
+	}
+	const overwrite, merge = v1alpha1.SidecarSetOverwritePatchPolicy, v1alpha1.SidecarSetMergePatchJSONPatchPolicy
+	for name, test := range map[string]struct {
+		patch        v1alpha1.SidecarSetPatchPodMetadata
+		before, want string
+		warnings     int
+	}{
+		"retain":            {patch: patch(v1alpha1.SidecarSetRetainPatchPolicy, "k", "new"), before: "old", want: "old"},
+		"retain by default": {patch: patch("", "k", "new"), before: "old", want: "old"},
+		"retain, absent":    {patch: patch("", "k", "new"), before: "-", want: "new"},
+		"retain, empty":     {patch: patch("", "k", "new"), before: "", want: ""},
+		"overwrite":         {patch: patch(overwrite, "k", "new"), before: "old", want: "new"},
+		"merge":             {patch: patch(merge, "k", `{"b":2,"c":null}`), before: `{"c":3,"a":1}`, want: `{"a":1,"b":2}`},
+		"merge, absent":     {patch: patch(merge, "k", `{"b":2}`), before: "-", want: `{"b":2}`},
+		"merge, empty":      {patch: patch(merge, "k", `{"b":2}`), before: "", want: `{"b":2}`},
+		"merge, no JSON":    {patch: patch(merge, "k", `{"b":2}`), before: "old", want: "old", warnings: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pod(app())
+			if test.before != "-" {
+				p.Annotations = map[string]string{"k": test.before}
+			}
+			s := set("logs", container("log"))
+			s.PatchPodMetadata = []v1alpha1.SidecarSetPatchPodMetadata{test.patch}
+			got, warnings, err := injectAll(t, p, s)
+			if err != nil || got.Annotations["k"] != test.want || len(warnings) != test.warnings {
+				t.Errorf("annotation %q, warnings %q, error %v, want %q and %d warnings", got.Annotations["k"], warnings, err, test.want, test.warnings)
+			}
+		})
+	}
+}

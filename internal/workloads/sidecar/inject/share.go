@@ -1,0 +1,150 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// share adds to the containers of the set what they share with the containers of the pod that no set has
+// injected, and the variables that are transferred to them.
+func (i *injection) share() {
+	var own []*corev1.Container
+	for j := range i.pod.Spec.Containers {
+		if c := &i.pod.Spec.Containers[j]; !isInjected(c) {
+			own = append(own, c)
+		}
+	}
+	byName := make(map[string]*v1alpha1.SidecarContainer)
+	for _, list := range [][]v1alpha1.SidecarContainer{i.revision.InitContainers, i.revision.Containers} {
+		for j := range list {
+			byName[list[j].Name] = &list[j]
+		}
+	}
+	for _, c := range all(i.pod) {
+		from := byName[c.Name]
+		if from == nil || !isInjected(c) {
+			continue
+		}
+		if from.ShareVolumePolicy.Type == v1alpha1.ShareVolumePolicyEnabled {
+			i.shareMounts(c, own)
+		}
+		if from.ShareVolumeDevicePolicy != nil && from.ShareVolumeDevicePolicy.Type == v1alpha1.ShareVolumePolicyEnabled {
+			shareDevices(c, own)
+		}
+		for _, transfer := range from.TransferEnv {
+			i.transfer(c, transfer)
+		}
+	}
+}
+
+// shareMounts adds the mounts of the containers at paths that are not used yet, and the variables in
+// their subPathExpr.
+func (i *injection) shareMounts(to *corev1.Container, own []*corev1.Container) {
+	for _, c := range own {
+		for _, mount := range c.VolumeMounts {
+			if slices.ContainsFunc(to.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }) {
+				continue
+			}
+			to.VolumeMounts = append(to.VolumeMounts, *mount.DeepCopy())
+			i.copyEnv(to, c, references(mount.SubPathExpr))
+		}
+	}
+}
+
+// shareDevices adds the block devices of the containers at paths that are not used yet.
+func shareDevices(to *corev1.Container, own []*corev1.Container) {
+	for _, c := range own {
+		for _, device := range c.VolumeDevices {
+			if !slices.ContainsFunc(to.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.DevicePath == device.DevicePath }) {
+				to.VolumeDevices = append(to.VolumeDevices, device)
+			}
+		}
+	}
+}
+
+// transfer adds variables of one of the pod's containers.
+func (i *injection) transfer(to *corev1.Container, transfer v1alpha1.TransferEnvVar) {
+	name := transfer.SourceContainerName
+	if from := transfer.SourceContainerNameFrom; from != nil && from.FieldRef != nil {
+		var found bool
+		if name, found = field(i.pod, from.FieldRef.FieldPath); !found {
+			i.warn("container %s gets no variables: the pod has no %s", to.Name, from.FieldRef.FieldPath)
+			return
+		}
+	}
+	at := slices.IndexFunc(all(i.pod), func(c *corev1.Container) bool { return c.Name == name && !isInjected(c) })
+	if at < 0 {
+		i.warn("container %s gets no variables: the pod has no container %q", to.Name, name)
+		return
+	}
+	names := transfer.EnvNames
+	if transfer.EnvName != "" {
+		names = append([]string{transfer.EnvName}, names...)
+	}
+	source := all(i.pod)[at]
+	for _, variable := range names {
+		if indexEnv(source.Env, variable) < 0 {
+			i.warn("container %s gets no variable %s: container %q does not have it", to.Name, variable, name)
+		}
+	}
+	i.copyEnv(to, source, names)
+}
+
+// copyEnv copies the variables that the container lacks, with those to which their values refer, in the
+// order of the source.
+func (i *injection) copyEnv(to, source *corev1.Container, names []string) {
+	needed := make(map[string]bool, len(names))
+	for _, name := range names {
+		needed[name] = true
+	}
+	// A value refers to variables in front of it.
+	for _, v := range slices.Backward(source.Env) {
+		if needed[v.Name] && indexEnv(to.Env, v.Name) < 0 {
+			for _, name := range references(v.Value) {
+				needed[name] = true
+			}
+		}
+	}
+	for _, v := range source.Env {
+		if needed[v.Name] && indexEnv(to.Env, v.Name) < 0 {
+			to.Env = append(to.Env, *v.DeepCopy())
+		}
+	}
+}
+
+// references returns the names of the variables in a value, such as A in "x/$(A)". "$$(A)" is no
+// reference.
+func references(value string) []string {
+	var names []string
+	for {
+		at := strings.IndexByte(value, '$')
+		if at < 0 || at+1 == len(value) {
+			return names
+		}
+		rest := value[at+2:]
+		if value[at+1] == '(' {
+			if name, after, closed := strings.Cut(rest, ")"); closed {
+				names, rest = append(names, name), after
+			}
+		}
+		value = rest
+	}
+}
+
+// field returns the label or annotation of the pod at the path, such as metadata.labels['app'].
+func field(pod *corev1.Pod, path string) (string, bool) {
+	for prefix, values := range map[string]map[string]string{"metadata.labels['": pod.Labels, "metadata.annotations['": pod.Annotations} {
+		if key, found := strings.CutPrefix(path, prefix); found {
+			value, found := values[strings.TrimSuffix(key, "']")]
+			return value, found
+		}
+	}
+	return "", false
+}
