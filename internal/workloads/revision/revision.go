@@ -120,6 +120,15 @@ func addTime(object map[string]any) {
 	}
 }
 
+// Name returns the name of the revision of the owner with the content, and the hash in it.
+func Name(owner string, content []byte, collisions int32) (name, sum string) {
+	if len(owner) > longestPrefix {
+		owner = owner[:longestPrefix]
+	}
+	sum = hash(content, collisions)
+	return owner + "-" + sum, sum
+}
+
 // hash returns the hash of a content, with a safe alphabet and without "-".
 func hash(content []byte, collisions int32) string {
 	h := fnv.New32()
@@ -173,11 +182,7 @@ func Equal(existing, wanted *appsv1.ControllerRevision) bool {
 
 // build returns the revision of the owner's template, with a number.
 func build(owner *Owner, content []byte, collisions int32, number int64) *appsv1.ControllerRevision {
-	prefix := owner.Object.GetName()
-	if len(prefix) > longestPrefix {
-		prefix = prefix[:longestPrefix]
-	}
-	sum := hash(content, collisions)
+	name, sum := Name(owner.Object.GetName(), content, collisions)
 	labels := maps.Clone(owner.Template.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -187,7 +192,7 @@ func build(owner *Owner, content []byte, collisions int32, number int64) *appsv1
 	delete(annotations, lastApplied)
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: owner.Object.GetNamespace(), Name: prefix + "-" + sum,
+			Namespace: owner.Object.GetNamespace(), Name: name,
 			Labels: labels, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner.Object, owner.Kind)},
 		},
