@@ -58,65 +58,62 @@ type Mark struct {
 	Waiting map[string]string
 }
 
-// Marks holds the problems of the pods that do not have all of their marks.
-type Marks = PerMarker[types.NamespacedName, Mark]
-
-// PerMarker holds what sources, such as nodes or pods, know about markers. It is read by marker and
-// replaced by source. It is safe for concurrent use. The zero value is ready for use.
-type PerMarker[S comparable, V any] struct {
-	// Inbox receives the markers whose values change.
+// Marks holds the problems of the pods that do not have all of their marks. It is read by marker and
+// replaced by pod. It is safe for concurrent use. The zero value is ready for use.
+type Marks struct {
+	// Inbox receives the markers whose problems change.
 	controllers.Inbox
 
 	mu sync.Mutex
-	by map[types.NamespacedName]map[S]V
-	// markers are those of which a source knows something.
-	markers map[S][]types.NamespacedName
+	by map[types.NamespacedName]map[types.NamespacedName]Mark
+	// markers are those with a problem, by pod.
+	markers map[types.NamespacedName][]types.NamespacedName
 }
 
-// Set replaces what the source knows, and enqueues the markers whose values change. None forgets the
-// source.
-func (p *PerMarker[S, V]) Set(source S, values map[types.NamespacedName]V) {
-	p.Enqueue(p.set(source, values)...)
+// Set replaces the problems of the pod by marker, and enqueues the markers whose problems change. None
+// forgets the pod.
+func (m *Marks) Set(pod types.NamespacedName, problems map[types.NamespacedName]Mark) {
+	m.Enqueue(m.set(pod, problems)...)
 }
 
-func (p *PerMarker[S, V]) set(source S, values map[types.NamespacedName]V) (changed []types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.by == nil {
-		p.by, p.markers = make(map[types.NamespacedName]map[S]V), make(map[S][]types.NamespacedName)
+func (m *Marks) set(pod types.NamespacedName, problems map[types.NamespacedName]Mark) (changed []types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by == nil {
+		m.by, m.markers = make(map[types.NamespacedName]map[types.NamespacedName]Mark), make(map[types.NamespacedName][]types.NamespacedName)
 	}
-	for _, marker := range p.markers[source] {
-		if _, still := values[marker]; still {
+	for _, marker := range m.markers[pod] {
+		if _, still := problems[marker]; still {
 			continue
 		}
-		if delete(p.by[marker], source); len(p.by[marker]) == 0 {
-			delete(p.by, marker)
+		if delete(m.by[marker], pod); len(m.by[marker]) == 0 {
+			delete(m.by, marker)
 		}
 		changed = append(changed, marker)
 	}
-	for marker, value := range values {
-		if old, found := p.by[marker][source]; found && equality.Semantic.DeepEqual(old, value) {
+	for marker, problem := range problems {
+		if old, found := m.by[marker][pod]; found && equality.Semantic.DeepEqual(old, problem) {
 			continue
 		}
-		if p.by[marker] == nil {
-			p.by[marker] = make(map[S]V)
+		if m.by[marker] == nil {
+			m.by[marker] = make(map[types.NamespacedName]Mark)
 		}
-		p.by[marker][source] = value
+		m.by[marker][pod] = problem
 		changed = append(changed, marker)
 	}
-	if len(values) == 0 {
-		delete(p.markers, source)
+	if len(problems) == 0 {
+		delete(m.markers, pod)
 	} else {
-		p.markers[source] = slices.Collect(maps.Keys(values))
+		m.markers[pod] = slices.Collect(maps.Keys(problems))
 	}
 	return changed
 }
 
-// Of returns the values of the marker by source.
-func (p *PerMarker[S, V]) Of(marker types.NamespacedName) map[S]V {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.by[marker])
+// Of returns the problems of the marker by pod.
+func (m *Marks) Of(marker types.NamespacedName) map[types.NamespacedName]Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.by[marker])
 }
 
 // Refusals remembers why the last write of an object failed, so that a controller that waits for
