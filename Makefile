@@ -16,7 +16,7 @@ export CGO_ENABLED := 0
 # The folder of the local cluster: programs, certificates, logs, images.
 CLUSTER_DIR ?= $(CURDIR)/.cluster
 # Number of nodes of the local cluster. Default: as many as it has, or one.
-NODES ?= $(or $(filter-out 0,$(words $(wildcard $(CLUSTER_DIR)/nodes/*))),1)
+NODES ?=
 # Container runtimes of the nodes, separated by commas, in the order of the nodes: containerd (2.2), containerd-1.7,
 # or debian for Debian's containerd 1.6.
 RUNTIME ?= containerd
@@ -116,7 +116,7 @@ test: ## Run all tests. Stops what it started; installed packages and built prog
 
 .PHONY: cluster-up
 cluster-up: ## Start or repair a real Kubernetes cluster on this machine. NODES=N sets the number of nodes.
-	@$(CLUSTER) up --nodes $(NODES) --runtime $(RUNTIME) --dir "$(CLUSTER_DIR)"
+	@$(CLUSTER) up $(if $(NODES),--nodes $(NODES)) --runtime $(RUNTIME) --dir "$(CLUSTER_DIR)"
 
 .PHONY: cluster-down
 cluster-down: ## Stop the cluster and remove everything except its programs.

@@ -106,9 +106,9 @@ func newUp(on runner) *cobra.Command {
 		Short: "Start or repair the cluster, and build missing programs",
 		Args:  cobra.NoArgs,
 	}
-	nodes := cmd.Flags().Int("nodes", 1, "number of nodes")
-	names := cmd.Flags().StringSlice("runtime", []string{string(node.RuntimeContainerd)},
-		"container runtimes of the nodes, in their order: containerd and containerd-1.7 (built from source), debian (Debian's containerd 1.6)")
+	nodes := cmd.Flags().Int("nodes", 0, "number of nodes; by default those that exist, or one")
+	names := cmd.Flags().StringSlice("runtime", nil, "container runtimes of the nodes, in their order, by default those that they have: "+
+		"containerd and containerd-1.7 (built from source), debian (Debian's containerd 1.6)")
 	cmd.RunE = on(func(ctx context.Context, target *cluster.Cluster, _ []string) error {
 		runtimes, err := node.ParseRuntimes(*names)
 		if err != nil {

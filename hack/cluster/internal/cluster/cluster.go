@@ -65,9 +65,9 @@ func Cgroups() (cgroup.Tree, error) {
 
 // Options describe a cluster.
 type Options struct {
-	// Nodes is the number of nodes, from 1 to address.MaxNodes.
+	// Nodes is the number of nodes, from 1 to address.MaxNodes. 0 means those that exist, or one.
 	Nodes int
-	// Runtimes are the container runtimes of its nodes.
+	// Runtimes are the container runtimes of its nodes. None means those that the nodes have.
 	Runtimes node.Runtimes
 }
 
@@ -75,15 +75,15 @@ type Options struct {
 // an error, nothing is left running.
 func (c *Cluster) Up(ctx context.Context, options Options) error {
 	start := time.Now()
-	plan, err := address.Nodes(options.Nodes)
-	if err != nil {
-		return err
-	}
 	unlock, err := c.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	options, plan, err := c.complete(options)
+	if err != nil {
+		return err
+	}
 	if err := c.claim(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
 )
 
 func start() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -99,5 +103,39 @@ func TestLinksInto(t *testing.T) {
 	}
 	if none, err := linksInto(filepath.Join(folder, "missing"), "/c"); err != nil || none != nil {
 		t.Errorf("links %v, error %v", none, err)
+	}
+}
+
+// TestOptionsThatAreNotSet checks that a repair keeps the nodes of the cluster and their runtimes.
+func TestOptionsThatAreNotSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		present []node.Runtime
+		set     Options
+		want    Options
+	}{
+		"no cluster":      {want: Options{1, node.Runtimes{node.RuntimeContainerd}}},
+		"two nodes":       {present: []node.Runtime{node.RuntimeDebian, node.RuntimeContainerd17}, want: Options{2, node.Runtimes{node.RuntimeDebian, node.RuntimeContainerd17}}},
+		"one more":        {present: []node.Runtime{node.RuntimeDebian}, set: Options{Nodes: 2}, want: Options{2, node.Runtimes{node.RuntimeDebian, node.RuntimeContainerd}}},
+		"another runtime": {present: []node.Runtime{node.RuntimeDebian}, set: Options{Runtimes: node.Runtimes{node.RuntimeContainerd}}, want: Options{1, node.Runtimes{node.RuntimeContainerd}}},
+		"all options":     {present: []node.Runtime{node.RuntimeDebian}, set: Options{3, node.Runtimes{node.RuntimeContainerd17}}, want: Options{3, node.Runtimes{node.RuntimeContainerd17}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := layout.New(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, runtime := range test.present {
+				if err := writeIfNew(dir.Node(fmt.Sprintf("node-%d", i+1)).Config("runtime"), []byte(runtime)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, plan, err := (&Cluster{dir: dir}).complete(test.set)
+			if err != nil || len(plan) != test.want.Nodes {
+				t.Fatalf("%d nodes, error %v, want %d", len(plan), err, test.want.Nodes)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -149,9 +149,9 @@ func (c *Cluster) Load(ctx context.Context, archives []string) error {
 // asItIs returns the configuration that a running node was started with.
 func (c *Cluster) asItIs(found address.Node) (node.Node, error) {
 	files := c.dir.Node(found.Name)
-	runtime, err := os.ReadFile(files.Config("runtime"))
+	runtime, err := c.runtimeOf(found)
 	if err != nil {
-		return node.Node{}, fmt.Errorf("read the runtime of %s: %w", found.Name, err)
+		return node.Node{}, err
 	}
 	config, err := os.ReadFile(files.Config("containerd.toml"))
 	if err != nil {
@@ -161,5 +161,5 @@ func (c *Cluster) asItIs(found address.Node) (node.Node, error) {
 	if strings.Contains(string(config), `snapshotter = "native"`) {
 		snapshotter = "native"
 	}
-	return node.Node{Dir: c.dir, Plan: found, Runtime: node.Runtime(runtime), Snapshotter: snapshotter}, nil
+	return node.Node{Dir: c.dir, Plan: found, Runtime: runtime, Snapshotter: snapshotter}, nil
 }

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,15 +242,47 @@ func (c *Cluster) surplus(plan []address.Node, runtimes node.Runtimes) ([]addres
 	}
 	var surplus []address.Node
 	for _, found := range present {
-		runtime, err := os.ReadFile(c.dir.Node(found.Name).Config("runtime"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the runtime of %s: %w", found.Name, err)
+		runtime, err := c.runtimeOf(found)
+		if err != nil {
+			return nil, err
 		}
-		if i := slices.Index(plan, found); i < 0 || node.Runtime(runtime) != runtimes.Of(i) {
+		if i := slices.Index(plan, found); i < 0 || runtime != runtimes.Of(i) {
 			surplus = append(surplus, found)
 		}
 	}
 	return surplus, nil
+}
+
+// runtimeOf returns the runtime that a node was started with, or nothing if there is no such node.
+func (c *Cluster) runtimeOf(found address.Node) (node.Runtime, error) {
+	runtime, err := os.ReadFile(c.dir.Node(found.Name).Config("runtime"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the runtime of %s: %w", found.Name, err)
+	}
+	return node.Runtime(runtime), nil
+}
+
+// complete sets the options that are not set to what exists, and returns the nodes.
+func (c *Cluster) complete(options Options) (Options, []address.Node, error) {
+	if options.Nodes == 0 {
+		present, err := c.presentNodes()
+		if err != nil {
+			return options, nil, err
+		}
+		options.Nodes = max(1, len(present))
+	}
+	plan, err := address.Nodes(options.Nodes)
+	if err != nil || len(options.Runtimes) > 0 {
+		return options, plan, err
+	}
+	for _, planned := range plan {
+		runtime, err := c.runtimeOf(planned)
+		if err != nil {
+			return options, nil, err
+		}
+		options.Runtimes = append(options.Runtimes, cmp.Or(runtime, node.RuntimeContainerd))
+	}
+	return options, plan, nil
 }
 
 // presentNodes lists the nodes that have a folder.

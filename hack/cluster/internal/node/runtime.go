@@ -33,7 +33,7 @@ func (r Runtime) folder() string {
 // continue with the first runtime. There is at least one.
 type Runtimes []Runtime
 
-// ParseRuntimes returns the runtimes with the given names. Without names, all nodes have RuntimeContainerd.
+// ParseRuntimes returns the runtimes with the given names.
 func ParseRuntimes(names []string) (Runtimes, error) {
 	var runtimes Runtimes
 	for _, name := range names {
@@ -43,9 +43,6 @@ func ParseRuntimes(names []string) (Runtimes, error) {
 		default:
 			return nil, fmt.Errorf("runtime: %q is invalid: must be %s, %s or %s", name, RuntimeContainerd, RuntimeContainerd17, RuntimeDebian)
 		}
-	}
-	if len(runtimes) == 0 {
-		runtimes = Runtimes{RuntimeContainerd}
 	}
 	return runtimes, nil
 }

@@ -14,7 +14,6 @@ func TestRuntimesOfNodes(t *testing.T) {
 		names []string
 		want  []Runtime
 	}{
-		"default":          {want: []Runtime{RuntimeContainerd, RuntimeContainerd, RuntimeContainerd}},
 		"one":              {names: []string{"debian"}, want: []Runtime{RuntimeDebian, RuntimeDebian, RuntimeDebian}},
 		"fewer than nodes": {names: []string{"debian", "containerd-1.7"}, want: []Runtime{RuntimeDebian, RuntimeContainerd17, RuntimeDebian}},
 	}
