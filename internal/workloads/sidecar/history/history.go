@@ -30,8 +30,10 @@ import (
 // SetLabel is the label of a ControllerRevision that contains the name of the set.
 const SetLabel = "kruise.io/sidecarset-name"
 
-// recorded are the fields of the spec that a revision contains.
-var recorded = [...]string{"volumes", "containers", "initContainers", "imagePullSecrets", "patchPodMetadata"}
+// recorded returns the fields of the spec that a revision contains.
+func recorded() []string {
+	return []string{"volumes", "containers", "initContainers", "imagePullSecrets", "patchPodMetadata"}
+}
 
 // Content returns what the revision of the set records: the recorded fields, null if they are not set.
 func Content(set *v1alpha1.SidecarSet) ([]byte, error) {
@@ -39,8 +41,8 @@ func Content(set *v1alpha1.SidecarSet) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode SidecarSet %s: %w", set.Name, err)
 	}
-	spec := make(map[string]any, len(recorded))
-	for _, field := range recorded {
+	spec := make(map[string]any)
+	for _, field := range recorded() {
 		spec[field] = fields[field]
 	}
 	return json.Marshal(map[string]any{"spec": spec})
