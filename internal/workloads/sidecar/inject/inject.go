@@ -54,8 +54,8 @@ func (e *ConflictError) Error() string {
 }
 
 // Inject returns the pod with the revision, and warnings for its user. The error is a ConflictError. known
-// is asked for the other sets that the pod has: the containers of those that it does not know keep
-// their places.
+// finds the other sets that the pod has: the containers of those that it does not know keep their
+// places.
 func Inject(pod *corev1.Pod, revision *Revision, known Known, at metav1.Time) (*corev1.Pod, []string, error) {
 	i := &injection{pod: pod.DeepCopy(), revision: revision, stamps: parseStamps(pod)}
 	added, err := i.addContainers()
