@@ -87,6 +87,15 @@ func Split(content []byte) ([]Document, error) {
 		if errors.Is(err, io.EOF) {
 			return documents, nil
 		}
+		if errors.As(err, &utilyaml.YAMLSyntaxError{}) {
+			end := wrongSeparator(content, offset)
+			line := lines + bytes.Count(content[offset:max(offset, end-1)], []byte("\n")) + 1
+			documents = append(documents, Document{
+				Number: len(documents) + 1, Err: fmt.Errorf("invalid YAML: line %d: only a comment may follow --- in its line", line), before: lines,
+			})
+			offset, lines = end, line
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -105,6 +114,19 @@ func Split(content []byte) ([]Document, error) {
 		}
 		documents = append(documents, d)
 	}
+}
+
+// wrongSeparator returns the end of the first line from the offset that begins as a separator of documents, and
+// has other text than a comment: the reader refuses it, with the document above it.
+func wrongSeparator(content []byte, offset int) int {
+	for line := range bytes.Lines(content[offset:]) {
+		offset += len(line)
+		rest, separates := bytes.CutPrefix(line, []byte("---"))
+		if rest = bytes.TrimSpace(rest); separates && len(rest) > 0 && rest[0] != '#' {
+			return offset
+		}
+	}
+	return offset
 }
 
 // withoutTabs replaces the tabs of a JSON document by blanks, because YAML does not permit them

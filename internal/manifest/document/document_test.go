@@ -25,6 +25,8 @@ func TestSplit(t *testing.T) {
 		"JSON with tabs":            {"{\n\t\"a\":\t1\n}\n", []string{`1: {"a":1}`}},
 		"key twice":                 {"# x\n---\na: 1\nb: 1\na: 2\n", []string{`1: invalid YAML: line 5: key "a" already set in map (line 5)`}},
 		"invalid, then one":         {"a: [\n---\nb: 2\n", []string{"1: invalid YAML: yaml: line 1: did not find expected node content (line 1)", `2: {"b":2}`}},
+		"text after a separator":    {"a: 1\n--- b: 2\n---\nc: [\n", []string{"1: invalid YAML: line 2: only a comment may follow --- in its line (line 2)", "2: invalid YAML: yaml: line 4: did not find expected node content (line 4)"}},
+		"text at the end":           {"--- # x\na: 1\n--- b", []string{"1: invalid YAML: line 3: only a comment may follow --- in its line (line 3)"}},
 		"YAML 1.1 boolean":          {"a: yes\n", []string{`1: {"a":true}`}},
 		"merge key and an override": {"a: &p {x: 1, z: 2}\nb:\n  <<: *p\n  x: 3\n", []string{`1: {"a":{"x":1,"z":2},"b":{"x":3,"z":2}}`}},
 		"merge keys with equal keys": {"a: &p {x: 1}\nb: &q {x: 2, z: 3}\nc: {<<: [*p, *q], z: 4}\n",
