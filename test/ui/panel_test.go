@@ -46,7 +46,7 @@ func TestPanel(t *testing.T) {
 	w.set(podOf("games", "StatefulSet", "game-server", "game-server-7", "node-4", row))
 	equal(p, "document.querySelector('.probes h4').innerText", "Succeeded game-server#idle")
 	p.await(`document.querySelector('.probes .marks').innerText === 'idle=true label'`)
-	equal(p, "document.querySelector('.probes .trouble').innerText", "label map is not set: Missing: no map")
+	equal(p, "document.querySelector('.probes .trouble').innerText.trim()", "label map is not set: Missing: no map")
 	equal(p, spans, []string{"Succeeded", "Failed", "Succeeded"})
 	w.remove("games/game-server-7")
 	equal(p, gone, "The pod no longer exists.")
