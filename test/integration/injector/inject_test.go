@@ -209,7 +209,7 @@ func TestConflict(t *testing.T) {
 	}
 	p = pod(w.namespace, "other")
 	p.Spec.Containers[0].Name = "logs"
-	if err := server.Client.Create(t.Context(), p); err == nil || !strings.Contains(err.Error(), `pod has a container "logs" of its own, as SidecarSet logs has`) {
+	if err := server.Client.Create(t.Context(), p); err == nil || !strings.Contains(err.Error(), `SidecarSet logs: the pod has a container "logs" of its own`) {
 		t.Errorf("error %v, want the name of the container", err)
 	}
 }

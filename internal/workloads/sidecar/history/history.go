@@ -181,9 +181,7 @@ func Hashes(set *v1alpha1.SidecarSet) (full, withoutImages string, err error) {
 
 func hash(containers, inits []v1alpha1.SidecarContainer) (string, error) {
 	content := map[string]any{"containers": containers}
-	if slices.ContainsFunc(inits, func(c v1alpha1.SidecarContainer) bool {
-		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-	}) {
+	if slices.ContainsFunc(inits, func(c v1alpha1.SidecarContainer) bool { return inject.IsNative(&c) }) {
 		content["initContainers"] = inits
 	}
 	encoded, err := json.Marshal(content)

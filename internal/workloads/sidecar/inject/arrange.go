@@ -22,16 +22,12 @@ type place struct {
 	index int
 }
 
-func comparePlaces(a, b place) int {
-	return cmp.Or(strings.Compare(a.key, b.key), a.index-b.index)
-}
-
 // arrange puts what the known sets have injected in its order: init containers by name, containers by the
 // name of the set and their order in it, volumes and pull secrets by name, behind those of the pod.
 func (i *injection) arrange(known Known) {
 	revisions := []*Revision{i.revision}
-	for set, revision := range i.stamps.revisions() {
-		if other := known(set, revision); other != nil && set != i.revision.Set {
+	for _, set := range i.stamps.names {
+		if other := known(set, i.stamps.hashes[set].SidecarSetControllerRevision); other != nil && set != i.revision.Set {
 			revisions = append(revisions, other)
 		}
 	}
@@ -81,7 +77,7 @@ func arranged(containers []corev1.Container, places map[string]place) []corev1.C
 	slices.SortStableFunc(containers, func(a, b corev1.Container) int {
 		side, at := rank(&a)
 		other, of := rank(&b)
-		return cmp.Or(side-other, comparePlaces(at, of))
+		return cmp.Or(side-other, strings.Compare(at.key, of.key), at.index-of.index)
 	})
 	return containers
 }

@@ -42,21 +42,22 @@ type Revision struct {
 // Known returns the revision of a set with the name, or nil if it is not known.
 type Known func(set, revision string) *Revision
 
-// ConflictError means that the pod has a container with the name of one of the set's.
-type ConflictError struct {
-	// Set and Container are the names of the set and of the container.
-	Set, Container string
+// RefusedError means that the pod cannot have the set.
+type RefusedError struct {
+	// Set is the name of the set, Reason the cause and what helps.
+	Set, Reason string
 }
 
-// Error describes the conflict.
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("pod has a container %q of its own, as SidecarSet %s has: rename one of them, or exclude the pod from the selector of the set", e.Container, e.Set)
-}
+// Error describes the cause.
+func (e *RefusedError) Error() string { return fmt.Sprintf("SidecarSet %s: %s", e.Set, e.Reason) }
 
-// Inject returns the pod with the revision, and warnings for its user. The error is a ConflictError. known
+// Inject returns the pod with the revision, and warnings for its user. The error is a RefusedError. known
 // finds the other sets that the pod has: the containers of those that it does not know keep their
 // places.
 func Inject(pod *corev1.Pod, revision *Revision, known Known, at metav1.Time) (*corev1.Pod, []string, error) {
+	if reason := tooLarge(pod); reason != "" {
+		return nil, nil, &RefusedError{revision.Set, reason}
+	}
 	i := &injection{pod: pod.DeepCopy(), revision: revision, stamps: parseStamps(pod)}
 	added, err := i.addContainers()
 	if err != nil {
@@ -99,7 +100,8 @@ func (i *injection) addContainers() (added bool, err error) {
 			continue
 		}
 		if !listed || !isInjected(c) {
-			return false, &ConflictError{Set: i.revision.Set, Container: c.Name}
+			return false, &RefusedError{i.revision.Set, fmt.Sprintf("the pod has a container %q of its own, as the set has: "+
+				"rename one of them, or exclude the pod from the selector of the set", c.Name)}
 		}
 		present++
 	}
@@ -137,6 +139,11 @@ func build(from *v1alpha1.SidecarContainer) corev1.Container {
 func (r *Revision) has(name string) bool {
 	named := func(c v1alpha1.SidecarContainer) bool { return c.Name == name }
 	return slices.ContainsFunc(r.Containers, named) || slices.ContainsFunc(r.InitContainers, named)
+}
+
+// IsNative reports whether the init container is a native sidecar.
+func IsNative(c *v1alpha1.SidecarContainer) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // all returns all containers of the pod.

@@ -151,18 +151,16 @@ func TestConflicts(t *testing.T) {
 		"init container of the pod":       {pod: inits, conflict: true},
 		"injected, not listed":            {pod: pod(app(), injected), conflict: true},
 		"listed, not injected":            {pod: listed(pod(app(), corev1.Container{Name: "log"})), conflict: true},
-		"copied from an injected pod":     {pod: listed(pod(app(), injected)), want: "log:0"},
-		"copied without one of them":      {pod: listed(pod(app())), want: "log:1"},
 		"the other container has no sets": {pod: pod(app()), want: "log:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, err := injectAll(t, test.pod, set("logs", container("log", after)))
-			var conflict *inject.ConflictError
+			var conflict *inject.RefusedError
 			if errors.As(err, &conflict) != test.conflict {
 				t.Fatalf("error %v, want a conflict: %t", err, test.conflict)
 			}
 			if test.conflict {
-				if conflict.Container != "log" || conflict.Set != "logs" || !strings.Contains(conflict.Error(), `container "log"`) {
+				if conflict.Set != "logs" || !strings.Contains(conflict.Error(), `a container "log" of its own`) {
 					t.Errorf("conflict %v", conflict)
 				}
 				return
@@ -171,6 +169,38 @@ func TestConflicts(t *testing.T) {
 				t.Errorf("containers %+v, want one with image %s", got.Spec.Containers, test.want)
 			}
 		})
+	}
+}
+
+// TestHostilePods injects into pods that the API server has not validated.
+func TestHostilePods(t *testing.T) {
+	many := func(edit func(p *corev1.Pod, c *corev1.Container)) *corev1.Pod {
+		p := pod(app())
+		for range 10_000 {
+			edit(p, &p.Spec.Containers[0])
+		}
+		return p
+	}
+	for part, p := range map[string]*corev1.Pod{
+		"containers": many(func(p *corev1.Pod, _ *corev1.Container) {
+			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{})
+		}),
+		"volumes": many(func(p *corev1.Pod, _ *corev1.Container) { p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{}) }),
+		"imagePullSecrets": many(func(p *corev1.Pod, _ *corev1.Container) {
+			p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{})
+		}),
+		"variables, mounts and devices": many(func(_ *corev1.Pod, c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{}) }),
+	} {
+		var refused *inject.RefusedError
+		if _, _, err := injectAll(t, p, set("logs", container("log", sharing))); !errors.As(err, &refused) || !strings.Contains(err.Error(), " "+part+", and at most ") {
+			t.Errorf("%s: error %v", part, err)
+		}
+	}
+	p := pod(app())
+	p.Annotations = map[string]string{v1alpha1.SidecarSetListKey: strings.Repeat("logs,", 10_000)}
+	got, _, err := injectAll(t, p, set("logs", container("log")))
+	if err != nil || got.Annotations[v1alpha1.SidecarSetListKey] != "logs" {
+		t.Errorf("list of %d bytes, error %v, want logs", len(got.Annotations[v1alpha1.SidecarSetListKey]), err)
 	}
 }
 

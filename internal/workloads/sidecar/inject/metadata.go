@@ -6,7 +6,6 @@ package inject
 import (
 	"bytes"
 	"encoding/json"
-	"iter"
 	"slices"
 	"strings"
 
@@ -73,10 +72,10 @@ func parseStamps(pod *corev1.Pod) stamps {
 		hashes:        parseHashes(pod.Annotations[v1alpha1.SidecarSetHashKey]),
 		withoutImages: parseHashes(pod.Annotations[v1alpha1.SidecarSetHashWithoutImageKey]),
 	}
-	for name := range strings.SplitSeq(pod.Annotations[v1alpha1.SidecarSetListKey], ",") {
-		if name != "" {
-			s.names = append(s.names, name)
-		}
+	if list := pod.Annotations[v1alpha1.SidecarSetListKey]; list != "" && len(list) <= maxListBytes {
+		s.names = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+		slices.Sort(s.names)
+		s.names = slices.Compact(s.names)
 	}
 	return s
 }
@@ -93,17 +92,6 @@ func parseHashes(text string) map[string]v1alpha1.SidecarSetUpgradeSpec {
 // lists reports whether the pod has the set, according to its annotations.
 func (s stamps) lists(set string) bool { return slices.Contains(s.names, set) }
 
-// revisions returns the sets of the pod and the names of their revisions.
-func (s stamps) revisions() iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for _, set := range s.names {
-			if !yield(set, s.hashes[set].SidecarSetControllerRevision) {
-				return
-			}
-		}
-	}
-}
-
 // stamp records the revision in the annotations.
 func (i *injection) stamp(at metav1.Time) {
 	r := i.revision
@@ -112,7 +100,7 @@ func (i *injection) stamp(at metav1.Time) {
 		spec.SidecarList = append(spec.SidecarList, r.Containers[j].Name)
 	}
 	for j := range r.InitContainers {
-		if c := &r.InitContainers[j]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if c := &r.InitContainers[j]; IsNative(c) {
 			spec.SidecarList = append(spec.SidecarList, c.Name)
 		}
 	}

@@ -62,12 +62,12 @@ func respond(ctx context.Context, sets Sets, set string, request admission.Reque
 		return admission.Allowed("")
 	}
 	patches, warnings, err := change(request, choice.Revision, sets.Known)
-	var conflict *inject.ConflictError
+	var refused *inject.RefusedError
 	switch {
-	case errors.As(err, &conflict) && choice.Optional:
-		return admission.Allowed("").WithWarnings("not injected: " + conflict.Error())
-	case errors.As(err, &conflict):
-		return admission.Denied(conflict.Error())
+	case errors.As(err, &refused) && choice.Optional:
+		return admission.Allowed("").WithWarnings("not injected: " + refused.Error())
+	case errors.As(err, &refused):
+		return admission.Denied(refused.Error())
 	case err != nil:
 		return admission.Errored(http.StatusBadRequest, err)
 	}
