@@ -41,6 +41,7 @@ func newCommand() *cobra.Command {
 		return run(ctx, program, line, c)
 	})
 	line = config.NewWorkloads(cmd.Flags(), namespaceFile)
+	cmd.AddCommand(newInjectorCommand())
 	return cmd
 }
 
@@ -68,6 +69,8 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		PprofBindAddress:        c.Pprof.BindAddress,
 		Controllers:             c.Controllers,
 		RecreateForClaims:       c.FeatureGates[config.RecreateForClaimsGate],
+		Namespace:               config.OwnNamespace(namespaceFile),
+		MetadataAllowed:         c.FeatureGates[config.SidecarSetMetadataGate],
 		OpenKruiseNamespace:     c.OpenKruise.Namespace,
 		Version:                 version,
 		Registry:                ctrlmetrics.Registry,

@@ -30,7 +30,7 @@ func newNode() *metav1.PartialObjectMetadata {
 // caches returns the options of the cache, which keeps only the fields that planners read. Readers
 // share the cached objects without a copy, because no planner changes what it reads. Claims are kept
 // whole, because planners update them as a whole.
-func caches(kinds []schema.GroupKind) cache.Options {
+func caches(kinds []schema.GroupKind, own string) cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
@@ -39,6 +39,7 @@ func caches(kinds []schema.GroupKind) cache.Options {
 			&corev1.Pod{}:                {Transform: trim.Func(trim.Pod(kinds))},
 			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
 			newNode():                    {Transform: trim.Func(trim.Node)},
+			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{own: {}}},
 		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	sidecarset "github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
@@ -53,6 +55,14 @@ type Options struct {
 	// RecreateForClaims is the gate RecreatePodWhenChangeVCTInCloneSetGate: an update of a CloneSet
 	// recreates pods whose claims have changed.
 	RecreateForClaims bool
+	// Namespace is the program's own namespace, which has the revisions of SidecarSets.
+	Namespace string
+	// Injectors is where the API server reaches the injectors of SidecarSets, without their CA. The zero value
+	// means their Service.
+	Injectors admissionregistrationv1.WebhookClientConfig
+	// MetadataAllowed is the gate SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets for which the white list
+	// has no rule may set all annotations.
+	MetadataAllowed bool
 	// OpenKruiseNamespace is the namespace of the lease of OpenKruise's manager. The controllers do
 	// not run while it is renewed.
 	OpenKruiseNamespace string
@@ -92,7 +102,7 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	mgr, err := w.program.Manager(ctrlmanager.Options{
 		Scheme:                  scheme,
-		Cache:                   caches(ownKinds()),
+		Cache:                   caches(ownKinds(), options.Namespace),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
@@ -114,19 +124,22 @@ func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resourc
 	if *controllers.StatefulSet.Enabled {
 		needed = append(needed, startup.Resource{Kind: statefulset.Kind(), Name: "statefulsets"})
 	}
+	if *controllers.SidecarSet.Enabled {
+		needed = append(needed, startup.Resource{Kind: sidecarset.Kind(), Name: "sidecarsets"})
+	}
 	return needed
 }
 
 // ownKinds returns the kinds of all sets, whether or not their controller is enabled.
 func ownKinds() []schema.GroupKind {
-	return []schema.GroupKind{cloneset.Kind().GroupKind(), statefulset.Kind().GroupKind()}
+	return []schema.GroupKind{cloneset.Kind().GroupKind(), statefulset.Kind().GroupKind(), sidecarset.Kind().GroupKind()}
 }
 
 // newScheme returns a scheme with only the types that the controllers read and write, because those
 // of all API groups take megabytes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("create the scheme: %w", err)
 	}
 	return scheme, nil

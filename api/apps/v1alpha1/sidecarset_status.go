@@ -46,11 +46,52 @@ type SidecarSetStatus struct {
 	// +optional
 	NotUpgradablePods int32 `json:"notUpgradablePods,omitempty"`
 
+	// inForce is the last accepted generation: what injectors use while a later one is not accepted.
+	// Seamark adds this field.
+	// +optional
+	InForce *SidecarSetInForce `json:"inForce,omitempty"`
+
 	// conditions are Accepted, Injecting and Upgradable. Seamark adds this field.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// SidecarSetInForce is what an accepted generation of a set injects, besides latestRevision, and which pods it
+// selects.
+type SidecarSetInForce struct {
+	// generation is the accepted generation.
+	Generation int64 `json:"generation"`
+
+	// namedRevision is the revision that injectionStrategy names.
+	// +optional
+	NamedRevision string `json:"namedRevision,omitempty"`
+
+	// policy is which pods get the named revision.
+	// +optional
+	Policy SidecarSetInjectRevisionPolicy `json:"policy,omitempty"`
+
+	// inherits is whether a container gets mounts, devices or variables of the containers of the pod.
+	// +optional
+	Inherits bool `json:"inherits,omitempty"`
+
+	// selector selects the pods.
+	// +required
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// namespace is the only namespace.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// namespaceSelector selects the namespaces.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// Targets returns a specification with only the selectors.
+func (f *SidecarSetInForce) Targets() *SidecarSetSpec {
+	return &SidecarSetSpec{Selector: f.Selector, Namespace: f.Namespace, NamespaceSelector: f.NamespaceSelector}
 }
 
 // The types of the conditions of a SidecarSet.

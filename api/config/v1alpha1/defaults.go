@@ -74,9 +74,13 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 	orDefault(&c.Pprof.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)
 	orDefault(&c.OpenKruise.Namespace, "kruise-system")
-	for _, controller := range []*WorkloadController{&c.Controllers.CloneSet, &c.Controllers.StatefulSet} {
+	orDefault(&c.Injector.Port, 9443)
+	orDefault(&c.Injector.Certificates, CertificatesBySeamark)
+	orDefault(&c.Injector.CertificateDirectory, "/run/seamark/injector")
+	optional := &c.Controllers.SidecarSet
+	for _, controller := range []*WorkloadController{&c.Controllers.CloneSet, &c.Controllers.StatefulSet, optional} {
 		if controller.Enabled == nil {
-			controller.Enabled = new(true)
+			controller.Enabled = new(controller != optional)
 		}
 		orDefault(&controller.Concurrency, 32)
 	}

@@ -32,13 +32,32 @@ type WorkloadsConfiguration struct {
 	// +optional
 	Controllers WorkloadControllers `json:"controllers,omitempty"`
 	// featureGates enables and disables features by name. Gates that are not listed keep their
-	// defaults: RecreatePodWhenChangeVCTInCloneSetGate false.
+	// defaults: RecreatePodWhenChangeVCTInCloneSetGate and
+	// SidecarSetPatchPodMetadataDefaultsAllowed, both false.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
+	// injector configures the program's command injector, which injects the containers of SidecarSets.
+	// +optional
+	Injector Injector `json:"injector,omitempty"`
 	// openKruise describes an installation of OpenKruise in the cluster. While its manager runs, the
 	// controllers do not.
 	// +optional
 	OpenKruise OpenKruise `json:"openKruise,omitempty"`
+}
+
+// Injector configures the server that the API server calls when a pod is created that a SidecarSet selects.
+type Injector struct {
+	// port is the port that it listens on, 1 to 65535. Default 9443.
+	// +optional
+	Port int32 `json:"port,omitempty"`
+	// certificates is what issues and renews the certificates, seamark or certManager. Default
+	// "seamark".
+	// +optional
+	Certificates CertificateSource `json:"certificates,omitempty"`
+	// certificateDirectory contains tls.crt, tls.key and ca.crt if certificates is certManager. It
+	// must be an absolute path. Default "/run/seamark/injector".
+	// +optional
+	CertificateDirectory string `json:"certificateDirectory,omitempty"`
 }
 
 // OpenKruise describes an installation of OpenKruise in the cluster.
@@ -57,11 +76,15 @@ type WorkloadControllers struct {
 	// statefulSet runs StatefulSets of group apps.kruise.io.
 	// +optional
 	StatefulSet WorkloadController `json:"statefulSet,omitempty"`
+	// sidecarSet runs SidecarSets: it is not enabled by default, because its webhook entries need the
+	// injectors.
+	// +optional
+	SidecarSet WorkloadController `json:"sidecarSet,omitempty"`
 }
 
 // WorkloadController configures the controller of a kind of workload.
 type WorkloadController struct {
-	// enabled runs the controller. Its CRD must be installed. Default true.
+	// enabled runs the controller. Its CRD must be installed. Default true, for sidecarSet false.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// concurrency is the number of sets that the controller processes at the same time, 1 to

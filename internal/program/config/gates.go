@@ -22,6 +22,9 @@ const (
 	// RecreateForClaimsGate makes updates of CloneSets recreate pods whose claims have changed. Default
 	// false.
 	RecreateForClaimsGate = "RecreatePodWhenChangeVCTInCloneSetGate"
+	// SidecarSetMetadataGate lets SidecarSets for which the white list has no rule set all annotations of pods.
+	// Default false.
+	SidecarSetMetadataGate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 )
 
 // Gates that set the gates of a stage that are not set by name.
@@ -49,7 +52,10 @@ func managerGates() gates {
 }
 
 func workloadGates() gates {
-	return gates{{name: RecreateForClaimsGate, on: false, stage: allAlpha}}
+	return gates{
+		{name: RecreateForClaimsGate, on: false, stage: allAlpha},
+		{name: SidecarSetMetadataGate, on: false, stage: allAlpha},
+	}
 }
 
 // names returns the names of all gates that can be set, sorted.

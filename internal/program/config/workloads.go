@@ -45,12 +45,17 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	for name, controller := range map[string]v1alpha1.WorkloadController{
 		"cloneSet":    c.Controllers.CloneSet,
 		"statefulSet": c.Controllers.StatefulSet,
+		"sidecarSet":  c.Controllers.SidecarSet,
 	} {
 		enabled = enabled || *controller.Enabled
 		found.between(controllers.Child(name, "concurrency"), controller.Concurrency, 1, 256)
 	}
 	if !enabled {
-		found.add(controllers.Child("cloneSet", "enabled"), false, "must be true if controllers.statefulSet.enabled is false: at least one controller must run")
+		found.add(controllers.Child("cloneSet", "enabled"), false, "must be true if controllers.statefulSet.enabled and controllers.sidecarSet.enabled are false: at least one controller must run")
 	}
+	injector := field.NewPath("injector")
+	found.between(injector.Child("port"), c.Injector.Port, 1, 65535)
+	oneOf(&found, injector.Child("certificates"), c.Injector.Certificates, v1alpha1.CertificatesBySeamark, v1alpha1.CertificatesByCertManager)
+	found.absolute(injector.Child("certificateDirectory"), c.Injector.CertificateDirectory)
 	return found.sorted()
 }

@@ -117,3 +117,9 @@ func get(store Store, key types.NamespacedName) client.Object {
 
 // version returns the resource version of a store.
 func version(store Store) string { return store.GetIndexer().LastStoreSyncResourceVersion() }
+
+// Controlled returns the objects of a store with RevisionIndexers or PodIndexers that the object with the UID
+// controls.
+func Controlled[T any](store Store, controller types.UID) []T {
+	return list[T](store, controllerIndex, string(controller))
+}

@@ -23,8 +23,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
@@ -53,22 +53,25 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, namespace: server.Namespace(t), sets: map[string]*v1alpha1.SidecarSet{}}
-	w.server = httptest.NewTLSServer(injector.New(w))
+	w.server = httptest.NewTLSServer(injector.New(w, func(injector.Result) {}))
 	t.Cleanup(w.server.Close)
 	return w
 }
 
 // Choose returns the set as it was installed.
-func (w *world) Choose(_ context.Context, name string, _ admission.Request) (injector.Choice, error) {
+func (w *world) Choose(_ context.Context, name string, _ *corev1.Pod, _ types.UID) (injector.Choice, error) {
 	w.asked.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	set := w.sets[name]
-	return injector.Choice{Revision: revision(set), Optional: set != nil && set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"}, nil
+	return injector.Choice{Selects: true, Revision: revision(set), Optional: set != nil && set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"}, nil
 }
 
+// Bound returns no sets: the entries are those of single sets.
+func (w *world) Bound(string) []string { return nil }
+
 // Known returns the only revision of a set.
-func (w *world) Known(name, _ string) *inject.Revision {
+func (w *world) Known(_ context.Context, name, _ string) *inject.Revision {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return revision(w.sets[name])
@@ -97,11 +100,14 @@ func (w *world) install(sets ...*v1alpha1.SidecarSet) {
 	w.Helper()
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw})
 	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	at := entries.Server{
+		Client: admissionregistrationv1.WebhookClientConfig{URL: &w.server.URL, CABundle: bundle}, Namespace: env.SystemNamespace,
+	}
 	w.mu.Lock()
 	for _, set := range sets {
-		set.Spec.Namespace = w.namespace
+		set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: set.Spec.Selector, Namespace: w.namespace}
 		w.sets[set.Name] = set
-		config.Webhooks = append(config.Webhooks, entries.Entry(set, admissionregistrationv1.WebhookClientConfig{URL: &w.server.URL, CABundle: bundle}, env.SystemNamespace))
+		config.Webhooks = append(config.Webhooks, at.Entry(set))
 	}
 	w.mu.Unlock()
 	must(w.T, client.IgnoreNotFound(server.Client.Delete(w.Context(), config.DeepCopy())))

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package entries decides which pods the API server sends to the injectors: one webhook entry per
-// SidecarSet, whose selectors are those of the set, so that no other pod depends on the injectors. It is
-// pure.
+// SidecarSet, whose selectors are those of the set, so that no other pod depends on the injectors. Beyond
+// a number of sets, those of named namespaces share entries, whose conditions are as exact. It is pure.
 package entries
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
@@ -28,21 +31,39 @@ const (
 	kubeSystem = "kube-system"
 )
 
-// Entry returns the webhook entry of the set. The client is where the injectors serve /inject/, and own is
-// their namespace, whose pods no set selects.
-func Entry(set *v1alpha1.SidecarSet, client admissionregistrationv1.WebhookClientConfig, own string) admissionregistrationv1.MutatingWebhook {
+// Server is where the API server reaches the injectors.
+type Server struct {
+	// Client is the address of the injectors, whose path is replaced, and their CA.
+	Client admissionregistrationv1.WebhookClientConfig
+	// Namespace is the namespace of the injectors, whose pods no set selects.
+	Namespace string
+}
+
+// Entry returns the webhook entry of a set that has been accepted.
+func (s Server) Entry(set *v1alpha1.SidecarSet) admissionregistrationv1.MutatingWebhook {
+	entry := s.entry(name(set), "/inject/"+set.Name, failurePolicy(set), set.Status.InForce.Inherits)
+	entry.NamespaceSelector = s.namespaces(set.Status.InForce.Targets())
+	entry.ObjectSelector = set.Status.InForce.Selector.DeepCopy()
+	return entry
+}
+
+// entry returns an entry without selectors. It has a value for each field for which the API server has a
+// default, so that it can be compared with a stored one.
+func (s Server) entry(name, path string, failure admissionregistrationv1.FailurePolicyType, again bool) admissionregistrationv1.MutatingWebhook {
+	reinvocation := admissionregistrationv1.NeverReinvocationPolicy
+	if again {
+		reinvocation = admissionregistrationv1.IfNeededReinvocationPolicy
+	}
 	return admissionregistrationv1.MutatingWebhook{
-		Name:                    set.Name + suffix,
-		ClientConfig:            at(client, set.Name),
+		Name:                    name,
+		ClientConfig:            s.at(path),
 		Rules:                   rules(),
-		FailurePolicy:           new(failurePolicy(set)),
+		FailurePolicy:           &failure,
 		MatchPolicy:             new(admissionregistrationv1.Equivalent),
-		NamespaceSelector:       namespaces(&set.Spec, own),
-		ObjectSelector:          set.Spec.Selector.DeepCopy(),
 		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 		TimeoutSeconds:          new(int32(timeoutSeconds)),
 		AdmissionReviewVersions: []string{"v1"},
-		ReinvocationPolicy:      new(reinvocation(&set.Spec)),
+		ReinvocationPolicy:      &reinvocation,
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
 			// The kubelet runs static pods from files: their mirrors must be as the files.
 			Name:       "not-a-mirror-pod",
@@ -51,10 +72,18 @@ func Entry(set *v1alpha1.SidecarSet, client admissionregistrationv1.WebhookClien
 	}
 }
 
-// at returns the client with the path of the set.
-func at(client admissionregistrationv1.WebhookClientConfig, set string) admissionregistrationv1.WebhookClientConfig {
-	client = *client.DeepCopy()
-	path := "/inject/" + set
+// name returns the name of the entry of a set. It is at most 253 characters long.
+func name(set *v1alpha1.SidecarSet) string {
+	if len(set.Name)+len(suffix) <= validation.DNS1123SubdomainMaxLength {
+		return set.Name + suffix
+	}
+	sum := sha256.Sum256([]byte(set.Name))
+	return hex.EncodeToString(sum[:16]) + ".long" + suffix
+}
+
+// at returns the address of the injectors with the path.
+func (s Server) at(path string) admissionregistrationv1.WebhookClientConfig {
+	client := *s.Client.DeepCopy()
 	if client.URL != nil {
 		client.URL = new(strings.TrimSuffix(*client.URL, "/") + path)
 	} else if client.Service != nil {
@@ -73,7 +102,7 @@ func rules() []admissionregistrationv1.RuleWithOperations {
 }
 
 // namespaces returns one selector for all that the set and the injectors require.
-func namespaces(spec *v1alpha1.SidecarSetSpec, own string) *metav1.LabelSelector {
+func (s Server) namespaces(spec *v1alpha1.SidecarSetSpec) *metav1.LabelSelector {
 	all := &metav1.LabelSelector{}
 	for _, selector := range overlap.Namespaces(spec) {
 		for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
@@ -85,10 +114,13 @@ func namespaces(spec *v1alpha1.SidecarSetSpec, own string) *metav1.LabelSelector
 		all.MatchExpressions = append(all.MatchExpressions, selector.DeepCopy().MatchExpressions...)
 	}
 	all.MatchExpressions = append(all.MatchExpressions, metav1.LabelSelectorRequirement{
-		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{kubeSystem, own},
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: s.excluded(),
 	})
 	return all
 }
+
+// excluded returns the namespaces that no set selects.
+func (s Server) excluded() []string { return []string{kubeSystem, s.Namespace} }
 
 // failurePolicy returns what happens to selected pods while no injector answers.
 func failurePolicy(set *v1alpha1.SidecarSet) admissionregistrationv1.FailurePolicyType {
@@ -96,22 +128,4 @@ func failurePolicy(set *v1alpha1.SidecarSet) admissionregistrationv1.FailurePoli
 		return admissionregistrationv1.Ignore
 	}
 	return admissionregistrationv1.Fail
-}
-
-// reinvocation returns whether the set must see what later webhooks add to the pod.
-func reinvocation(spec *v1alpha1.SidecarSetSpec) admissionregistrationv1.ReinvocationPolicyType {
-	for _, list := range [][]v1alpha1.SidecarContainer{spec.InitContainers, spec.Containers} {
-		for i := range list {
-			if inherits(&list[i]) {
-				return admissionregistrationv1.IfNeededReinvocationPolicy
-			}
-		}
-	}
-	return admissionregistrationv1.NeverReinvocationPolicy
-}
-
-// inherits reports whether the container gets something of the pod's containers.
-func inherits(c *v1alpha1.SidecarContainer) bool {
-	return len(c.TransferEnv) > 0 || c.ShareVolumePolicy.Type == v1alpha1.ShareVolumePolicyEnabled ||
-		c.ShareVolumeDevicePolicy != nil && c.ShareVolumeDevicePolicy.Type == v1alpha1.ShareVolumePolicyEnabled
 }

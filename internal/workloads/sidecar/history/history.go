@@ -112,10 +112,15 @@ type NotFoundError struct {
 
 // Error describes what is allowed.
 func (e *NotFoundError) Error() string {
+	return e.Field + ": " + e.Reason()
+}
+
+// Reason describes the value and what is allowed.
+func (e *NotFoundError) Reason() string {
 	if len(e.Others) == 0 {
-		return fmt.Sprintf("%s: %q is not found: the set has none", e.Field, e.Value)
+		return fmt.Sprintf("%q is not found: the set has none", e.Value)
 	}
-	return fmt.Sprintf("%s: %q is not found: the set has %s", e.Field, e.Value, strings.Join(e.Others, ", "))
+	return fmt.Sprintf("%q is not found: the set has %s", e.Value, strings.Join(e.Others, ", "))
 }
 
 // Named returns the revision that the injection strategy of the set names, or nil if it names none. The

@@ -1,0 +1,246 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
+)
+
+// shownProblems is the number of problems in a condition.
+const shownProblems = 3
+
+// ledger makes acceptances follow each other: of two sets in conflict, which are created at the same time, only
+// one is accepted, although the cache shows neither decision yet.
+type ledger struct {
+	mu sync.Mutex
+	// accepted are the sets with the acceptance that is being written.
+	accepted map[types.UID]*v1alpha1.SidecarSet
+	// tried are the results of dry runs.
+	tried map[types.UID]trial
+}
+
+func newLedger() *ledger {
+	return &ledger{accepted: map[types.UID]*v1alpha1.SidecarSet{}, tried: map[types.UID]trial{}}
+}
+
+// trial is what the API server says about the pods of a generation.
+type trial struct {
+	generation int64
+	problems   []accept.Problem
+}
+
+// accept decides about the generation of the set, unless that has been done, and records it in the status. A
+// generation that is not accepted leaves the last accepted one in force.
+func (c *Controller) accept(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) error {
+	configuration, err := c.configMap(ctx, ConfigurationName)
+	if err != nil {
+		return err
+	}
+	list, err := accept.ParseWhiteList(configuration.Data[accept.WhiteListKey], c.DefaultAllowed)
+	if err != nil && len(set.Spec.PatchPodMetadata) > 0 {
+		c.refuse(set, status, accept.Problem{Reason: accept.MetadataNotAllowed, Field: "ConfigMap " + ConfigurationName, Message: err.Error()})
+		return nil
+	}
+	if c.isDecided(set, list) {
+		return nil
+	}
+	problems, err := c.try(ctx, set)
+	if err != nil {
+		return err
+	}
+	decision, err := c.decide(set, list, problems)
+	if err != nil {
+		return err
+	}
+	if len(decision.Problems) > 0 {
+		c.refuse(set, status, decision.Problems...)
+		return nil
+	}
+	if err := c.record(ctx, set, status, &decision); err != nil {
+		c.ledger.withdraw(set.UID)
+		return err
+	}
+	status.ObservedGeneration, status.LatestRevision, status.InForce = set.Generation, decision.Latest.Name, decision.InForce
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue, ObservedGeneration: set.Generation,
+		Reason: "Accepted", Message: "New pods get " + chosen(decision.InForce, decision.Latest.Name) + ".",
+	})
+	return nil
+}
+
+// chosen describes which revisions new pods get.
+func chosen(force *v1alpha1.SidecarSetInForce, latest string) string {
+	switch {
+	case force.NamedRevision == "" || force.NamedRevision == latest:
+		return "revision " + latest
+	case force.Policy == v1alpha1.PartialSidecarSetInjectRevisionPolicy:
+		return "revision " + force.NamedRevision + " or " + latest
+	default:
+		return "revision " + force.NamedRevision
+	}
+}
+
+// refuse records why the generation is not accepted.
+func (c *Controller) refuse(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, problems ...accept.Problem) {
+	var messages []string
+	for _, problem := range problems[:min(len(problems), shownProblems)] {
+		messages = append(messages, problem.String())
+	}
+	if more := len(problems) - shownProblems; more > 0 {
+		messages = append(messages, fmt.Sprintf("and %d more", more))
+	}
+	condition := metav1.Condition{
+		Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse, ObservedGeneration: set.Generation,
+		Reason: string(problems[0].Reason), Message: strings.Join(messages, "; "),
+	}
+	status.ObservedGeneration = set.Generation
+	if meta.SetStatusCondition(&status.Conditions, condition) {
+		c.Recorder.Event(set, corev1.EventTypeWarning, condition.Reason, condition.Message)
+	}
+}
+
+// isDecided reports whether the generation has been accepted, and nothing that the decision depends on has
+// changed since. Conflicts with later sets are theirs.
+func (c *Controller) isDecided(set *v1alpha1.SidecarSet, list accept.WhiteList) bool {
+	if !isAccepted(set) || accept.Allowed(set, list) != nil {
+		return false
+	}
+	latest, ok := stored[*appsv1.ControllerRevision](c.Revisions, c.Namespace+"/"+set.Status.LatestRevision)
+	version := history.CustomVersion(set)
+	return ok && (version == "" || latest.Labels[v1alpha1.SidecarSetCustomVersionLabel] == version)
+}
+
+// isAccepted reports whether the current generation has been accepted.
+func isAccepted(set *v1alpha1.SidecarSet) bool {
+	condition := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetAccepted)
+	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == set.Generation &&
+		set.Status.InForce != nil && set.Status.InForce.Generation == set.Generation
+}
+
+// decide decides with what the other sets inject. An acceptance counts from now on.
+func (c *Controller) decide(set *v1alpha1.SidecarSet, list accept.WhiteList, problems []accept.Problem) (accept.Decision, error) {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	others, err := c.others(set)
+	if err != nil {
+		return accept.Decision{}, err
+	}
+	decision, err := accept.Decide(accept.Input{
+		Set: set, Others: others, Revisions: c.revisions(set), List: list, Namespace: c.Namespace,
+	})
+	if err != nil {
+		return accept.Decision{}, err
+	}
+	if decision.Problems = append(problems, decision.Problems...); len(decision.Problems) > 0 {
+		return accept.Decision{Problems: decision.Problems}, nil
+	}
+	pending := set.DeepCopy()
+	pending.Status.InForce, pending.Status.LatestRevision = decision.InForce, decision.Latest.Name
+	c.ledger.accepted[set.UID] = pending
+	return decision, nil
+}
+
+// withdraw forgets an acceptance that could not be written.
+func (l *ledger) withdraw(set types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.accepted, set)
+}
+
+// revisions returns the revisions of the set.
+func (c *Controller) revisions(set *v1alpha1.SidecarSet) []*appsv1.ControllerRevision {
+	return reconciler.Controlled[*appsv1.ControllerRevision](c.Revisions, set.UID)
+}
+
+// others returns what the other accepted sets inject. The ledger must be locked.
+func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, error) {
+	var others []*v1alpha1.SidecarSet
+	pending := maps.Clone(c.ledger.accepted)
+	for _, other := range all[*v1alpha1.SidecarSet](c.Sets) {
+		if written := pending[other.UID]; written != nil {
+			delete(pending, other.UID)
+			if force := other.Status.InForce; force == nil || force.Generation < written.Status.InForce.Generation {
+				other = written
+			} else {
+				delete(c.ledger.accepted, other.UID)
+			}
+		}
+		if other.UID == set.UID || other.DeletionTimestamp != nil {
+			continue
+		}
+		views, err := accept.Views(other, c.revisions(other))
+		if err != nil {
+			return nil, err
+		}
+		others = append(others, views...)
+	}
+	for uid := range pending {
+		delete(c.ledger.accepted, uid) // These sets are gone.
+	}
+	return others, nil
+}
+
+// record writes the revision of an accepted generation.
+func (c *Controller) record(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, decision *accept.Decision) error {
+	actions := &planning.Actions{}
+	switch {
+	case decision.New:
+		actions.CreateRevision = decision.Latest
+	case decision.Changed:
+		actions.UpdateRevisions = []*appsv1.ControllerRevision{decision.Latest}
+	default:
+		return nil
+	}
+	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, actions)
+	for _, failure := range step.Failures {
+		if apierrors.IsAlreadyExists(failure.Err) {
+			// Another object has the name. The next one is tried.
+			status.CollisionCount = new(ptr.Deref(status.CollisionCount, 0) + 1)
+			return errors.Join(c.write(ctx, set, status), fmt.Errorf("name a revision of SidecarSet %s: %w", set.Name, failure.Err))
+		}
+		return fmt.Errorf("write the revision of SidecarSet %s: %w", set.Name, failure.Err)
+	}
+	if !step.Succeeded() {
+		return errors.Join(append(step.Errs, fmt.Errorf("write the revision of SidecarSet %s: not completed", set.Name))...)
+	}
+	return nil
+}
+
+// sameSet reports whether both versions of a set differ in their status at most.
+func sameSet(before, after *v1alpha1.SidecarSet) bool {
+	return before.UID == after.UID && before.Generation == after.Generation && (before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
+		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations)
+}
+
+// sameForce reports whether both versions of a set inject the same into the same pods.
+func sameForce(before, after *v1alpha1.SidecarSet) bool {
+	return before.UID == after.UID && equality.Semantic.DeepEqual(before.Status.InForce, after.Status.InForce) &&
+		before.Status.LatestRevision == after.Status.LatestRevision
+}
+
+// sameStatus reports whether both statuses are equal.
+func sameStatus(before, after *v1alpha1.SidecarSetStatus) bool {
+	return equality.Semantic.DeepEqual(before, after)
+}

@@ -1,0 +1,204 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller runs SidecarSets: it accepts their generations, writes the webhook entries by which the
+// API server asks the injectors, and writes their status. Acceptance and entries do not depend on other
+// programs: they are the same, and harmless, while OpenKruise injects the same sets.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+)
+
+// ConfigurationName is the name of the ConfigMap with the white list of annotations.
+const ConfigurationName = "kruise-configuration"
+
+// Kind returns the kind of the sets.
+func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("SidecarSet") }
+
+// Options are the dependencies of a Controller. All are required.
+type Options struct {
+	// Sets, Revisions and Configurations are the informers of SidecarSets, of the ControllerRevisions, with
+	// reconciler.RevisionIndexers, and of the MutatingWebhookConfigurations.
+	Sets, Revisions, Configurations reconciler.Store
+	// Maps reads the ConfigMaps of the own namespace from the cache.
+	Maps client.Reader
+	// Client writes statuses and configurations, and creates pods as a dry run.
+	Client client.Client
+	// Executor writes revisions.
+	Executor *apply.Executor
+	// Recorder records events on sets.
+	Recorder record.EventRecorder
+	// Address is where the API server reaches the injectors, without their CA.
+	Address admissionregistrationv1.WebhookClientConfig
+	// Namespace is the program's own namespace.
+	Namespace string
+	// DefaultAllowed allows all annotations of sets for which the white list has no rule.
+	DefaultAllowed bool
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Controller runs the sets.
+type Controller struct {
+	Options
+	ledger *ledger
+	board  *board
+	// changed enqueues sets, and outdated the entries.
+	changed, outdated controllers.Inbox
+}
+
+// New returns a Controller.
+func New(options Options) *Controller {
+	return &Controller{Options: options, ledger: newLedger(), board: newBoard()}
+}
+
+// Add runs the Controller under the manager, with at most concurrency sets at a time.
+func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	err := controllers.Add(mgr, "sidecarset", reconciler.SubjectSet, c, concurrency,
+		source.Kind(informers, &v1alpha1.SidecarSet{}, controllers.Changes(c.setChanged)),
+		source.Kind(informers, &appsv1.ControllerRevision{}, controllers.Changes(c.revisionChanged)),
+		source.Kind(informers, &corev1.ConfigMap{}, controllers.Changes(c.mapChanged)),
+		c.changed.Source())
+	if err != nil {
+		return err
+	}
+	return controllers.Add(mgr, "sidecarsetentries", "entries", &writer{Controller: c}, 1,
+		source.Kind(informers, &admissionregistrationv1.MutatingWebhookConfiguration{}, controllers.Changes(c.configurationChanged)),
+		c.outdated.Source())
+}
+
+// Reconcile accepts the generation of a set, and writes its status.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	set, ok := stored[*v1alpha1.SidecarSet](c.Sets, request.Name)
+	if !ok || set.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	status := set.Status.DeepCopy()
+	if err := c.accept(ctx, set, status); err != nil {
+		return reconcile.Result{}, err
+	}
+	c.describe(set, status)
+	return reconcile.Result{}, c.write(ctx, set, status)
+}
+
+// setChanged enqueues what depends on a set.
+func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, after *v1alpha1.SidecarSet, _ bool) {
+	switch {
+	case after == nil:
+		c.released(before)
+	case before == nil || !sameSet(before, after):
+		controllers.Enqueue(q, client.ObjectKeyFromObject(after))
+		c.outdated.Enqueue(types.NamespacedName{})
+	case !sameForce(before, after):
+		c.released(after)
+	}
+}
+
+// released enqueues the sets that are not accepted: they may have been in conflict with what changed.
+func (c *Controller) released(changed *v1alpha1.SidecarSet) {
+	c.outdated.Enqueue(types.NamespacedName{})
+	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+		if set.UID != changed.UID && !isAccepted(set) {
+			c.changed.Enqueue(client.ObjectKeyFromObject(set))
+		}
+	}
+}
+
+// revisionChanged enqueues the set of a revision that is gone.
+func (c *Controller) revisionChanged(_ context.Context, q controllers.Queue, before, after *appsv1.ControllerRevision, _ bool) {
+	if after != nil {
+		return
+	}
+	if owner := metav1.GetControllerOfNoCopy(before); owner != nil && owner.Kind == Kind().Kind {
+		controllers.Enqueue(q, types.NamespacedName{Name: owner.Name})
+	}
+}
+
+// mapChanged enqueues what depends on a ConfigMap.
+func (c *Controller) mapChanged(_ context.Context, q controllers.Queue, before, after *corev1.ConfigMap, initial bool) {
+	changed := after
+	if changed == nil {
+		changed = before
+	}
+	if changed.Name != ConfigurationName {
+		c.outdated.Enqueue(types.NamespacedName{})
+		return
+	}
+	if initial {
+		return
+	}
+	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+		if len(set.Spec.PatchPodMetadata) > 0 {
+			controllers.Enqueue(q, client.ObjectKeyFromObject(set))
+		}
+	}
+}
+
+// configurationChanged makes the entries as they should be.
+func (c *Controller) configurationChanged(_ context.Context, q controllers.Queue, _, _ *admissionregistrationv1.MutatingWebhookConfiguration, _ bool) {
+	controllers.Enqueue(q, types.NamespacedName{})
+}
+
+// stored returns an object of the informer.
+func stored[T any](store reconciler.Store, key string) (T, bool) {
+	found, _, _ := store.GetIndexer().GetByKey(key)
+	object, ok := found.(T)
+	return object, ok
+}
+
+// all returns the objects of the informer.
+func all[T any](store reconciler.Store) []T {
+	found := store.GetIndexer().List()
+	objects := make([]T, 0, len(found))
+	for _, each := range found {
+		if object, ok := each.(T); ok {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// configMap returns a ConfigMap of the own namespace, empty if it does not exist.
+func (c *Controller) configMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	found := &corev1.ConfigMap{}
+	err := c.Maps.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, found)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get configmap %s: %w", name, err)
+	}
+	return found, nil
+}
+
+// write writes the status if it differs.
+func (c *Controller) write(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) error {
+	if sameStatus(&set.Status, status) {
+		return nil
+	}
+	written := set.DeepCopy()
+	written.Status = *status
+	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})
+	if err := c.Client.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the status of SidecarSet %s: %w", set.Name, err))
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
+)
+
+// writePeriod is the least time between two writes of the entries, except the first: each makes all API servers
+// compile the conditions again.
+const writePeriod = time.Second
+
+// state is what is known about the entry of a set.
+type state struct {
+	// entered is whether it exists, tooMany whether there is no place for it, and unavailable whether no injector
+	// has published its authority.
+	entered, tooMany, unavailable bool
+	// generation is the accepted generation that it has, and since is when it was written, or zero if it
+	// existed when the program started.
+	generation int64
+	since      time.Time
+}
+
+// board has the states of all entries.
+type board struct {
+	mu     sync.Mutex
+	states map[types.UID]state
+}
+
+func newBoard() *board { return &board{states: map[types.UID]state{}} }
+
+// of returns the state of a set, or false if it is not known yet.
+func (b *board) of(set types.UID) (state, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, known := b.states[set]
+	return found, known
+}
+
+// replace replaces all states, and returns the sets whose state has changed.
+func (b *board) replace(states map[types.UID]state) map[types.UID]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed := map[types.UID]bool{}
+	for uid, state := range states {
+		if b.states[uid] != state {
+			changed[uid] = true
+		}
+	}
+	for uid := range b.states {
+		if _, found := states[uid]; !found {
+			changed[uid] = true
+		}
+	}
+	b.states = states
+	return changed
+}
+
+// writer makes the entries as the sets require.
+type writer struct {
+	*Controller
+	last time.Time
+}
+
+// Reconcile writes the configurations that differ. One worker calls it.
+func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if wait := w.last.Add(writePeriod).Sub(w.Now()); !w.last.IsZero() && wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	sets, current := all[*v1alpha1.SidecarSet](w.Sets), w.current()
+	authority, err := w.configMap(ctx, certificates.BundleName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if authority.Data[certificates.BundleKey] == "" {
+		// API servers could not call the injectors by new entries.
+		w.post(sets, entries.Plan{}, false)
+		return reconcile.Result{}, nil
+	}
+	server := entries.Server{Client: *w.Address.DeepCopy(), Namespace: w.Namespace}
+	server.Client.CABundle = []byte(authority.Data[certificates.BundleKey])
+	var lists entries.Lists
+	for i := range current {
+		lists[i] = current[i].Webhooks
+	}
+	plan, wrote := server.Plan(sets, lists), false
+	var failed []error
+	for i := range plan.Lists {
+		if current[i].UID == "" {
+			failed = append(failed, fmt.Errorf("MutatingWebhookConfiguration %s does not exist: install it", entries.ConfigurationName(i)))
+			continue
+		}
+		if len(plan.Lists[i]) == len(lists[i]) && equality.Semantic.DeepEqual(plan.Lists[i], lists[i]) {
+			continue
+		}
+		wrote, w.last = true, w.Now()
+		failed = append(failed, w.put(ctx, &current[i], plan.Lists[i]))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return reconcile.Result{}, err
+	}
+	w.post(sets, plan, wrote)
+	return reconcile.Result{}, nil
+}
+
+// current returns the configurations. Those that do not exist have no UID.
+func (c *Controller) current() [entries.Configurations]admissionregistrationv1.MutatingWebhookConfiguration {
+	var current [entries.Configurations]admissionregistrationv1.MutatingWebhookConfiguration
+	for i := range current {
+		if found, ok := stored[*admissionregistrationv1.MutatingWebhookConfiguration](c.Configurations, entries.ConfigurationName(i)); ok {
+			current[i] = *found
+		}
+	}
+	return current
+}
+
+// put replaces the entries of a configuration that is as it was read.
+func (c *Controller) put(ctx context.Context, configuration *admissionregistrationv1.MutatingWebhookConfiguration, list []admissionregistrationv1.MutatingWebhook) error {
+	if list == nil {
+		list = []admissionregistrationv1.MutatingWebhook{}
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": configuration.UID, "resourceVersion": configuration.ResourceVersion},
+		"webhooks": list,
+	})
+	if err != nil {
+		return fmt.Errorf("encode the entries of %s: %w", configuration.Name, err)
+	}
+	err = c.Client.Patch(ctx, configuration.DeepCopy(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
+	if err != nil {
+		return fmt.Errorf("write the entries of %s: %w", configuration.Name, err)
+	}
+	return nil
+}
+
+// post makes the states of the entries known, and enqueues the sets whose state has changed. Without a plan,
+// those that exist stay.
+func (c *Controller) post(sets []*v1alpha1.SidecarSet, plan entries.Plan, wrote bool) {
+	states := make(map[types.UID]state, len(sets))
+	for _, set := range sets {
+		before, _ := c.board.of(set.UID)
+		now := before
+		switch {
+		case plan.Entered == nil:
+			now.unavailable = !before.entered
+		case plan.Entered[set.UID]:
+			now = state{entered: true, generation: set.Status.InForce.Generation, since: before.since}
+			if wrote && (!before.entered || before.generation != now.generation) {
+				now.since = c.Now()
+			}
+		default:
+			now = state{tooMany: plan.TooMany[set.UID]}
+		}
+		states[set.UID] = now
+	}
+	changed := c.board.replace(states)
+	for _, set := range sets {
+		if changed[set.UID] || !c.isDescribed(set) {
+			c.changed.Enqueue(client.ObjectKeyFromObject(set))
+		}
+	}
+}
+
+// isDescribed reports whether the set has the condition Injecting.
+func (c *Controller) isDescribed(set *v1alpha1.SidecarSet) bool {
+	return meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetInjecting) != nil
+}
+
+// describe sets the condition Injecting.
+func (c *Controller) describe(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) {
+	entry, known := c.board.of(set.UID)
+	if !known {
+		return
+	}
+	condition := metav1.Condition{Type: v1alpha1.SidecarSetInjecting, Status: metav1.ConditionFalse, ObservedGeneration: set.Generation}
+	old := meta.FindStatusCondition(status.Conditions, v1alpha1.SidecarSetInjecting)
+	switch {
+	case set.Spec.InjectionStrategy.Paused:
+		condition.Reason, condition.Message = "Paused", "spec.injectionStrategy.paused is true: new pods do not get the containers."
+	case status.InForce == nil:
+		condition.Reason, condition.Message = "NeverAccepted", "No generation has been accepted: see the condition Accepted."
+	case entry.tooMany:
+		condition.Reason, condition.Message = "TooManySets", tooMany()
+	case entry.unavailable:
+		condition.Reason, condition.Message = "InjectorUnavailable", fmt.Sprintf(
+			"No injector has published its certificate authority in the ConfigMap %s/%s.", c.Namespace, certificates.BundleName)
+	case !entry.entered || entry.generation != status.InForce.Generation:
+		return // The entry follows.
+	default:
+		condition.Status, condition.Reason, condition.ObservedGeneration = metav1.ConditionTrue, "Entered", entry.generation
+		if entry.since.IsZero() && old != nil && old.Status == condition.Status && old.ObservedGeneration == condition.ObservedGeneration {
+			return
+		}
+		since := entry.since
+		if since.IsZero() {
+			since = c.Now()
+		}
+		condition.Message = fmt.Sprintf("The webhook entry exists since %s. API servers use it within about a second.", since.UTC().Format(time.RFC3339))
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// tooMany describes the bounds.
+func tooMany() string {
+	return "The cluster has no place for another webhook entry. Bind the set to named namespaces, by spec.namespace or by the label " +
+		corev1.LabelMetadataName + " in spec.namespaceSelector: such sets share entries. Or delete sets."
+}

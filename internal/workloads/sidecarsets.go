@@ -1,0 +1,63 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"context"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/startup"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
+	sidecarset "github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
+)
+
+// httpsPort is the port of the Service of the injectors.
+const httpsPort = 443
+
+// addSidecarSets adds the controller of SidecarSets, if it is enabled.
+func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options) error {
+	enabled := w.options.Controllers.SidecarSet
+	if !*enabled.Enabled {
+		return nil
+	}
+	options := sidecarset.Options{
+		Revisions: shared.Stores.Revisions, Client: shared.Client, Executor: shared.Executor, Recorder: shared.Recorder, Now: shared.Now,
+		Address: w.injectors(), Namespace: w.options.Namespace, DefaultAllowed: w.options.MetadataAllowed, Maps: mgr.GetCache(),
+	}
+	for _, each := range []struct {
+		object client.Object
+		store  *reconciler.Store
+	}{
+		{&v1alpha1.SidecarSet{}, &options.Sets},
+		{&admissionregistrationv1.MutatingWebhookConfiguration{}, &options.Configurations},
+	} {
+		store, err := startup.NewStore(ctx, mgr.GetCache(), each.object, nil)
+		if err != nil {
+			return err
+		}
+		*each.store = store
+	}
+	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("create the informer of ConfigMaps: %w", err)
+	}
+	return sidecarset.New(options).Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
+}
+
+// injectors returns where the API server reaches the injectors.
+func (w *Workloads) injectors() admissionregistrationv1.WebhookClientConfig {
+	if configured := w.options.Injectors; configured.URL != nil {
+		return configured
+	}
+	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
+		Namespace: w.options.Namespace, Name: certificates.Name, Port: new(int32(httpsPort)),
+	}}
+}

@@ -1,0 +1,177 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package injector_test
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// TestGroupsAreExact compares which pods the API server sends by an entry of several sets with what their
+// selectors select.
+func TestGroupsAreExact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := server.Namespace(t)
+	random := rand.New(rand.NewPCG(7, 25))
+	pick := func(values ...string) string { return values[random.IntN(len(values))] }
+	var sets []*v1alpha1.SidecarSet
+	for i := range 256 + 12 {
+		set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("set-%03d", i), UID: types.UID(fmt.Sprint(i))}}
+		set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: &metav1.LabelSelector{}, Namespace: pick(w.namespace, other)}
+		if selector := set.Status.InForce.Selector; random.IntN(2) == 0 {
+			selector.MatchLabels = map[string]string{pick("a", "b.example.com/c"): pick("", "1", "2")}
+		} else {
+			operator := []metav1.LabelSelectorOperator{"In", "NotIn", "Exists", "DoesNotExist"}[random.IntN(4)]
+			for range 2 {
+				each := metav1.LabelSelectorRequirement{Key: pick("a", "b.example.com/c", "d"), Operator: operator}
+				if operator == "In" || operator == "NotIn" {
+					each.Values = []string{pick("", "1"), pick("2", "3")}
+				}
+				selector.MatchExpressions = append(selector.MatchExpressions, each)
+			}
+			selector.MatchLabels = map[string]string{"e": pick("1", "2", "3")}
+		}
+		sets = append(sets, set)
+	}
+	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw})
+	plan := entries.Server{
+		Client: admissionregistrationv1.WebhookClientConfig{URL: &w.server.URL, CABundle: bundle}, Namespace: env.SystemNamespace,
+	}.Plan(sets, entries.Lists{})
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	for _, list := range plan.Lists {
+		for i := range list {
+			if strings.HasPrefix(list[i].Name, "fail-") {
+				config.Webhooks = append(config.Webhooks, list[i])
+			}
+		}
+	}
+	if len(config.Webhooks) != 1 {
+		t.Fatalf("%d groups, want 1", len(config.Webhooks))
+	}
+	var asked atomic.Int64
+	w.server.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		injector.New(w, func(injector.Result) {}).ServeHTTP(rw, r)
+	})
+	must(t, server.Client.Create(t.Context(), config))
+	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), config) })
+	create := func(namespace string, of map[string]string) bool {
+		before := asked.Load()
+		p := pod(namespace, "game")
+		p.Labels = of
+		// No set is known: a pod that the entry selects is refused.
+		err := server.Client.Create(t.Context(), p, client.DryRunAll)
+		if sent := asked.Load() > before; sent != (err != nil) {
+			t.Fatalf("sent %t, error %v", sent, err)
+		}
+		return err != nil
+	}
+	selected := func(namespace string, of map[string]string) bool {
+		return slices.ContainsFunc(sets[256:], func(set *v1alpha1.SidecarSet) bool {
+			selector, err := metav1.LabelSelectorAsSelector(set.Status.InForce.Selector)
+			return err == nil && set.Status.InForce.Namespace == namespace && selector.Matches(labels.Set(of))
+		})
+	}
+	for !create(w.namespace, sets[slices.IndexFunc(sets[256:], func(s *v1alpha1.SidecarSet) bool {
+		return s.Status.InForce.Namespace == w.namespace && len(s.Status.InForce.Selector.MatchExpressions) == 0
+	})+256].Status.InForce.Selector.MatchLabels) {
+		time.Sleep(10 * time.Millisecond) // The API server learns of the entry by a watch.
+	}
+	yes := 0
+	for range 400 {
+		namespace, of := pick(w.namespace, other), map[string]string{}
+		for _, key := range []string{"a", "b.example.com/c", "d", "e"} {
+			if random.IntN(3) > 0 {
+				of[key] = pick("", "1", "2", "3")
+			}
+		}
+		if random.IntN(10) == 0 {
+			of = nil
+		}
+		want := selected(namespace, of)
+		if got := create(namespace, of); got != want {
+			t.Errorf("pod of %s with labels %v: sent %t, want %t", namespace, of, got, want)
+		}
+		if want {
+			yes++
+		}
+	}
+	if yes < 40 || yes > 360 {
+		t.Errorf("%d of 400 pods are selected: the test says little", yes)
+	}
+}
+
+// TestManySetsWhileTheAuthorityChanges creates pods all the time while certificates and their authority change
+// several times. The set of the pods is the last of more sets than have entries of their own.
+func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
+	t.Parallel()
+	i := install(t, env.Start(t), certificates.Lifetimes{
+		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: time.Second,
+	})
+	namespace := i.Namespace(t)
+	var last *v1alpha1.SidecarSet
+	for n := range 258 {
+		last = sidecarSet(fmt.Sprintf("set-%03d", n), nil)
+		last.Spec.Namespace, last.Spec.Selector.MatchLabels["set"] = namespace, fmt.Sprint(n)
+		must(t, i.Client.Create(t.Context(), last))
+	}
+	wide := sidecarSet("wide", func(s *v1alpha1.SidecarSetSpec) { s.Selector.MatchLabels["set"] = "wide" })
+	must(t, i.Client.Create(t.Context(), wide))
+	i.injects(t, last)
+	i.await(t, wide, v1alpha1.SidecarSetInjecting, metav1.ConditionFalse, "TooManySets")
+	if i.stored(t, last.Name) != nil {
+		t.Error("the last set has an entry of its own")
+	}
+	p := pod(namespace, "game")
+	p.Labels["set"] = "257"
+	i.eventually(t, "the set of a group is injected", p, has("set-257 server"))
+	authorities := map[string]bool{}
+	secret := &corev1.Secret{}
+	for start := time.Now(); time.Since(start) < 25*time.Second; time.Sleep(10 * time.Millisecond) {
+		created := p.DeepCopy()
+		if err := has("set-257 server")(created, i.Client.Create(t.Context(), created, client.DryRunAll)); err != nil {
+			t.Fatalf("after %s: %v", time.Since(start), err)
+		}
+		must(t, i.Client.Get(t.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: certificates.Name}, secret))
+		authorities[string(secret.Data["current.crt"])] = true
+	}
+	if len(authorities) < 3 {
+		t.Errorf("%d authorities signed, want at least 3", len(authorities))
+	}
+	// A place that becomes free is used.
+	must(t, i.Client.Delete(t.Context(), sidecarSet("set-000", nil)))
+	i.injects(t, wide)
+	// Without an injector, only the pods that a set selects wait for it.
+	i.end()
+	other := pod(namespace, "other")
+	if err := i.Client.Create(t.Context(), other); err != nil || names(other) != "server" {
+		t.Errorf("a pod that no set selects: containers %s, error %v", names(other), err)
+	}
+	if err := i.Client.Create(t.Context(), p.DeepCopy()); err == nil {
+		t.Error("a pod that a set selects is created without an injector")
+	}
+}
