@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -139,9 +138,9 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 		last.Spec.Namespace, last.Spec.Selector.MatchLabels["set"] = namespace, fmt.Sprint(n)
 		must(t, i.Client.Create(t.Context(), last))
 	}
+	i.injects(t, last)
 	wide := sidecarSet("wide", func(s *v1alpha1.SidecarSetSpec) { s.Selector.MatchLabels["set"] = "wide" })
 	must(t, i.Client.Create(t.Context(), wide))
-	i.injects(t, last)
 	i.await(t, wide, v1alpha1.SidecarSetInjecting, metav1.ConditionFalse, "TooManySets")
 	if i.stored(t, last.Name) != nil {
 		t.Error("the last set has an entry of its own")

@@ -57,12 +57,13 @@ func Size(set *v1alpha1.SidecarSet) int {
 }
 
 // Plan returns the entries of the sets, given those that are stored. A set that has an entry of its own keeps
-// it; the others get the free places by age. Sets of named namespaces without a place share entries.
+// it. The others get the free places by age, first those that cannot share an entry, because they are not bound
+// to named namespaces. Sets without a place share entries.
 func (s Server) Plan(all []*v1alpha1.SidecarSet, stored Lists) Plan {
 	p := planning{Server: s, Plan: Plan{Entered: map[types.UID]bool{}, TooMany: map[types.UID]bool{}}}
 	all = slices.DeleteFunc(slices.Clone(all), func(set *v1alpha1.SidecarSet) bool { return !Injects(set) })
 	slices.SortFunc(all, older)
-	p.placeOwn(p.keep(all, stored))
+	p.place(p.keep(all, stored))
 	for i := range p.groups {
 		p.Lists[i%Configurations] = append(p.Lists[i%Configurations], s.group(p.groups[i].name, p.groups[i].failure, p.groups[i].members))
 	}
@@ -110,25 +111,42 @@ func (p *planning) keep(all []*v1alpha1.SidecarSet, stored Lists) []*v1alpha1.Si
 	return rest
 }
 
-// placeOwn places the sets in the configurations with the fewest entries, and the rest in groups.
-func (p *planning) placeOwn(rest []*v1alpha1.SidecarSet) {
+// place places the sets in the configurations with the fewest entries, and the rest in groups.
+func (p *planning) place(rest []*v1alpha1.SidecarSet) {
+	var bound []*v1alpha1.SidecarSet
 	for _, set := range rest {
-		least := 0
-		for i := range p.Lists {
-			if len(p.Lists[i]) < len(p.Lists[least]) {
-				least = i
-			}
-		}
-		if len(p.Lists[least]) < ownPerConfiguration {
-			p.enter(least, set)
-			continue
-		}
-		if m, ok := p.newMember(set); !ok || !p.join(failurePolicy(set), m) {
+		switch _, ok := p.newMember(set); {
+		case ok:
+			bound = append(bound, set)
+		case !p.placeOwn(set):
 			p.TooMany[set.UID] = true
+		}
+	}
+	for _, set := range bound {
+		if p.placeOwn(set) {
 			continue
 		}
-		p.Entered[set.UID] = true
+		if m, _ := p.newMember(set); p.join(failurePolicy(set), m) {
+			p.Entered[set.UID] = true
+		} else {
+			p.TooMany[set.UID] = true
+		}
 	}
+}
+
+// placeOwn adds an entry of its own for the set, and reports whether there is a place.
+func (p *planning) placeOwn(set *v1alpha1.SidecarSet) bool {
+	least := 0
+	for i := range p.Lists {
+		if len(p.Lists[i]) < len(p.Lists[least]) {
+			least = i
+		}
+	}
+	if len(p.Lists[least]) == ownPerConfiguration {
+		return false
+	}
+	p.enter(least, set)
+	return true
 }
 
 func (p *planning) enter(i int, set *v1alpha1.SidecarSet) {
