@@ -27,18 +27,30 @@ func newNode() *metav1.PartialObjectMetadata {
 	return node
 }
 
+// newNamespace returns an empty namespace, of which only the metadata is cached.
+func newNamespace() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
 // caches returns the options of the cache, which keeps only the fields that planners read. Readers
 // share the cached objects without a copy, because no planner changes what it reads. Claims are kept
 // whole, because planners update them as a whole.
-func caches(kinds []schema.GroupKind, own string) cache.Options {
+func caches(kinds []schema.GroupKind, own string, sidecarSets bool) cache.Options {
+	trimPod := trim.Pod(kinds)
+	if sidecarSets {
+		trimPod = trim.PodWithSidecars(kinds)
+	}
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                {Transform: trim.Func(trim.Pod(kinds))},
+			&corev1.Pod{}:                {Transform: trim.Func(trimPod)},
 			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
 			newNode():                    {Transform: trim.Func(trim.Node)},
+			newNamespace():               {Transform: trim.Func(trim.Node)},
 			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{own: {}}},
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,7 +25,7 @@ import (
 const httpsPort = 443
 
 // addSidecarSets adds the controller of SidecarSets, if it is enabled.
-func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options) error {
+func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options, guard *guard) error {
 	enabled := w.options.Controllers.SidecarSet
 	if !*enabled.Enabled {
 		return nil
@@ -34,13 +35,16 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 		Address: w.injectors(), Namespace: w.options.Namespace, DefaultAllowed: w.options.MetadataAllowed, Maps: mgr.GetCache(),
 	}
 	for _, each := range []struct {
-		object client.Object
-		store  *reconciler.Store
+		object  client.Object
+		store   *reconciler.Store
+		indexes toolscache.Indexers
 	}{
-		{&v1alpha1.SidecarSet{}, &options.Sets},
-		{&admissionregistrationv1.MutatingWebhookConfiguration{}, &options.Configurations},
+		{object: &v1alpha1.SidecarSet{}, store: &options.Sets},
+		{object: &admissionregistrationv1.MutatingWebhookConfiguration{}, store: &options.Configurations},
+		{object: newNamespace(), store: &options.Namespaces},
+		{&corev1.Pod{}, &options.Pods, sidecarset.PodIndexers()},
 	} {
-		store, err := startup.NewStore(ctx, mgr.GetCache(), each.object, nil)
+		store, err := startup.NewStore(ctx, mgr.GetCache(), each.object, each.indexes)
 		if err != nil {
 			return err
 		}
@@ -49,6 +53,8 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("create the informer of ConfigMaps: %w", err)
 	}
+	options.Gate = reconciler.NewGate()
+	guard.gates[sidecarset.Kind().Kind] = options.Gate
 	return sidecarset.New(options).Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
 }
 

@@ -102,7 +102,7 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	mgr, err := w.program.Manager(ctrlmanager.Options{
 		Scheme:                  scheme,
-		Cache:                   caches(ownKinds(), options.Namespace),
+		Cache:                   caches(ownKinds(), options.Namespace, *options.Controllers.SidecarSet.Enabled),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,

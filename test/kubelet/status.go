@@ -13,7 +13,9 @@ import (
 
 // status returns what changes in the status of a pod that is bound to a node, nil if nothing does.
 func (k *Kubelet) status(pod *corev1.Pod) map[string]any {
-	statuses, changed := containerStatuses(pod)
+	statuses, changed := containerStatuses(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	inits, changedInits := containerStatuses(pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	changed = changed || changedInits
 	containers := corev1.ConditionFalse
 	if k.options.Ready == nil || k.options.Ready(pod) {
 		containers = corev1.ConditionTrue
@@ -39,6 +41,9 @@ func (k *Kubelet) status(pod *corev1.Pod) map[string]any {
 		return nil
 	}
 	status := map[string]any{"phase": corev1.PodRunning, "containerStatuses": statuses}
+	if len(inits) > 0 {
+		status["initContainerStatuses"] = inits
+	}
 	if len(conditions) > 0 {
 		status["conditions"] = conditions
 	}
@@ -46,17 +51,17 @@ func (k *Kubelet) status(pod *corev1.Pod) map[string]any {
 }
 
 // containerStatuses returns the statuses of the containers, and whether they change. The ID of an
-// image is derived from its name.
-func containerStatuses(pod *corev1.Pod) (statuses []corev1.ContainerStatus, changed bool) {
-	for _, container := range pod.Spec.Containers {
-		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container.Name })
-		if at >= 0 && pod.Status.ContainerStatuses[at].Image == container.Image {
-			statuses = append(statuses, pod.Status.ContainerStatuses[at])
+// image is derived from its name. All init containers are native sidecars.
+func containerStatuses(containers []corev1.Container, before []corev1.ContainerStatus) (statuses []corev1.ContainerStatus, changed bool) {
+	for _, container := range containers {
+		at := slices.IndexFunc(before, func(s corev1.ContainerStatus) bool { return s.Name == container.Name })
+		if at >= 0 && before[at].Image == container.Image {
+			statuses = append(statuses, before[at])
 			continue
 		}
 		restarts := int32(0)
 		if at >= 0 {
-			restarts = pod.Status.ContainerStatuses[at].RestartCount + 1
+			restarts = before[at].RestartCount + 1
 		}
 		changed = true
 		statuses = append(statuses, corev1.ContainerStatus{

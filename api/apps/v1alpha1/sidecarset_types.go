@@ -20,6 +20,9 @@ const (
 	// SidecarSetListKey is the pod annotation that contains the names of the injected sets, sorted and
 	// separated by commas.
 	SidecarSetListKey = "kruise.io/sidecarset-injected-list"
+	// SidecarSetInPlaceStateKey is the pod annotation that contains, as JSON, the state of the last update in
+	// place by the name of the set: pub.InPlaceUpdateState.
+	SidecarSetInPlaceStateKey = "kruise.io/sidecarset-inplace-update-state"
 	// SidecarInjectedEnv is the variable that is "true" in injected containers.
 	SidecarInjectedEnv = "IS_INJECTED"
 	// SidecarSetCustomVersionLabel is the label of a set and of its revisions that contains a version

@@ -36,7 +36,7 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 	sources := []source.Source{
 		source.Kind(informers, object, b.setEvents()),
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
-		b.Gate.source(b.enqueueAll),
+		b.Gate.Source(b.enqueueAll),
 	}
 	if b.Stores.Markers != nil {
 		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(b.enqueueMarked)))

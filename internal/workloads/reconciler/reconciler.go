@@ -161,9 +161,9 @@ func (g *Gate) Set(open bool) {
 	}
 }
 
-// source returns a source that enqueues all sets when the gate opens again. It starts when the gate
+// Source returns a source that enqueues all sets when the gate opens again. It starts when the gate
 // has been set, and the controller with it: otherwise it would reconcile each set twice at the start.
-func (g *Gate) source(all func(q controllers.Queue)) source.Source {
+func (g *Gate) Source(all func(q controllers.Queue)) source.Source {
 	return source.Func(func(ctx context.Context, q controllers.Queue) error {
 		select {
 		case <-g.decided:

@@ -16,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // Func returns the transformation of a cache that keeps what trim returns.
@@ -46,13 +47,23 @@ func isOurs(object metav1.Object, kinds []schema.GroupKind) bool {
 
 // Pod returns a function that returns a pod with only the fields that the planners and the executor read. Of a pod that
 // another controller than a set of the kinds owns it keeps what identifies it.
-func Pod(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod {
+func Pod(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod { return pod(kinds, false) }
+
+// PodWithSidecars is like Pod. It also keeps the labels and the phase of each pod, and what the planners read of a
+// pod that has containers of SidecarSets.
+func PodWithSidecars(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod { return pod(kinds, true) }
+
+func pod(kinds []schema.GroupKind, sidecarSets bool) func(*corev1.Pod) *corev1.Pod {
 	return func(pod *corev1.Pod) *corev1.Pod {
 		kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			Generation: pod.Generation, OwnerReferences: pod.OwnerReferences,
 		}}
-		if !isOurs(pod, kinds) {
+		injected := sidecarSets && pod.Annotations[v1alpha1.SidecarSetListKey] != ""
+		if sidecarSets {
+			kept.Labels, kept.DeletionTimestamp, kept.Status.Phase = pod.Labels, pod.DeletionTimestamp, pod.Status.Phase
+		}
+		if !injected && !isOurs(pod, kinds) {
 			return kept
 		}
 		kept.Labels, kept.Finalizers = pod.Labels, pod.Finalizers
@@ -69,6 +80,11 @@ func Pod(kinds []schema.GroupKind) func(*corev1.Pod) *corev1.Pod {
 		kept.Status = corev1.PodStatus{
 			Phase: pod.Status.Phase, QOSClass: pod.Status.QOSClass, ObservedGeneration: pod.Status.ObservedGeneration,
 			Conditions: pod.Status.Conditions, ContainerStatuses: statuses(pod.Status.ContainerStatuses),
+		}
+		if injected {
+			// Sets merge into any annotation, and update native sidecars.
+			kept.Annotations = pod.Annotations
+			kept.Status.InitContainerStatuses = statuses(pod.Status.InitContainerStatuses)
 		}
 		return kept
 	}
@@ -173,7 +189,7 @@ func Revision(kinds []schema.GroupKind) func(*appsv1.ControllerRevision) *appsv1
 	}
 }
 
-// Node keeps the labels of a node.
+// Node keeps the labels of a node or a namespace.
 func Node(node *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	node.ManagedFields, node.Annotations, node.OwnerReferences = nil, nil, nil
 	return node

@@ -47,6 +47,7 @@ type installation struct {
 func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *installation {
 	t.Helper()
 	i := &installation{TB: t, Env: e, address: env.FreeAddress(t)}
+	allowInjected(t, e)
 	cfg := e.Component(t, workloads.Name)
 	own := e.ServiceAccount(t, env.SystemNamespace, certificates.Name, nil)
 	for _, path := range []string{"config/sidecarsets/rbac.yaml", "config/sidecarsets/webhooks.yaml", "config/sidecarsets/injector.yaml"} {
@@ -75,6 +76,25 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 	i.end = i.run(serving.Run)
 	i.run(program.Run)
 	return i
+}
+
+// allowInjected creates the policy for the pods of seamark-workloads as config/sidecarsets changes it.
+func allowInjected(t *testing.T, e *env.Env) {
+	t.Helper()
+	manifests, err := env.ReadManifests("config/workloads/policy.yaml")
+	must(t, err)
+	for _, object := range manifests {
+		variables, found, _ := unstructured.NestedSlice(object.Object, "spec", "variables")
+		for _, each := range variables {
+			if variable, ok := each.(map[string]any); ok && variable["name"] == "sidecarSets" {
+				variable["expression"] = "true"
+			}
+		}
+		if found {
+			must(t, unstructured.SetNestedSlice(object.Object, variables, "spec", "variables"))
+		}
+	}
+	e.Apply(t, manifests...)
 }
 
 // without returns the objects of other kinds.

@@ -41,6 +41,10 @@ type Options struct {
 	// Sets, Revisions and Configurations are the informers of SidecarSets, of the ControllerRevisions, with
 	// reconciler.RevisionIndexers, and of the MutatingWebhookConfigurations.
 	Sets, Revisions, Configurations reconciler.Store
+	// Pods are those of all namespaces, with PodIndexers, and Namespaces the metadata of these.
+	Pods, Namespaces reconciler.Store
+	// Gate is closed while another program updates the pods of the sets.
+	Gate *reconciler.Gate
 	// Maps reads the ConfigMaps of the own namespace from the cache.
 	Maps client.Reader
 	// Client writes statuses and configurations, and creates pods as a dry run.
@@ -64,13 +68,14 @@ type Controller struct {
 	Options
 	ledger *ledger
 	board  *board
+	memory *memory
 	// changed enqueues sets, and outdated the entries.
 	changed, outdated controllers.Inbox
 }
 
 // New returns a Controller.
 func New(options Options) *Controller {
-	return &Controller{Options: options, ledger: newLedger(), board: newBoard()}
+	return &Controller{Options: options, ledger: newLedger(), board: newBoard(), memory: newMemory()}
 }
 
 // Add runs the Controller under the manager, with at most concurrency sets at a time.
@@ -79,6 +84,8 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.SidecarSet{}, controllers.Changes(c.setChanged)),
 		source.Kind(informers, &appsv1.ControllerRevision{}, controllers.Changes(c.revisionChanged)),
 		source.Kind(informers, &corev1.ConfigMap{}, controllers.Changes(c.mapChanged)),
+		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
+		c.Gate.Source(func(q controllers.Queue) { c.enqueueAll(q) }),
 		c.changed.Source())
 	if err != nil {
 		return err
@@ -88,10 +95,11 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		c.outdated.Source())
 }
 
-// Reconcile accepts the generation of a set, and writes its status.
+// Reconcile accepts the generation of a set, updates its pods, and writes its status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	set, ok := stored[*v1alpha1.SidecarSet](c.Sets, request.Name)
 	if !ok || set.DeletionTimestamp != nil {
+		c.memory.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	status := set.Status.DeepCopy()
@@ -99,7 +107,20 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	c.describe(set, status)
-	return reconcile.Result{}, c.write(ctx, set, status)
+	again, err := c.update(ctx, set, status)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if postponed := c.postpone(set, status); postponed > 0 {
+		return reconcile.Result{RequeueAfter: sooner(again, postponed)}, nil
+	}
+	return reconcile.Result{RequeueAfter: again}, c.write(ctx, set, status)
+}
+
+func (c *Controller) enqueueAll(q controllers.Queue) {
+	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+		controllers.Enqueue(q, client.ObjectKeyFromObject(set))
+	}
 }
 
 // setChanged enqueues what depends on a set.
@@ -196,6 +217,7 @@ func (c *Controller) write(ctx context.Context, set *v1alpha1.SidecarSet, status
 	}
 	written := set.DeepCopy()
 	written.Status = *status
+	c.memory.of(set, func(r *remembered) { r.reported = c.Now() })
 	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of SidecarSet %s: %w", set.Name, err))

@@ -114,13 +114,13 @@ func (s Server) namespaces(spec *v1alpha1.SidecarSetSpec) *metav1.LabelSelector 
 		all.MatchExpressions = append(all.MatchExpressions, selector.DeepCopy().MatchExpressions...)
 	}
 	all.MatchExpressions = append(all.MatchExpressions, metav1.LabelSelectorRequirement{
-		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: s.excluded(),
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: s.Excluded(),
 	})
 	return all
 }
 
-// excluded returns the namespaces that no set selects.
-func (s Server) excluded() []string { return []string{kubeSystem, s.Namespace} }
+// Excluded returns the namespaces that no set selects.
+func (s Server) Excluded() []string { return []string{kubeSystem, s.Namespace} }
 
 // failurePolicy returns what happens to selected pods while no injector answers.
 func failurePolicy(set *v1alpha1.SidecarSet) admissionregistrationv1.FailurePolicyType {

@@ -54,7 +54,7 @@ func (s Server) group(name string, failure admissionregistrationv1.FailurePolicy
 func (s Server) newMember(set *v1alpha1.SidecarSet) (member, bool) {
 	targets := set.Status.InForce.Targets()
 	namespaces, ok := Named(targets)
-	namespaces = slices.DeleteFunc(namespaces, func(name string) bool { return slices.Contains(s.excluded(), name) })
+	namespaces = slices.DeleteFunc(namespaces, func(name string) bool { return slices.Contains(s.Excluded(), name) })
 	if !ok || len(namespaces) == 0 {
 		return member{}, false
 	}

@@ -18,28 +18,47 @@ import (
 
 // patchMetadata sets the annotations of the revision.
 func (i *injection) patchMetadata() {
-	for _, patch := range i.revision.PatchPodMetadata {
-		for key, value := range patch.Annotations {
-			current, found := i.pod.Annotations[key]
-			switch {
-			case patch.PatchPolicy == v1alpha1.SidecarSetOverwritePatchPolicy:
-				i.annotate(key, value)
-			case patch.PatchPolicy == v1alpha1.SidecarSetMergePatchJSONPatchPolicy && current != "":
-				i.merge(key, current, value)
-			case !found || patch.PatchPolicy == v1alpha1.SidecarSetMergePatchJSONPatchPolicy:
-				i.annotate(key, value)
-			}
-		}
+	changes, kept := Annotations(i.pod, i.revision, true)
+	for key, value := range changes {
+		i.annotate(key, value)
+	}
+	for _, key := range kept {
+		i.warn("annotation %s of the pod stays as it is: it is no JSON object", key)
 	}
 }
 
-func (i *injection) merge(key, current, patch string) {
-	merged, err := jsonpatch.MergePatch([]byte(current), []byte(patch))
-	if err != nil {
-		i.warn("annotation %s of the pod stays as it is: it is no JSON object", key)
-		return
+// Annotations returns the annotations that the revision sets or changes, and the keys of those that cannot be
+// merged, sorted. An update of a pod sets no annotations with the policy Retain: created is whether the pod is
+// being created.
+func Annotations(pod *corev1.Pod, r *Revision, created bool) (changes map[string]string, kept []string) {
+	changes = map[string]string{}
+	for _, patch := range r.PatchPodMetadata {
+		for key, value := range patch.Annotations {
+			current, found := pod.Annotations[key]
+			switch patch.PatchPolicy {
+			case v1alpha1.SidecarSetOverwritePatchPolicy:
+			case v1alpha1.SidecarSetMergePatchJSONPatchPolicy:
+				if current == "" {
+					break
+				}
+				merged, err := jsonpatch.MergePatch([]byte(current), []byte(value))
+				if err != nil {
+					kept = append(kept, key)
+					continue
+				}
+				value = sorted(merged)
+			default:
+				if found || !created {
+					continue
+				}
+			}
+			if !found || value != current {
+				changes[key] = value
+			}
+		}
 	}
-	i.annotate(key, sorted(merged))
+	slices.Sort(kept)
+	return changes, kept
 }
 
 // sorted returns the JSON with sorted keys, so that it does not depend on the order of merges.
@@ -94,7 +113,14 @@ func (s stamps) lists(set string) bool { return slices.Contains(s.names, set) }
 
 // stamp records the revision in the annotations.
 func (i *injection) stamp(at metav1.Time) {
-	r := i.revision
+	for key, value := range Stamp(i.pod, i.revision, at) {
+		i.annotate(key, value)
+	}
+}
+
+// Stamp returns the annotations that say which revision the pod has.
+func Stamp(pod *corev1.Pod, r *Revision, at metav1.Time) map[string]string {
+	stamps := parseStamps(pod)
 	spec := v1alpha1.SidecarSetUpgradeSpec{UpdateTimestamp: at, SidecarSetName: r.Set, SidecarList: []string{}, SidecarSetControllerRevision: r.Name}
 	for j := range r.Containers {
 		spec.SidecarList = append(spec.SidecarList, r.Containers[j].Name)
@@ -105,16 +131,46 @@ func (i *injection) stamp(at metav1.Time) {
 		}
 	}
 	slices.Sort(spec.SidecarList)
-	names := append(slices.Clip(i.stamps.names), r.Set)
+	names := append(stamps.names, r.Set)
 	slices.Sort(names)
-	i.annotate(v1alpha1.SidecarSetListKey, strings.Join(slices.Compact(names), ","))
+	written := map[string]string{v1alpha1.SidecarSetListKey: strings.Join(slices.Compact(names), ",")}
 	write := func(key, hash string, hashes map[string]v1alpha1.SidecarSetUpgradeSpec) {
 		spec.SidecarSetHash = hash
 		hashes[r.Set] = spec
 		// The type always encodes, with sorted keys.
 		encoded, _ := json.Marshal(hashes)
-		i.annotate(key, string(encoded))
+		written[key] = string(encoded)
 	}
-	write(v1alpha1.SidecarSetHashKey, r.Hash, i.stamps.hashes)
-	write(v1alpha1.SidecarSetHashWithoutImageKey, r.HashWithoutImage, i.stamps.withoutImages)
+	write(v1alpha1.SidecarSetHashKey, r.Hash, stamps.hashes)
+	write(v1alpha1.SidecarSetHashWithoutImageKey, r.HashWithoutImage, stamps.withoutImages)
+	return written
+}
+
+// Sets returns the names of the sets that the pod has, sorted.
+func Sets(pod *corev1.Pod) []string { return parseStamps(pod).names }
+
+// Stamped is which revision of a set a pod has. It is empty if the annotations do not say it.
+type Stamped struct {
+	// Revision is the name of the revision, Hash the hash of the containers, and At when the pod got it.
+	Revision string      `json:"controllerRevision"`
+	Hash     string      `json:"hash"`
+	At       metav1.Time `json:"updateTimestamp"`
+}
+
+// Of returns which revision of the set the pod has.
+func Of(pod *corev1.Pod, set string) Stamped {
+	return stamped(pod.Annotations[v1alpha1.SidecarSetHashKey], set)
+}
+
+// WithoutImage returns the hash of the containers of the set without their images.
+func WithoutImage(pod *corev1.Pod, set string) string {
+	return stamped(pod.Annotations[v1alpha1.SidecarSetHashWithoutImageKey], set).Hash
+}
+
+func stamped(text, set string) Stamped {
+	var all map[string]Stamped
+	if json.Unmarshal([]byte(text), &all) != nil {
+		return Stamped{}
+	}
+	return all[set]
 }

@@ -1,0 +1,79 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+)
+
+// memory is what the process remembers about sets. It is safe for concurrent use.
+type memory struct {
+	mu   sync.Mutex
+	sets map[string]*remembered
+}
+
+// remembered is what is remembered about a set.
+type remembered struct {
+	uid types.UID
+	// pods is the highest resource version of a pod that was written, empty if the cache has it.
+	pods string
+	// reported is when the status was written.
+	reported time.Time
+	// refused are the pods that refused an update, and until when they are left alone.
+	refused map[types.UID]refusal
+	// uninjected is the number of selected pods without the set, counted at the time for the generation, or
+	// negative if it must be counted.
+	uninjected int32
+	counted    time.Time
+	generation int64
+	// selector is that of the generation.
+	selector labels.Selector
+}
+
+// refusal is how long a pod is left alone.
+type refusal struct {
+	until time.Time
+	pause time.Duration
+}
+
+func newMemory() *memory { return &memory{sets: map[string]*remembered{}} }
+
+// of calls do with what is remembered about the set.
+func (m *memory) of(set *v1alpha1.SidecarSet, do func(r *remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.sets[set.Name]
+	if r == nil || r.uid != set.UID {
+		r = &remembered{uid: set.UID, uninjected: -1}
+		m.sets[set.Name] = r
+	}
+	do(r)
+}
+
+func (m *memory) forget(set string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, set)
+}
+
+// caughtUp reports whether the cache has what was written.
+func (r *remembered) caughtUp(pods reconciler.Store) bool {
+	if r.pods == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(pods.GetIndexer().LastStoreSyncResourceVersion(), r.pods)
+	if err == nil && order < 0 {
+		return false
+	}
+	r.pods = ""
+	return true
+}

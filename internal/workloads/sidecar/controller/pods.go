@@ -1,0 +1,198 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
+)
+
+const (
+	// setIndex is the index of the pods by the sets that they have.
+	setIndex = "sidecarset"
+	// podPause is how long events of pods are collected: a set with many pods is planned once for all.
+	podPause = 100 * time.Millisecond
+	// recountPeriod is how often selected pods without a set are counted, if there are any: some end.
+	recountPeriod = time.Minute
+)
+
+// PodIndexers returns the indexers of the pods.
+func PodIndexers() toolscache.Indexers {
+	return toolscache.Indexers{setIndex: func(object any) ([]string, error) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Annotations[v1alpha1.SidecarSetListKey] != "" {
+			return inject.Sets(pod), nil
+		}
+		return nil, nil
+	}}
+}
+
+// pods returns the pods that have the set.
+func (c *Controller) pods(set *v1alpha1.SidecarSet) []*corev1.Pod {
+	found, _ := c.Pods.GetIndexer().ByIndex(setIndex, set.Name)
+	pods := make([]*corev1.Pod, 0, len(found))
+	for _, each := range found {
+		if pod, ok := each.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// podChanged enqueues the sets that the pod has, and those that select it although it does not have them.
+func (c *Controller) podChanged(_ context.Context, q controllers.Queue, before, after *corev1.Pod, initial bool) {
+	pod := after
+	if pod == nil {
+		pod = before
+	}
+	if initial || before != nil && after != nil && !matters(before, after) {
+		return
+	}
+	names := inject.Sets(pod)
+	for _, name := range names {
+		controllers.EnqueueAt(q, types.NamespacedName{Name: name}, podPause, 0)
+	}
+	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) {
+		return
+	}
+	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+		if set.Status.InForce == nil || slices.Contains(names, set.Name) || !c.selects(set, pod) {
+			continue
+		}
+		c.memory.of(set, func(r *remembered) { r.uninjected = -1 })
+		controllers.EnqueueAt(q, types.NamespacedName{Name: set.Name}, podPause, 0)
+	}
+}
+
+// matters reports whether a change of a pod may change what its sets do.
+func matters(before, after *corev1.Pod) bool {
+	if planning.Terminating(before) != planning.Terminating(after) || planning.Finished(before) != planning.Finished(after) ||
+		planning.Ready(before) != planning.Ready(after) || before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
+		return true
+	}
+	if after.Annotations[v1alpha1.SidecarSetListKey] == "" {
+		return false
+	}
+	return !maps.Equal(before.Annotations, after.Annotations) || before.Status.ObservedGeneration != after.Status.ObservedGeneration ||
+		!equality.Semantic.DeepEqual(before.Status.ContainerStatuses, after.Status.ContainerStatuses) ||
+		!equality.Semantic.DeepEqual(before.Status.InitContainerStatuses, after.Status.InitContainerStatuses)
+}
+
+// selects reports whether the set selects the labels of the pod, and its namespace by name. Other labels of
+// the namespace are compared when pods are counted.
+func (c *Controller) selects(set *v1alpha1.SidecarSet, pod *corev1.Pod) bool {
+	force := set.Status.InForce
+	if force.Namespace != "" && force.Namespace != pod.Namespace {
+		return false
+	}
+	var selector labels.Selector
+	c.memory.of(set, func(r *remembered) {
+		if r.generation != force.Generation || r.selector == nil {
+			r.generation, r.uninjected = force.Generation, -1
+			var err error
+			if r.selector, err = metav1.LabelSelectorAsSelector(force.Selector); err != nil {
+				r.selector = labels.Nothing()
+			}
+		}
+		selector = r.selector
+	})
+	return selector.Matches(labels.Set(pod.Labels))
+}
+
+// uninjected returns the number of pods that the set selects and that run without it.
+func (c *Controller) uninjected(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) int32 {
+	current := set.DeepCopy()
+	current.Status = *status
+	known := int32(-1)
+	c.memory.of(set, func(r *remembered) {
+		if r.generation == status.InForce.Generation && (r.uninjected == 0 || c.Now().Sub(r.counted) < recountPeriod) {
+			known = r.uninjected
+		}
+	})
+	if known >= 0 {
+		return known
+	}
+	count, namespaces := int32(0), map[string]bool{}
+	for _, pod := range c.scope(status.InForce) {
+		if !planning.Active(pod) || !c.selects(current, pod) || slices.Contains(inject.Sets(pod), set.Name) || isMirror(pod) {
+			continue
+		}
+		selected, found := namespaces[pod.Namespace]
+		if !found {
+			selected = c.selectsNamespace(status.InForce, pod.Namespace)
+			namespaces[pod.Namespace] = selected
+		}
+		if selected {
+			count++
+		}
+	}
+	c.memory.of(set, func(r *remembered) { r.uninjected, r.counted = count, c.Now() })
+	return count
+}
+
+// recount returns when selected pods without the set are counted again.
+func (c *Controller) recount(status *v1alpha1.SidecarSetStatus) time.Duration {
+	if status.UninjectedPods > 0 {
+		return recountPeriod
+	}
+	return 0
+}
+
+// scope returns the pods of the namespaces that the set may select.
+func (c *Controller) scope(force *v1alpha1.SidecarSetInForce) []*corev1.Pod {
+	names, bound := entries.Named(force.Targets())
+	if !bound {
+		return all[*corev1.Pod](c.Pods)
+	}
+	var pods []*corev1.Pod
+	for _, name := range names {
+		found, _ := c.Pods.GetIndexer().ByIndex(toolscache.NamespaceIndex, name)
+		for _, each := range found {
+			if pod, ok := each.(*corev1.Pod); ok {
+				pods = append(pods, pod)
+			}
+		}
+	}
+	return pods
+}
+
+// selectsNamespace reports whether the set selects the namespace.
+func (c *Controller) selectsNamespace(force *v1alpha1.SidecarSetInForce, name string) bool {
+	namespace, found := stored[*metav1.PartialObjectMetadata](c.Namespaces, name)
+	if !found || slices.Contains((entries.Server{Namespace: c.Namespace}).Excluded(), name) {
+		return false
+	}
+	of := maps.Clone(namespace.Labels)
+	if of == nil {
+		of = map[string]string{}
+	}
+	of[corev1.LabelMetadataName] = name
+	for _, each := range overlap.Namespaces(force.Targets()) {
+		if selector, err := metav1.LabelSelectorAsSelector(each); err != nil || !selector.Matches(labels.Set(of)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isMirror reports whether the pod is the mirror of a static pod, which its node owns.
+func isMirror(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "Node"
+}

@@ -1,0 +1,145 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/update"
+)
+
+const (
+	// retryDelay is when a step is planned again after one from an old cache.
+	retryDelay = 200 * time.Millisecond
+	// reportPause is the least time between two writes of a status in which only numbers of pods differ.
+	reportPause = 5 * time.Second
+	// firstRefusal and longestRefusal are how long a pod that refuses an update is left alone.
+	firstRefusal, longestRefusal = 5 * time.Second, 5 * time.Minute
+)
+
+// update updates pods in place, counts them in the status, and returns when it must be called again.
+func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) (time.Duration, error) {
+	if status.InForce == nil {
+		return 0, nil
+	}
+	if _, cached := stored[any](c.Revisions, c.Namespace+"/"+status.LatestRevision); !cached {
+		return retryDelay, nil // It has just been written.
+	}
+	current := set.DeepCopy()
+	current.Status = *status
+	caughtUp := false
+	c.memory.of(set, func(r *remembered) { caughtUp = r.caughtUp(c.Pods) })
+	out, err := update.Plan(update.Input{
+		Set: current, Pods: c.pods(set), Revisions: c.revisions(set), Held: !caughtUp || !c.Gate.Open(), Skipped: c.refusing(set), Now: c.Now(),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("plan the update of the pods of SidecarSet %s: %w", set.Name, err)
+	}
+	c.report(set, status, &out)
+	if !caughtUp {
+		return retryDelay, nil
+	}
+	if out.Empty() {
+		return sooner(out.RequeueAfter, c.recount(status)), nil
+	}
+	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, &out.Actions)
+	c.memory.of(set, func(r *remembered) { r.pods = step.Pods })
+	for i := range out.Events {
+		c.Recorder.Event(set, out.Events[i].Type, out.Events[i].Reason, out.Events[i].Message())
+	}
+	c.refuseUpdates(set, &out, &step)
+	if len(step.Errs) > 0 {
+		return 0, errors.Join(step.Errs...)
+	}
+	if step.Outdated || step.Incomplete {
+		return retryDelay, nil
+	}
+	return sooner(out.RequeueAfter, c.recount(status)), nil
+}
+
+// refusing returns the pods that are left alone now.
+func (c *Controller) refusing(set *v1alpha1.SidecarSet) map[types.UID]bool {
+	skipped := map[types.UID]bool{}
+	c.memory.of(set, func(r *remembered) {
+		for uid, each := range r.refused {
+			if c.Now().Before(each.until) {
+				skipped[uid] = true
+			} else if c.Now().After(each.until.Add(longestRefusal)) {
+				delete(r.refused, uid)
+			}
+		}
+	})
+	return skipped
+}
+
+// refuseUpdates records which pods the API server did not update, so that they do not stop the others.
+func (c *Controller) refuseUpdates(set *v1alpha1.SidecarSet, out *update.Output, step *apply.Step) {
+	pods := map[string]types.UID{}
+	for i := range out.Patches {
+		pods[out.Patches[i].Pod.Name] = out.Patches[i].Pod.UID
+	}
+	for _, failure := range step.Failures {
+		c.Recorder.Eventf(set, corev1.EventTypeWarning, "FailedUpdate", "%s: %v", failure.Object, failure.Err)
+		uid, found := pods[strings.TrimPrefix(failure.Object, "pod ")]
+		if !found {
+			continue
+		}
+		c.memory.of(set, func(r *remembered) {
+			if r.refused == nil {
+				r.refused = map[types.UID]refusal{}
+			}
+			pause := min(max(2*r.refused[uid].pause, firstRefusal), longestRefusal)
+			r.refused[uid] = refusal{until: c.Now().Add(pause), pause: pause}
+			out.RequeueAfter = sooner(out.RequeueAfter, pause)
+		})
+	}
+}
+
+// report counts the pods in the status, and sets the condition Upgradable.
+func (c *Controller) report(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, out *update.Output) {
+	status.MatchedPods, status.UpdatedPods, status.ReadyPods, status.UpdatedReadyPods = out.Matched, out.Updated, out.Ready, out.UpdatedReady
+	status.NotUpgradablePods, status.UninjectedPods = out.NotUpgradable, c.uninjected(set, status)
+	condition := metav1.Condition{
+		Type: v1alpha1.SidecarSetUpgradable, Status: metav1.ConditionTrue, ObservedGeneration: set.Generation, Reason: "InPlace",
+		Message: "All pods can get the latest revision in place.",
+	}
+	if out.NotUpgradable > 0 {
+		condition.Status, condition.Reason = metav1.ConditionFalse, "MustBeRecreated"
+		condition.Message = "Pods must be recreated, for example by kubectl rollout restart. The first of them is " + out.Why + "."
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// postpone returns how long the write of a status in which only numbers differ waits, or zero.
+func (c *Controller) postpone(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) time.Duration {
+	before := set.Status.DeepCopy()
+	before.MatchedPods, before.UpdatedPods, before.ReadyPods, before.UpdatedReadyPods = status.MatchedPods, status.UpdatedPods, status.ReadyPods, status.UpdatedReadyPods
+	before.NotUpgradablePods, before.UninjectedPods = status.NotUpgradablePods, status.UninjectedPods
+	if sameStatus(&set.Status, status) || !equality.Semantic.DeepEqual(before, status) {
+		return 0
+	}
+	var left time.Duration
+	c.memory.of(set, func(r *remembered) { left = r.reported.Add(reportPause).Sub(c.Now()) })
+	return max(left, 0)
+}
+
+// sooner returns the smaller of two times, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
