@@ -142,8 +142,8 @@ sbom: build ## Write the SBOM of each program to .cluster/images, as CycloneDX J
 LOCAL_VALUES = --set-string image.tag=$(IMAGE_TAG) \
 	--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
 	--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
-	--set workloads.enabled=true \
-	--set-string 'workloads.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-workloads.tar | cut -c-64) \
+	--set workloads.enabled=true --set sidecarSets.enabled=true \
+	$(foreach c,workloads injector,--set-string '$(c).podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-workloads.tar | cut -c-64)) \
 	--set-string agent.runtimeFolder=$(CLUSTER_DIR)/nodes \
 	--set-string 'agent.criEndpoint=unix:///run/$$(NODE_NAME)/containerd.sock'
 
@@ -415,7 +415,7 @@ test-release-install: test-release tools ## Install that release in the local cl
 ##@ Code
 
 # Folders of the chart with copies of config/.
-CHART_FILES := crd rbac policies serverless ui workloads
+CHART_FILES := crd rbac policies serverless ui workloads sidecarsets
 
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the chart's copies of config/.
@@ -433,6 +433,7 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@rm -rf $(addprefix charts/seamark/files/,$(CHART_FILES)) && mkdir -p $(addprefix charts/seamark/files/,$(CHART_FILES))
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@cp $(filter-out %/kustomization.yaml,$(wildcard config/crd/workloads/*.yaml)) config/workloads/rbac.yaml config/workloads/policy.yaml charts/seamark/files/workloads/
+	@cp $(addprefix config/sidecarsets/,rbac.yaml webhooks.yaml injector.yaml) config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml charts/seamark/files/sidecarsets/
 	@$(foreach f,rbac policies serverless ui,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md
 

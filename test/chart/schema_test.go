@@ -151,7 +151,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 		},
 		"workloads": {
 			reflect.TypeFor[configv1alpha1.WorkloadsConfiguration](),
-			[]string{"leaderElection", "metrics", "health"},
+			[]string{"leaderElection", "metrics", "health", "injector"},
 		},
 	} {
 		want := fieldsOf(test.kind)
@@ -166,7 +166,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 			for _, controller := range want["controllers"].(map[string]any) {
 				delete(controller.(map[string]any), "enabled")
 			}
-			want["featureGates"] = map[string]any{config.RecreateForClaimsGate: map[string]any{}}
+			want["featureGates"] = map[string]any{config.RecreateForClaimsGate: map[string]any{}, config.SidecarSetMetadataGate: map[string]any{}}
 		}
 		got := propertiesOf(root, root.Properties[component].Properties["config"])
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -230,6 +230,8 @@ func TestRejectedValues(t *testing.T) {
 		"workloads.controllers={cloneset,cloneset}":      "at '/workloads/controllers': items at 0 and 1 are equal",
 		"workloads.controllers=null":                     "at '/workloads': missing property 'controllers'",
 		"workloads.excludedNamespaces={a b}":             "at '/workloads/excludedNamespaces/0': 'a b' does not match pattern",
+		"sidecarSets.enabled=true":                       "sidecarSets.enabled: requires workloads.enabled=true",
+		"sidecarSets.certificates=own":                   "at '/sidecarSets/certificates': value must be one of 'seamark', 'certManager'",
 		"workloads.enabled=sure":                         "at '/workloads/enabled': got string, want boolean",
 		"workloads.replica=3":                            "at '/workloads': additional properties 'replica' not allowed",
 		"imagePullSecrets[0]=s":                          "at '/imagePullSecrets/0': got string, want object",

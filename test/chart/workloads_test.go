@@ -25,10 +25,59 @@ func TestWorkloadsMatchConfig(t *testing.T) {
 	}
 }
 
+// TestSidecarSetsMatchConfig compares the chart with config/sidecarsets, except how the program is configured.
+func TestSidecarSetsMatchConfig(t *testing.T) {
+	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/sidecarsets"))
+	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", workloads+",sidecarSets.enabled=true")))
+	for _, objects := range []map[key]map[string]any{want, got} {
+		delete(objects, key{Kind: "Namespace", Name: "seamark-system"})
+		for _, kind := range []string{"Deployment", "ConfigMap"} {
+			configuration := key{Kind: kind, Namespace: "seamark-system", Name: "seamark-workloads"}
+			if objects[configuration] == nil {
+				t.Errorf("%s %s does not exist", kind, configuration.Name)
+			}
+			delete(objects, configuration)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("objects (-config/sidecarsets +chart):\n%s", diff)
+	}
+}
+
+// TestSidecarSetValues checks the effect of the values of SidecarSets.
+func TestSidecarSetValues(t *testing.T) {
+	const enabled = workloads + ",sidecarSets.enabled=true"
+	objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", enabled+",sidecarSets.certificates=certManager,injector.hostNetwork=true,injector.config.logging.verbosity=2"))
+	if objects[key{Kind: "Secret", Namespace: "ns", Name: "seamark-injector"}] != nil || objects[key{Kind: "Certificate", Namespace: "ns", Name: "seamark-injector"}] == nil {
+		t.Error("cert-manager must issue the certificate, and the injectors must have no Secret of their own")
+	}
+	pod := []string{"spec", "template", "spec"}
+	program := any(objects[key{Kind: "Deployment", Namespace: "ns", Name: "seamark-injector"}])
+	for path, want := range map[string]any{
+		"hostNetwork": true, "containers.0.args.0": "injector", "containers.0.args.1": "--config=/etc/seamark/injector.yaml",
+		"containers.0.volumeMounts.1.mountPath": "/run/seamark/injector", "volumes.1.secret.secretName": "seamark-injector-certificate",
+	} {
+		if got := at(program, append(slices.Clone(pod), strings.Split(path, ".")...)); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	for name, part := range map[string]string{"seamark-injector": "certificates: certManager", "seamark-workloads": "sidecarSet:\n    enabled: true"} {
+		component := strings.TrimPrefix(name, "seamark-")
+		file, _ := at(any(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: name}]), []string{"data", component + ".yaml"}).(string)
+		if !strings.Contains(file, part) {
+			t.Errorf("the configuration of %s is\n%swant it to contain %q", name, file, part)
+		}
+	}
+	variable := at(any(parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads))[key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-workloads-pods"}]), []string{"spec", "variables", "7"})
+	if of, _ := variable.(map[string]any); of["name"] != "sidecarSets" || of["expression"] != "false" {
+		t.Errorf("variable %v of the policy, want sidecarSets false", variable)
+	}
+}
+
 // TestWorkloadsAreOffByDefault checks that a release without the program has none of its objects.
 func TestWorkloadsAreOffByDefault(t *testing.T) {
 	for k := range parse(t, template(t, tool(t, "helm"), "ns")) {
-		if strings.HasPrefix(k.Name, "seamark-workloads") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
+		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
 			t.Errorf("the chart has %s %s, but the program is off", k.Kind, k.Name)
 		}
 	}

@@ -1,11 +1,14 @@
-{{/* The Deployment of a leader-elected program, its configuration and its PodDisruptionBudget.
+{{/* The Deployment of a program, its configuration and its PodDisruptionBudget.
 Takes a dict of root, component and kind of the configuration. */}}
 {{- define "seamark.deployment" -}}
 {{- $values := index .root.Values .component }}
 {{- $name := printf "seamark-%s" .component }}
 {{- $config := include "seamark.config" . }}
-{{- $webhook := and (eq .component "manager") (include "seamark.serverless" .root) }}
-{{- $certManager := and $webhook (eq .root.Values.serverless.webhook.certificates "certManager") }}
+{{- $injector := eq .component "injector" }}
+{{- $webhook := or $injector (and (eq .component "manager") (include "seamark.serverless" .root)) }}
+{{- $certificates := $injector | ternary .root.Values.sidecarSets.certificates .root.Values.serverless.webhook.certificates }}
+{{- $certManager := and $webhook (eq $certificates "certManager") }}
+{{- $volume := $injector | ternary "injector" "webhook" }}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -38,7 +41,16 @@ spec:
       {{- end }}
     spec:
       serviceAccountName: {{ $name }}
+      {{- if $injector }}
+      # It serves for 15 s after it has been told to end.
+      terminationGracePeriodSeconds: 30
+      {{- else }}
       terminationGracePeriodSeconds: 10
+      {{- end }}
+      {{- if $values.hostNetwork }}
+      hostNetwork: true
+      dnsPolicy: ClusterFirstWithHostNet
+      {{- end }}
       {{- include "seamark.pod" . | trim | nindent 6 }}
       # The program only connects to the API server. It needs no user, file or device of the node.
       securityContext:
@@ -56,8 +68,11 @@ spec:
         - name: {{ .component }}
           image: {{ include "seamark.image" . }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-          {{- if or $config $values.extraArgs }}
+          {{- if or $injector $config $values.extraArgs }}
           args:
+            {{- if $injector }}
+            - injector
+            {{- end }}
             {{- if $config }}
             - --config=/etc/seamark/{{ .component }}.yaml
             {{- end }}
@@ -111,8 +126,8 @@ spec:
               mountPath: /etc/seamark
               readOnly: true
             {{- if $certManager }}
-            - name: webhook
-              mountPath: /run/seamark/webhook
+            - name: {{ $volume }}
+              mountPath: /run/seamark/{{ $volume }}
               readOnly: true
             {{- end }}
           {{- end }}
@@ -122,9 +137,9 @@ spec:
           configMap:
             name: {{ $name }}
         {{- if $certManager }}
-        - name: webhook
+        - name: {{ $volume }}
           secret:
-            secretName: seamark-webhook-certificate
+            secretName: seamark-{{ $volume }}-certificate
         {{- end }}
 ---
 apiVersion: v1

@@ -11,9 +11,14 @@ app.kubernetes.io/name: seamark
 app.kubernetes.io/component: {{ . }}
 {{- end }}
 
-{{/* A component's image. Takes a dict of root and component. */}}
+{{/* The components with a Deployment, separated by spaces. */}}
+{{- define "seamark.deployments" -}}
+manager{{ if .Values.workloads.enabled }} workloads{{ end }}{{ if .Values.sidecarSets.enabled }} injector{{ end }}
+{{- end }}
+
+{{/* A component's image. Takes a dict of root and component. The injectors run seamark-workloads. */}}
 {{- define "seamark.image" -}}
-{{- $image := (index .root.Values .component).image }}
+{{- $image := (index .root.Values (eq .component "injector" | ternary "workloads" .component)).image }}
 {{- $name := printf "%s/%s" .root.Values.image.registry $image.repository }}
 {{- if $image.digest }}
 {{- printf "%s@%s" $name $image.digest }}
@@ -64,9 +69,15 @@ component and kind. */}}
 {{- $_ := set $controllers $field (dict "enabled" false) }}
 {{- end }}
 {{- end }}
+{{- if .root.Values.sidecarSets.enabled }}
+{{- $_ := set $controllers "sidecarSet" (merge (dict "enabled" true) ($controllers.sidecarSet | default dict)) }}
+{{- end }}
 {{- with $controllers }}
 {{- $_ := set $config "controllers" . }}
 {{- end }}
+{{- end }}
+{{- if and (eq .component "injector") (ne .root.Values.sidecarSets.certificates "seamark") }}
+{{- $_ := set $config "injector" (dict "certificates" .root.Values.sidecarSets.certificates) }}
 {{- end }}
 {{- if $config }}
 {{- toYaml (merge (dict "apiVersion" "config.seamark.dev/v1alpha1" "kind" .kind) $config) }}
