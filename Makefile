@@ -326,6 +326,8 @@ example-images: ## Build the images of the examples and load them into the local
 			--user 65532 --entrypoint /bin/example-database --file $(IMAGES)/bin/database-$$version=/bin/example-database; \
 	done
 	@$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(addprefix $(IMAGES)/,example-server.tar example-database-v1.tar example-database-v2.tar)
+	@for socket in $(CLUSTER_DIR)/nodes/*/containerd.sock; do $(CLUSTER_DIR)/bin/ctr --address $$socket --namespace k8s.io \
+		images tag --force docker.io/library/busybox:1.35 docker.io/library/busybox:1.35-musl >/dev/null; done
 
 # Arguments of go test in `make bench`, for example BENCH_ARGS='-run /reports'.
 BENCH_ARGS ?=
