@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -60,7 +61,7 @@ type Label struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// programs returns the manager, the agent and the program of the workloads.
+// programs returns the manager, the agent, the program of the workloads, and the injectors.
 func programs() ([]Program, error) {
 	registry, err := managerRegistry()
 	if err != nil {
@@ -78,12 +79,19 @@ func programs() ([]Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	injectors := prometheus.NewRegistry()
+	injector.NewMetrics(injectors)
+	injected, err := registryMetrics(injectors)
+	if err != nil {
+		return nil, err
+	}
 	libraries := append(libraryMetrics(), processMetrics()...)
 	slices.SortFunc(libraries, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return []Program{
 		{Name: "seamark-manager", Own: manager, Others: libraries},
 		{Name: "seamark-agent", Own: agent, Others: processMetrics()},
 		{Name: "seamark-workloads", Own: workloads, Others: processMetrics()},
+		{Name: "seamark-injector", Own: injected, Others: processMetrics()},
 	}, nil
 }
 

@@ -87,11 +87,14 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
-	workloads, err := env.ReadManifests("config/workloads/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
+	for _, path := range []string{"config/workloads/rbac.yaml", "config/sidecarsets/rbac.yaml"} {
+		more, err := env.ReadManifests(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, more...)
 	}
-	server.Apply(t, append(objects, workloads...)...)
+	server.Apply(t, objects...)
 
 	leases := func(name string) rights {
 		return join(
@@ -109,7 +112,9 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 		"manager":                         {"seamark-manager", "default", managerRights()},
 		"manager in its own namespace":    {"seamark-manager", env.SystemNamespace, join(managerRights(), leases("seamark-manager"))},
 		"workloads":                       {"seamark-workloads", "default", workloadsRights()},
-		"workloads in its own namespace":  {"seamark-workloads", env.SystemNamespace, join(workloadsRights(), leases("seamark-workloads"))},
+		"workloads in its own namespace":  {"seamark-workloads", env.SystemNamespace, join(workloadsRights(), leases("seamark-workloads"), rightsOf("", "configmaps", "get", "list", "watch"))},
+		"injector":                        {"seamark-injector", "default", join(basic(), rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"))},
+		"injector in its own namespace":   {"seamark-injector", env.SystemNamespace, injectorRights()},
 		"other account in that namespace": {"default", env.SystemNamespace, basic()},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,8 @@
 
 package api_test
 
+import "github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
+
 func workloadsRights() rights {
 	sets := rights{}
 	for _, kind := range []string{"clonesets", "statefulsets"} {
@@ -11,6 +13,17 @@ func workloadsRights() rights {
 			rightsOf("apps.kruise.io", kind+"/status", "patch"),
 			rightsOf("apps.kruise.io", kind+"/finalizers", "update"),
 		)
+	}
+	// config/sidecarsets adds rights for SidecarSets.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "sidecarsets/status", "patch"),
+		rightsOf("apps.kruise.io", "sidecarsets/finalizers", "update"),
+		rightsOf("", "namespaces", "get", "list", "watch"),
+		rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "get", "list", "watch"),
+	)
+	for i := range entries.Configurations {
+		sets = join(sets, rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations/"+entries.ConfigurationName(i), "patch"))
 	}
 	return join(basic(), sets,
 		rightsOf("", "pods", "get", "list", "watch", "create", "patch", "delete"),
@@ -22,5 +35,15 @@ func workloadsRights() rights {
 		rightsOf("", "nodes", "get", "list", "watch"),
 		rightsOf("", "events", "create", "patch"),
 		rightsOf("coordination.k8s.io", "leases/kruise-manager", "get"),
+	)
+}
+
+// injectorRights are those of the injectors in their own namespace.
+func injectorRights() rights {
+	return join(basic(),
+		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),
+		rightsOf("apps", "controllerrevisions", "get", "list", "watch"),
+		rightsOf("", "secrets/seamark-injector", "get", "update"),
+		rightsOf("", "configmaps/seamark-injector-ca", "get", "update"),
 	)
 }

@@ -27,11 +27,13 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofWorkloads, err := env.ReadManifests("config/workloads/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
+	for _, path := range []string{"config/workloads/policy.yaml", "config/sidecarsets/author.yaml"} {
+		more, err := env.ReadManifests(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, more...)
 	}
-	objects = append(objects, ofWorkloads...)
 	seen := 0
 	for _, object := range objects {
 		if object.GetKind() != "ValidatingAdmissionPolicy" {
@@ -47,7 +49,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 			compile(t, policy)
 		})
 	}
-	if want := 5; seen != want {
+	if want := 7; seen != want {
 		t.Errorf("config/ has %d policies, want %d", seen, want)
 	}
 }

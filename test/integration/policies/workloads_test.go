@@ -70,8 +70,11 @@ func withOwners(owners ...metav1.OwnerReference) podWrite {
 }
 
 func created(ctx context.Context, c client.Client, pod *corev1.Pod) error {
-	another := podOf(pod.Namespace, pod.OwnerReferences...)
-	return c.Create(ctx, another, client.DryRunAll)
+	return c.Create(ctx, podOf(pod.Namespace, pod.OwnerReferences...))
+}
+
+func tried(ctx context.Context, c client.Client, pod *corev1.Pod) error {
+	return c.Create(ctx, podOf(pod.Namespace, pod.OwnerReferences...), client.DryRunAll)
 }
 
 func deleted(ctx context.Context, c client.Client, pod *corev1.Pod) error { return c.Delete(ctx, pod) }
@@ -130,6 +133,8 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"create without a controller":    {program, "", owners{second}, created, foreign},
 		"create in kube-system":          {program, "kube-system", owners{cloneSet}, created, "kube-system, seamark-system"},
 		"create in its own namespace":    {program, env.SystemNamespace, owners{cloneSet}, created, "cannot write pods in namespace"},
+		"try in its own namespace":       {program, env.SystemNamespace, nil, tried, ""},
+		"try in another namespace":       {program, "", nil, tried, foreign},
 		"create with the same name":      {unlimited, elsewhere, owners{cloneSet}, created, "kube-system, " + elsewhere},
 
 		"patch":                      {program, "", owners{cloneSet, helper}, label, ""},

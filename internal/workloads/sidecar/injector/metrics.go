@@ -8,11 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// requests counts requests by their results. controller-runtime measures their duration.
-type requests struct{ total *prometheus.CounterVec }
+// Metrics counts requests by their results. controller-runtime measures their duration.
+type Metrics struct{ total *prometheus.CounterVec }
 
-func newMetrics(registry prometheus.Registerer) *requests {
-	r := &requests{total: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
+// NewMetrics creates the metrics in registry, with zero for each result. It panics if registry already has metrics
+// of these names.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	r := &Metrics{total: promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "seamark_injector_pods_total",
 		Help: "Admission requests for new pods, by result. A pod is refused if it has a container of its own with the name of a set's.",
 	}, []string{"result"})}
@@ -22,4 +24,5 @@ func newMetrics(registry prometheus.Registerer) *requests {
 	return r
 }
 
-func (r *requests) done(result Result) { r.total.WithLabelValues(string(result)).Inc() }
+// Done counts a request with the result.
+func (r *Metrics) Done(result Result) { r.total.WithLabelValues(string(result)).Inc() }

@@ -128,8 +128,8 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if _, err := mgr.GetCache().GetInformer(ctx, &appsv1.ControllerRevision{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("create the informer of ControllerRevisions: %w", err)
 	}
-	requests := newMetrics(i.options.Registry)
-	mgr.GetWebhookServer().Register("/inject/", New(newAccepted(sets, mgr.GetCache(), mgr.GetAPIReader(), i.options.Namespace), requests.done))
+	requests := NewMetrics(i.options.Registry)
+	mgr.GetWebhookServer().Register("/inject/", New(newAccepted(sets, mgr.GetCache(), mgr.GetAPIReader(), i.options.Namespace), requests.Done))
 	if err := mgr.Add(i.source); err != nil {
 		return nil, fmt.Errorf("add the certificates: %w", err)
 	}
