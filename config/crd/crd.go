@@ -28,6 +28,9 @@ var cloneSets []byte
 //go:embed workloads/apps.kruise.io_statefulsets.yaml
 var statefulSets []byte
 
+//go:embed sidecarsets/apps.kruise.io_sidecarsets.yaml
+var sidecarSets []byte
+
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
 
@@ -45,3 +48,6 @@ func CloneSets() []byte { return cloneSets }
 
 // StatefulSets returns the CustomResourceDefinition of StatefulSets of apps.kruise.io, as YAML.
 func StatefulSets() []byte { return statefulSets }
+
+// SidecarSets returns the CustomResourceDefinition of SidecarSets, as YAML.
+func SidecarSets() []byte { return sidecarSets }

@@ -75,6 +75,7 @@ func (c *checker) compare() {
 			c.checkService(s, each)
 		}
 	}
+	c.compareSidecarSets()
 }
 
 // controllerLabels returns the keys of the labels that controllers add to the pods of workloads.

@@ -148,3 +148,36 @@ func TestSelectorsOverlap(t *testing.T) {
 		})
 	}
 }
+
+func TestSidecarSets(t *testing.T) {
+	const logs = `apiVersion: apps.kruise.io/v1alpha1
+kind: SidecarSet
+metadata:
+  name: logs
+spec:
+  selector:
+    matchLabels: {app: game}
+  containers:
+  - name: agent
+    image: agent
+`
+	rename := func(edits ...string) string { return edited(t, logs, append([]string{"name: logs", "name: metrics"}, edits...)...) }
+	linter := &lint.Linter{}
+	for name, test := range map[string]struct{ first, second, want string }{
+		"other container": {logs, rename("name: agent", "name: exporter"), ""},
+		"other pods":      {logs, rename("app: game", "app: shop"), ""},
+		"in conflict":     {logs, rename(), "b.yaml:9:5 sidecarset-not-accepted spec.containers[0].name: agent is the name of a container of SidecarSet logs, which can select the same pods"},
+		"launch priority": {edited(t, logs, "image: agent", "image: agent\n    env: [{name: KRUISE_CONTAINER_PRIORITY}]"), rename("name: agent", "name: exporter"), "a.yaml:11:11 sidecarset-not-accepted spec.containers[0].env[0]: KRUISE_CONTAINER_PRIORITY has no effect: use an init container with restartPolicy Always and a startupProbe: the kubelet starts the containers of the pod after it"},
+		"hot upgrade":     {edited(t, logs, "image: agent", "image: agent\n    upgradeStrategy: {upgradeType: HotUpgrade}"), rename("name: agent", "name: exporter"), "a.yaml:11:23 schema spec.containers[0].upgradeStrategy.upgradeType: Invalid value: \"HotUpgrade\": must be ColdUpgrade: HotUpgrade is not supported, a native sidecar (an init container with restartPolicy Always) keeps the order of start and end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			if test.want != "" {
+				want = []string{test.want}
+			}
+			if diff := cmp.Diff(want, check(t, linter, test.first, test.second)); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

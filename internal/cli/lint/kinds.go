@@ -19,7 +19,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-const kindMarker = "PodProbeMarker"
+const (
+	kindMarker     = "PodProbeMarker"
+	kindSidecarSet = "SidecarSet"
+)
 
 // kind is a kind with a CustomResourceDefinition of Seamark.
 type kind struct {
@@ -34,6 +37,8 @@ func kinds() map[kindschema.GroupVersionKind]kind {
 		v1alpha1.GroupVersion().WithKind("CloneSet"):           {crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]()},
 		v1alpha1.GroupVersion().WithKind("StatefulSet"):        {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
 		v1beta1.GroupVersion().WithKind("StatefulSet"):         {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
+		v1alpha1.GroupVersion().WithKind(kindSidecarSet):       {crd.SidecarSets, reflect.TypeFor[v1alpha1.SidecarSet]()},
+		v1beta1.GroupVersion().WithKind(kindSidecarSet):        {crd.SidecarSets, reflect.TypeFor[v1alpha1.SidecarSet]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   {crd.ProbePlans, reflect.TypeFor[seamarkv1alpha1.ProbePlan]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
 	}
@@ -55,7 +60,7 @@ func served() []kindschema.GroupVersionKind {
 func openKruiseKinds() []string {
 	return []string{
 		"AdvancedCronJob", "BroadcastJob", "ConfigMapSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob", "ImageListPullJob",
-		"ImagePullJob", "NodeImage", "PersistentPodState", "ResourceDistribution", "SidecarSet", "UnitedDeployment", "WorkloadSpread",
+		"ImagePullJob", "NodeImage", "PersistentPodState", "ResourceDistribution", "UnitedDeployment", "WorkloadSpread",
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint checks manifests without a cluster: PodProbeMarkers, CloneSets and StatefulSets with
+// Package lint checks manifests without a cluster: PodProbeMarkers, CloneSets, StatefulSets and SidecarSets with
 // the rules of their CustomResourceDefinitions, and markers for mistakes that the API accepts. It
 // compares markers with each other and with the workloads and Services of the same manifests. It is
 // pure: the findings depend only on the contents of the files, in any order of them.
@@ -102,6 +102,8 @@ type checker struct {
 	markers   []*marker
 	workloads []*workload
 	services  []*service
+	// sidecarSets are the sets, in the order of the files.
+	sidecarSets []*sidecarSet
 	// seen holds the first object of each kind, namespace and name.
 	seen             map[string]*object
 	objects, checked int

@@ -129,6 +129,8 @@ func (c *checker) object(o *object) {
 		c.marker(o)
 	case gk.Group == "" && gk.Kind == "Service":
 		c.service(o)
+	case gk == v1alpha1.GroupVersion().WithKind(kindSidecarSet).GroupKind():
+		c.sidecarSet(o)
 	default:
 		c.checkSchema(o)
 		c.workload(o)

@@ -21,14 +21,14 @@ type Rule struct {
 	Summary string
 }
 
-// Rules returns all rules: those of the API first, then those of probes, of marks and of workloads.
+// Rules returns all rules: those of the API first, then those of probes, of marks, of workloads and of SidecarSets.
 func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleExclusiveValue, ruleDuplicateObject,
 		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults,
 		ruleDeletionCost, ruleSharedMark,
-		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort,
+		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet,
 	}
 }
 
@@ -92,4 +92,6 @@ var (
 	ruleNoPods         = Rule{"no-matching-pods", Warning, "The selector of a marker matches none of the pod templates in the manifests."}
 	ruleNoContainer    = Rule{"container-not-found", Error, "None of the matching pod templates has the container of the probe."}
 	ruleNoPort         = Rule{"port-not-found", Error, "The container of the probe has no port with the name that the probe uses."}
+
+	ruleSidecarSet = Rule{"sidecarset-not-accepted", Error, "A SidecarSet has what Seamark does not accept, or conflicts with another one that can select the same pods."}
 )

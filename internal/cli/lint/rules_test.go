@@ -17,11 +17,11 @@ func TestCheckRule(t *testing.T) {
 		}
 	}
 	for name, end := range map[string]string{
-		"exec-no-pth":   `container-not-found or port-not-found; did you mean "exec-no-path"?`,
-		"Schema":        `container-not-found or port-not-found; did you mean "schema"?`,
-		"something":     "container-not-found or port-not-found",
-		"":              "container-not-found or port-not-found",
-		"schema,schema": "container-not-found or port-not-found",
+		"exec-no-pth":   `port-not-found or sidecarset-not-accepted; did you mean "exec-no-path"?`,
+		"Schema":        `port-not-found or sidecarset-not-accepted; did you mean "schema"?`,
+		"something":     "port-not-found or sidecarset-not-accepted",
+		"":              "port-not-found or sidecarset-not-accepted",
+		"schema,schema": "port-not-found or sidecarset-not-accepted",
 	} {
 		err := lint.CheckRule(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {

@@ -6,6 +6,7 @@ package injector_test
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -26,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -95,11 +97,16 @@ func TestGroupsAreExact(t *testing.T) {
 			return err == nil && set.Status.InForce.Namespace == namespace && selector.Matches(labels.Set(of))
 		})
 	}
-	for !create(w.namespace, sets[slices.IndexFunc(sets[256:], func(s *v1alpha1.SidecarSet) bool {
+	known := sets[256+slices.IndexFunc(sets[256:], func(s *v1alpha1.SidecarSet) bool {
 		return s.Status.InForce.Namespace == w.namespace && len(s.Status.InForce.Selector.MatchExpressions) == 0
-	})+256].Status.InForce.Selector.MatchLabels) {
-		time.Sleep(10 * time.Millisecond) // The API server learns of the entry by a watch.
-	}
+	})].Status.InForce.Selector.MatchLabels
+	// The API server learns of the entry by a watch.
+	await.Poll{Interval: 10 * time.Millisecond, Timeout: await.Timeout}.Success(t, "the entry is used", func(context.Context) error {
+		if !create(w.namespace, known) {
+			return errors.New("no request")
+		}
+		return nil
+	})
 	yes := 0
 	for range 400 {
 		namespace, of := pick(w.namespace, other), map[string]string{}
@@ -150,7 +157,9 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	i.eventually(t, "the set of a group is injected", p, has("set-257 server"))
 	authorities := map[string]bool{}
 	secret := &corev1.Secret{}
-	for start := time.Now(); time.Since(start) < 25*time.Second; time.Sleep(10 * time.Millisecond) {
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
+	for start := time.Now(); time.Since(start) < 25*time.Second; <-pace.C {
 		created := p.DeepCopy()
 		if err := has("set-257 server")(created, i.Client.Create(t.Context(), created, client.DryRunAll)); err != nil {
 			t.Fatalf("after %s: %v", time.Since(start), err)

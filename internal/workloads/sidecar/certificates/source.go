@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// Name is the name of the program, its Service and its Secret, and BundleName that of its ConfigMap.
-	Name       = "seamark-injector"
+	// Name is the name of the program, its Service and its Secret.
+	Name = "seamark-injector"
+	// BundleName is the name of its ConfigMap.
 	BundleName = "seamark-injector-ca"
 	// BundleKey is the key of the ConfigMap with the authorities to trust.
 	BundleKey = "ca.crt"

@@ -214,13 +214,14 @@ func (c *Controller) record(ctx context.Context, set *v1alpha1.SidecarSet, statu
 		return nil
 	}
 	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, actions)
-	for _, failure := range step.Failures {
-		if apierrors.IsAlreadyExists(failure.Err) {
+	if len(step.Failures) > 0 {
+		err := fmt.Errorf("write the revision of SidecarSet %s: %w", set.Name, step.Failures[0].Err)
+		if apierrors.IsAlreadyExists(err) {
 			// Another object has the name. The next one is tried.
 			status.CollisionCount = new(ptr.Deref(status.CollisionCount, 0) + 1)
-			return errors.Join(c.write(ctx, set, status), fmt.Errorf("name a revision of SidecarSet %s: %w", set.Name, failure.Err))
+			err = errors.Join(c.write(ctx, set, status), err)
 		}
-		return fmt.Errorf("write the revision of SidecarSet %s: %w", set.Name, failure.Err)
+		return err
 	}
 	if !step.Succeeded() {
 		return errors.Join(append(step.Errs, fmt.Errorf("write the revision of SidecarSet %s: not completed", set.Name))...)

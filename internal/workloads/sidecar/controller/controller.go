@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controller runs SidecarSets: it accepts their generations, writes the webhook entries by which the
-// API server asks the injectors, and writes their status. Acceptance and entries do not depend on other
-// programs: they are the same, and harmless, while OpenKruise injects the same sets.
+// API server asks the injectors, updates pods, and writes the status of the sets. It does nothing while OpenKruise
+// serves the sets: both would write the status in turn.
 package controller
 
 import (
@@ -43,7 +43,7 @@ type Options struct {
 	Sets, Revisions, Configurations reconciler.Store
 	// Pods are those of all namespaces, with PodIndexers, and Namespaces the metadata of these.
 	Pods, Namespaces reconciler.Store
-	// Gate is closed while another program updates the pods of the sets.
+	// Gate is closed while another program serves the sets.
 	Gate *reconciler.Gate
 	// Maps reads the ConfigMaps of the own namespace from the cache.
 	Maps client.Reader
@@ -85,7 +85,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &appsv1.ControllerRevision{}, controllers.Changes(c.revisionChanged)),
 		source.Kind(informers, &corev1.ConfigMap{}, controllers.Changes(c.mapChanged)),
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
-		c.Gate.Source(func(q controllers.Queue) { c.enqueueAll(q) }),
+		c.Gate.Source(c.enqueueAll),
 		c.changed.Source())
 	if err != nil {
 		return err
@@ -100,6 +100,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	set, ok := stored[*v1alpha1.SidecarSet](c.Sets, request.Name)
 	if !ok || set.DeletionTimestamp != nil {
 		c.memory.forget(request.Name)
+		return reconcile.Result{}, nil
+	}
+	if !c.Gate.Open() {
 		return reconcile.Result{}, nil
 	}
 	status := set.Status.DeepCopy()
@@ -117,7 +120,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, c.write(ctx, set, status)
 }
 
+// enqueueAll enqueues all sets and the entries.
 func (c *Controller) enqueueAll(q controllers.Queue) {
+	c.outdated.Enqueue(types.NamespacedName{})
 	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
 		controllers.Enqueue(q, client.ObjectKeyFromObject(set))
 	}

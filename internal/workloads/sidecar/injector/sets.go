@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -147,14 +148,14 @@ func (a *accepted) set(ctx context.Context, name string) (*v1alpha1.SidecarSet, 
 		return set, nil
 	}
 	set := &v1alpha1.SidecarSet{}
-	err := a.read(ctx, types.NamespacedName{Name: name}, set)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err != nil {
+	switch err := a.read(ctx, types.NamespacedName{Name: name}, set); {
+	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // The set does not exist.
+	case err != nil:
+		return nil, err
+	default:
+		return set, nil
 	}
-	return set, nil
 }
 
 // revision returns a revision of the set.

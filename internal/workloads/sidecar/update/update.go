@@ -37,7 +37,7 @@ type Input struct {
 	Revisions []*appsv1.ControllerRevision
 	// Skipped are pods that have refused an update and are left alone for some time. They may be nil.
 	Skipped map[types.UID]bool
-	// Held is whether no pod may be updated now: another program updates them, or the cache is old.
+	// Held is whether no pod may be updated now, because the cache is old.
 	Held bool
 	// Now is the time.
 	Now time.Time
