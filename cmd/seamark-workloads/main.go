@@ -70,6 +70,7 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		Controllers:             c.Controllers,
 		RecreateForClaims:       c.FeatureGates[config.RecreateForClaimsGate],
 		Namespace:               config.OwnNamespace(namespaceFile),
+		InjectorURL:             c.Injector.URL,
 		MetadataAllowed:         c.FeatureGates[config.SidecarSetMetadataGate],
 		OpenKruiseNamespace:     c.OpenKruise.Namespace,
 		Version:                 version,

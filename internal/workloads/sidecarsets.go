@@ -60,8 +60,8 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 
 // injectors returns where the API server reaches the injectors.
 func (w *Workloads) injectors() admissionregistrationv1.WebhookClientConfig {
-	if configured := w.options.Injectors; configured.URL != nil {
-		return configured
+	if url := w.options.InjectorURL; url != "" {
+		return admissionregistrationv1.WebhookClientConfig{URL: &url}
 	}
 	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
 		Namespace: w.options.Namespace, Name: certificates.Name, Port: new(int32(httpsPort)),

@@ -57,9 +57,8 @@ type Options struct {
 	RecreateForClaims bool
 	// Namespace is the program's own namespace, which has the revisions of SidecarSets.
 	Namespace string
-	// Injectors is where the API server reaches the injectors of SidecarSets, without their CA. The zero value
-	// means their Service.
-	Injectors admissionregistrationv1.WebhookClientConfig
+	// InjectorURL is where the API server reaches the injectors of SidecarSets. Empty means their Service.
+	InjectorURL string
 	// MetadataAllowed is the gate SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets for which the white list
 	// has no rule may set all annotations.
 	MetadataAllowed bool

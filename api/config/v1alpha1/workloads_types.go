@@ -58,6 +58,10 @@ type Injector struct {
 	// must be an absolute path. Default "/run/seamark/injector".
 	// +optional
 	CertificateDirectory string `json:"certificateDirectory,omitempty"`
+	// url is where API servers reach the injectors if they do not run behind the Service
+	// seamark-injector: https://host:port, without a path. The certificates have the name of the host.
+	// +optional
+	URL string `json:"url,omitempty"`
 }
 
 // OpenKruise describes an installation of OpenKruise in the cluster.
@@ -70,21 +74,20 @@ type OpenKruise struct {
 
 // WorkloadControllers configures the controller of each kind of workload.
 type WorkloadControllers struct {
-	// cloneSet runs CloneSets.
+	// cloneSet runs CloneSets. Default true.
 	// +optional
 	CloneSet WorkloadController `json:"cloneSet,omitempty"`
-	// statefulSet runs StatefulSets of group apps.kruise.io.
+	// statefulSet runs StatefulSets of group apps.kruise.io. Default true.
 	// +optional
 	StatefulSet WorkloadController `json:"statefulSet,omitempty"`
-	// sidecarSet runs SidecarSets: it is not enabled by default, because its webhook entries need the
-	// injectors.
+	// sidecarSet runs SidecarSets, whose webhook entries need the injectors. Default false.
 	// +optional
 	SidecarSet WorkloadController `json:"sidecarSet,omitempty"`
 }
 
 // WorkloadController configures the controller of a kind of workload.
 type WorkloadController struct {
-	// enabled runs the controller. Its CRD must be installed. Default true, for sidecarSet false.
+	// enabled runs the controller. Its CRD must be installed.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// concurrency is the number of sets that the controller processes at the same time, 1 to

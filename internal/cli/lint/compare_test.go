@@ -161,7 +161,9 @@ spec:
   - name: agent
     image: agent
 `
-	rename := func(edits ...string) string { return edited(t, logs, append([]string{"name: logs", "name: metrics"}, edits...)...) }
+	rename := func(edits ...string) string {
+		return edited(t, logs, append([]string{"name: logs", "name: metrics"}, edits...)...)
+	}
 	linter := &lint.Linter{}
 	for name, test := range map[string]struct{ first, second, want string }{
 		"other container": {logs, rename("name: agent", "name: exporter"), ""},

@@ -4,6 +4,8 @@
 package config
 
 import (
+	"net/url"
+
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -57,5 +59,8 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	found.between(injector.Child("port"), c.Injector.Port, 1, 65535)
 	oneOf(&found, injector.Child("certificates"), c.Injector.Certificates, v1alpha1.CertificatesBySeamark, v1alpha1.CertificatesByCertManager)
 	found.absolute(injector.Child("certificateDirectory"), c.Injector.CertificateDirectory)
+	if at, err := url.Parse(c.Injector.URL); c.Injector.URL != "" && (err != nil || at.Scheme != "https" || at.Hostname() == "" || at.Path+at.RawQuery != "") {
+		found.add(injector.Child("url"), c.Injector.URL, "must be https://host:port, without a path")
+	}
 	return found.sorted()
 }

@@ -40,7 +40,14 @@ func TestWorkloads(t *testing.T) {
 		"gates": {
 			line{file: workloadsHead + "featureGates: {AllAlpha: true, " + RecreateForClaimsGate + ": false}", args: []string{"--feature-gates=" + RecreateForClaimsGate + "=true"}},
 			func(c *v1alpha1.WorkloadsConfiguration) {
-				c.FeatureGates["AllAlpha"], c.FeatureGates[RecreateForClaimsGate] = true, true
+				c.FeatureGates["AllAlpha"], c.FeatureGates[RecreateForClaimsGate], c.FeatureGates[SidecarSetMetadataGate] = true, true, true
+			},
+		},
+		"SidecarSets": {
+			line{file: workloadsHead + "controllers: {sidecarSet: {enabled: true}}\ninjector: {port: 443, certificates: certManager, url: \"https://injector:443\"}"},
+			func(c *v1alpha1.WorkloadsConfiguration) {
+				c.Controllers.SidecarSet.Enabled = new(true)
+				c.Injector.Port, c.Injector.Certificates, c.Injector.URL = 443, v1alpha1.CertificatesByCertManager, "https://injector:443"
 			},
 		},
 		"flags override the file": {
@@ -62,7 +69,7 @@ func TestWorkloads(t *testing.T) {
 			want := &v1alpha1.WorkloadsConfiguration{}
 			v1alpha1.SetWorkloadsDefaults(want)
 			want.LeaderElection.ResourceNamespace = "marks"
-			want.FeatureGates = map[string]bool{RecreateForClaimsGate: false}
+			want.FeatureGates = map[string]bool{RecreateForClaimsGate: false, SidecarSetMetadataGate: false}
 			tc.want(want)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("configuration (-want +got):\n%s", diff)
@@ -86,11 +93,23 @@ func TestInvalidWorkloads(t *testing.T) {
 		},
 		"no controller": {
 			line{file: workloadsHead + "controllers: {cloneSet: {enabled: false}, statefulSet: {enabled: false}}"},
-			"controllers.cloneSet.enabled: Invalid value: false: must be true if controllers.statefulSet.enabled is false: at least one controller must run",
+			"controllers.cloneSet.enabled: Invalid value: false: must be true if controllers.statefulSet.enabled and controllers.sidecarSet.enabled are false: at least one controller must run",
 		},
 		"namespace of OpenKruise": {
 			line{file: workloadsHead + "openKruise: {namespace: Kruise}"},
 			"openKruise.namespace: Invalid value: \"Kruise\": a lowercase RFC 1123 label",
+		},
+		"certificates of the injector": {
+			line{file: workloadsHead + "injector: {certificates: own}"},
+			`injector.certificates: Unsupported value: "own": supported values: "seamark", "certManager"`,
+		},
+		"folder of certificates": {
+			line{file: workloadsHead + "injector: {certificateDirectory: certs}"},
+			`injector.certificateDirectory: Invalid value: "certs": must be an absolute path`,
+		},
+		"URL of the injector": {
+			line{file: workloadsHead + "injector: {url: \"http://injector\"}"},
+			`injector.url: Invalid value: "http://injector": must be https://host:port, without a path`,
 		},
 		"gate of the manager": {
 			line{file: workloadsHead + "featureGates: {PodProbeMarkerGate: true}"},

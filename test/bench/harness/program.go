@@ -17,7 +17,10 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/procfs"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/process"
@@ -53,6 +56,29 @@ func (s *Server) Workloads() *Program {
 	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
 	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml")
 	return s.seamark(workloadsAccount, config, "--leader-elect=false", "--health-probe-bind-address=0")
+}
+
+// SidecarSets starts seamark-workloads with SidecarSets, and an injector, each with the rights of its service
+// account.
+func (s *Server) SidecarSets() (controller, injector *Program) {
+	s.b.Helper()
+	own := s.ServiceAccount(s.b.T, env.SystemNamespace, injectorAccount, nil)
+	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
+	s.install("config/workloads/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/webhooks.yaml")
+	for _, object := range []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: injectorAccount}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: injectorAccount + "-ca"}},
+	} {
+		s.b.Must(s.Client.Create(s.b.Context(), object))
+	}
+	_, port, err := net.SplitHostPort(env.FreeAddress(s.b.T))
+	s.b.Must(err)
+	file := filepath.Join(s.b.TempDir(), "workloads.yaml")
+	s.b.Must(os.WriteFile(file, []byte("apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\n"+
+		"controllers: {sidecarSet: {enabled: true}}\ninjector: {port: "+port+", url: \"https://localhost:"+port+"\"}\n"), 0o600))
+	options := []string{"--config=" + file, "--leader-elect=false", "--health-probe-bind-address=0"}
+	injector = s.seamark(workloadsAccount, own, append([]string{"injector"}, options...)...)
+	return s.seamark(workloadsAccount, config, options...), injector
 }
 
 // ControllerManager starts kube-controller-manager, the peer of seamark-workloads, with the named
@@ -92,13 +118,13 @@ func (b *Bench) SeamarkProgram(name string) string {
 func (s *Server) seamark(name string, config *rest.Config, args ...string) *Program {
 	s.b.Helper()
 	metrics := env.FreeAddress(s.b.T)
-	return s.start(s.b.SeamarkProgram(name), metrics, config, append([]string{"--metrics-bind-address=" + metrics}, args...)...)
+	return s.start(s.b.SeamarkProgram(name), metrics, config, append(args, "--metrics-bind-address="+metrics)...)
 }
 
 func (s *Server) start(path, metrics string, config *rest.Config, args ...string) *Program {
 	s.b.Helper()
 	p := &Program{b: s.b, metrics: metrics, log: filepath.Join(s.b.TempDir(), "log")}
-	p.command = exec.Command(path, append([]string{"--kubeconfig=" + env.Kubeconfig(s.b.T, config)}, args...)...)
+	p.command = exec.Command(path, append(args, "--kubeconfig="+env.Kubeconfig(s.b.T, config))...)
 	s.b.Cleanup(p.end)
 	p.run()
 	return p

@@ -31,6 +31,8 @@ const (
 	agentAccount   = "seamark-agent"
 	// workloadsAccount exists in measures of workloads only.
 	workloadsAccount = "seamark-workloads"
+	// injectorAccount exists in measures of SidecarSets only.
+	injectorAccount = "seamark-injector"
 	// peerAccount is that of Kubernetes' own controllers, with all rights.
 	peerAccount = "controller-manager"
 )

@@ -22,6 +22,13 @@ func Measures() []harness.Measure {
 			Name: "workloads/start", Run: measureStart,
 			Rows: []string{rowStartWrites, rowStartReconciles, rowStartTime, rowStartCPU, rowStartMemory, rowStartTotal},
 		},
+		{
+			Name: "workloads/sidecarsets", Run: measureSidecarSets,
+			Rows: []string{
+				rowUnselected, rowUnselectedRequests, rowInjectedMedian, rowInjectedTail, rowInjectorCPU, rowEntered,
+				rowInjectorMemory, rowSidecarWrites, rowSidecarUpdate, rowSidecarIdle, rowInjectorMemoryMany,
+			},
+		},
 	}
 }
 

@@ -60,7 +60,7 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 	port, err := strconv.Atoi(text)
 	must(t, err)
 	serving, err := injector.NewProgram(injector.Options{
-		Config: own, Namespace: env.SystemNamespace, Host: host, Port: port, ServerName: "localhost", Lifetimes: lifetimes,
+		Config: own, Namespace: env.SystemNamespace, Host: host, Port: port, URL: "https://localhost", Lifetimes: lifetimes,
 		MetricsBindAddress: "0", HealthProbeBindAddress: "0", Registry: prometheus.NewRegistry(), Logger: logger(),
 	})
 	must(t, err)
@@ -69,7 +69,7 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 	c.Controllers.SidecarSet.Enabled = new(true)
 	program, err := workloads.New(workloads.Options{
 		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
-		Namespace: env.SystemNamespace, Injectors: admissionregistrationv1.WebhookClientConfig{URL: new("https://localhost:" + text)},
+		Namespace: env.SystemNamespace, InjectorURL: "https://localhost:" + text,
 		Registry: prometheus.NewRegistry(), Logger: logger(),
 	})
 	must(t, err)

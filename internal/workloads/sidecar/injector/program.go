@@ -4,11 +4,11 @@
 package injector
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -44,8 +44,8 @@ type Options struct {
 	// Host and Port are where it serves. An empty host means all addresses.
 	Host string
 	Port int
-	// ServerName is the name in the certificates that the injectors issue. Empty means that of the Service.
-	ServerName string
+	// URL is where API servers reach the injectors. Empty means their Service.
+	URL string
 	// CertificateDirectory has the certificate of cert-manager. If it is empty, the injectors issue
 	// certificates.
 	CertificateDirectory string
@@ -83,13 +83,22 @@ func NewProgram(options Options) (*Injector, error) {
 	}
 	source := certificates.New(certificates.Options{
 		Client: direct, Secret: named(certificates.Name), Bundle: named(certificates.BundleName),
-		ServerName: cmp.Or(options.ServerName, certificates.Name+"."+options.Namespace+".svc"), Directory: options.CertificateDirectory,
+		ServerName: serverName(options), Directory: options.CertificateDirectory,
 		Lifetimes: options.Lifetimes, Log: options.Logger, Now: time.Now,
 	})
 	kind := v1alpha1.GroupVersion().WithKind("SidecarSet")
 	program, err := startup.New(options.Config, options.Logger, options.HealthProbeBindAddress,
 		[]startup.Resource{{Kind: kind, Name: "sidecarsets"}}, health.Until("certificate", "not issued yet", source.Ready))
 	return &Injector{options: options, program: program, source: source}, err
+}
+
+// serverName returns the name in the certificates.
+func serverName(options Options) string {
+	// The configuration has been validated.
+	if at, err := url.Parse(options.URL); err == nil && at.Hostname() != "" {
+		return at.Hostname()
+	}
+	return certificates.Name + "." + options.Namespace + ".svc"
 }
 
 // Run serves until the drain after the end of the context. It waits until the API server serves SidecarSets.
