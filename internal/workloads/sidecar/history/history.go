@@ -196,6 +196,21 @@ func hash(containers, inits []v1alpha1.SidecarContainer) (string, error) {
 	return rand.SafeEncodeString(fmt.Sprintf("%x", sha256.Sum256(encoded))), nil
 }
 
+// containerDefaults returns the container with the defaults that OpenKruise sets: none of startup probes, requests,
+// and services of gRPC.
+func containerDefaults(c corev1.Container) corev1.Container {
+	startup, requests := c.StartupProbe, maps.Clone(c.Resources.Requests)
+	c.StartupProbe = nil
+	whole := template.WithDefaults(&corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}).Spec.Containers[0]
+	for _, probes := range [][2]*corev1.Probe{{c.LivenessProbe, whole.LivenessProbe}, {c.ReadinessProbe, whole.ReadinessProbe}} {
+		if before := probes[0]; before != nil && before.GRPC != nil {
+			probes[1].GRPC.Service = before.GRPC.Service
+		}
+	}
+	whole.StartupProbe, whole.Resources.Requests = startup, requests
+	return whole
+}
+
 // defaulted sets the defaults of the containers.
 func defaulted(containers []v1alpha1.SidecarContainer, policy v1alpha1.PodInjectPolicyType) []v1alpha1.SidecarContainer {
 	for i := range containers {
@@ -208,12 +223,7 @@ func defaulted(containers []v1alpha1.SidecarContainer, policy v1alpha1.PodInject
 				from.FieldRef.APIVersion = cmp.Or(from.FieldRef.APIVersion, "v1")
 			}
 		}
-		// OpenKruise sets no defaults of startup probes and requests.
-		startup, requests := c.StartupProbe, maps.Clone(c.Resources.Requests)
-		c.StartupProbe = nil
-		whole := template.WithDefaults(&corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{c.Container}}})
-		c.Container = whole.Spec.Containers[0]
-		c.StartupProbe, c.Resources.Requests = startup, requests
+		c.Container = containerDefaults(c.Container)
 	}
 	return containers
 }

@@ -4,7 +4,9 @@
 package history_test
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
@@ -156,5 +159,36 @@ func TestNamed(t *testing.T) {
 		s.Spec.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1")}
 	}), nil); err == nil || err.Error() != `spec.injectionStrategy.revision.customVersion: "v1" is not found: the set has none` {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestHashesOfOpenKruise compares hashes with those that OpenKruise computes: pods that it injected must not be
+// updated when Seamark takes over.
+func TestHashesOfOpenKruise(t *testing.T) {
+	text, err := os.ReadFile("testdata/sets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sets []*v1alpha1.SidecarSet
+	if err := yaml.Unmarshal(text, &sets); err != nil {
+		t.Fatal(err)
+	}
+	golden, err := os.ReadFile("testdata/hashes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := map[string][2]string{}, map[string][2]string{}
+	if err := json.Unmarshal(golden, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range sets {
+		full, withoutImages, err := history.Hashes(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[set.Name] = [2]string{full, withoutImages}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("hashes (-OpenKruise +Seamark):\n%s", diff)
 	}
 }
