@@ -106,6 +106,21 @@ const (
 	SidecarSetUpgradable = "Upgradable"
 )
 
+// The annotations of injected pods.
+const (
+	// SidecarSetHashKey is the pod annotation that contains, as JSON, which revision of each set the pod
+	// has, by the name of the set: SidecarSetUpgradeSpec.
+	SidecarSetHashKey = "kruise.io/sidecarset-hash"
+	// SidecarSetHashWithoutImageKey is like SidecarSetHashKey, with hashes that ignore images.
+	SidecarSetHashWithoutImageKey = "kruise.io/sidecarset-hash-without-image"
+	// SidecarSetListKey is the pod annotation that contains the names of the injected sets, sorted and
+	// separated by commas.
+	SidecarSetListKey = "kruise.io/sidecarset-injected-list"
+	// SidecarSetInPlaceStateKey is the pod annotation that contains, as JSON, the state of the last update in
+	// place by the name of the set: pub.InPlaceUpdateState.
+	SidecarSetInPlaceStateKey = "kruise.io/sidecarset-inplace-update-state"
+)
+
 // SidecarSetUpgradeSpec is which revision of a set a pod has, in the annotations SidecarSetHashKey and
 // SidecarSetHashWithoutImageKey.
 //

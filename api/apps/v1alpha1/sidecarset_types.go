@@ -12,17 +12,6 @@ import (
 )
 
 const (
-	// SidecarSetHashKey is the pod annotation that contains, as JSON, which revision of each set the pod
-	// has, by the name of the set: SidecarSetUpgradeSpec.
-	SidecarSetHashKey = "kruise.io/sidecarset-hash"
-	// SidecarSetHashWithoutImageKey is like SidecarSetHashKey, with hashes that ignore images.
-	SidecarSetHashWithoutImageKey = "kruise.io/sidecarset-hash-without-image"
-	// SidecarSetListKey is the pod annotation that contains the names of the injected sets, sorted and
-	// separated by commas.
-	SidecarSetListKey = "kruise.io/sidecarset-injected-list"
-	// SidecarSetInPlaceStateKey is the pod annotation that contains, as JSON, the state of the last update in
-	// place by the name of the set: pub.InPlaceUpdateState.
-	SidecarSetInPlaceStateKey = "kruise.io/sidecarset-inplace-update-state"
 	// SidecarInjectedEnv is the variable that is "true" in injected containers.
 	SidecarInjectedEnv = "IS_INJECTED"
 	// SidecarSetCustomVersionLabel is the label of a set and of its revisions that contains a version
