@@ -58,11 +58,19 @@ type SidecarSetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// SidecarSetInForce is what an accepted generation of a set injects, besides latestRevision, and which pods it
-// selects.
+// SidecarSetInForce is what an accepted generation of a set injects, and which pods it selects.
 type SidecarSetInForce struct {
 	// generation is the accepted generation.
 	Generation int64 `json:"generation"`
+
+	// revision is the revision of the generation.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// refused is why the pods are refused: the set was served by OpenKruise, and uses what Seamark does not
+	// serve.
+	// +optional
+	Refused string `json:"refused,omitempty"`
 
 	// namedRevision is the revision that injectionStrategy names.
 	// +optional

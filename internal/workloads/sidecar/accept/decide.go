@@ -6,6 +6,7 @@ package accept
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,18 +42,68 @@ type Input struct {
 
 // Decision is whether a generation is accepted.
 type Decision struct {
-	// Problems are why it is not. The other fields are empty then.
+	// Problems are why it is not. The other fields are empty then, except InForce of a set that OpenKruise has served
+	// and that uses what Seamark does not serve: its pods are refused, so that none is created without its
+	// containers.
 	Problems []Problem
 	// Latest is the revision of the generation. If New, it must be created, if Changed, written.
 	Latest       *appsv1.ControllerRevision
 	New, Changed bool
+	// Copy is the named revision, if it must be copied from the namespace of OpenKruise.
+	Copy *appsv1.ControllerRevision
 	// InForce is for the status.
 	InForce *v1alpha1.SidecarSetInForce
+}
+
+// refused returns what the set uses that Seamark does not serve. The schema refuses it, but OpenKruise may have stored
+// it.
+func refused(set *v1alpha1.SidecarSet) []Problem {
+	var problems []Problem
+	each(set, func(path string, c *v1alpha1.SidecarContainer) {
+		if kind := c.UpgradeStrategy.UpgradeType; kind != "" && kind != v1alpha1.SidecarContainerColdUpgrade {
+			problems = append(problems, Problem{
+				InvalidContainer, path + ".upgradeStrategy.upgradeType",
+				fmt.Sprintf("%q is not supported, only ColdUpgrade: %s", kind, useNative),
+			})
+		}
+	})
+	for _, key := range []string{"apps.kruise.io/sidecarset-canary", "apps.kruise.io/sidecarset-base"} {
+		if _, found := set.Annotations[key]; found {
+			problems = append(problems, Problem{
+				InvalidContainer, "metadata.annotations[" + key + "]",
+				"canary sets are not supported: use spec.injectionStrategy.revision and spec.updateStrategy.partition",
+			})
+		}
+	}
+	return problems
+}
+
+// refusing returns the record of a set whose pods are refused, nil if OpenKruise has not served it.
+func refusing(set *v1alpha1.SidecarSet, problem Problem) *v1alpha1.SidecarSetInForce {
+	if set.Status.InForce != nil && set.Status.InForce.Refused == "" || set.Status.LatestRevision == "" {
+		return nil
+	}
+	record := inForce(set, nil)
+	record.Refused = problem.String()
+	return record
+}
+
+// copied returns a copy of a revision in another namespace.
+func copied(rev *appsv1.ControllerRevision, namespace string) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: rev.Name, Labels: rev.Labels, Annotations: rev.Annotations, OwnerReferences: rev.OwnerReferences,
+		},
+		Data: rev.Data, Revision: rev.Revision,
+	}
 }
 
 // Decide decides about the current generation of the set. The error is that of a revision that cannot be
 // encoded or decoded.
 func Decide(in Input) (Decision, error) {
+	if problems := refused(in.Set); len(problems) > 0 {
+		return Decision{Problems: problems, InForce: refusing(in.Set, problems[0])}, nil
+	}
 	var d Decision
 	if err := d.revise(in); err != nil {
 		return Decision{}, err
@@ -64,8 +115,12 @@ func Decide(in Input) (Decision, error) {
 		return Decision{Problems: []Problem{{RevisionNotFound, missing.Field, missing.Reason()}}}, nil
 	}
 	d.InForce = inForce(in.Set, named)
+	d.InForce.Revision = d.Latest.Name
+	if named != nil && named.Namespace != in.Namespace && named.Name != d.Latest.Name {
+		d.Copy = copied(named, in.Namespace)
+	}
 	candidate := in.Set.DeepCopy()
-	candidate.Status.InForce, candidate.Status.LatestRevision = d.InForce, d.Latest.Name
+	candidate.Status.InForce = d.InForce
 	problems := selectors(candidate)
 	views, err := Views(candidate, own)
 	if err != nil {
@@ -86,36 +141,50 @@ func Decide(in Input) (Decision, error) {
 	return d, nil
 }
 
-// revise finds or creates the revision of the generation.
+// revise finds or creates the revision of the generation. One that OpenKruise has recorded in its own namespace is
+// copied.
 func (d *Decision) revise(in Input) error {
 	own := history.Of(in.Set, in.Revisions)
+	var foreign []*appsv1.ControllerRevision
 	number := int64(1)
 	if len(own) > 0 {
 		number = own[len(own)-1].Revision + 1
 	}
+	own = slices.DeleteFunc(own, func(rev *appsv1.ControllerRevision) bool {
+		if rev.Namespace != in.Namespace {
+			foreign = append(foreign, rev)
+		}
+		return rev.Namespace != in.Namespace
+	})
 	wanted, err := history.New(in.Set, in.Namespace, number, ptr.Deref(in.Set.Status.CollisionCount, 0))
 	if err != nil {
 		return err
 	}
-	for i, rev := range own {
-		if !history.Equal(rev, wanted) {
-			continue
-		}
-		d.Latest = rev
-		version := history.CustomVersion(in.Set)
-		if i < len(own)-1 || version != "" && rev.Labels[v1alpha1.SidecarSetCustomVersionLabel] != version {
-			d.Latest, d.Changed = rev.DeepCopy(), true
-			if i < len(own)-1 {
-				d.Latest.Revision = number
-			}
-			if version != "" {
-				d.Latest.Labels[v1alpha1.SidecarSetCustomVersionLabel] = version
-			}
-		}
+	equal := func(rev *appsv1.ControllerRevision) bool { return history.Equal(rev, wanted) }
+	if i := slices.IndexFunc(own, equal); i >= 0 {
+		d.reuse(own[i], i == len(own)-1, number, history.CustomVersion(in.Set))
 		return nil
 	}
 	d.Latest, d.New = wanted, true
+	if i := slices.IndexFunc(foreign, equal); i >= 0 {
+		d.Latest = copied(foreign[i], in.Namespace)
+	}
 	return nil
+}
+
+// reuse makes a revision the latest one: it gets the highest number, and the version of the set.
+func (d *Decision) reuse(rev *appsv1.ControllerRevision, isNewest bool, number int64, version string) {
+	d.Latest = rev
+	if isNewest && (version == "" || rev.Labels[v1alpha1.SidecarSetCustomVersionLabel] == version) {
+		return
+	}
+	d.Latest, d.Changed = rev.DeepCopy(), true
+	if !isNewest {
+		d.Latest.Revision = number
+	}
+	if version != "" {
+		d.Latest.Labels[v1alpha1.SidecarSetCustomVersionLabel] = version
+	}
 }
 
 // inForce returns the record of the acceptance.
@@ -148,10 +217,10 @@ func Views(set *v1alpha1.SidecarSet, revisions []*appsv1.ControllerRevision) ([]
 	var views []*v1alpha1.SidecarSet
 	if force.Generation == set.Generation {
 		views = append(views, set)
-	} else if err := appendView(&views, set, revisions, set.Status.LatestRevision); err != nil {
+	} else if err := appendView(&views, set, revisions, force.Revision); err != nil {
 		return nil, err
 	}
-	if force.NamedRevision == "" || force.NamedRevision == set.Status.LatestRevision {
+	if force.NamedRevision == "" || force.NamedRevision == force.Revision {
 		return views, nil
 	}
 	err := appendView(&views, set, revisions, force.NamedRevision)

@@ -20,7 +20,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/util/pki"
 )
 
-// The keys of the Secret. The key of a certificate is beside it.
+// The keys of the Secret.
 const (
 	currentKey  = "current"
 	nextKey     = "next"

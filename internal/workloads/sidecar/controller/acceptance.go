@@ -64,6 +64,7 @@ func (c *Controller) accept(ctx context.Context, set *v1alpha1.SidecarSet, statu
 		return nil
 	}
 	if c.isDecided(set, list) {
+		status.ObservedGeneration, status.LatestRevision = set.Generation, set.Status.InForce.Revision
 		return nil
 	}
 	problems, err := c.try(ctx, set)
@@ -76,6 +77,9 @@ func (c *Controller) accept(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	}
 	if len(decision.Problems) > 0 {
 		c.refuse(set, status, decision.Problems...)
+		if decision.InForce != nil {
+			status.InForce = decision.InForce
+		}
 		return nil
 	}
 	if err := c.record(ctx, set, status, &decision); err != nil {
@@ -127,7 +131,7 @@ func (c *Controller) isDecided(set *v1alpha1.SidecarSet, list accept.WhiteList) 
 	if !isAccepted(set) || accept.Allowed(set, list) != nil {
 		return false
 	}
-	latest, ok := stored[*appsv1.ControllerRevision](c.Revisions, c.Namespace+"/"+set.Status.LatestRevision)
+	latest, ok := stored[*appsv1.ControllerRevision](c.Revisions, c.Namespace+"/"+set.Status.InForce.Revision)
 	version := history.CustomVersion(set)
 	return ok && (version == "" || latest.Labels[v1alpha1.SidecarSetCustomVersionLabel] == version)
 }
@@ -154,10 +158,13 @@ func (c *Controller) decide(set *v1alpha1.SidecarSet, list accept.WhiteList, pro
 		return accept.Decision{}, err
 	}
 	if decision.Problems = append(problems, decision.Problems...); len(decision.Problems) > 0 {
-		return accept.Decision{Problems: decision.Problems}, nil
+		if decision.Latest != nil {
+			decision.InForce = nil // The pod of the dry run is refused.
+		}
+		return accept.Decision{Problems: decision.Problems, InForce: decision.InForce}, nil
 	}
 	pending := set.DeepCopy()
-	pending.Status.InForce, pending.Status.LatestRevision = decision.InForce, decision.Latest.Name
+	pending.Status.InForce = decision.InForce
 	c.ledger.accepted[set.UID] = pending
 	return decision, nil
 }
@@ -202,31 +209,40 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 	return others, nil
 }
 
-// record writes the revision of an accepted generation.
+// record writes the revisions of an accepted generation.
 func (c *Controller) record(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, decision *accept.Decision) error {
-	actions := &planning.Actions{}
+	var steps []planning.Actions
+	if decision.Copy != nil {
+		steps = append(steps, planning.Actions{CreateRevision: decision.Copy})
+	}
 	switch {
 	case decision.New:
-		actions.CreateRevision = decision.Latest
+		steps = append(steps, planning.Actions{CreateRevision: decision.Latest})
 	case decision.Changed:
-		actions.UpdateRevisions = []*appsv1.ControllerRevision{decision.Latest}
+		steps = append(steps, planning.Actions{UpdateRevisions: []*appsv1.ControllerRevision{decision.Latest}})
+	}
+	for i := range steps {
+		if err := c.writeRevision(ctx, set, status, &steps[i]); err != nil {
+			return fmt.Errorf("write the revision of SidecarSet %s: %w", set.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) writeRevision(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, actions *planning.Actions) error {
+	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, actions)
+	switch {
+	case len(step.Failures) > 0 && apierrors.IsAlreadyExists(step.Failures[0].Err):
+		// Another object has the name. The next one is tried.
+		status.CollisionCount = new(ptr.Deref(status.CollisionCount, 0) + 1)
+		return errors.Join(c.write(ctx, set, status), step.Failures[0].Err)
+	case len(step.Failures) > 0:
+		return step.Failures[0].Err
+	case !step.Succeeded():
+		return errors.Join(append(step.Errs, errors.New("not completed"))...)
 	default:
 		return nil
 	}
-	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, actions)
-	if len(step.Failures) > 0 {
-		err := fmt.Errorf("write the revision of SidecarSet %s: %w", set.Name, step.Failures[0].Err)
-		if apierrors.IsAlreadyExists(err) {
-			// Another object has the name. The next one is tried.
-			status.CollisionCount = new(ptr.Deref(status.CollisionCount, 0) + 1)
-			err = errors.Join(c.write(ctx, set, status), err)
-		}
-		return err
-	}
-	if !step.Succeeded() {
-		return errors.Join(append(step.Errs, fmt.Errorf("write the revision of SidecarSet %s: not completed", set.Name))...)
-	}
-	return nil
 }
 
 // sameSet reports whether both versions of a set differ in their status at most.
@@ -237,8 +253,7 @@ func sameSet(before, after *v1alpha1.SidecarSet) bool {
 
 // sameForce reports whether both versions of a set inject the same into the same pods.
 func sameForce(before, after *v1alpha1.SidecarSet) bool {
-	return before.UID == after.UID && equality.Semantic.DeepEqual(before.Status.InForce, after.Status.InForce) &&
-		before.Status.LatestRevision == after.Status.LatestRevision
+	return before.UID == after.UID && equality.Semantic.DeepEqual(before.Status.InForce, after.Status.InForce)
 }
 
 // sameStatus reports whether both statuses are equal.

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controller runs SidecarSets: it accepts their generations, writes the webhook entries by which the
-// API server asks the injectors, updates pods, and writes the status of the sets. It does nothing while OpenKruise
-// serves the sets: both would write the status in turn.
+// API server asks the injectors, updates pods, and writes the status of the sets. While OpenKruise serves the sets, it
+// only accepts and writes entries, so that no pod is created without its containers when OpenKruise ends: injection
+// changes nothing in a pod that OpenKruise has injected. It writes only fields of the status that OpenKruise does not.
 package controller
 
 import (
@@ -102,9 +103,6 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		c.memory.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
-	if !c.Gate.Open() {
-		return reconcile.Result{}, nil
-	}
 	status := set.Status.DeepCopy()
 	if err := c.accept(ctx, set, status); err != nil {
 		return reconcile.Result{}, err
@@ -113,6 +111,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	again, err := c.update(ctx, set, status)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if !c.Gate.Open() {
+		own := status
+		status = set.Status.DeepCopy()
+		status.InForce, status.Conditions = own.InForce, own.Conditions
 	}
 	if postponed := c.postpone(set, status); postponed > 0 {
 		return reconcile.Result{RequeueAfter: sooner(again, postponed)}, nil
@@ -138,6 +141,10 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 		c.outdated.Enqueue(types.NamespacedName{})
 	case !sameForce(before, after):
 		c.released(after)
+		if after.Status.InForce == nil {
+			// OpenKruise does not know the field, and drops it when it writes the status.
+			controllers.Enqueue(q, client.ObjectKeyFromObject(after))
+		}
 	}
 }
 

@@ -83,9 +83,6 @@ type writer struct {
 
 // Reconcile writes the configurations that differ. One worker calls it.
 func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if !w.Gate.Open() {
-		return reconcile.Result{}, nil
-	}
 	if wait := w.last.Add(writePeriod).Sub(w.Now()); !w.last.IsZero() && wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}

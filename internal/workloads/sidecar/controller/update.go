@@ -32,10 +32,10 @@ const (
 
 // update updates pods in place, counts them in the status, and returns when it must be called again.
 func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) (time.Duration, error) {
-	if status.InForce == nil {
+	if status.InForce == nil || status.InForce.Refused != "" || !c.Gate.Open() {
 		return 0, nil
 	}
-	if _, cached := stored[any](c.Revisions, c.Namespace+"/"+status.LatestRevision); !cached {
+	if _, cached := stored[any](c.Revisions, c.Namespace+"/"+status.InForce.Revision); !cached {
 		return retryDelay, nil // It has just been written.
 	}
 	current := set.DeepCopy()
@@ -43,7 +43,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	caughtUp := false
 	c.memory.of(set, func(r *remembered) { caughtUp = r.caughtUp(c.Pods) })
 	out, err := update.Plan(update.Input{
-		Set: current, Pods: c.pods(set), Revisions: c.revisions(set), Held: !caughtUp, Skipped: c.refusing(set), Now: c.Now(),
+		Set: current, Pods: c.pods(set), Revisions: c.revisions(set), Namespace: c.Namespace, Held: !caughtUp, Skipped: c.refusing(set), Now: c.Now(),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("plan the update of the pods of SidecarSet %s: %w", set.Name, err)

@@ -38,6 +38,8 @@ type Choice struct {
 	Selects bool
 	// Revision is what the pod gets, or nil if it gets nothing.
 	Revision *inject.Revision
+	// Refused is why no pod can have the set, or empty.
+	Refused string
 	// Optional is whether the pod may be created without it.
 	Optional bool
 }
@@ -114,10 +116,10 @@ func respond(ctx context.Context, sets Sets, names []string, must bool, request 
 			return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("find the revision of SidecarSet %s: %w", name, err)), Failed
 		}
 		selects = selects || choice.Selects
-		if choice.Revision == nil {
+		if choice.Revision == nil && choice.Refused == "" {
 			continue
 		}
-		after, more, err := inject.Inject(injected, choice.Revision, known, metav1.NewTime(time.Now().Truncate(time.Second)))
+		after, more, err := apply(injected, choice, name, known)
 		var refused *inject.RefusedError
 		switch {
 		case errors.As(err, &refused) && choice.Optional:
@@ -141,6 +143,14 @@ func respond(ctx context.Context, sets Sets, names []string, must bool, request 
 	default:
 		return admission.Patched("", patches...).WithWarnings(warnings...), Injected
 	}
+}
+
+// apply injects what was chosen. The error is a RefusedError.
+func apply(pod *corev1.Pod, choice Choice, set string, known inject.Known) (*corev1.Pod, []string, error) {
+	if choice.Refused != "" {
+		return nil, nil, &inject.RefusedError{Set: set, Reason: choice.Refused}
+	}
+	return inject.Inject(pod, choice.Revision, known, metav1.NewTime(time.Now().Truncate(time.Second)))
 }
 
 // difference returns the injection as a patch of what changes, so that fields of later Kubernetes versions

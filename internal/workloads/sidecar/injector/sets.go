@@ -63,7 +63,7 @@ func trim(object any) (any, error) {
 			},
 		},
 		Status: v1alpha1.SidecarSetStatus{
-			LatestRevision: set.Status.LatestRevision, MatchedPods: set.Status.MatchedPods, InForce: set.Status.InForce,
+			MatchedPods: set.Status.MatchedPods, InForce: set.Status.InForce,
 		},
 	}, nil
 }
@@ -103,7 +103,11 @@ func (a *accepted) Choose(ctx context.Context, name string, pod *corev1.Pod, req
 	if !entries.Injects(set) {
 		return Choice{Selects: true}, nil
 	}
-	wanted := set.Status.LatestRevision
+	optional := set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"
+	if force.Refused != "" {
+		return Choice{Selects: true, Refused: force.Refused, Optional: optional}, nil
+	}
+	wanted := force.Revision
 	if force.NamedRevision != "" {
 		strategy := set.Spec.DeepCopy()
 		strategy.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{Policy: force.Policy}
@@ -116,9 +120,7 @@ func (a *accepted) Choose(ctx context.Context, name string, pod *corev1.Pod, req
 		}
 	}
 	revision, err := a.revision(ctx, set, wanted)
-	return Choice{
-		Selects: true, Revision: revision, Optional: set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore",
-	}, err
+	return Choice{Selects: true, Revision: revision, Optional: optional}, err
 }
 
 // Bound implements Sets.

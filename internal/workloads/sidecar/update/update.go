@@ -29,12 +29,13 @@ import (
 
 // Input is what a step depends on.
 type Input struct {
-	// Set is a set that has been accepted. Its status names the latest revision.
+	// Set is a set that has been accepted.
 	Set *v1alpha1.SidecarSet
 	// Pods are the pods that have the set according to their annotations. They are not changed.
 	Pods []*corev1.Pod
-	// Revisions are the revisions of the set.
+	// Revisions are the revisions of the set, and Namespace is that of those that may be deleted.
 	Revisions []*appsv1.ControllerRevision
+	Namespace string
 	// Skipped are pods that have refused an update and are left alone for some time. They may be nil.
 	Skipped map[types.UID]bool
 	// Held is whether no pod may be updated now, because the cache is old.
@@ -57,7 +58,7 @@ type Output struct {
 func Plan(in Input) (Output, error) {
 	p := &planner{Input: in, differences: newDifferences(in.Revisions)}
 	var err error
-	if p.latest, err = p.differences.revision(in.Set.Status.LatestRevision); err != nil {
+	if p.latest, err = p.differences.revision(in.Set.Status.InForce.Revision); err != nil {
 		return Output{}, err
 	}
 	if err := p.collect(); err != nil {
@@ -243,13 +244,14 @@ func (p *planner) prune() {
 	if len(p.Revisions) <= limit {
 		return
 	}
-	used := sets.New(p.Set.Status.LatestRevision, p.Set.Status.InForce.NamedRevision)
+	used := sets.New(p.Set.Status.InForce.Revision, p.Set.Status.InForce.NamedRevision)
 	for _, pod := range p.Pods {
 		used.Insert(inject.Of(pod, p.Set.Name).Revision)
 	}
 	var unused []*appsv1.ControllerRevision
 	for _, rev := range p.Revisions {
-		if !used.Has(rev.Name) {
+		// Those of OpenKruise are in its own namespace.
+		if !used.Has(rev.Name) && rev.Namespace == p.Namespace {
 			unused = append(unused, rev)
 		}
 	}

@@ -71,8 +71,7 @@ func (w *world) accept(change func(*v1alpha1.SidecarSetSpec)) {
 		w.Fatal(err)
 	}
 	w.revisions = append(w.revisions, rev)
-	w.set.Status.LatestRevision = rev.Name
-	w.set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: w.set.Spec.Selector}
+	w.set.Status.InForce = &v1alpha1.SidecarSetInForce{Revision: rev.Name, Selector: w.set.Spec.Selector}
 }
 
 func (w *world) latest() *inject.Revision {
@@ -122,7 +121,7 @@ func (w *world) setReady(pod *corev1.Pod, status corev1.ConditionStatus) {
 // plan returns the next step.
 func (w *world) plan() update.Output {
 	w.Helper()
-	out, err := update.Plan(update.Input{Set: w.set, Pods: w.pods, Revisions: w.revisions, Now: w.now})
+	out, err := update.Plan(update.Input{Set: w.set, Pods: w.pods, Revisions: w.revisions, Namespace: "system", Now: w.now})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -1,0 +1,129 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package injector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// openKruise is the namespace of OpenKruise.
+const openKruise = "kruise-system"
+
+// renew holds the lease of OpenKruise's manager until the function is called.
+func renew(t *testing.T, e *env.Env) (release func()) {
+	t.Helper()
+	must(t, e.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: openKruise}}))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: openKruise, Name: "kruise-manager"}}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
+	must(t, e.Client.Create(t.Context(), lease))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			lease.Spec.RenewTime = new(metav1.NowMicro())
+			_ = e.Client.Update(ctx, lease)
+		}, time.Second)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return func() {
+		cancel()
+		<-done
+		must(t, e.Client.Delete(context.WithoutCancel(t.Context()), lease))
+	}
+}
+
+// TestTakeOver continues sets that OpenKruise serves: while it does, Seamark injects, and writes nothing that
+// OpenKruise writes. No pod is touched. A set that uses what Seamark does not serve lets no pod start without it.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	// The schema of OpenKruise accepts more.
+	e := env.Start(t, env.UnvalidatedCRDs())
+	release := renew(t, e)
+	namespace := e.Namespace(t)
+	set := sidecarSet("logs", func(s *v1alpha1.SidecarSetSpec) { s.Namespace = namespace })
+	set.Labels = map[string]string{v1alpha1.SidecarSetCustomVersionLabel: "v1"}
+	must(t, e.Client.Create(t.Context(), set))
+	first, err := history.New(set, openKruise, 1, 0)
+	must(t, err)
+	must(t, e.Client.Create(t.Context(), first))
+	set.Labels[v1alpha1.SidecarSetCustomVersionLabel], set.Spec.Containers[0].Image = "v2", "logs:2"
+	set.Spec.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1")}
+	must(t, e.Client.Update(t.Context(), set))
+	second, err := history.New(set, openKruise, 2, 0)
+	must(t, err)
+	must(t, e.Client.Create(t.Context(), second))
+	latest, err := history.Parse(second)
+	must(t, err)
+	// A pod as OpenKruise has injected it.
+	running, _, err := inject.Inject(pod(namespace, "running"), latest, func(_, _ string) *inject.Revision { return nil }, metav1.Now())
+	must(t, err)
+	must(t, e.Client.Create(t.Context(), running))
+	serve := func(set *v1alpha1.SidecarSet, revision string) {
+		set.Status.LatestRevision, set.Status.MatchedPods, set.Status.ObservedGeneration = revision, 7, 1
+		must(t, e.Client.Status().Update(t.Context(), set))
+	}
+	serve(set, second.Name)
+	hot := sidecarSet("hot", func(s *v1alpha1.SidecarSetSpec) {
+		s.Namespace, s.Selector.MatchLabels = namespace, map[string]string{"app": "hot"}
+		s.Containers[0].UpgradeStrategy.UpgradeType = "HotUpgrade"
+	})
+	must(t, e.Client.Create(t.Context(), hot))
+	serve(hot, "hot-1")
+
+	i := install(t, e, certificates.DefaultLifetimes())
+	i.injects(t, set)
+	p := pod(namespace, "game")
+	i.eventually(t, "the named revision of OpenKruise's namespace is injected", p, image("logs", "logs:1"))
+	if set.Status.MatchedPods != 7 || set.Status.ObservedGeneration != 1 {
+		t.Errorf("status %+v: Seamark wrote what OpenKruise writes", set.Status)
+	}
+	i.await(t, hot, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.InvalidContainer))
+	p.Labels["app"] = "hot"
+	i.eventually(t, "pods of the set with HotUpgrade are refused", p, func(_ *corev1.Pod, err error) error {
+		if err == nil || !strings.Contains(err.Error(), `spec.containers[0].upgradeStrategy.upgradeType: "HotUpgrade" is not supported`) {
+			return fmt.Errorf("error %w", err)
+		}
+		return nil
+	})
+	release()
+	i.eventually(t, "the status is written when OpenKruise has ended", pod(namespace, "game"), func(*corev1.Pod, error) error {
+		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+		if set.Status.MatchedPods != 1 || set.Status.UpdatedPods != 1 || set.Status.ObservedGeneration != set.Generation {
+			return fmt.Errorf("%+v", set.Status)
+		}
+		return nil
+	})
+	after := &corev1.Pod{}
+	must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(running), after))
+	if after.ResourceVersion != running.ResourceVersion {
+		t.Errorf("the pod has changed:\n%+v", after)
+	}
+	// OpenKruise's client drops fields that it does not know.
+	must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+	set.Status.InForce, set.Status.Conditions = nil, nil
+	must(t, i.Client.Status().Update(t.Context(), set))
+	i.injects(t, set)
+	i.eventually(t, "the set is still injected", pod(namespace, "game"), func(p *corev1.Pod, err error) error {
+		return errors.Join(image("logs", "logs:1")(p, err))
+	})
+}
