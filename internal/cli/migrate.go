@@ -35,7 +35,7 @@ type migrateCheckOptions struct {
 
 const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
 modified: values that markers leave unset, fields that Seamark refuses, keys that others set
-too, marks that no marker declares, pods on virtual nodes, CloneSets and StatefulSets that Seamark
+too, marks that no marker declares, pods on virtual nodes, CloneSets, StatefulSets and SidecarSets that Seamark
 does not serve or treats differently, a manager of OpenKruise without the lease that Seamark looks
 for, and other kinds of OpenKruise that are in use.
 
@@ -111,7 +111,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	}
 	report := migrateReport{
 		Findings: slices.Concat([]migrate.Finding{}, found),
-		Markers:  len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets),
+		Markers:  len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets), SidecarSets: len(objects.SidecarSets),
 	}
 	for _, each := range unread {
 		report.Unread = append(report.Unread, each.What)
@@ -177,6 +177,8 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 				c.CloneSets = append(c.CloneSets, object)
 			case "StatefulSet":
 				c.StatefulSets = append(c.StatefulSets, object)
+			case "SidecarSet":
+				c.SidecarSets = append(c.SidecarSets, object)
 			}
 		}
 	}
@@ -187,10 +189,11 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 type migrateReport struct {
 	// Findings are ordered: those that block come first.
 	Findings []migrate.Finding `json:"findings"`
-	// Markers, CloneSets and StatefulSets are the numbers of checked objects.
+	// Markers, CloneSets, StatefulSets and SidecarSets are the numbers of checked objects.
 	Markers      int `json:"markers"`
 	CloneSets    int `json:"cloneSets"`
 	StatefulSets int `json:"statefulSets"`
+	SidecarSets  int `json:"sidecarSets"`
 	// Unread is what could not be read because of missing permissions.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -230,8 +233,8 @@ func (r migrateReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
-	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets and %d StatefulSets: %d findings, of which %d block a migration.\n",
-		r.Markers, r.CloneSets, r.StatefulSets, len(r.Findings), r.blocking())
+	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets and %d SidecarSets: %d findings, of which %d block a migration.\n",
+		r.Markers, r.CloneSets, r.StatefulSets, r.SidecarSets, len(r.Findings), r.blocking())
 	if err != nil {
 		return fmt.Errorf("print the findings: %w", err)
 	}

@@ -115,6 +115,7 @@ func Run(f *Facts) []Result {
 		f.definitions(),
 		f.program(managerName, true),
 		f.program(workloadsName, false),
+		f.injector(),
 		f.agents(),
 		f.nodes(),
 		f.versions(),

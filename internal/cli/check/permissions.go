@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/config/rbac"
 	"github.com/seamark-dev/seamark/config/serverless"
+	"github.com/seamark-dev/seamark/config/sidecarsets"
 	"github.com/seamark-dev/seamark/config/workloads"
 )
 
@@ -56,8 +57,8 @@ func (p Permission) String() string {
 }
 
 // Required returns the permissions that the installed programs need, as config/rbac,
-// config/workloads and config/serverless grant them. It returns those of seamark-workloads and of
-// the webhook only if they are installed.
+// config/workloads, config/sidecarsets and config/serverless grant them. It returns those of seamark-workloads, of the
+// injectors and of the webhook only if they are installed.
 func (f *Facts) Required() ([]Permission, error) {
 	accounts := []struct {
 		name  string
@@ -68,6 +69,8 @@ func (f *Facts) Required() ([]Permission, error) {
 		{managerName, serverless.Roles(), f.Webhook.Value != nil},
 		{agentName, rbac.Agent(), true},
 		{workloadsName, workloads.Roles(), f.hasWorkloads()},
+		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
+		{injectorName, sidecarsets.Injector(), f.hasInjector()},
 	}
 	var required []Permission
 	for _, account := range accounts {
@@ -179,8 +182,12 @@ func (f *Facts) permissions() []Result {
 }
 
 func folderOf(account string) string {
-	if account == workloadsName {
+	switch account {
+	case workloadsName:
 		return "workloads"
+	case injectorName:
+		return "sidecarsets"
+	default:
+		return "default"
 	}
-	return "default"
 }

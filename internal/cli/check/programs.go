@@ -21,6 +21,7 @@ import (
 const (
 	managerName   = "seamark-manager"
 	workloadsName = "seamark-workloads"
+	injectorName  = "seamark-injector"
 	agentName     = "seamark-agent"
 	// componentLabel has the name of the program in the labels of a pod.
 	componentLabel = "app.kubernetes.io/component"
@@ -28,6 +29,17 @@ const (
 
 // hasWorkloads reports whether seamark-workloads is installed.
 func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workloadsName) != nil }
+
+// hasInjector reports whether the injectors of SidecarSets are installed.
+func (f *Facts) hasInjector() bool { return named(f.Deployments.Value, injectorName) != nil }
+
+// injector checks the Deployment of the injectors, which have no leader.
+func (f *Facts) injector() []Result {
+	if found := named(f.Deployments.Value, injectorName); found != nil {
+		return f.replicas("injector", found)
+	}
+	return nil
+}
 
 // program checks the Deployment of a leader-elected program and its lease.
 func (f *Facts) program(name string, required bool) []Result {
@@ -89,7 +101,7 @@ func (f *Facts) versions() []Result {
 	for i := range f.Pods.Value {
 		pod := &f.Pods.Value[i]
 		component := pod.Labels[componentLabel]
-		if slices.Contains([]string{"manager", "agent", "workloads"}, component) && pod.DeletionTimestamp == nil {
+		if slices.Contains([]string{"manager", "agent", "workloads", "injector"}, component) && pod.DeletionTimestamp == nil {
 			v := imageVersion(pod, component)
 			byVersion[v], versionsOf[component] = byVersion[v].Union(sets.New(component)), versionsOf[component].Union(sets.New(v))
 		}

@@ -42,19 +42,20 @@ type definition struct {
 	yaml []byte
 	// path is the path of the definition in the repository.
 	path string
-	// workload is whether only seamark-workloads needs it.
-	workload bool
+	// program is the only one that needs it, or empty.
+	program string
 }
 
 func wanted() []definition {
 	const bases, workloads = "config/crd/bases/", "config/crd/workloads/"
 	return []definition{
-		{"podprobemarkers.apps.kruise.io", crd.PodProbeMarkers(), bases + "apps.kruise.io_podprobemarkers.yaml", false},
-		{"nodepodprobes.apps.kruise.io", crd.NodePodProbes(), bases + "apps.kruise.io_nodepodprobes.yaml", false},
-		{"probeplans.seamark.dev", crd.ProbePlans(), bases + "seamark.dev_probeplans.yaml", false},
-		{"probereports.seamark.dev", crd.ProbeReports(), bases + "seamark.dev_probereports.yaml", false},
-		{"clonesets.apps.kruise.io", crd.CloneSets(), workloads + "apps.kruise.io_clonesets.yaml", true},
-		{"statefulsets.apps.kruise.io", crd.StatefulSets(), workloads + "apps.kruise.io_statefulsets.yaml", true},
+		{"podprobemarkers.apps.kruise.io", crd.PodProbeMarkers(), bases + "apps.kruise.io_podprobemarkers.yaml", ""},
+		{"nodepodprobes.apps.kruise.io", crd.NodePodProbes(), bases + "apps.kruise.io_nodepodprobes.yaml", ""},
+		{"probeplans.seamark.dev", crd.ProbePlans(), bases + "seamark.dev_probeplans.yaml", ""},
+		{"probereports.seamark.dev", crd.ProbeReports(), bases + "seamark.dev_probereports.yaml", ""},
+		{"clonesets.apps.kruise.io", crd.CloneSets(), workloads + "apps.kruise.io_clonesets.yaml", workloadsName},
+		{"statefulsets.apps.kruise.io", crd.StatefulSets(), workloads + "apps.kruise.io_statefulsets.yaml", workloadsName},
+		{"sidecarsets.apps.kruise.io", crd.SidecarSets(), "config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml", injectorName},
 	}
 }
 
@@ -65,7 +66,7 @@ func (f *Facts) definitions() []Result {
 	}
 	var results []Result
 	for _, want := range wanted() {
-		if !want.workload || f.hasWorkloads() {
+		if want.program == "" || named(f.Deployments.Value, want.program) != nil {
 			results = append(results, want.check(named(f.CRDs.Value, want.name))...)
 		}
 	}
@@ -75,7 +76,7 @@ func (f *Facts) definitions() []Result {
 func (d definition) check(found *apiextensionsv1.CustomResourceDefinition) []Result {
 	check, fix := "crd/"+d.name, "kubectl apply --server-side --force-conflicts -f "+d.path
 	switch {
-	case found == nil && d.workload:
+	case found == nil && d.program == workloadsName:
 		// The controller of the kind may be disabled.
 		return warning(check, fix, "the CRD does not exist")
 	case found == nil:

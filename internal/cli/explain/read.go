@@ -67,6 +67,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 	if len(in.Markers) == 0 {
 		r.elsewhere(ctx)
 	}
+	r.sidecarSets(ctx)
 	return in, r.err
 }
 
@@ -141,6 +142,18 @@ func (r *reading) lapse(ctx context.Context, name string) {
 		return
 	}
 	r.in.Lapse = lapse.Next(lapse.Lapse{}, lapse.Evidence{Node: cached.HealthOf(node), Agents: r.agents}, r.in.Now)
+}
+
+// sidecarSets reads the SidecarSets. Few users may, and most clusters have none.
+func (r *reading) sidecarSets(ctx context.Context) {
+	list := &v1alpha1.SidecarSetList{}
+	err := r.reader.List(ctx, list, client.Limit(maxObjects))
+	if missing, failure := cluster.MissingOf(err, "list", "sidecarsets.apps.kruise.io", ""); missing == nil && r.err == nil {
+		r.err = failure
+	}
+	for i := range list.Items {
+		r.in.SidecarSets = append(r.in.SidecarSets, &list.Items[i])
+	}
 }
 
 func (r *reading) events(ctx context.Context) {

@@ -36,6 +36,8 @@ type Input struct {
 	// Elsewhere are markers of other namespaces, to find one in the wrong namespace. They are
 	// optional.
 	Elsewhere []*v1alpha1.PodProbeMarker
+	// SidecarSets are all SidecarSets, ordered by name, as far as they could be read.
+	SidecarSets []*v1alpha1.SidecarSet
 	// Node is the metadata of the pod's node, or nil if there is none.
 	Node *metav1.PartialObjectMetadata
 	// Lapse is since when the states of the node are not current. It is zero if they are, or if that is
@@ -118,7 +120,11 @@ func Pod(in Input) Explanation {
 
 // run adds the steps, and ends with the first one without which the next ones have no meaning.
 func (e *explainer) run() {
-	if !e.pod() || !e.markers() {
+	if !e.pod() {
+		return
+	}
+	e.sidecarSets()
+	if !e.markers() {
 		return
 	}
 	e.look()

@@ -80,9 +80,9 @@ type Definition struct {
 
 // Cluster is what an OpenKruise cluster contains.
 type Cluster struct {
-	// Markers, CloneSets and StatefulSets are the objects. Those of a cluster are in the versions that
+	// Markers, CloneSets, StatefulSets and SidecarSets are the objects. Those of a cluster are in the versions that
 	// Seamark serves.
-	Markers, CloneSets, StatefulSets []*unstructured.Unstructured
+	Markers, CloneSets, StatefulSets, SidecarSets []*unstructured.Unstructured
 	// Pods are the pods in the namespaces of the markers and sets. They need labels, owner references,
 	// managedFields, the containers, the node and the phase.
 	Pods []*corev1.Pod
@@ -114,7 +114,11 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found = slices.Concat(found, cloneSets, statefulSets)
+	sidecarSets, err := checkSidecarSets(ctx, c.SidecarSets)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.Concat(found, cloneSets, statefulSets, sidecarSets)
 	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
 	sortFindings(found)

@@ -142,8 +142,8 @@ func members(lines ...string) []*corev1.Pod {
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		// markers, cloneSets, statefulSets and sets, which may be of both kinds, are YAML documents.
-		markers, cloneSets, statefulSets, sets string
-		cluster                                migrate.Cluster
+		markers, cloneSets, statefulSets, sidecarSets, sets string
+		cluster                                             migrate.Cluster
 	}{
 		"nothing": {},
 		"nothing changes": {
@@ -275,9 +275,18 @@ spec:
 		"version that Seamark does not serve": {
 			cloneSets: "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {namespace: game, name: c}\n",
 		},
+		"SidecarSets": {
+			sidecarSets: `apiVersion: apps.kruise.io/v1alpha1
+kind: SidecarSet
+metadata: {name: logs, annotations: {apps.kruise.io/sidecarset-canary: "true"}}
+spec:
+  selector: {matchLabels: {app: c}}
+  containers: [{name: c, image: i, upgradeStrategy: {upgradeType: HotUpgrade}}]
+`,
+		},
 		"other kinds and stored versions": {
 			cluster: migrate.Cluster{Definitions: []migrate.Definition{
-				{Name: "sidecarsets.apps.kruise.io", Kind: "SidecarSet", Stored: []string{"v1alpha1"}, Objects: true},
+				{Name: "daemonsets.apps.kruise.io", Kind: "DaemonSet", Stored: []string{"v1alpha1"}, Objects: true},
 				{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1", "v1beta1"}, Objects: true},
 			}},
 		},
@@ -288,6 +297,7 @@ spec:
 				into *[]*unstructured.Unstructured
 			}{
 				{test.markers, &test.cluster.Markers}, {test.cloneSets, &test.cluster.CloneSets}, {test.statefulSets, &test.cluster.StatefulSets},
+				{test.sidecarSets, &test.cluster.SidecarSets},
 			} {
 				if kind.text != "" {
 					*kind.into = objects(t, kind.text)

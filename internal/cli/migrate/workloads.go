@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
@@ -40,6 +41,20 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 		found = append(found, markedSelector(object, markers)...)
 	}
 	return found, nil
+}
+
+// checkSidecarSets returns the findings about SidecarSets. A schema cannot check annotations.
+func checkSidecarSets(ctx context.Context, objects []*unstructured.Unstructured) ([]Finding, error) {
+	found, err := checkWorkloads(ctx, objects, nil, served()["sidecarsets.apps.kruise.io"], crd.SidecarSets)
+	for _, object := range objects {
+		for _, key := range []string{"apps.kruise.io/sidecarset-canary", "apps.kruise.io/sidecarset-base"} {
+			if _, canary := object.GetAnnotations()[key]; canary {
+				found = append(found, findingOf(Blocks, object, "metadata.annotations["+key+"]", "injects a part of the pods",
+					"refuses the pods that the set selects", "use spec.injectionStrategy.revision and spec.updateStrategy.partition"))
+			}
+		}
+	}
+	return found, err
 }
 
 // markedSelector returns the keys of a set's selector that a marker writes in its pods.
@@ -93,6 +108,7 @@ func served() map[string][]string {
 		"nodepodprobes.apps.kruise.io":   {"v1alpha1"},
 		"clonesets.apps.kruise.io":       {"v1alpha1"},
 		"statefulsets.apps.kruise.io":    {"v1beta1", "v1alpha1"},
+		"sidecarsets.apps.kruise.io":     {"v1alpha1", "v1beta1"},
 	}
 }
 

@@ -50,7 +50,7 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 	allowInjected(t, e)
 	cfg := e.Component(t, workloads.Name)
 	own := e.ServiceAccount(t, env.SystemNamespace, certificates.Name, nil)
-	for _, path := range []string{"config/sidecarsets/rbac.yaml", "config/sidecarsets/webhooks.yaml", "config/sidecarsets/injector.yaml"} {
+	for _, path := range []string{"config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml", "config/sidecarsets/injector.yaml"} {
 		manifests, err := env.ReadManifests(path)
 		must(t, err)
 		e.Apply(t, without(manifests, "Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service")...)

@@ -37,7 +37,7 @@ func securityDoc(t *testing.T) (lines []string, root string) {
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
-	for _, folder := range []string{"config/rbac", "config/serverless", "config/ui", "config/workloads", "config/sidecarsets/rbac.yaml"} {
+	for _, folder := range []string{"config/rbac", "config/serverless", "config/ui", "config/workloads", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
 		objects, err := env.ReadManifests(folder)
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -120,7 +121,15 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if postponed := c.postpone(set, status); postponed > 0 {
 		return reconcile.Result{RequeueAfter: sooner(again, postponed)}, nil
 	}
-	return reconcile.Result{RequeueAfter: again}, c.write(ctx, set, status)
+	return c.retried(again, c.write(ctx, set, status))
+}
+
+// retried returns the result of a write. A conflict means that the cache was old.
+func (c *Controller) retried(again time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: retryDelay}, nil
+	}
+	return reconcile.Result{RequeueAfter: again}, err
 }
 
 // enqueueAll enqueues all sets and the entries.

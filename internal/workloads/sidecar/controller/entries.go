@@ -6,7 +6,6 @@ package controller
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,9 +24,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 )
 
-// writePeriod is the least time between two writes of the entries, except the first: each makes all API servers
-// compile the conditions again.
-const writePeriod = time.Second
+const (
+	// writePeriod is the least time between two writes of the entries, except the first.
+	writePeriod = time.Second
+	// writeShare is how much longer than a write the time after it is: API servers compile the conditions of
+	// all sets in a configuration again.
+	writeShare = 10
+)
 
 // state is what is known about the entry of a set.
 type state struct {
@@ -78,12 +81,14 @@ func (b *board) replace(states map[types.UID]state) map[types.UID]bool {
 // writer makes the entries as the sets require.
 type writer struct {
 	*Controller
-	last time.Time
+	// last is when the last write ended, and pause how long the next one waits.
+	last  time.Time
+	pause time.Duration
 }
 
 // Reconcile writes the configurations that differ. One worker calls it.
 func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if wait := w.last.Add(writePeriod).Sub(w.Now()); !w.last.IsZero() && wait > 0 {
+	if wait := w.last.Add(w.pause).Sub(w.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	sets, current := all[*v1alpha1.SidecarSet](w.Sets), w.current()
@@ -102,7 +107,7 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	for i := range current {
 		lists[i] = current[i].Webhooks
 	}
-	plan, wrote := server.Plan(sets, lists), false
+	plan, wrote, start := server.Plan(sets, lists), false, w.Now()
 	var failed []error
 	for i := range plan.Lists {
 		if current[i].UID == "" {
@@ -112,11 +117,17 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 		if len(plan.Lists[i]) == len(lists[i]) && equality.Semantic.DeepEqual(plan.Lists[i], lists[i]) {
 			continue
 		}
-		wrote, w.last = true, w.Now()
+		wrote = true
 		failed = append(failed, w.put(ctx, &current[i], plan.Lists[i]))
 	}
-	if err := errors.Join(failed...); err != nil {
-		return reconcile.Result{}, err
+	if wrote {
+		w.last = w.Now()
+		w.pause = max(writePeriod, writeShare*w.last.Sub(start))
+	}
+	for _, err := range failed {
+		if err != nil {
+			return w.retried(0, err)
+		}
 	}
 	w.post(sets, plan, wrote)
 	return reconcile.Result{}, nil

@@ -25,17 +25,45 @@ const groupSuffix = ".sidecarsetgroups.seamark.dev"
 type member struct {
 	// namespaces are the names of the namespaces that the set is bound to.
 	namespaces []string
-	// condition is the expression that is true for the pods that the set selects.
-	condition string
-	inherits  bool
+	// row is what the set requires, as a list of lists of texts: see selected.
+	row      string
+	inherits bool
+}
+
+// The first text of a requirement.
+const (
+	opNamespace = "n"
+	opIn        = "i"
+	opNotIn     = "x"
+	opExists    = "e"
+	opNotExists = "d"
+)
+
+// value marks the values of a requirement: neither operators nor keys begin with it.
+const value = "="
+
+// selected returns the expression that is true for the pods that one of the sets selects. The sets are data: API
+// servers compile 128 of them as conditions in 174 ms, and as a list of rows in 9 ms. A row is a list of requirements,
+// and a requirement a list of an operator, a key and values.
+func selected(members []member) string {
+	rows := make([]string, 0, len(members))
+	for i := range members {
+		rows = append(rows, members[i].row)
+	}
+	const label = `object.metadata.?labels[?r[1]]`
+	const isOneOf = `(` + label + `.hasValue() && ("` + value + `" + ` + label + `.orValue("")) in r)`
+	return "[" + strings.Join(rows, ",\n") + "].exists(s, s.all(r,\n" +
+		`r[0] == "` + opNamespace + `" ? ("` + value + `" + request.namespace) in r :` + "\n" +
+		`r[0] == "` + opIn + `" ? ` + isOneOf + " :\n" +
+		`r[0] == "` + opNotIn + `" ? !` + isOneOf + " :\n" +
+		`r[0] == "` + opExists + `" ? ` + label + ".hasValue() : !" + label + ".hasValue()))"
 }
 
 // group returns the entry of several sets.
 func (s Server) group(name string, failure admissionregistrationv1.FailurePolicyType, members []member) admissionregistrationv1.MutatingWebhook {
-	namespaces, conditions, inherits := sets.New[string](), make([]string, 0, len(members)), false
+	namespaces, inherits := sets.New[string](), false
 	for _, m := range members {
 		namespaces.Insert(m.namespaces...)
-		conditions = append(conditions, m.condition)
 		inherits = inherits || m.inherits
 	}
 	entry := s.entry(name+groupSuffix, "/inject/group/"+name, failure, inherits)
@@ -43,9 +71,7 @@ func (s Server) group(name string, failure admissionregistrationv1.FailurePolicy
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: sets.List(namespaces),
 	}}}
 	entry.ObjectSelector = &metav1.LabelSelector{}
-	entry.MatchConditions = append(entry.MatchConditions, admissionregistrationv1.MatchCondition{
-		Name: "selected", Expression: strings.Join(conditions, " ||\n"),
-	})
+	entry.MatchConditions = append(entry.MatchConditions, admissionregistrationv1.MatchCondition{Name: "selected", Expression: selected(members)})
 	return entry
 }
 
@@ -58,14 +84,18 @@ func (s Server) newMember(set *v1alpha1.SidecarSet) (member, bool) {
 	if !ok || len(namespaces) == 0 {
 		return member{}, false
 	}
-	condition := "(request.namespace in " + list(namespaces)
+	row := []string{requirement(opNamespace, "", namespaces)}
 	for _, key := range slices.Sorted(maps.Keys(targets.Selector.MatchLabels)) {
-		condition += " && " + requirement(key, metav1.LabelSelectorOpIn, []string{targets.Selector.MatchLabels[key]})
+		row = append(row, requirement(opIn, key, []string{targets.Selector.MatchLabels[key]}))
+	}
+	operators := map[metav1.LabelSelectorOperator]string{
+		metav1.LabelSelectorOpIn: opIn, metav1.LabelSelectorOpNotIn: opNotIn,
+		metav1.LabelSelectorOpExists: opExists, metav1.LabelSelectorOpDoesNotExist: opNotExists,
 	}
 	for _, each := range targets.Selector.MatchExpressions {
-		condition += " && " + requirement(each.Key, each.Operator, each.Values)
+		row = append(row, requirement(operators[each.Operator], each.Key, each.Values))
 	}
-	return member{namespaces: namespaces, condition: condition + ")", inherits: set.Status.InForce.Inherits}, true
+	return member{namespaces: namespaces, row: "[" + strings.Join(row, ",") + "]", inherits: set.Status.InForce.Inherits}, true
 }
 
 // Named returns the names of the namespaces that the set is bound to, sorted, or false if it selects namespaces
@@ -96,24 +126,11 @@ func Named(spec *v1alpha1.SidecarSetSpec) ([]string, bool) {
 	return sets.List(names), names != nil
 }
 
-// requirement returns the expression for one label of a pod.
-func requirement(key string, operator metav1.LabelSelectorOperator, values []string) string {
-	label := "object.metadata.?labels[?" + strconv.Quote(key) + "]"
-	is := label + ".hasValue()"
-	if operator == metav1.LabelSelectorOpIn || operator == metav1.LabelSelectorOpNotIn {
-		is = "(" + is + " && " + label + ".value() in " + list(values) + ")"
+// requirement returns a requirement as an expression.
+func requirement(operator, key string, values []string) string {
+	texts := []string{strconv.Quote(operator), strconv.Quote(key)}
+	for _, each := range values {
+		texts = append(texts, strconv.Quote(value+each))
 	}
-	if operator == metav1.LabelSelectorOpNotIn || operator == metav1.LabelSelectorOpDoesNotExist {
-		return "!" + is
-	}
-	return is
-}
-
-// list returns a list of texts as an expression.
-func list(values []string) string {
-	quoted := make([]string, len(values))
-	for i, value := range values {
-		quoted[i] = strconv.Quote(value)
-	}
-	return "[" + strings.Join(quoted, ",") + "]"
+	return "[" + strings.Join(texts, ",") + "]"
 }

@@ -156,7 +156,7 @@ func (p *planning) enter(i int, set *v1alpha1.SidecarSet) {
 
 // join adds the set to the first group that has room, and reports whether there is one.
 func (p *planning) join(failure admissionregistrationv1.FailurePolicyType, m member) bool {
-	bytes := len(m.condition) + len(strings.Join(m.namespaces, `","`))
+	bytes := len(m.row) + len(strings.Join(m.namespaces, `","`))
 	number := 0
 	for i := range p.groups {
 		g := &p.groups[i]
