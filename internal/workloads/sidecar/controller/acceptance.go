@@ -194,7 +194,8 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 				delete(c.ledger.accepted, other.UID)
 			}
 		}
-		if other.UID == set.UID || other.DeletionTimestamp != nil {
+		force := other.Status.InForce
+		if other.UID == set.UID || other.DeletionTimestamp != nil || force == nil || elsewhere(set, force) {
 			continue
 		}
 		views, err := accept.Views(other, c.revisions(other))
@@ -207,6 +208,11 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 		delete(c.ledger.accepted, uid) // These sets are gone.
 	}
 	return others, nil
+}
+
+// elsewhere reports whether the sets are bound to different namespaces, which most sets of a large cluster are.
+func elsewhere(set *v1alpha1.SidecarSet, force *v1alpha1.SidecarSetInForce) bool {
+	return set.Spec.Namespace != "" && force.Namespace != "" && set.Spec.Namespace != force.Namespace
 }
 
 // record writes the revisions of an accepted generation.

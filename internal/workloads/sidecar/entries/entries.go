@@ -7,8 +7,6 @@
 package entries
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
@@ -72,14 +69,8 @@ func (s Server) entry(name, path string, failure admissionregistrationv1.Failure
 	}
 }
 
-// name returns the name of the entry of a set. It is at most 253 characters long.
-func name(set *v1alpha1.SidecarSet) string {
-	if len(set.Name)+len(suffix) <= validation.DNS1123SubdomainMaxLength {
-		return set.Name + suffix
-	}
-	sum := sha256.Sum256([]byte(set.Name))
-	return hex.EncodeToString(sum[:16]) + ".long" + suffix
-}
+// name returns the name of the entry of a set, whose name has at most 63 characters.
+func name(set *v1alpha1.SidecarSet) string { return set.Name + suffix }
 
 // at returns the address of the injectors with the path.
 func (s Server) at(path string) admissionregistrationv1.WebhookClientConfig {

@@ -15,7 +15,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
@@ -87,9 +86,6 @@ func TestEntry(t *testing.T) {
 				t.Error("the argument changed")
 			}
 		})
-	}
-	if name := server().Entry(set(strings.Repeat("a", 253), nil)).Name; len(validation.IsDNS1123Subdomain(name)) > 0 {
-		t.Errorf("entry %s of a set with a long name", name)
 	}
 }
 

@@ -91,11 +91,7 @@ func parseStamps(pod *corev1.Pod) stamps {
 		hashes:        parseHashes(pod.Annotations[v1alpha1.SidecarSetHashKey]),
 		withoutImages: parseHashes(pod.Annotations[v1alpha1.SidecarSetHashWithoutImageKey]),
 	}
-	if list := pod.Annotations[v1alpha1.SidecarSetListKey]; list != "" && len(list) <= maxListBytes {
-		s.names = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
-		slices.Sort(s.names)
-		s.names = slices.Compact(s.names)
-	}
+	s.names = Sets(pod)
 	return s
 }
 
@@ -147,7 +143,15 @@ func Stamp(pod *corev1.Pod, r *Revision, at metav1.Time) map[string]string {
 }
 
 // Sets returns the names of the sets that the pod has, sorted.
-func Sets(pod *corev1.Pod) []string { return parseStamps(pod).names }
+func Sets(pod *corev1.Pod) []string {
+	list := pod.Annotations[v1alpha1.SidecarSetListKey]
+	if list == "" || len(list) > maxListBytes {
+		return nil
+	}
+	names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // Stamped is which revision of a set a pod has. It is empty if the annotations do not say it.
 type Stamped struct {
