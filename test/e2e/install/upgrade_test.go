@@ -72,15 +72,17 @@ func (u *upgrade) installPrevious() {
 		"--set", "agent.image.repository="+previousAgent, "--wait", "--timeout", cluster.Timeout.String())
 }
 
-// previousValues returns a file with the initial values of the release, except for seamark-workloads,
-// which the previous release does not have.
+// previousValues returns a file with the initial values of the release, except for seamark-workloads
+// and SidecarSets, which the previous release does not have.
 func (u *upgrade) previousValues() string {
 	u.Helper()
 	content, err := os.ReadFile(u.values)
 	cluster.Must(u, err)
 	values := map[string]any{}
 	cluster.Must(u, yaml.Unmarshal(content, &values))
-	delete(values, "workloads")
+	for _, later := range []string{"workloads", "sidecarSets", "injector"} {
+		delete(values, later)
+	}
 	content, err = yaml.Marshal(values)
 	cluster.Must(u, err)
 	file := filepath.Join(u.TempDir(), "previous.yaml")

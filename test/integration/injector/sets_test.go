@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,9 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
-	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/test/integration/env"
-	"github.com/seamark-dev/seamark/test/kubelet"
 )
 
 // TestSidecarSets runs the programs, and what they do for sets, at the same time.
@@ -40,6 +37,7 @@ func TestSidecarSets(t *testing.T) {
 		"white list":       testWhiteList,
 		"update":           testUpdate,
 		"uninjected":       testUninjected,
+		"together":         testTogether,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -266,88 +264,4 @@ func testWhiteList(t *testing.T, i *installation) {
 	if want := "ConfigMap kruise-configuration: parse SidecarSet_PatchPodMetadata_WhiteList"; !strings.Contains(refused.Message, want) {
 		t.Errorf("message %q, want %q", refused.Message, want)
 	}
-}
-
-// testUpdate changes the image of a container and of a native sidecar in running pods, one after the other.
-func testUpdate(t *testing.T, i *installation) {
-	set := newSet(t, i, "updated", func(s *v1alpha1.SidecarSetSpec) {
-		s.InitContainers = []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "proxy", Image: "proxy:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}}
-	})
-	nodes, err := kubelet.New(kubelet.Options{Config: i.Config, Namespace: set.Spec.Namespace, Failed: func(err error) { t.Error(err) }})
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { nodes.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
-	i.apply(t, set)
-	i.injects(t, set)
-	p := pod(set.Spec.Namespace, "game")
-	i.eventually(t, "the set is injected", p, has("updated server"))
-	const count = 5
-	for n := range count {
-		created := p.DeepCopy()
-		created.Name = fmt.Sprint("game-", n)
-		must(t, i.Client.Create(t.Context(), created))
-	}
-	status := func(want v1alpha1.SidecarSetStatus) {
-		t.Helper()
-		i.eventually(t, fmt.Sprintf("status %+v", want), p, func(*corev1.Pod, error) error {
-			must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-			got := v1alpha1.SidecarSetStatus{
-				MatchedPods: set.Status.MatchedPods, UpdatedPods: set.Status.UpdatedPods, ReadyPods: set.Status.ReadyPods, UpdatedReadyPods: set.Status.UpdatedReadyPods,
-				NotUpgradablePods: set.Status.NotUpgradablePods,
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				return errors.New(diff)
-			}
-			return nil
-		})
-	}
-	status(v1alpha1.SidecarSetStatus{MatchedPods: count, UpdatedPods: count, ReadyPods: count, UpdatedReadyPods: count})
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) {
-		s.Spec.Containers[0].Image, s.Spec.InitContainers[0].Image = "updated:2", "proxy:2"
-		s.Spec.UpdateStrategy.Partition = new(intstr.FromInt32(2))
-	})
-	status(v1alpha1.SidecarSetStatus{MatchedPods: count, UpdatedPods: 3, ReadyPods: count, UpdatedReadyPods: 3})
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil })
-	status(v1alpha1.SidecarSetStatus{MatchedPods: count, UpdatedPods: count, ReadyPods: count, UpdatedReadyPods: count})
-	pods := &corev1.PodList{}
-	must(t, i.Client.List(t.Context(), pods, client.InNamespace(set.Spec.Namespace)))
-	for _, each := range pods.Items {
-		if each.Spec.Containers[0].Image != "updated:2" || each.Spec.InitContainers[0].Image != "proxy:2" || each.Status.ContainerStatuses[1].RestartCount != 0 ||
-			inject.Of(&each, set.Name).Revision != set.Status.LatestRevision {
-			t.Errorf("pod %s: %+v, annotations %v", each.Name, each.Spec.Containers, each.Annotations)
-		}
-	}
-	// What cannot change in place is reported, and nothing changes.
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Args = []string{"-v"} })
-	status(v1alpha1.SidecarSetStatus{MatchedPods: count, ReadyPods: count, NotUpgradablePods: count})
-	condition := i.await(t, set, v1alpha1.SidecarSetUpgradable, metav1.ConditionFalse, "MustBeRecreated")
-	if want := "game-0: spec.containers[updated].args changes"; !strings.Contains(condition.Message, want) {
-		t.Errorf("message %q, want %q", condition.Message, want)
-	}
-}
-
-// testUninjected counts the pods that a set selects and that run without it.
-func testUninjected(t *testing.T, i *installation) {
-	set := newSet(t, i, "late", nil)
-	for n := range 3 {
-		must(t, i.Client.Create(t.Context(), pod(set.Spec.Namespace, fmt.Sprint("game-", n))))
-	}
-	i.apply(t, set)
-	i.injects(t, set)
-	counts := func(want int32) {
-		t.Helper()
-		i.eventually(t, fmt.Sprintf("%d pods run without the set", want), pod(set.Spec.Namespace, "x"), func(*corev1.Pod, error) error {
-			must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-			if got := set.Status.UninjectedPods; got != want {
-				return fmt.Errorf("%d", got)
-			}
-			return nil
-		})
-	}
-	counts(3)
-	must(t, i.Client.Delete(t.Context(), pod(set.Spec.Namespace, "game-0"), client.GracePeriodSeconds(0)))
-	counts(2)
 }
