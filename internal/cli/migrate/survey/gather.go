@@ -42,7 +42,9 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.
 	r := &reading{reader: reader, namespace: namespace}
 	r.cluster.Markers = r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
 	r.sets(ctx)
-	r.cluster.SidecarSets = r.unstructured(ctx, "sidecarsets", v1alpha1.GroupVersion().WithKind("SidecarSet"))
+	if namespace == "" { // They belong to no namespace.
+		r.cluster.SidecarSets = r.unstructured(ctx, "sidecarsets", v1alpha1.GroupVersion().WithKind("SidecarSet"))
+	}
 	r.pods(ctx)
 	r.manager(ctx)
 	r.nodes(ctx)
