@@ -88,7 +88,7 @@ func (b *base) finish(
 		b.remember(set, func(r *remembered) { r.begun = time.Time{} })
 	}
 	if wait := b.report(set, status.Settled); err == nil {
-		result.RequeueAfter = sooner(result.RequeueAfter, wait)
+		result.RequeueAfter = Sooner(result.RequeueAfter, wait)
 	}
 	// Only events give a set a priority.
 	result.Priority = new(0)
@@ -116,7 +116,7 @@ func (b *base) conclude(
 	b.remember(set, func(r *remembered) { r.failures = 0 })
 	if differs, since := b.differs(set, status); differs {
 		if wait := b.postpone(step, status.Settled, since); wait > 0 {
-			return reconcile.Result{RequeueAfter: sooner(wait, actions.RequeueAfter)}, nil
+			return reconcile.Result{RequeueAfter: Sooner(wait, actions.RequeueAfter)}, nil
 		}
 		switch published, err := b.publish(ctx, set, status); {
 		case err != nil:
@@ -143,8 +143,8 @@ func (b *base) retry(ctx context.Context, set client.Object, err error) reconcil
 	return reconcile.Result{RequeueAfter: delay}
 }
 
-// sooner returns the shorter of two times, of which zero means never.
-func sooner(a, b time.Duration) time.Duration {
+// Sooner returns the shorter of two times, of which zero means never.
+func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

@@ -261,8 +261,3 @@ func sameSet(before, after *v1alpha1.SidecarSet) bool {
 func sameForce(before, after *v1alpha1.SidecarSet) bool {
 	return before.UID == after.UID && equality.Semantic.DeepEqual(before.Status.InForce, after.Status.InForce)
 }
-
-// sameStatus reports whether both statuses are equal.
-func sameStatus(before, after *v1alpha1.SidecarSetStatus) bool {
-	return equality.Semantic.DeepEqual(before, after)
-}

@@ -15,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,7 +120,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		status.InForce, status.Conditions = own.InForce, own.Conditions
 	}
 	if postponed := c.postpone(set, status); postponed > 0 {
-		return reconcile.Result{RequeueAfter: sooner(again, postponed)}, nil
+		return reconcile.Result{RequeueAfter: reconciler.Sooner(again, postponed)}, nil
 	}
 	return c.retried(again, c.write(ctx, set, status))
 }
@@ -233,7 +234,7 @@ func (c *Controller) configMap(ctx context.Context, name string) (*corev1.Config
 
 // write writes the status if it differs.
 func (c *Controller) write(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) error {
-	if sameStatus(&set.Status, status) {
+	if equality.Semantic.DeepEqual(&set.Status, status) {
 		return nil
 	}
 	written := set.DeepCopy()

@@ -59,18 +59,13 @@ func (b *board) of(set types.UID) (state, bool) {
 	return found, known
 }
 
-// replace replaces all states, and returns the sets whose state has changed.
+// replace replaces all states, and returns the sets that have another one.
 func (b *board) replace(states map[types.UID]state) map[types.UID]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed := map[types.UID]bool{}
 	for uid, state := range states {
 		if b.states[uid] != state {
-			changed[uid] = true
-		}
-	}
-	for uid := range b.states {
-		if _, found := states[uid]; !found {
 			changed[uid] = true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/update"
 )
 
@@ -53,7 +54,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 		return retryDelay, nil
 	}
 	if out.Empty() {
-		return sooner(out.RequeueAfter, c.recount(status)), nil
+		return reconciler.Sooner(out.RequeueAfter, c.recount(status)), nil
 	}
 	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, &out.Actions)
 	c.memory.of(set, func(r *remembered) { r.pods = step.Pods })
@@ -67,7 +68,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	if step.Outdated || step.Incomplete {
 		return retryDelay, nil
 	}
-	return sooner(out.RequeueAfter, c.recount(status)), nil
+	return reconciler.Sooner(out.RequeueAfter, c.recount(status)), nil
 }
 
 // refusing returns the pods that are left alone now.
@@ -103,7 +104,7 @@ func (c *Controller) refuseUpdates(set *v1alpha1.SidecarSet, out *update.Output,
 			}
 			pause := min(max(2*r.refused[uid].pause, firstRefusal), longestRefusal)
 			r.refused[uid] = refusal{until: c.Now().Add(pause), pause: pause}
-			out.RequeueAfter = sooner(out.RequeueAfter, pause)
+			out.RequeueAfter = reconciler.Sooner(out.RequeueAfter, pause)
 		})
 	}
 }
@@ -128,18 +129,10 @@ func (c *Controller) postpone(set *v1alpha1.SidecarSet, status *v1alpha1.Sidecar
 	before := set.Status.DeepCopy()
 	before.MatchedPods, before.UpdatedPods, before.ReadyPods, before.UpdatedReadyPods = status.MatchedPods, status.UpdatedPods, status.ReadyPods, status.UpdatedReadyPods
 	before.NotUpgradablePods, before.UninjectedPods = status.NotUpgradablePods, status.UninjectedPods
-	if sameStatus(&set.Status, status) || !equality.Semantic.DeepEqual(before, status) {
+	if equality.Semantic.DeepEqual(&set.Status, status) || !equality.Semantic.DeepEqual(before, status) {
 		return 0
 	}
 	var left time.Duration
 	c.memory.of(set, func(r *remembered) { left = r.reported.Add(reportPause).Sub(c.Now()) })
 	return max(left, 0)
-}
-
-// sooner returns the smaller of two times, of which zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

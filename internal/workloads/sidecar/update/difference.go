@@ -90,7 +90,7 @@ func (d *differences) between(name string, latest *inject.Revision) (*inplace.Di
 }
 
 // change returns how the pod is updated, which reason has found to be possible.
-func (d *differences) change(m *member, latest *inject.Revision) *inplace.Change {
+func (d *differences) change(m *member) *inplace.Change {
 	change, _ := d.known[m.revision].Decide(m.view)
 	return change
 }

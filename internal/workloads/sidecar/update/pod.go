@@ -107,10 +107,6 @@ func (p *planner) advance() {
 		next := inplace.Next(m.view, p.Now)
 		if next.Refused != "" && m.why == "" {
 			m.why = next.Refused
-			p.out.NotUpgradable++
-			if p.out.Why == "" {
-				p.out.Why = m.pod.Namespace + "/" + m.pod.Name + ": " + m.why
-			}
 		}
 		if next.Patch != nil && m.updated {
 			p.patch(m, next.Patch)
@@ -123,7 +119,7 @@ func (p *planner) advance() {
 
 // update starts the update of the pod, and reports whether it can be.
 func (p *planner) update(m *member) bool {
-	change := p.differences.change(m, p.latest)
+	change := p.differences.change(m)
 	if change == nil {
 		return false
 	}

@@ -64,8 +64,8 @@ func Plan(in Input) (Output, error) {
 	if err := p.collect(); err != nil {
 		return Output{}, err
 	}
-	p.count()
 	p.advance()
+	p.count()
 	p.start()
 	p.prune()
 	return p.out, nil
