@@ -136,7 +136,7 @@ func TestGroupsAreExact(t *testing.T) {
 func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	t.Parallel()
 	i := install(t, env.Start(t), certificates.Lifetimes{
-		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: time.Second,
+		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: 200 * time.Millisecond,
 	})
 	namespace := i.Namespace(t)
 	var last *v1alpha1.SidecarSet

@@ -36,7 +36,8 @@ type Lifetimes struct {
 	Authority, Server time.Duration
 	// Overlap is how long an authority is published before it signs.
 	Overlap time.Duration
-	// Look is how often an injector reads what others have written, and Skew is how much clocks differ.
+	// Look is how often an injector reads what others have written, and Skew is how much clocks differ. A third
+	// of Server is long enough for several looks: some fail, as when two injectors write at once.
 	Look, Skew time.Duration
 }
 
