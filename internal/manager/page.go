@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
-	historygather "github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/internal/web/review"
 )
@@ -70,29 +70,28 @@ func addPage(ctx context.Context, mgr ctrlmanager.Manager, options Options) erro
 // newGuard returns the guard, whose client has no cache.
 func newGuard(config *rest.Config, transport *http.Client) (*review.Guard, error) {
 	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
-	if err := errors.Join(authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("create the scheme of the web page: %w", err)
 	}
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), meta.RESTScopeRoot)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	mapper.Add(v1alpha1.GroupVersion().WithKind("SidecarSet"), meta.RESTScopeRoot)
 	own, err := client.New(config, client.Options{HTTPClient: transport, Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("create the client of the web page: %w", err)
 	}
-	events := func(token string) web.EventLister {
-		return func(ctx context.Context, pod model.Key) ([]corev1.Event, error) {
-			// The manager may not list events, so that it cannot show any that the user may not list.
-			user := rest.AnonymousClientConfig(config)
-			user.BearerToken = token
-			reader, err := client.New(user, client.Options{Scheme: scheme, Mapper: mapper})
-			if err != nil {
-				return nil, fmt.Errorf("create a client: %w", err)
-			}
-			return historygather.Events(ctx, reader, pod.Namespace, pod.Name)
+	// The manager may list neither events nor SidecarSets, so it cannot show any that the user may not list.
+	as := func(token string) (client.Reader, error) {
+		user := rest.AnonymousClientConfig(config)
+		user.BearerToken = token
+		reader, err := client.New(user, client.Options{Scheme: scheme, Mapper: mapper})
+		if err != nil {
+			return nil, fmt.Errorf("create a client: %w", err)
 		}
+		return reader, nil
 	}
-	return review.New(own, events), nil
+	return review.New(own, as), nil
 }
 
 // NeedLeaderElection returns false.

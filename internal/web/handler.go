@@ -50,6 +50,7 @@ func New(options Options) *Handler {
 	h.mux.HandleFunc("/", servePage)
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) { WriteError(w, errNoPath) })
 	h.mux.HandleFunc("/api/v1/session", h.limited(h.session))
+	h.mux.HandleFunc("/api/v1/problems", h.limited(h.problems))
 	h.mux.HandleFunc("/api/v1/timeline", h.limited(h.timeline))
 	h.mux.HandleFunc("/api/v1/stream", h.answer(h.stream))
 	return h
@@ -174,6 +175,21 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request) error {
 	session := h.options.Session
 	session.User, session.Namespaces, session.Full, session.ReadOnly = access.User, access.Namespaces, access.Full, true
 	return writeJSON(w, session)
+}
+
+// problems sends the problems of objects that the stream does not have.
+func (h *Handler) problems(w http.ResponseWriter, r *http.Request) error {
+	access, _, err := h.admit(r, false)
+	if err != nil {
+		return err
+	}
+	found := []model.ObjectProblem{}
+	if access.Problems != nil {
+		if found, err = access.Problems(r.Context()); err != nil {
+			return fmt.Errorf("read the problems: %w", err)
+		}
+	}
+	return writeJSON(w, found)
 }
 
 func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {

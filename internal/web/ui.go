@@ -97,6 +97,9 @@ type Access struct {
 	// Events lists the events of a pod with the permissions of the user. If it is nil, the source
 	// has them.
 	Events EventLister
+	// Problems lists the problems of objects with the permissions of the user. It is nil if there are no
+	// such objects, as in a local run.
+	Problems func(ctx context.Context) ([]model.ObjectProblem, error)
 	// NoEvents is why the user may not see events, or nil.
 	NoEvents error
 }

@@ -4,11 +4,15 @@
 package ui_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // Expressions for what the page shows.
@@ -128,6 +132,20 @@ func TestProblems(t *testing.T) {
 	w.set(podOf("shop", "", "", "late", "node-1", probe("unused", "p", succeeded, 0, "")))
 	equal(p, problems+".length", 3)
 	equal(p, cells, []string{"late, Succeeded"})
+}
+
+// TestProblemsOfObjects checks that they are no links, and that they are shown as text.
+func TestProblemsOfObjects(t *testing.T) {
+	s := newSite(t, sample())
+	s.set(web.Access{Full: true, Problems: func(context.Context) ([]model.ObjectProblem, error) {
+		return []model.ObjectProblem{{Kind: "SidecarSet", Name: "log-agent", Reason: "NameConflict", Message: "spec.containers[0].name: <b>taken</b>"}}, nil
+	}}, nil)
+	p := newTab(t, s.host)
+	p.open(s.url(""))
+	equal(p, problems+"[1]", "NameConflict SidecarSet log-agent spec.containers[0].name: <b>taken</b>")
+	equal(p, "document.title", "(4) Seamark")
+	p.click("#problems li:nth-child(2) a")
+	equal(p, "location.search", "")
 }
 
 func TestManyProblemsAndMarkers(t *testing.T) {

@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
 	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/web/objects"
 )
 
 // direct is a webui.Source that reads the cluster with the permissions of the user
@@ -68,7 +69,9 @@ func newDirect(ctx context.Context, connection cluster.Connection, now func() ti
 
 // admit admits every request: the API server decides what is read.
 func (d *direct) admit(*http.Request, string, bool) (webui.Access, error) {
-	return webui.Access{User: d.user, Full: d.full.Load()}, nil
+	return webui.Access{User: d.user, Full: d.full.Load(), Problems: func(ctx context.Context) ([]model.ObjectProblem, error) {
+		return objects.Problems(ctx, d.connection.Client)
+	}}, nil
 }
 
 // Open starts to watch the namespace of the scope, with its own caches.

@@ -149,6 +149,16 @@ type Markers struct {
 	Markers []Marker `json:"markers"`
 }
 
+// ObjectProblem is a problem of an object other than a pod or a marker.
+type ObjectProblem struct {
+	// Kind and Name identify the object, which has no namespace.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Reason and Message are those of a condition.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
 // End is the last part of a stream.
 type End struct {
 	// Reason is why the stream ends, for users.

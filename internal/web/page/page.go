@@ -9,7 +9,7 @@
 // The modules of the page, by what they import:
 //
 //   - main assembles the page;
-//   - session, slot, stream, store and location are the data: what the server sends, and what the
+//   - session, slot, stream, store, objects and location are the data: what the server sends, and what the
 //     URL selects;
 //   - filter, summary, colors, groups and phases are pure functions and classes, without the document;
 //   - grid, cells, problems, markers, toolbar, legend, panel, timeline, header and help draw the

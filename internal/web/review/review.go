@@ -18,12 +18,16 @@ import (
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/web"
+	"github.com/seamark-dev/seamark/internal/web/eventlog"
+	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/internal/web/objects"
 )
 
 const (
@@ -52,7 +56,7 @@ const (
 // Guard decides what the users of requests may read.
 type Guard struct {
 	client  client.Client
-	events  func(token string) web.EventLister
+	as      As
 	unknown flowcontrol.RateLimiter
 	// users are *user by the hash of the token, and answers are bool by question.
 	users, answers *cache.LRUExpireCache
@@ -63,11 +67,14 @@ type Guard struct {
 	limiters *cache.LRUExpireCache
 }
 
+// As returns a client that reads events and SidecarSets with the token of a user.
+type As func(token string) (client.Reader, error)
+
 // New returns a guard. The client must be allowed to create TokenReviews and SubjectAccessReviews.
-// The events of a pod are listed with the token of the user.
-func New(c client.Client, events func(token string) web.EventLister) *Guard {
+// Events and SidecarSets are read as the user.
+func New(c client.Client, as As) *Guard {
 	return &Guard{
-		client: c, events: events, unknown: flowcontrol.NewTokenBucketRateLimiter(unknownRate, unknownBurst),
+		client: c, as: as, unknown: flowcontrol.NewTokenBucketRateLimiter(unknownRate, unknownBurst),
 		users: cache.NewLRUExpireCache(maxUsers), answers: cache.NewLRUExpireCache(maxAnswers),
 		limiters: cache.NewLRUExpireCache(maxUsers),
 	}
@@ -170,7 +177,21 @@ func (g *Guard) access(ctx context.Context, u *user, token, namespace string) (w
 	if refused != nil {
 		return web.Access{}, &web.Refusal{Status: http.StatusForbidden, Message: refusal(refused.Missing, u.info.Username)}
 	}
-	access := web.Access{User: u.info.Username, Full: full == nil, Events: g.events(token)}
+	access := web.Access{User: u.info.Username, Full: full == nil}
+	access.Events = func(ctx context.Context, pod model.Key) ([]corev1.Event, error) {
+		reader, err := g.as(token)
+		if err != nil {
+			return nil, err
+		}
+		return eventlog.Events(ctx, reader, pod.Namespace, pod.Name)
+	}
+	access.Problems = func(ctx context.Context) ([]model.ObjectProblem, error) {
+		reader, err := g.as(token)
+		if err != nil {
+			return nil, err
+		}
+		return objects.Problems(ctx, reader)
+	}
 	if everywhere != nil {
 		access.Namespaces = []string{namespace}
 	}

@@ -51,7 +51,7 @@ func (s *apiServer) create(_ context.Context, _ client.WithWatch, object client.
 
 func (s *apiServer) guard() *review.Guard {
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Create: s.create}).Build()
-	return review.New(c, func(string) web.EventLister { return nil })
+	return review.New(c, func(string) (client.Reader, error) { return c, nil })
 }
 
 func request(t *testing.T, authorization string) *http.Request {

@@ -50,6 +50,7 @@ func newWorld(t *testing.T) *world {
 	for _, namespace := range []string{w.first, w.second} {
 		w.fill(namespace)
 	}
+	w.addRefusedSet()
 	config := shared.Component(t, manager.Name)
 	roles, err := env.ReadManifests("config/ui/rbac.yaml")
 	w.must(err)
@@ -91,6 +92,20 @@ func (w *world) must(err error) {
 	if err != nil {
 		w.Fatal(err)
 	}
+}
+
+// addRefusedSet creates a SidecarSet that is not accepted.
+func (w *world) addRefusedSet() {
+	w.Helper()
+	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs"}, Spec: v1alpha1.SidecarSetSpec{
+		Selector:   &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
+		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:1"}}},
+	}}
+	w.must(shared.Client.Create(w.Context(), set))
+	set.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse, Reason: "NameConflict", Message: "taken", LastTransitionTime: metav1.Now(),
+	}}
+	w.must(shared.Client.Status().Update(w.Context(), set))
 }
 
 // fill creates a marker, a pod on a node, the report of its agent, and an event of the probe.

@@ -40,7 +40,7 @@ func TestManagerServesWhatUsersMayRead(t *testing.T) {
 	t.Run("without a token", func(t *testing.T) {
 		for path, want := range map[string]int{
 			"/": http.StatusOK, "/assets/main.js": http.StatusOK, "/api/v1/session": http.StatusUnauthorized,
-			"/api/v1/stream": http.StatusUnauthorized, "/api/v1/timeline?namespace=a&pod=b&since=1h": http.StatusUnauthorized,
+			"/api/v1/stream": http.StatusUnauthorized, "/api/v1/problems": http.StatusUnauthorized, "/api/v1/timeline?namespace=a&pod=b&since=1h": http.StatusUnauthorized,
 		} {
 			if status, body := w.get(t, &http.Client{Transport: &http.Transport{}}, path); status != want {
 				t.Errorf("%s: status %d, want %d: %s", path, status, want, body)
@@ -98,6 +98,9 @@ func (w *world) testDeveloper(t *testing.T) {
 	if want := "has no permission to list events in namespace " + w.first; timeline.Complete || !strings.Contains(timeline.Note, want) || hasMatch(timeline) {
 		t.Errorf("timeline %+v, want no events and the note %q", timeline, want)
 	}
+	if problems := read[[]model.ObjectProblem](t, w, jane, "/api/v1/problems?namespace="+w.first); len(problems) > 0 {
+		t.Errorf("problems %+v of objects that the user may not list", problems)
+	}
 	mary := browser(t, w.developer(t, "mary", w.first, reading("", "events")).BearerToken)
 	if timeline := read[model.Timeline](t, w, mary, path); !timeline.Complete || !hasMatch(timeline) {
 		t.Errorf("timeline %+v, want the event of the pod", timeline)
@@ -120,6 +123,10 @@ func (w *world) testAdministrator(t *testing.T) {
 	admin := browser(t, w.administrator(t).BearerToken)
 	if session := read[model.Session](t, w, admin, "/api/v1/session"); !session.Full || session.Namespaces != nil {
 		t.Errorf("session %+v, want all", session)
+	}
+	want := []model.ObjectProblem{{Kind: "SidecarSet", Name: "logs", Reason: "NameConflict", Message: "taken"}}
+	if diff := cmp.Diff(want, read[[]model.ObjectProblem](t, w, admin, "/api/v1/problems")); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	stream := uistream.Open(t, admin, w.base, "")
 	until(stream, map[string]string{w.first + "/game-0": "report", w.second + "/game-0": "report"})

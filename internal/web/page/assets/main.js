@@ -12,6 +12,7 @@ import { format, parse, states } from './location.js';
 import { Legend } from './legend.js';
 import { Markers } from './markers.js';
 import { addMoves } from './moves.js';
+import { Objects } from './objects.js';
 import { Panel } from './panel.js';
 import { Problems } from './problems.js';
 import { enter, onSession, request } from './session.js';
@@ -42,6 +43,7 @@ class Page {
     this.translator = new Translator(language);
     this.store = new Store((key) => this.#changed(key));
     this.stream = new Stream((name, data) => this.store.apply(name, data), (status) => this.#connection(status));
+    this.objects = new Objects(() => this.#changed(null));
     this.frames = new Frames((deadline) => this.#draw(deadline));
     const select = (changes) => this.select(changes);
     this.grid = new Grid({ root: byId('groups'), store: this.store, translator: this.translator, selection: this.selection });
@@ -136,15 +138,20 @@ class Page {
     if (url !== location.search) history.replaceState(null, '', url);
   }
 
-  #open() {
+  /** Returns a path of the API for the chosen namespace. */
+  #path(name) {
     const { namespace } = this.selection;
-    this.stream.open(`api/v1/stream${namespace ? `?${new URLSearchParams({ namespace })}` : ''}`);
+    return `api/v1/${name}${namespace ? `?${new URLSearchParams({ namespace })}` : ''}`;
+  }
+
+  #open() {
+    this.stream.open(this.#path('stream'));
+    this.objects.open(this.#path('problems'));
   }
 
   async #readSession() {
     try {
-      const { namespace } = this.selection;
-      const response = await request(`api/v1/session${namespace ? `?${new URLSearchParams({ namespace })}` : ''}`);
+      const response = await request(this.#path('session'));
       if (!response.ok) throw new Error(await reasonOf(response));
       this.#session = await response.json();
       this.header.drawSession(this.#session);
@@ -161,6 +168,7 @@ class Page {
   #connection(status) {
     this.#status = status;
     if (status.state === 'live' && !this.#session) this.#readSession();
+    if (status.state === 'ended') this.objects.close();
     this.#changed(null);
   }
 
@@ -182,7 +190,7 @@ class Page {
     const link = (changes) => this.#url({ ...selection, ...changes });
     this.header.drawNamespaces(this.#session, store.summary.namespaces.keys(), selection.namespace);
     this.header.drawStatus(this.#status, store.updated);
-    this.problems.draw(store, translator, link);
+    this.problems.draw(store, this.objects.list, translator, link);
     this.markers.draw(store, translator, selection, link);
     this.toolbar.draw(this.grid, store, translator, selection);
     this.legend.draw(this.grid, store, translator, selection);

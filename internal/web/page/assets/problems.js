@@ -6,7 +6,7 @@ import { byId, element, icon, reconcile, setAttribute, setText } from './dom.js'
 /** How many problems are shown before "Show all" is chosen. */
 const few = 5;
 
-/** Draws the problems, grouped by marker and reason. Each is a link that filters the pods. */
+/** Draws the problems. Those of probes, grouped by marker and reason, are links that filter the pods. */
 export class Problems {
   /** The number of problems. */
   count = 0;
@@ -18,7 +18,7 @@ export class Problems {
     this.list = byId('problems');
     this.more = byId('problems-more');
     this.list.addEventListener('click', (event) => {
-      const link = event.target.closest('a');
+      const link = event.target.closest('a[href]');
       if (!link) return;
       event.preventDefault();
       this.select({ marker: link.dataset.marker, reason: link.dataset.reason, states: [], text: '' });
@@ -28,11 +28,12 @@ export class Problems {
 
   /**
    * @param {import('./store.js').Store} store
+   * @param {import('./objects.js').Objects['list']} objects
    * @param {import('./i18n.js').Translator} translator
    * @param {(changes: Object) => string} link returns the URL of the selection with the changes
    */
-  draw(store, translator, link) {
-    const problems = problemsOf(store, translator);
+  draw(store, objects, translator, link) {
+    const problems = problemsOf(store, objects, translator);
     this.count = problems.length;
     const shown = this.#all ? problems : problems.slice(0, few);
     setText(byId('problems-total'), problems.length > 0 ? translator.numbers.format(problems.length) : '');
@@ -41,7 +42,7 @@ export class Problems {
     reconcile(this.list, shown, { key: (p) => p.key, create, update: (node, p) => update(node, p, translator, link) });
     drawMore(this.more, problems.length > few, this.#all, problems.length, translator, () => {
       this.#all = !this.#all;
-      this.draw(store, translator, link);
+      this.draw(store, objects, translator, link);
     });
   }
 }
@@ -63,20 +64,25 @@ export function drawMore(button, needed, all, count, translator, toggle) {
 }
 
 /**
- * Returns the invalid markers, the problems of probes, the largest first, and the markers that select no pod.
+ * Returns the invalid markers, the problems of objects and of probes, the largest first, and the markers that select
+ * no pod. Those of objects have no marker.
  * @param {import('./store.js').Store} store
+ * @param {import('./objects.js').Objects['list']} objects
  * @param {import('./i18n.js').Translator} translator
- * @returns {{key: string, marker: string, title: string, reason: string, message: string, count: number}[]}
+ * @returns {{key: string, marker: string, of?: string, title: string, reason: string, message: string, count: number}[]}
  */
-function problemsOf(store, translator) {
+function problemsOf(store, objects, translator) {
   const ofMarkers = (kind, title, message) => store.markers.filter((marker) => conditionOf(marker) === kind).map((marker) => ({
     key: `${kind} ${marker.namespace}/${marker.name}`, marker: `${marker.namespace}/${marker.name}`, title, reason: '', message: message(marker), count: 0,
   }));
   const groups = store.summary.groups().map(({ key, marker, reason, messages }) => ({
     key, marker, title: reason, reason, message: messages.values().next().value ?? '', count: messages.size,
   }));
+  const ofObjects = objects.map(({ kind, name, reason, message }) => ({
+    key: `${kind} ${name} ${reason}`, marker: '', of: `${kind} ${name}`, title: reason, reason, message, count: 0,
+  }));
   return [
-    ...ofMarkers('invalid', translator.text('invalidMarker'), (marker) => marker.invalid), ...groups,
+    ...ofMarkers('invalid', translator.text('invalidMarker'), (marker) => marker.invalid), ...ofObjects, ...groups,
     ...(store.ready ? ofMarkers('empty', translator.text('emptyMarker'), () => translator.text('emptyMarkerText')) : []),
   ];
 }
@@ -101,10 +107,10 @@ function update(node, problem, translator, link) {
   const [, reason, of, pods, message] = anchor.children;
   const count = problem.count > 0 ? translator.text('problemPods', { count: problem.count }) : '';
   setText(reason, problem.title);
-  setText(of, problem.marker);
+  setText(of, problem.of ?? problem.marker);
   setText(pods, count);
   setText(message, problem.message);
   setAttribute(anchor, 'data-marker', problem.marker);
   setAttribute(anchor, 'data-reason', problem.reason);
-  setAttribute(anchor, 'href', link({ marker: problem.marker, reason: problem.reason, states: [], text: '' }));
+  if (problem.marker) setAttribute(anchor, 'href', link({ marker: problem.marker, reason: problem.reason, states: [], text: '' }));
 }
