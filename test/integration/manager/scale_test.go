@@ -185,15 +185,16 @@ func (f *fleet) build() {
 	f.settle()
 }
 
+// createMarkers creates the markers at the same time: each pause makes the manager write plans.
 func (f *fleet) createMarkers() {
-	for i := range scaleMarkers {
+	f.each(scaleMarkers, func(ctx context.Context, i int) error {
 		name := fmt.Sprint("marker-", i)
 		probe := builders.Probe("p").Label(succeeded, name, "true").Condition("game.io/" + name)
 		if i%2 == 0 {
 			probe.Handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}})
 		}
-		f.marker(builders.Marker(f.namespace, name).Probe(probe))
-	}
+		return f.client.Create(ctx, builders.Marker(f.namespace, name).Probe(probe).Unsaved().Build())
+	})
 }
 
 // plansComplete waits until the plans have exactly the live pods, each with every probe.
