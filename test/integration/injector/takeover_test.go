@@ -5,14 +5,16 @@ package injector_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -105,6 +108,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		return nil
 	})
+	i.dropped(t, set, namespace)
 	release()
 	i.eventually(t, "the status is written when OpenKruise has ended", pod(namespace, "game"), func(*corev1.Pod, error) error {
 		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
@@ -118,12 +122,39 @@ func TestTakeOver(t *testing.T) {
 	if after.ResourceVersion != running.ResourceVersion {
 		t.Errorf("the pod has changed:\n%+v", after)
 	}
-	// OpenKruise's client drops fields that it does not know.
-	must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-	set.Status.InForce, set.Status.Conditions = nil, nil
-	must(t, i.Client.Status().Update(t.Context(), set))
+}
+
+// dropped checks that each pod gets the containers, and that no entry changes, while OpenKruise writes the status
+// again and again, whose client drops the fields that it does not know.
+func (i *installation) dropped(t *testing.T, set *v1alpha1.SidecarSet, namespace string) {
+	t.Helper()
+	before := i.versions(t)
+	for n := range 50 {
+		for _, p := range []*corev1.Pod{pod(namespace, "game"), pod(namespace, "game")} {
+			if err := image("logs", "logs:1")(p, i.Client.Create(t.Context(), p, client.DryRunAll)); err != nil {
+				t.Fatalf("after %d writes of the status: %v", n, err)
+			}
+		}
+		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+		set.Status.InForce, set.Status.Conditions = nil, nil
+		if err := i.Client.Status().Update(t.Context(), set); err != nil && !apierrors.IsConflict(err) {
+			t.Fatal(err)
+		}
+	}
 	i.injects(t, set)
-	i.eventually(t, "the set is still injected", pod(namespace, "game"), func(p *corev1.Pod, err error) error {
-		return errors.Join(image("logs", "logs:1")(p, err))
-	})
+	if after := i.versions(t); !slices.Equal(after, before) {
+		t.Errorf("versions of the configurations %v, want %v", after, before)
+	}
+}
+
+// versions returns the resource versions of the configurations.
+func (i *installation) versions(t *testing.T) []string {
+	t.Helper()
+	var versions []string
+	for n := range entries.Configurations {
+		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		must(t, i.Client.Get(t.Context(), client.ObjectKey{Name: entries.ConfigurationName(n)}, configuration))
+		versions = append(versions, configuration.ResourceVersion)
+	}
+	return versions
 }

@@ -152,7 +152,7 @@ func (c *Controller) decide(set *v1alpha1.SidecarSet, list accept.WhiteList, pro
 		return accept.Decision{}, err
 	}
 	decision, err := accept.Decide(accept.Input{
-		Set: set, Others: others, Revisions: c.revisions(set), List: list, Namespace: c.Namespace,
+		Set: c.memory.known(set), Others: others, Revisions: c.revisions(set), List: list, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return accept.Decision{}, err
@@ -185,7 +185,7 @@ func (c *Controller) revisions(set *v1alpha1.SidecarSet) []*appsv1.ControllerRev
 func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, error) {
 	var others []*v1alpha1.SidecarSet
 	pending := maps.Clone(c.ledger.accepted)
-	for _, other := range all[*v1alpha1.SidecarSet](c.Sets) {
+	for _, other := range c.known() {
 		if written := pending[other.UID]; written != nil {
 			delete(pending, other.UID)
 			if force := other.Status.InForce; force == nil || force.Generation < written.Status.InForce.Generation {
@@ -208,6 +208,15 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 		delete(c.ledger.accepted, uid) // These sets are gone.
 	}
 	return others, nil
+}
+
+// known returns all sets with their last acceptances.
+func (c *Controller) known() []*v1alpha1.SidecarSet {
+	sets := all[*v1alpha1.SidecarSet](c.Sets)
+	for i := range sets {
+		sets[i] = c.memory.known(sets[i])
+	}
+	return sets
 }
 
 // elsewhere reports whether the sets are bound to different namespaces, which most sets of a large cluster are.

@@ -105,7 +105,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		c.memory.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
-	status := set.Status.DeepCopy()
+	status := c.memory.known(set).Status.DeepCopy()
 	if err := c.accept(ctx, set, status); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -143,6 +143,9 @@ func (c *Controller) enqueueAll(q controllers.Queue) {
 
 // setChanged enqueues what depends on a set.
 func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, after *v1alpha1.SidecarSet, _ bool) {
+	if after != nil && after.Status.InForce != nil {
+		c.memory.of(after, func(r *remembered) { r.force = after.Status.InForce })
+	}
 	switch {
 	case after == nil:
 		c.released(before)
@@ -152,7 +155,7 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 	case !sameForce(before, after):
 		c.released(after)
 		if after.Status.InForce == nil {
-			// OpenKruise does not know the field, and drops it when it writes the status.
+			// OpenKruise has dropped it.
 			controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 		}
 	}

@@ -86,7 +86,7 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	if wait := w.last.Add(w.pause).Sub(w.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	sets, current := all[*v1alpha1.SidecarSet](w.Sets), w.current()
+	sets, current := w.known(), w.current()
 	authority, err := w.configMap(ctx, certificates.BundleName)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -24,6 +24,8 @@ type memory struct {
 // remembered is what is remembered about a set.
 type remembered struct {
 	uid types.UID
+	// force is the last acceptance that the status had.
+	force *v1alpha1.SidecarSetInForce
 	// pods is the highest resource version of a pod that was written, empty if the cache has it.
 	pods string
 	// reported is when the status was written.
@@ -57,6 +59,17 @@ func (m *memory) of(set *v1alpha1.SidecarSet, do func(r *remembered)) {
 		m.sets[set.Name] = r
 	}
 	do(r)
+}
+
+// known returns the set with its last acceptance, also while the status does not have it: OpenKruise's client
+// drops fields that it does not know when it writes the status.
+func (m *memory) known(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
+	if set.Status.InForce != nil {
+		return set
+	}
+	kept := *set
+	m.of(set, func(r *remembered) { kept.Status.InForce = r.force })
+	return &kept
 }
 
 func (m *memory) forget(set string) {

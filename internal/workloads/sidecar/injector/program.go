@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -122,8 +123,9 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		Host: i.options.Host, Port: i.options.Port,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = i.source.GetCertificate }},
 	})
+	memory := newMemory()
 	mgr, err := i.program.Manager(ctrlmanager.Options{
-		Scheme: scheme, WebhookServer: server, Cache: i.caches(),
+		Scheme: scheme, WebhookServer: server, Cache: i.caches(memory),
 		Metrics:          metricsserver.Options{BindAddress: i.options.MetricsBindAddress},
 		PprofBindAddress: i.options.PprofBindAddress,
 	})
@@ -133,6 +135,9 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	sets, err := startup.NewStore(ctx, mgr.GetCache(), &v1alpha1.SidecarSet{}, indexers())
 	if err != nil {
 		return nil, err
+	}
+	if _, err := sets.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: memory.forget}); err != nil {
+		return nil, fmt.Errorf("watch SidecarSets: %w", err)
 	}
 	if _, err := mgr.GetCache().GetInformer(ctx, &appsv1.ControllerRevision{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("create the informer of ControllerRevisions: %w", err)
@@ -146,13 +151,13 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 }
 
 // caches returns the options of the cache.
-func (i *Injector) caches() cache.Options {
+func (i *Injector) caches(memory *memory) cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.SidecarSet{}:       {Transform: trim},
+			&v1alpha1.SidecarSet{}:       {Transform: memory.trim},
 			&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{i.options.Namespace: {}}},
 		},
 	}

@@ -5,7 +5,9 @@ package injector
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,8 +47,39 @@ func indexers() toolscache.Indexers {
 	}}
 }
 
+// memory has the last acceptance of each set, also while the status does not have it: OpenKruise's client drops
+// fields that it does not know when it writes the status, and the controller writes them again.
+type memory struct {
+	mu       sync.Mutex
+	accepted map[types.UID]*v1alpha1.SidecarSetInForce
+}
+
+func newMemory() *memory { return &memory{accepted: map[types.UID]*v1alpha1.SidecarSetInForce{}} }
+
+// latest returns the last acceptance of the set, or nil.
+func (m *memory) latest(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSetInForce {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if set.Status.InForce != nil {
+		m.accepted[set.UID] = set.Status.InForce
+	}
+	return m.accepted[set.UID]
+}
+
+// forget is called with a set that is gone.
+func (m *memory) forget(object any) {
+	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	if set, ok := object.(*v1alpha1.SidecarSet); ok {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.accepted, set.UID)
+	}
+}
+
 // trim drops what the injector does not read: containers are in the revisions.
-func trim(object any) (any, error) {
+func (m *memory) trim(object any) (any, error) {
 	set, ok := object.(*v1alpha1.SidecarSet)
 	if !ok {
 		return object, nil
@@ -63,7 +96,7 @@ func trim(object any) (any, error) {
 			},
 		},
 		Status: v1alpha1.SidecarSetStatus{
-			MatchedPods: set.Status.MatchedPods, InForce: set.Status.InForce,
+			MatchedPods: set.Status.MatchedPods, InForce: m.latest(set),
 		},
 	}, nil
 }
@@ -91,8 +124,14 @@ func newAccepted(sets store, revisions, live client.Reader, namespace string) *a
 // Choose implements Sets.
 func (a *accepted) Choose(ctx context.Context, name string, pod *corev1.Pod, request types.UID) (Choice, error) {
 	set, err := a.set(ctx, name)
-	if err != nil || set == nil || set.Status.InForce == nil {
+	switch {
+	case err != nil || set == nil:
 		return Choice{}, err
+	case set.Status.InForce == nil && set.DeletionTimestamp == nil && !set.Spec.InjectionStrategy.Paused:
+		// API servers ask only for sets that were accepted.
+		return Choice{}, errors.New("it is not accepted yet, or not again")
+	case set.Status.InForce == nil:
+		return Choice{}, nil
 	}
 	force := set.Status.InForce
 	// API servers may still have an older entry.
