@@ -9,6 +9,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -246,6 +247,9 @@ func (c *Controller) write(ctx context.Context, set *v1alpha1.SidecarSet, status
 	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of SidecarSet %s: %w", set.Name, err))
+	}
+	if status.InForce != nil && written.Status.InForce == nil {
+		return errors.New("the API server drops status.inForce of SidecarSets: install the CRD of Seamark in place of that of OpenKruise")
 	}
 	return nil
 }
