@@ -417,16 +417,18 @@ test-release-install: test-release tools ## Install that release in the local cl
 ##@ Code
 
 # Folders of the chart with copies of config/.
-CHART_FILES := crd rbac policies serverless ui workloads sidecarsets
+CHART_FILES := crd rbac policies serverless ui workloads cronjobs sidecarsets
 
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the chart's copies of config/.
 	@$(TOOL) controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	@crds=$$(mktemp -d); trap 'rm -rf $$crds' EXIT; \
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
-	go run ./hack/crdmerge -serve apps.kruise.io_statefulsets=v1alpha1 -serve apps.kruise.io_sidecarsets=v1beta1 config/crd/embedded $$crds; \
+	go run ./hack/crdmerge -serve apps.kruise.io_statefulsets=v1alpha1 -serve apps.kruise.io_sidecarsets=v1beta1 \
+		-serve apps.kruise.io_advancedcronjobs=v1beta1 config/crd/embedded $$crds; \
 	for crd in $$crds/*.yaml; do case $${crd##*/} in \
 		apps.kruise.io_sidecarsets.yaml) cp $$crd config/crd/sidecarsets/;; \
+		apps.kruise.io_advancedcronjobs.yaml) cp $$crd config/crd/cronjobs/;; \
 		apps.kruise.io_clonesets.yaml|apps.kruise.io_statefulsets.yaml) cp $$crd config/crd/workloads/;; \
 		*) cp $$crd config/crd/bases/;; \
 	esac; done
@@ -435,6 +437,8 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@rm -rf $(addprefix charts/seamark/files/,$(CHART_FILES)) && mkdir -p $(addprefix charts/seamark/files/,$(CHART_FILES))
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@cp $(filter-out %/kustomization.yaml,$(wildcard config/crd/workloads/*.yaml)) config/workloads/rbac.yaml config/workloads/policy.yaml charts/seamark/files/workloads/
+	@cp config/cronjobs/rbac.yaml config/cronjobs/policy.yaml charts/seamark/files/cronjobs/
+	@cp config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml charts/seamark/files/workloads/
 	@cp $(addprefix config/sidecarsets/,rbac.yaml injector-rbac.yaml author.yaml webhooks.yaml injector.yaml) config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml charts/seamark/files/sidecarsets/
 	@$(foreach f,rbac policies serverless ui,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md

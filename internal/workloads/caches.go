@@ -7,6 +7,7 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,6 +52,7 @@ func caches(kinds []schema.GroupKind, own string, sidecarSets bool) cache.Option
 			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
 			newNode():                    {Transform: trim.Func(trim.Node)},
 			newNamespace():               {Transform: trim.Func(trim.Node)},
+			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
 			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{own: {}}},
 		},
 	}

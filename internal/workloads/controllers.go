@@ -77,7 +77,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
-	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard)); err != nil {
+	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addCronJobs(ctx, mgr, shared, guard)); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)

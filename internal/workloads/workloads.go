@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	sidecarset "github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
@@ -123,6 +125,9 @@ func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resourc
 	if *controllers.StatefulSet.Enabled {
 		needed = append(needed, startup.Resource{Kind: statefulset.Kind(), Name: "statefulsets"})
 	}
+	if *controllers.AdvancedCronJob.Enabled {
+		needed = append(needed, startup.Resource{Kind: advancedcronjob.Kind(), Name: "advancedcronjobs"})
+	}
 	if *controllers.SidecarSet.Enabled {
 		needed = append(needed, startup.Resource{Kind: sidecarset.Kind(), Name: "sidecarsets"})
 	}
@@ -138,7 +143,7 @@ func ownKinds() []schema.GroupKind {
 // of all API groups take megabytes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("create the scheme: %w", err)
 	}
 	return scheme, nil

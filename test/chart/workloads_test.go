@@ -25,10 +25,21 @@ func TestWorkloadsMatchConfig(t *testing.T) {
 	}
 }
 
-// TestSidecarSetsMatchConfig compares the chart with config/sidecarsets, except how the program is configured.
-func TestSidecarSetsMatchConfig(t *testing.T) {
-	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/sidecarsets"))
-	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", workloads+",sidecarSets.enabled=true")))
+// TestKindsMatchConfig compares the chart with the folders of config that add a kind, except how the program is
+// configured.
+func TestKindsMatchConfig(t *testing.T) {
+	for folder, values := range map[string]string{
+		"config/sidecarsets": ",sidecarSets.enabled=true",
+		"config/cronjobs":    ",workloads.controllers={cloneset,statefulset,advancedcronjob}",
+	} {
+		t.Run(folder, func(t *testing.T) { kindMatchesConfig(t, folder, values) })
+	}
+}
+
+func kindMatchesConfig(t *testing.T, folder, values string) {
+	t.Helper()
+	want := parse(t, output(t, tool(t, "kustomize"), "build", folder))
+	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", workloads+values)))
 	for _, objects := range []map[key]map[string]any{want, got} {
 		delete(objects, key{Kind: "Namespace", Name: "seamark-system"})
 		for _, kind := range []string{"Deployment", "ConfigMap"} {
@@ -40,7 +51,7 @@ func TestSidecarSetsMatchConfig(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("objects (-config/sidecarsets +chart):\n%s", diff)
+		t.Errorf("objects (-%s +chart):\n%s", folder, diff)
 	}
 }
 
@@ -77,7 +88,7 @@ func TestSidecarSetValues(t *testing.T) {
 // TestWorkloadsAreOffByDefault checks that a release without the program has none of its objects.
 func TestWorkloadsAreOffByDefault(t *testing.T) {
 	for k := range parse(t, template(t, tool(t, "helm"), "ns")) {
-		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
+		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
 			t.Errorf("the chart has %s %s, but the program is off", k.Kind, k.Name)
 		}
 	}
@@ -86,14 +97,18 @@ func TestWorkloadsAreOffByDefault(t *testing.T) {
 // TestEnabledControllers checks that a release has only the CRDs of the enabled controllers, that
 // an uninstallation keeps them, and that the program may access only their kinds.
 func TestEnabledControllers(t *testing.T) {
-	clones, stateful := "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io"
+	clones, stateful, cron := "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io", "advancedcronjobs.apps.kruise.io"
 	for controllers, test := range map[string]struct {
 		crds  []string
 		kinds []string
 		file  string
 	}{
-		"cloneset":             {[]string{clones}, []string{"clonesets"}, "controllers:\n  statefulSet:\n    enabled: false\n"},
-		"statefulset":          {[]string{stateful}, []string{"statefulsets"}, "controllers:\n  cloneSet:\n    enabled: false\n"},
+		"cloneset":    {[]string{clones}, []string{"clonesets"}, "controllers:\n  statefulSet:\n    enabled: false\n"},
+		"statefulset": {[]string{stateful}, []string{"statefulsets"}, "controllers:\n  cloneSet:\n    enabled: false\n"},
+		"advancedcronjob": {
+			[]string{cron}, nil, // Roles of its own: see TestKindsMatchConfig.
+			"controllers:\n  advancedCronJob:\n    enabled: true\n  cloneSet:\n    enabled: false\n  statefulSet:\n    enabled: false\n",
+		},
 		"statefulset,cloneset": {[]string{clones, stateful}, []string{"clonesets", "statefulsets"}, ""},
 	} {
 		t.Run(controllers, func(t *testing.T) {
@@ -101,7 +116,7 @@ func TestEnabledControllers(t *testing.T) {
 			objects := parse(t, rendered)
 			var crds []string
 			for k := range objects {
-				if k.Kind == "CustomResourceDefinition" && (k.Name == clones || k.Name == stateful) {
+				if k.Kind == "CustomResourceDefinition" && (k.Name == clones || k.Name == stateful || k.Name == cron) {
 					crds = append(crds, k.Name)
 				}
 			}

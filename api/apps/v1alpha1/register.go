@@ -25,6 +25,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&NodePodProbe{}, &NodePodProbeList{},
 		&CloneSet{}, &CloneSetList{},
 		&SidecarSet{}, &SidecarSetList{},
+		&AdvancedCronJob{}, &AdvancedCronJobList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

@@ -77,10 +77,12 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 	orDefault(&c.Injector.Port, 9443)
 	orDefault(&c.Injector.Certificates, CertificatesBySeamark)
 	orDefault(&c.Injector.CertificateDirectory, "/run/seamark/injector")
-	optional := &c.Controllers.SidecarSet
-	for _, controller := range []*WorkloadController{&c.Controllers.CloneSet, &c.Controllers.StatefulSet, optional} {
+	for controller, enabled := range map[*WorkloadController]bool{
+		&c.Controllers.CloneSet: true, &c.Controllers.StatefulSet: true,
+		&c.Controllers.AdvancedCronJob: false, &c.Controllers.SidecarSet: false,
+	} {
 		if controller.Enabled == nil {
-			controller.Enabled = new(controller != optional)
+			controller.Enabled = new(enabled)
 		}
 		orDefault(&controller.Concurrency, 32)
 	}

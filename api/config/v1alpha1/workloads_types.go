@@ -80,6 +80,9 @@ type WorkloadControllers struct {
 	// statefulSet runs StatefulSets of group apps.kruise.io. Default true.
 	// +optional
 	StatefulSet WorkloadController `json:"statefulSet,omitempty"`
+	// advancedCronJob runs AdvancedCronJobs. Default false.
+	// +optional
+	AdvancedCronJob WorkloadController `json:"advancedCronJob,omitempty"`
 	// sidecarSet runs SidecarSets, whose webhook entries need the injectors. Default false.
 	// +optional
 	SidecarSet WorkloadController `json:"sidecarSet,omitempty"`

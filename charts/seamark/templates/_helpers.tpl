@@ -69,6 +69,9 @@ component and kind. */}}
 {{- $_ := set $controllers $field (dict "enabled" false) }}
 {{- end }}
 {{- end }}
+{{- if has "advancedcronjob" .root.Values.workloads.controllers }}
+{{- $_ := set $controllers "advancedCronJob" (merge (dict "enabled" true) ($controllers.advancedCronJob | default dict)) }}
+{{- end }}
 {{- if .root.Values.sidecarSets.enabled }}
 {{- $_ := set $controllers "sidecarSet" (merge (dict "enabled" true) ($controllers.sidecarSet | default dict)) }}
 {{- end }}

@@ -45,15 +45,16 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	found.gates(c.FeatureGates, workloadGates())
 	controllers, enabled := field.NewPath("controllers"), false
 	for name, controller := range map[string]v1alpha1.WorkloadController{
-		"cloneSet":    c.Controllers.CloneSet,
-		"statefulSet": c.Controllers.StatefulSet,
-		"sidecarSet":  c.Controllers.SidecarSet,
+		"cloneSet":        c.Controllers.CloneSet,
+		"statefulSet":     c.Controllers.StatefulSet,
+		"advancedCronJob": c.Controllers.AdvancedCronJob,
+		"sidecarSet":      c.Controllers.SidecarSet,
 	} {
 		enabled = enabled || *controller.Enabled
 		found.between(controllers.Child(name, "concurrency"), controller.Concurrency, 1, 256)
 	}
 	if !enabled {
-		found.add(controllers.Child("cloneSet", "enabled"), false, "must be true if controllers.statefulSet.enabled and controllers.sidecarSet.enabled are false: at least one controller must run")
+		found.add(controllers.Child("cloneSet", "enabled"), false, "must be true if all other controllers are disabled: at least one controller must run")
 	}
 	injector := field.NewPath("injector")
 	found.between(injector.Child("port"), c.Injector.Port, 1, 65535)

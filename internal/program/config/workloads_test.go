@@ -93,7 +93,7 @@ func TestInvalidWorkloads(t *testing.T) {
 		},
 		"no controller": {
 			line{file: workloadsHead + "controllers: {cloneSet: {enabled: false}, statefulSet: {enabled: false}}"},
-			"controllers.cloneSet.enabled: Invalid value: false: must be true if controllers.statefulSet.enabled and controllers.sidecarSet.enabled are false: at least one controller must run",
+			"controllers.cloneSet.enabled: Invalid value: false: must be true if all other controllers are disabled: at least one controller must run",
 		},
 		"namespace of OpenKruise": {
 			line{file: workloadsHead + "openKruise: {namespace: Kruise}"},

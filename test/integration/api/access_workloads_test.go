@@ -14,6 +14,13 @@ func workloadsRights() rights {
 			rightsOf("apps.kruise.io", kind+"/finalizers", "update"),
 		)
 	}
+	// config/cronjobs adds rights for AdvancedCronJobs.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "advancedcronjobs", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "advancedcronjobs/status", "patch"),
+		rightsOf("apps.kruise.io", "advancedcronjobs/finalizers", "update"),
+		rightsOf("batch", "jobs", "get", "list", "watch", "create", "delete"),
+	)
 	// config/sidecarsets adds rights for SidecarSets.
 	sets = join(sets,
 		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),

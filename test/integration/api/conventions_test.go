@@ -23,7 +23,7 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 	}
 	shortNames := map[string][]string{
 		"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probeplans": {"ppl"}, "probereports": {"prr"},
-		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"},
+		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"}, "advancedcronjobs": {"acj"},
 	}
 	for _, crd := range crds {
 		t.Run(crd.Spec.Names.Plural, func(t *testing.T) {
@@ -52,15 +52,15 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 	}
 }
 
-// schemaProblems returns the problems of a property and those below it. The fields of a Probe
-// have the descriptions of Kubernetes.
+// schemaProblems returns the problems of a property and those below it. The fields of types of Kubernetes have its
+// descriptions.
 func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedded bool) []string {
 	var problems []string
 	name := path[strings.LastIndex(path, ".")+1:]
 	if !embedded && !beginsWith(schema.Description, name) && !strings.HasSuffix(name, "]") {
 		problems = append(problems, path+": the description does not begin with the name")
 	}
-	embedded = embedded || name == "probe" || name == "startup"
+	embedded = embedded || slices.Contains([]string{"probe", "startup", "jobTemplate", "active"}, name)
 	if schema.Items != nil {
 		if !embedded && schema.XListType == nil {
 			problems = append(problems, path+": list without a type")

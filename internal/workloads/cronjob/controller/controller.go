@@ -1,0 +1,150 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller runs AdvancedCronJobs: it carries out the plans of package cronjob. It creates Jobs, whose
+// names are those of their slots, so that a creation whose answer is lost is found and not repeated.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+)
+
+// cachePause is the time between two looks at a cache that does not have the controller's own writes yet.
+const cachePause = 50 * time.Millisecond
+
+// Kind returns the kind of the objects.
+func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("AdvancedCronJob") }
+
+// Options are the dependencies of a Controller. All are required.
+type Options struct {
+	// Objects and Jobs are the informers of AdvancedCronJobs, and of Jobs with reconciler.PodIndexers.
+	Objects, Jobs reconciler.Store
+	// Gate is closed while another program serves the kind.
+	Gate *reconciler.Gate
+	// Client writes, and Live reads without the cache.
+	Client client.Client
+	Live   client.Reader
+	// Recorder records events on the objects.
+	Recorder record.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Controller runs the objects.
+type Controller struct {
+	Options
+	memory *memory
+}
+
+// New returns a Controller.
+func New(options Options) *Controller { return &Controller{Options: options, memory: newMemory()} }
+
+// Add runs the Controller under the manager, with at most concurrency objects at a time.
+func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	return controllers.Add(mgr, "advancedcronjob", reconciler.SubjectSet, c, concurrency,
+		source.Kind(informers, &v1alpha1.AdvancedCronJob{}, controllers.Changes(c.objectChanged)),
+		source.Kind(informers, &batchv1.Job{}, controllers.Changes(c.jobChanged)),
+		c.Gate.Source(c.enqueueAll))
+}
+
+// Reconcile does what is due for an object, and comes back at its next slot.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	found, _, _ := c.Objects.GetIndexer().GetByKey(request.String())
+	object, ok := found.(*v1alpha1.AdvancedCronJob)
+	if !ok || object.DeletionTimestamp != nil {
+		c.memory.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if !c.Gate.Open() {
+		return reconcile.Result{}, nil
+	}
+	known := c.memory.of(object)
+	if !known.cached(c.Objects, c.Jobs) {
+		return reconcile.Result{RequeueAfter: cachePause}, nil
+	}
+	plan := cronjob.New(cronjob.Input{
+		Object: known.latest(object), Jobs: reconciler.Controlled[*batchv1.Job](c.Jobs, object.UID), Now: c.Now(),
+	})
+	failed := c.carryOut(ctx, object, known, &plan)
+	if err := c.write(ctx, object, known, &plan.Status); err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, event := range plan.Events {
+		c.Recorder.Event(object, event.Type, event.Reason, event.Message)
+	}
+	if failed != nil || plan.Next.IsZero() {
+		return reconcile.Result{}, failed
+	}
+	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond)}, nil
+}
+
+// write writes the status if it differs.
+func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, status *v1alpha1.AdvancedCronJobStatus) error {
+	if equality.Semantic.DeepEqual(&object.Status, status) {
+		return nil
+	}
+	written := object.DeepCopy()
+	written.Status = *status
+	if err := c.Client.Status().Patch(ctx, written, client.MergeFrom(object), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(object), err))
+	}
+	known.wrote(written.ResourceVersion, "")
+	return nil
+}
+
+// objectChanged enqueues an object whose specification has changed.
+func (c *Controller) objectChanged(_ context.Context, q controllers.Queue, before, after *v1alpha1.AdvancedCronJob, _ bool) {
+	if after == nil {
+		after = before
+	} else if before != nil && before.UID == after.UID && before.Generation == after.Generation &&
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) {
+		return
+	}
+	controllers.Enqueue(q, client.ObjectKeyFromObject(after))
+}
+
+// jobChanged enqueues the object of a Job that is new, has ended, or is gone. Every object gets an event at the start.
+func (c *Controller) jobChanged(_ context.Context, q controllers.Queue, before, after *batchv1.Job, initial bool) {
+	job := after
+	if job == nil {
+		job = before
+	}
+	owner := metav1.GetControllerOfNoCopy(job)
+	if initial || owner == nil || owner.Kind != Kind().Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+		return
+	}
+	if before != nil && after != nil && cronjob.Finished(before) == cronjob.Finished(after) &&
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) {
+		return
+	}
+	controllers.Enqueue(q, types.NamespacedName{Namespace: job.Namespace, Name: owner.Name})
+}
+
+// enqueueAll enqueues all objects.
+func (c *Controller) enqueueAll(q controllers.Queue) {
+	for _, each := range c.Objects.GetIndexer().List() {
+		if object, ok := each.(client.Object); ok {
+			controllers.Enqueue(q, client.ObjectKeyFromObject(object))
+		}
+	}
+}

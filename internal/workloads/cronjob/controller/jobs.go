@@ -1,0 +1,128 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+)
+
+// maxMessage is the maximum length of the message of a condition, in bytes. The API server allows 32 KiB.
+const maxMessage = 1024
+
+// carryOut deletes and creates Jobs, and completes the status of the plan. A Job that replaces others is created
+// only when the API server has accepted their deletion. The error is why the run must be tried again.
+func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, plan *cronjob.Plan) error {
+	for _, job := range plan.Delete {
+		if err := c.delete(ctx, job); err != nil {
+			plan.Retry()
+			return err
+		}
+	}
+	if plan.Create.IsZero() {
+		return nil
+	}
+	job, err := c.create(ctx, object, plan)
+	if err != nil {
+		condition := metav1.Condition{
+			Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: err.Error()[:min(len(err.Error()), maxMessage)],
+		}
+		if cronjob.SetCondition(&plan.Status, condition, c.Now()) {
+			c.Recorder.Event(object, corev1.EventTypeWarning, "FailedCreate", condition.Message)
+		}
+		var foreign *foreignError
+		if errors.As(err, &foreign) {
+			return nil // Another slot has another name.
+		}
+		plan.Retry()
+		return err
+	}
+	known.started = &metav1.Time{Time: plan.Create}
+	known.wrote("", job.ResourceVersion)
+	plan.Started(job)
+	cronjob.SetCondition(&plan.Status, metav1.Condition{
+		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last Job was created.",
+	}, c.Now())
+	return nil
+}
+
+func (c *Controller) delete(ctx context.Context, job *batchv1.Job) error {
+	err := c.Client.Delete(ctx, job.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// foreignError means that an object that does not belong to the AdvancedCronJob has the name of a Job.
+type foreignError struct{ name string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("Job %s exists, and belongs to another object: the run is dropped", e.name)
+}
+
+// create creates the Job of the plan, or finds the one whose creation was not answered.
+func (c *Controller) create(ctx context.Context, object *v1alpha1.AdvancedCronJob, plan *cronjob.Plan) (*batchv1.Job, error) {
+	job, err := newJob(object, plan)
+	if err != nil {
+		return nil, err
+	}
+	key := client.ObjectKeyFromObject(job)
+	err = c.Client.Create(ctx, job, client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		found := &batchv1.Job{}
+		if err := c.Live.Get(ctx, key, found); err != nil {
+			return nil, fmt.Errorf("get Job %s: %w", key.Name, err)
+		}
+		if owner := metav1.GetControllerOfNoCopy(found); owner == nil || owner.UID != object.UID {
+			return nil, &foreignError{key.Name}
+		}
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create Job %s: %w", key.Name, err)
+	}
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID(), ResourceVersion: job.GetResourceVersion(),
+	}}, nil
+}
+
+// newJob returns the Job of the plan. Its specification is that of the template, also with fields that this program
+// does not know.
+func newJob(object *v1alpha1.AdvancedCronJob, plan *cronjob.Plan) (*unstructured.Unstructured, error) {
+	var template struct {
+		Metadata struct {
+			Labels      map[string]string `json:"labels"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec map[string]any `json:"spec"`
+	}
+	if err := json.Unmarshal(object.Spec.Template.JobTemplate.Raw, &template); err != nil {
+		return nil, fmt.Errorf("spec.template.jobTemplate: %w", err)
+	}
+	annotations := map[string]string{}
+	maps.Copy(annotations, template.Metadata.Annotations)
+	annotations[v1alpha1.ScheduledAtKey] = plan.ScheduledAt()
+	job := &unstructured.Unstructured{Object: map[string]any{"spec": template.Spec}}
+	job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	job.SetNamespace(object.Namespace)
+	job.SetName(cronjob.Name(object, plan.Create))
+	job.SetLabels(template.Metadata.Labels)
+	job.SetAnnotations(annotations)
+	job.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, Kind())})
+	return job, nil
+}

@@ -1,0 +1,224 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cronjob decides what an AdvancedCronJob does next: which Job it creates and which it deletes, when it
+// looks again, and what its status is. A slot that the status names is never started again, whether or not its
+// Job still exists. It is pure.
+package cronjob
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/schedule"
+)
+
+const (
+	// maxActive is the number of Jobs in status.active.
+	maxActive = 100
+	// maxMissed is up to which number missed slots are counted.
+	maxMissed = 1000
+)
+
+// Input is what a plan depends on.
+type Input struct {
+	// Object is the AdvancedCronJob. Its status is not older than what was written last.
+	Object *v1alpha1.AdvancedCronJob
+	// Jobs are those that the object controls, all that were created.
+	Jobs []*batchv1.Job
+	// Now is the time.
+	Now time.Time
+}
+
+// Plan is what to do: first the deletions, then the creation, then the status.
+type Plan struct {
+	// Delete are Jobs to delete: those that a new one replaces, and those beyond the limits of the history.
+	Delete []*batchv1.Job
+	// Create is the slot whose Job is to be created, or zero.
+	Create time.Time
+	// Status is the status if the creation succeeds. Its active Jobs do not have the new one.
+	Status v1alpha1.AdvancedCronJobStatus
+	// Next is when to plan again without an event, zero for never.
+	Next time.Time
+	// Events are to be recorded.
+	Events []Event
+
+	// last is the last slot before Create.
+	last *metav1.Time
+}
+
+// Event is an event about slots.
+type Event struct {
+	Type, Reason, Message string
+}
+
+// The reasons of the condition Scheduled and of events.
+const (
+	ReasonScheduled       = "Scheduled"
+	ReasonPaused          = "Paused"
+	ReasonInvalidSchedule = "InvalidSchedule"
+	ReasonUnknownTimeZone = "UnknownTimeZone"
+	ReasonNeverRuns       = "NeverRuns"
+	ReasonUnsupported     = "UnsupportedTemplate"
+
+	ReasonMissedRuns     = "MissedRuns"
+	ReasonMissedDeadline = "MissedDeadline"
+)
+
+// planning is a plan in the making.
+type planning struct {
+	Input
+	Plan
+	schedule schedule.Schedule
+	// active are the Jobs that have not ended and are not being deleted, the oldest first.
+	active []*batchv1.Job
+}
+
+// New returns the plan.
+func New(in Input) Plan {
+	p := &planning{Input: in}
+	p.Status = *in.Object.Status.DeepCopy()
+	p.Status.Type, p.Status.ObservedGeneration = v1alpha1.JobTemplateKind, in.Object.Generation
+	p.observe()
+	p.trim()
+	parsed, err := schedule.Parse(in.Object.Spec.Schedule, ptr.Deref(in.Object.Spec.TimeZone, ""))
+	p.schedule = parsed
+	switch {
+	case in.Object.Spec.Template.JobTemplate == nil:
+		p.stop(ReasonUnsupported, "spec.template: only jobTemplate is supported")
+	case errors.Is(err, schedule.ErrZone):
+		p.stop(ReasonUnknownTimeZone, "spec.timeZone: "+err.Error())
+	case err != nil:
+		p.stop(ReasonInvalidSchedule, fmt.Sprintf("spec.schedule: %q: %s", in.Object.Spec.Schedule, err))
+	default:
+		p.see()
+		p.run()
+	}
+	return p.Plan
+}
+
+// Identity returns the schedule with its time zone: a schedule is another one if this text is.
+func Identity(spec *v1alpha1.AdvancedCronJobSpec) string {
+	if zone := ptr.Deref(spec.TimeZone, ""); zone != "" {
+		return "TZ=" + zone + " " + spec.Schedule
+	}
+	return strings.TrimPrefix(strings.TrimSpace(spec.Schedule), "CRON_")
+}
+
+// Name returns the name of the Job of a slot, which is that of OpenKruise.
+func Name(object *v1alpha1.AdvancedCronJob, slot time.Time) string {
+	return fmt.Sprintf("%s-%d", object.Name, slot.Unix())
+}
+
+// observe sets what the status says about Jobs.
+func (p *planning) observe() {
+	for _, job := range p.Jobs {
+		if Finished(job) == "" && job.DeletionTimestamp == nil {
+			p.active = append(p.active, job)
+		}
+		at, last := job.Status.CompletionTime, p.Status.LastSuccessfulTime
+		if Finished(job) == batchv1.JobComplete && at != nil && (last == nil || last.Before(at)) {
+			p.Status.LastSuccessfulTime = at.DeepCopy()
+		}
+	}
+	slices.SortFunc(p.active, older)
+	p.Status.Active = nil
+	for _, job := range p.active[:min(len(p.active), maxActive)] {
+		p.Status.Active = append(p.Status.Active, Reference(job))
+	}
+}
+
+// Reference returns what the status has about an active Job.
+func Reference(job *batchv1.Job) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Namespace: job.Namespace, Name: job.Name, UID: job.UID,
+	}
+}
+
+// Finished returns how a Job has ended, Complete or Failed, or an empty text.
+func Finished(job *batchv1.Job) batchv1.JobConditionType {
+	for _, condition := range job.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
+			return condition.Type
+		}
+	}
+	return ""
+}
+
+func older(a, b *batchv1.Job) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+}
+
+// trim deletes the oldest finished Jobs beyond the limits.
+func (p *planning) trim() {
+	for end, limit := range map[batchv1.JobConditionType]*int32{
+		batchv1.JobComplete: p.Object.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: p.Object.Spec.FailedJobsHistoryLimit,
+	} {
+		if limit == nil {
+			continue
+		}
+		var kept []*batchv1.Job
+		for _, job := range p.Jobs {
+			if Finished(job) == end && job.DeletionTimestamp == nil {
+				kept = append(kept, job)
+			}
+		}
+		slices.SortFunc(kept, older)
+		p.Delete = append(p.Delete, kept[:max(0, len(kept)-int(*limit))]...)
+	}
+	slices.SortFunc(p.Delete, older)
+}
+
+// stop records why no further run follows.
+func (p *planning) stop(reason, message string) {
+	p.Status.NextScheduleTime = nil
+	p.condition(metav1.ConditionFalse, reason, message)
+}
+
+func (p *planning) condition(status metav1.ConditionStatus, reason, message string) {
+	SetCondition(&p.Status, metav1.Condition{Type: v1alpha1.AdvancedCronJobScheduled, Status: status, Reason: reason, Message: message}, p.Now)
+}
+
+// see records when the schedule was first seen, and the last slot if OpenKruise has run the object.
+func (p *planning) see() {
+	if p.Status.LastScheduleTime == nil {
+		p.Status.LastScheduleTime = p.newest()
+	}
+	identity := Identity(&p.Object.Spec)
+	if p.Status.ObservedSchedule == identity && p.Status.Since != nil {
+		return
+	}
+	since := metav1.NewTime(p.Now.Truncate(time.Second))
+	switch {
+	case p.Status.ObservedSchedule != "":
+		// An edit causes no run for a time that has passed.
+	case p.Object.Generation == 1:
+		since = p.Object.CreationTimestamp
+	case p.Status.LastScheduleTime != nil:
+		// OpenKruise has run the object: the slots since its last one are missed runs.
+		since = *p.Status.LastScheduleTime
+	}
+	p.Status.Since, p.Status.ObservedSchedule = &since, identity
+}
+
+// newest returns the last slot of a Job that exists, or nil.
+func (p *planning) newest() *metav1.Time {
+	var newest *metav1.Time
+	for _, job := range p.Jobs {
+		at, err := time.Parse(time.RFC3339, job.Annotations[v1alpha1.ScheduledAtKey])
+		if err == nil && (newest == nil || at.After(newest.Time)) {
+			newest = &metav1.Time{Time: at}
+		}
+	}
+	return newest
+}

@@ -1,0 +1,134 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cronjob
+
+import (
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// tolerance is how much later than its deadline a run may start: it takes time to start one, also if the deadline
+// is 0.
+const tolerance = time.Second
+
+// run starts or drops the slots that are due, and finds the next one.
+func (p *planning) run() {
+	if ptr.Deref(p.Object.Spec.Paused, false) {
+		p.stop(ReasonPaused, "spec.paused is true. When it becomes false, the last missed run is made up.")
+		return
+	}
+	base := p.Object.CreationTimestamp.Time
+	for _, other := range []*metav1.Time{p.Status.Since, p.Status.LastScheduleTime} {
+		if other != nil && other.After(base) {
+			base = other.Time
+		}
+	}
+	since := p.Status.Since.Time
+	if slot, due := p.schedule.Latest(base, p.Now, since); due {
+		p.miss(base, slot, since)
+		p.start(slot)
+	}
+	next, found := p.schedule.Next(p.Now, since)
+	if !found {
+		p.stop(ReasonNeverRuns, fmt.Sprintf("spec.schedule: %q: no time within five years matches", p.Object.Spec.Schedule))
+		return
+	}
+	p.Status.NextScheduleTime = &metav1.Time{Time: next}
+	if p.Next.IsZero() || next.Before(p.Next) {
+		p.Next = next
+	}
+	p.condition(metav1.ConditionTrue, ReasonScheduled, "The next run is at "+next.In(p.schedule.Zone()).Format(time.RFC3339)+", "+p.schedule.Zone().String()+".")
+}
+
+// miss drops the slots after the base that are before the last one.
+func (p *planning) miss(base, last, since time.Time) {
+	missed, dropped := 0, time.Time{}
+	for at := base; missed < maxMissed; missed++ {
+		next, found := p.schedule.Next(at, since)
+		if !found || !next.Before(last) {
+			break
+		}
+		at, dropped = next, next
+	}
+	if missed == 0 {
+		return
+	}
+	count := fmt.Sprint(missed)
+	if missed == maxMissed {
+		count = "at least " + count
+		dropped, _ = p.schedule.Latest(base, last.Add(-time.Nanosecond), since)
+	}
+	p.done(dropped)
+	p.event(corev1.EventTypeWarning, ReasonMissedRuns, fmt.Sprintf("Runs that did not start: %s, the last of %s. Only the one of %s is made up.", count, text(dropped), text(last)))
+}
+
+func (p *planning) event(kind, reason, message string) {
+	p.Events = append(p.Events, Event{Type: kind, Reason: reason, Message: message})
+}
+
+// start starts the slot, drops it, or waits.
+func (p *planning) start(slot time.Time) {
+	for _, job := range p.Jobs {
+		if job.Name == Name(p.Object, slot) {
+			p.done(slot) // The status was not written.
+			return
+		}
+	}
+	if seconds := p.Object.Spec.StartingDeadlineSeconds; seconds != nil {
+		if late := p.Now.Sub(slot).Seconds(); late > float64(*seconds)+tolerance.Seconds() {
+			p.done(slot)
+			p.event(corev1.EventTypeWarning, ReasonMissedDeadline, fmt.Sprintf("The run of %s did not start within spec.startingDeadlineSeconds, %d.", text(slot), *seconds))
+			return
+		}
+	}
+	if len(p.active) > 0 {
+		switch p.Object.Spec.ConcurrencyPolicy {
+		case v1alpha1.ForbidConcurrent:
+			return // The end of the Job is an event.
+		case v1alpha1.ReplaceConcurrent:
+			p.Delete = append(p.Delete, p.active...)
+			p.Status.Active = nil
+		}
+	}
+	p.Create, p.last = slot, p.Status.LastScheduleTime
+	p.done(slot)
+}
+
+// done records that the slot has been started or dropped.
+func (p *planning) done(slot time.Time) { p.Status.LastScheduleTime = &metav1.Time{Time: slot} }
+
+func text(slot time.Time) string { return slot.UTC().Format(time.RFC3339) }
+
+// SetCondition sets a condition that has changed at the time.
+// It reports whether it differs.
+func SetCondition(status *v1alpha1.AdvancedCronJobStatus, condition metav1.Condition, now time.Time) bool {
+	condition.ObservedGeneration = status.ObservedGeneration
+	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	return meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// Retry makes the status one before the creation, which has failed.
+func (p *Plan) Retry() {
+	if !p.Create.IsZero() {
+		p.Status.LastScheduleTime = p.last
+	}
+}
+
+// Started adds the Job that was created to the status.
+func (p *Plan) Started(job *batchv1.Job) {
+	if len(p.Status.Active) < maxActive {
+		p.Status.Active = append(p.Status.Active, Reference(job))
+	}
+}
+
+// ScheduledAt returns the value of the annotation v1alpha1.ScheduledAtKey.
+func (p *Plan) ScheduledAt() string { return p.Create.Format(time.RFC3339) }

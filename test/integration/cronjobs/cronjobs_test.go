@@ -1,0 +1,332 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cronjobs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+func TestCronJobs(t *testing.T) {
+	start(t, server)
+	for name, test := range map[string]func(t *testing.T){
+		"jobs":          testJobs,
+		"history 0":     testHistory,
+		"forbid":        testForbid,
+		"replace":       testReplace,
+		"pause":         testPause,
+		"edit":          testEdit,
+		"quota":         testQuota,
+		"template":      testTemplate,
+		"foreign job":   testForeignJob,
+		"restart":       testRestart,
+		"many at once":  testMany,
+		"job is policy": testPolicy,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// testJobs checks the Jobs and the status of an object: one Job for each second.
+func testJobs(t *testing.T) {
+	w := create(t, server, nil)
+	w.until("four Jobs exist", func() error {
+		if n := len(w.jobs()); n < 4 {
+			return fmt.Errorf("%d Jobs", n)
+		}
+		return nil
+	})
+	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(true) })
+	w.has(v1alpha1.AdvancedCronJobScheduled, metav1.ConditionFalse, "Paused")
+	jobs := w.jobs()
+	for i := range jobs {
+		job := &jobs[i]
+		owner := metav1.GetControllerOf(job)
+		if owner == nil || owner.UID != w.object.UID || owner.APIVersion != "apps.kruise.io/v1alpha1" || job.Labels["app"] != "report" ||
+			*job.Spec.BackoffLimit != 1 || job.Name != fmt.Sprintf("report-%d", slot(t, job).Unix()) {
+			t.Errorf("Job %+v", job)
+		}
+		if i > 0 && !slot(t, job).Equal(slot(t, &jobs[i-1]).Add(time.Second)) {
+			t.Errorf("slot %v follows %v", slot(t, job), slot(t, &jobs[i-1]))
+		}
+	}
+	status := w.object.Status
+	if status.Type != "Job" || len(status.Active) != len(jobs) || !status.LastScheduleTime.Time.Equal(slot(t, &jobs[len(jobs)-1])) {
+		t.Errorf("status %+v, want %d active Jobs", status, len(jobs))
+	}
+	w.complete(&jobs[0])
+	w.until("the Job is no longer active", func() error {
+		if len(w.object.Status.Active) != len(jobs)-1 || w.object.Status.LastSuccessfulTime == nil {
+			return fmt.Errorf("%+v", w.object.Status)
+		}
+		return nil
+	})
+}
+
+// testHistory checks that no slot is started again although its Job is deleted at once.
+func testHistory(t *testing.T) {
+	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) { s.SuccessfulJobsHistoryLimit = new(int32(0)) })
+	uids, slots := sets.New[string](), sets.New[string]()
+	w.until("eight slots have run", func() error {
+		jobs := w.jobs()
+		for i := range jobs {
+			uids.Insert(string(jobs[i].UID))
+			slots.Insert(jobs[i].Name)
+			w.complete(&jobs[i])
+		}
+		if slots.Len() < 8 {
+			return fmt.Errorf("%d slots", slots.Len())
+		}
+		return nil
+	})
+	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(true) })
+	w.until("all Jobs are deleted", func() error {
+		jobs := w.jobs()
+		for i := range jobs {
+			uids.Insert(string(jobs[i].UID))
+			slots.Insert(jobs[i].Name)
+			w.complete(&jobs[i])
+		}
+		if len(jobs) > 0 {
+			return fmt.Errorf("%d Jobs", len(jobs))
+		}
+		return nil
+	})
+	if uids.Len() != slots.Len() {
+		t.Errorf("%d Jobs for %d slots", uids.Len(), slots.Len())
+	}
+}
+
+func testForbid(t *testing.T) {
+	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) { s.ConcurrencyPolicy = v1alpha1.ForbidConcurrent })
+	w.until("a Job exists", func() error { return atLeast(len(w.jobs()), 1) })
+	time.Sleep(2500 * time.Millisecond)
+	jobs := w.jobs()
+	if len(jobs) != 1 {
+		t.Fatalf("%d Jobs are active", len(jobs))
+	}
+	w.complete(&jobs[0])
+	w.until("the latest slot runs", func() error { return atLeast(len(w.jobs()), 2) })
+}
+
+func atLeast(n, want int) error {
+	if n < want {
+		return fmt.Errorf("%d, want %d", n, want)
+	}
+	return nil
+}
+
+func testReplace(t *testing.T) {
+	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) { s.ConcurrencyPolicy = v1alpha1.ReplaceConcurrent })
+	seen := sets.New[string]()
+	w.until("three slots have run", func() error {
+		jobs := w.jobs()
+		if len(jobs) > 2 {
+			t.Fatalf("%d Jobs exist", len(jobs))
+		}
+		for i := range jobs {
+			seen.Insert(jobs[i].Name)
+		}
+		return atLeast(seen.Len(), 3)
+	})
+}
+
+func testPause(t *testing.T) {
+	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(true) })
+	w.has(v1alpha1.AdvancedCronJobScheduled, metav1.ConditionFalse, "Paused")
+	version := w.object.ResourceVersion
+	time.Sleep(2 * time.Second)
+	must(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(w.object), w.object))
+	if len(w.jobs()) > 0 || w.object.ResourceVersion != version {
+		t.Errorf("%d Jobs, version %s, want none and %s", len(w.jobs()), w.object.ResourceVersion, version)
+	}
+	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(false) })
+	w.until("a Job exists", func() error { return atLeast(len(w.jobs()), 1) })
+}
+
+// testEdit checks that another schedule runs nothing of the past, and that another template is used.
+func testEdit(t *testing.T) {
+	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) { s.Schedule = "0 0 1 1 *" })
+	w.has(v1alpha1.AdvancedCronJobScheduled, metav1.ConditionTrue, "Scheduled")
+	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Schedule, s.TimeZone = "* * * * *", new("Asia/Tokyo") })
+	condition := w.has(v1alpha1.AdvancedCronJobScheduled, metav1.ConditionTrue, "Scheduled")
+	next := w.object.Status.NextScheduleTime.Time
+	if until := time.Until(next); until > time.Minute || !strings.Contains(condition.Message, "+09:00, Asia/Tokyo.") || len(w.jobs()) > 0 && until > 59*time.Second {
+		t.Errorf("condition %+v, next slot in %v, %d Jobs", condition, until, len(w.jobs()))
+	}
+	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) {
+		s.Schedule, s.TimeZone = "@every 1s", nil
+		s.Template.JobTemplate = &runtime.RawExtension{Raw: []byte(strings.Replace(template, "report:1", "report:2", 1))}
+	})
+	w.until("a Job has the new template", func() error {
+		jobs := w.jobs()
+		if len(jobs) == 0 || jobs[len(jobs)-1].Spec.Template.Spec.Containers[0].Image != "report:2" {
+			return fmt.Errorf("%d Jobs", len(jobs))
+		}
+		return nil
+	})
+}
+
+// testQuota checks that a run is tried again until its deadline, and that the condition has the API server's answer.
+func testQuota(t *testing.T) {
+	namespace := server.Namespace(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"}}
+	quota.Spec.Hard = corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
+	must(t, server.Client.Create(t.Context(), quota))
+	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
+	must(t, server.Client.Status().Update(t.Context(), quota))
+	w := &world{TB: t, Env: server, object: newObject(namespace, "@every 1s")}
+	must(t, server.Client.Create(t.Context(), w.object))
+	t.Cleanup(func() { _ = server.Client.Delete(t.Context(), w.object) })
+	if condition := w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionFalse, "Refused"); !strings.Contains(condition.Message, "exceeded quota: none") {
+		t.Errorf("condition %+v", condition)
+	}
+	must(t, server.Client.Delete(t.Context(), quota))
+	w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionTrue, "Created")
+}
+
+// testTemplate checks what the condition says about a template that the API server refuses.
+func testTemplate(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"spec": {"template": {"spec": {"containers": []}}}}`:         "spec.template.spec.containers: Required value",
+		`{"spec": {"parallelism": "many", "template": {}}}`:            "parallelism",
+		`{"metadata": {"labels": {"a": 1}}, "spec": {"template": {}}}`: "spec.template.jobTemplate: json: cannot unmarshal number",
+	} {
+		w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) {
+			s.Template.JobTemplate = &runtime.RawExtension{Raw: []byte(raw)}
+		})
+		if condition := w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionFalse, "Refused"); !strings.Contains(condition.Message, want) {
+			t.Errorf("condition %+v, want %s", condition, want)
+		}
+	}
+}
+
+// testForeignJob checks that a Job of somebody else that has the name of a slot's is not touched.
+func testForeignJob(t *testing.T) {
+	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) {
+		s.Schedule, s.SuccessfulJobsHistoryLimit = "@every 3s", new(int32(0))
+	})
+	foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.object.Namespace, Name: fmt.Sprintf("report-%d", w.object.CreationTimestamp.Add(3*time.Second).Unix()),
+		Annotations: map[string]string{v1alpha1.ScheduledAtKey: "2026-01-01T00:00:00Z"},
+	}}
+	foreign.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "other:1"}}}
+	must(t, server.Client.Create(t.Context(), foreign))
+	if condition := w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionFalse, "Refused"); !strings.Contains(condition.Message, "belongs to another object: the run is dropped") {
+		t.Errorf("condition %+v", condition)
+	}
+	w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionTrue, "Created")
+	after := &batchv1.Job{}
+	must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), after))
+	if after.UID != foreign.UID {
+		t.Error("the Job of somebody else was replaced")
+	}
+}
+
+// testRestart ends the program and starts it again, while OpenKruise holds its lease for a time.
+func testRestart(t *testing.T) {
+	e := env.Start(t)
+	stop := start(t, e)
+	w := create(t, e, func(s *v1alpha1.AdvancedCronJobSpec) { s.Schedule = "@every 2s" })
+	w.until("a Job exists", func() error { return atLeast(len(w.jobs()), 1) })
+	stop()
+	before := len(w.jobs())
+	must(t, e.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-manager"}}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
+	must(t, e.Client.Create(t.Context(), lease))
+	start(t, e)
+	time.Sleep(5 * time.Second)
+	if n := len(w.jobs()); n != before {
+		t.Errorf("%d Jobs while OpenKruise holds its lease, want %d", n, before)
+	}
+	must(t, e.Client.Delete(t.Context(), lease))
+	w.until("the program runs again", func() error { return atLeast(len(w.jobs()), before+2) })
+	events := &corev1.EventList{}
+	must(t, e.Client.List(t.Context(), events, client.InNamespace(w.object.Namespace)))
+	missed := false
+	for i := range events.Items {
+		missed = missed || events.Items[i].Reason == "MissedRuns"
+	}
+	if !missed {
+		t.Error("no event names the runs that did not start")
+	}
+	jobs, slots := w.jobs(), sets.New[string]()
+	for i := range jobs {
+		slots.Insert(slot(t, &jobs[i]).String())
+	}
+	if slots.Len() != len(jobs) {
+		t.Errorf("%d Jobs for %d slots", len(jobs), slots.Len())
+	}
+}
+
+// testMany checks objects that are due at the same time.
+func testMany(t *testing.T) {
+	namespace := server.Namespace(t)
+	w := &world{TB: t, Env: server}
+	for i := range 50 {
+		w.object = newObject(namespace, "@every 5s")
+		w.object.Name = fmt.Sprintf("report-%d", i)
+		must(t, server.Client.Create(t.Context(), w.object))
+	}
+	w.until("each object has a Job", func() error {
+		owners := sets.New[string]()
+		jobs := w.jobs()
+		for i := range jobs {
+			owners.Insert(metav1.GetControllerOf(&jobs[i]).Name)
+		}
+		return atLeast(owners.Len(), 50)
+	})
+	must(t, server.Client.DeleteAllOf(t.Context(), &v1alpha1.AdvancedCronJob{}, client.InNamespace(namespace)))
+}
+
+// testPolicy checks what the policy refuses to the service account.
+func testPolicy(t *testing.T) {
+	account, err := client.New(server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), client.Options{Scheme: server.Scheme})
+	must(t, err)
+	owner := metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "AdvancedCronJob", Name: "report", UID: "1", Controller: new(true)}
+	for name, change := range map[string]func(*batchv1.Job){
+		"no owner":       func(job *batchv1.Job) { job.OwnerReferences = nil },
+		"another kind":   func(job *batchv1.Job) { job.OwnerReferences[0].Kind = "CronJob" },
+		"another group":  func(job *batchv1.Job) { job.OwnerReferences[0].APIVersion = "batch/v1" },
+		"another name":   func(job *batchv1.Job) { job.Name = "other-1" },
+		"kube-system":    func(job *batchv1.Job) { job.Namespace = metav1.NamespaceSystem },
+		"its own":        func(job *batchv1.Job) { job.Namespace = env.SystemNamespace },
+		"not controller": func(job *batchv1.Job) { job.OwnerReferences[0].Controller = nil },
+	} {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "report-1", OwnerReferences: []metav1.OwnerReference{owner}}}
+		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "a:1"}}}
+		must(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
+		change(job)
+		// API servers learn of policies by a watch.
+		await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, name+" is refused", func(ctx context.Context) error {
+			err := account.Create(ctx, job.DeepCopy(), client.DryRunAll)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "seamark-workloads cannot write Job") {
+				return fmt.Errorf("error %w, want a refusal of the policy", err)
+			}
+			return nil
+		})
+	}
+}

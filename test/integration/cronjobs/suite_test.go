@@ -1,0 +1,164 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cronjobs_test tests AdvancedCronJobs with a real API server. The tests play the Job controller.
+package cronjobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// server is the API server that the tests share.
+var server *env.Env
+
+func TestMain(m *testing.M) { env.Main(m, &server) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs seamark-workloads with the rights of its service account, until the test ends or the function is called.
+func start(t *testing.T, e *env.Env) (stop func()) {
+	t.Helper()
+	cfg := e.Component(t, workloads.Name)
+	for _, path := range []string{"config/workloads/policy.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml"} {
+		manifests, err := env.ReadManifests(path)
+		must(t, err)
+		e.Apply(t, manifests...)
+	}
+	var c configv1alpha1.WorkloadsConfiguration
+	configv1alpha1.SetWorkloadsDefaults(&c)
+	c.Controllers.AdvancedCronJob.Enabled = new(true)
+	program, err := workloads.New(workloads.Options{
+		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
+		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- program.Run(ctx) }()
+	ended := false
+	stop = func() {
+		if !ended {
+			ended = true
+			cancel()
+			if err := <-done; err != nil {
+				t.Error("run the program:", err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// world is an AdvancedCronJob in its own namespace.
+type world struct {
+	testing.TB
+	*env.Env
+	object *v1alpha1.AdvancedCronJob
+}
+
+const template = `{"metadata": {"labels": {"app": "report"}}, "spec": {"backoffLimit": 1, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "report:1"}]}}}}`
+
+func newObject(namespace, schedule string) *v1alpha1.AdvancedCronJob {
+	return &v1alpha1.AdvancedCronJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "report"},
+		Spec:       v1alpha1.AdvancedCronJobSpec{Schedule: schedule, Template: v1alpha1.CronJobTemplate{JobTemplate: &runtime.RawExtension{Raw: []byte(template)}}},
+	}
+}
+
+// create creates an object that runs every second, and deletes it at the end of the test.
+func create(t *testing.T, e *env.Env, change func(*v1alpha1.AdvancedCronJobSpec)) *world {
+	t.Helper()
+	w := &world{TB: t, Env: e, object: newObject(e.Namespace(t), "@every 1s")}
+	if change != nil {
+		change(&w.object.Spec)
+	}
+	must(t, e.Client.Create(t.Context(), w.object))
+	t.Cleanup(func() { _ = e.Client.Delete(context.Background(), w.object) })
+	return w
+}
+
+// edit changes the specification.
+func (w *world) edit(change func(*v1alpha1.AdvancedCronJobSpec)) {
+	w.Helper()
+	must(w, w.Client.Get(w.Context(), client.ObjectKeyFromObject(w.object), w.object))
+	before := w.object.DeepCopy()
+	change(&w.object.Spec)
+	must(w, w.Client.Patch(w.Context(), w.object, client.MergeFrom(before)))
+}
+
+// jobs returns the Jobs that exist, the oldest slot first.
+func (w *world) jobs() []batchv1.Job {
+	w.Helper()
+	list := &batchv1.JobList{}
+	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.object.Namespace)))
+	slices.SortFunc(list.Items, func(a, b batchv1.Job) int { return slot(w, &a).Compare(slot(w, &b)) })
+	return list.Items
+}
+
+// slot returns the slot of a Job.
+func slot(t testing.TB, job *batchv1.Job) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, job.Annotations[v1alpha1.ScheduledAtKey])
+	must(t, err)
+	return at
+}
+
+// complete ends a Job as the Job controller does.
+func (w *world) complete(job *batchv1.Job) {
+	w.Helper()
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
+	job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now})
+	}
+	must(w, client.IgnoreNotFound(w.Client.Status().Update(w.Context(), job)))
+}
+
+// until waits until the check of the object, which it reads, succeeds.
+func (w *world) until(what string, check func() error) {
+	w.Helper()
+	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, what, func(ctx context.Context) error {
+		return errors.Join(w.Client.Get(ctx, client.ObjectKeyFromObject(w.object), w.object), check())
+	})
+}
+
+// has waits for a condition.
+func (w *world) has(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	w.Helper()
+	var found metav1.Condition
+	w.until(fmt.Sprintf("%s is %s", kind, status), func() error {
+		condition := meta.FindStatusCondition(w.object.Status.Conditions, kind)
+		if condition == nil || condition.Status != status || condition.Reason != reason || condition.ObservedGeneration != w.object.Generation {
+			return fmt.Errorf("%+v", condition)
+		}
+		found = *condition
+		return nil
+	})
+	return found
+}
