@@ -31,6 +31,9 @@ var statefulSets []byte
 //go:embed sidecarsets/apps.kruise.io_sidecarsets.yaml
 var sidecarSets []byte
 
+//go:embed cronjobs/apps.kruise.io_advancedcronjobs.yaml
+var advancedCronJobs []byte
+
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
 
@@ -51,3 +54,6 @@ func StatefulSets() []byte { return statefulSets }
 
 // SidecarSets returns the CustomResourceDefinition of SidecarSets, as YAML.
 func SidecarSets() []byte { return sidecarSets }
+
+// AdvancedCronJobs returns the CustomResourceDefinition of AdvancedCronJobs, as YAML.
+func AdvancedCronJobs() []byte { return advancedCronJobs }

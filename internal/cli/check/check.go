@@ -77,6 +77,8 @@ type Facts struct {
 	Deployments Read[[]appsv1.Deployment]
 	DaemonSets  Read[[]appsv1.DaemonSet]
 	Pods        Read[[]corev1.Pod]
+	// Configuration is the ConfigMap with the configuration of seamark-workloads, or nil if there is none.
+	Configuration Read[*corev1.ConfigMap]
 	// Leases are the leases in the namespace.
 	Leases Read[[]coordinationv1.Lease]
 	// Nodes are all nodes.
@@ -115,6 +117,7 @@ func Run(f *Facts) []Result {
 		f.definitions(),
 		f.program(managerName, true),
 		f.program(workloadsName, false),
+		f.configuration(),
 		f.injector(),
 		f.agents(),
 		f.nodes(),

@@ -150,6 +150,43 @@ func TestProblems(t *testing.T) {
 				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods\n" +
 				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n",
 		},
+		"AdvancedCronJobs without permissions, CRD and policy": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "controllers: {advancedCronJob: {enabled: true}}")
+				allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != "jobs" })
+			},
+			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
+				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
+				"failed permissions/seamark-workloads: the account lacks 5 of 51 permissions: " +
+				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
+				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
+				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +
+				"  helm upgrade, or kubectl apply --server-side -k config/cronjobs\n",
+		},
+		"AdvancedCronJobs": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "controllers: {advancedCronJob: {enabled: true}}")
+				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.AdvancedCronJobs()))
+				p, b := policy("seamark-workloads-jobs", admissionregistrationv1.Deny)
+				f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
+				allow(t, f, func(check.Permission) bool { return true })
+			},
+			"",
+		},
+		"AdvancedCronJobs are disabled": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "controllers: {cloneSet: {enabled: true}}")
+				allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != "jobs" })
+			},
+			"",
+		},
+		"the configuration of the workloads is forbidden": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "")
+				f.Configuration.Value, f.Configuration.Err = nil, forbidden
+			},
+			"unknown workloads-configuration: nodes is forbidden: no\n  run the command with the permissions of a cluster administrator\n",
+		},
 		"two versions": {
 			func(_ *testing.T, f *check.Facts) {
 				f.Pods.Value[2].Spec.Containers[0].Image = "docker.io/seamark/seamark-agent:v0.8.0"
@@ -289,9 +326,7 @@ func TestProblems(t *testing.T) {
 		"OpenKruise runs the same controllers": {
 			func(_ *testing.T, f *check.Facts) {
 				f.Kruise.Lease.Value = new(lease("kruise-manager", "k1", time.Second))
-				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
-				f.Leases.Value = append(f.Leases.Value, lease("seamark-workloads", "w1", time.Second))
-				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()), definition(t, crd.StatefulSets()))
+				runWorkloads(t, f, "")
 			},
 			"failed openkruise: OpenKruise's manager k1 is running with the gate PodProbeMarkerGate: both write the same plans and marks\n" +
 				"  helm upgrade kruise openkruise/kruise --reuse-values --set featureGates='PodProbeMarkerGate=false' (docs/migrate-from-openkruise.md)\n" +

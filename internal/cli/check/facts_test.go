@@ -141,6 +141,15 @@ func healthy(t *testing.T) *check.Facts {
 	return f
 }
 
+// runWorkloads adds seamark-workloads with the configuration, and the CRDs that it needs by default.
+func runWorkloads(t *testing.T, f *check.Facts, configuration string) {
+	t.Helper()
+	f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
+	f.Leases.Value = append(f.Leases.Value, lease("seamark-workloads", "w1", time.Second))
+	f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()), definition(t, crd.StatefulSets()))
+	f.Configuration.Value = &corev1.ConfigMap{Data: map[string]string{"workloads.yaml": configuration}}
+}
+
 // allow answers the questions about permissions.
 func allow(t *testing.T, f *check.Facts, allowed func(check.Permission) bool) {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	yamlobject "sigs.k8s.io/yaml"
 
+	"github.com/seamark-dev/seamark/config/cronjobs"
 	"github.com/seamark-dev/seamark/config/rbac"
 	"github.com/seamark-dev/seamark/config/serverless"
 	"github.com/seamark-dev/seamark/config/sidecarsets"
@@ -56,9 +57,10 @@ func (p Permission) String() string {
 	return a.Verb + " " + resource
 }
 
-// Required returns the permissions that the installed programs need, as config/rbac,
-// config/workloads, config/sidecarsets and config/serverless grant them. It returns those of seamark-workloads, of the
-// injectors and of the webhook only if they are installed.
+// Required returns the permissions that the installed programs need, as config/rbac, config/workloads,
+// config/cronjobs, config/sidecarsets and config/serverless grant them. It returns those of seamark-workloads, of the
+// injectors and of the webhook only if they are installed, and those for AdvancedCronJobs only if their controller is
+// enabled.
 func (f *Facts) Required() ([]Permission, error) {
 	accounts := []struct {
 		name  string
@@ -69,6 +71,7 @@ func (f *Facts) Required() ([]Permission, error) {
 		{managerName, serverless.Roles(), f.Webhook.Value != nil},
 		{agentName, rbac.Agent(), true},
 		{workloadsName, workloads.Roles(), f.hasWorkloads()},
+		{workloadsName, cronjobs.Roles(), f.hasCronJobs()},
 		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
 		{injectorName, sidecarsets.Injector(), f.hasInjector()},
 	}
@@ -172,7 +175,7 @@ func (f *Facts) permissions() []Result {
 	for _, account := range accounts {
 		check := name + "/" + account
 		if lacks := missing[account]; len(lacks) > 0 {
-			results = append(results, failed(check, "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/"+folderOf(account),
+			results = append(results, failed(check, "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/"+f.folderOf(account),
 				"the account lacks %d of %d permissions: %s", len(lacks), total[account], names(lacks))...)
 			continue
 		}
@@ -181,11 +184,13 @@ func (f *Facts) permissions() []Result {
 	return results
 }
 
-func folderOf(account string) string {
-	switch account {
-	case workloadsName:
+func (f *Facts) folderOf(account string) string {
+	switch {
+	case account == workloadsName && f.hasCronJobs():
+		return "cronjobs"
+	case account == workloadsName:
 		return "workloads"
-	case injectorName:
+	case account == injectorName:
 		return "sidecarsets"
 	default:
 		return "default"

@@ -15,6 +15,8 @@ const (
 	authorPolicy = "seamark-marker-author"
 	// podsPolicy is the policy for seamark-workloads, and installed with it.
 	podsPolicy = "seamark-workloads-pods"
+	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.
+	jobsPolicy = "seamark-workloads-jobs"
 )
 
 // policyNames returns the names of the policies that the installation should have.
@@ -22,6 +24,9 @@ func (f *Facts) policyNames() []string {
 	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", authorPolicy}
 	if f.hasWorkloads() {
 		all = append(all, podsPolicy)
+	}
+	if f.hasCronJobs() {
+		all = append(all, jobsPolicy)
 	}
 	return all
 }
@@ -43,6 +48,8 @@ func (f *Facts) policy(name string) []Result {
 	switch name {
 	case podsPolicy:
 		fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
+	case jobsPolicy:
+		fix = "helm upgrade, or kubectl apply --server-side -k config/cronjobs"
 	case authorPolicy:
 		result, fix = warning, "if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart"
 	}
@@ -82,6 +89,8 @@ func withoutPolicy(name string) string {
 		return "who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses"
 	case podsPolicy:
 		return "seamark-workloads could write all pods"
+	case jobsPolicy:
+		return "seamark-workloads could create and delete all Jobs"
 	default:
 		return "an agent could write for other nodes"
 	}

@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 )
 
@@ -32,6 +34,25 @@ func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workload
 
 // hasInjector reports whether the injectors of SidecarSets are installed.
 func (f *Facts) hasInjector() bool { return named(f.Deployments.Value, injectorName) != nil }
+
+// hasCronJobs reports whether seamark-workloads runs the controller of AdvancedCronJobs. The program does not start with
+// a configuration that cannot be decoded.
+func (f *Facts) hasCronJobs() bool {
+	if !f.hasWorkloads() || f.Configuration.Value == nil {
+		return false
+	}
+	var c configv1alpha1.WorkloadsConfiguration
+	err := yaml.Unmarshal([]byte(f.Configuration.Value.Data["workloads.yaml"]), &c)
+	return err == nil && ptr.Deref(c.Controllers.AdvancedCronJob.Enabled, false)
+}
+
+// configuration says that it is not known which controllers of seamark-workloads run, if that is so.
+func (f *Facts) configuration() []Result {
+	if f.hasWorkloads() && f.Configuration.Err != nil {
+		return unreadable("workloads-configuration", f.Configuration.Err)
+	}
+	return nil
+}
 
 // injector checks the Deployment of the injectors, which have no leader.
 func (f *Facts) injector() []Result {

@@ -42,20 +42,21 @@ type definition struct {
 	yaml []byte
 	// path is the path of the definition in the repository.
 	path string
-	// program is the only one that needs it, or empty.
-	program string
+	// needed is whether an installed program needs it, and optional whether the controller of the kind may be disabled.
+	needed, optional bool
 }
 
-func wanted() []definition {
+func (f *Facts) wanted() []definition {
 	const bases, workloads = "config/crd/bases/", "config/crd/workloads/"
 	return []definition{
-		{"podprobemarkers.apps.kruise.io", crd.PodProbeMarkers(), bases + "apps.kruise.io_podprobemarkers.yaml", ""},
-		{"nodepodprobes.apps.kruise.io", crd.NodePodProbes(), bases + "apps.kruise.io_nodepodprobes.yaml", ""},
-		{"probeplans.seamark.dev", crd.ProbePlans(), bases + "seamark.dev_probeplans.yaml", ""},
-		{"probereports.seamark.dev", crd.ProbeReports(), bases + "seamark.dev_probereports.yaml", ""},
-		{"clonesets.apps.kruise.io", crd.CloneSets(), workloads + "apps.kruise.io_clonesets.yaml", workloadsName},
-		{"statefulsets.apps.kruise.io", crd.StatefulSets(), workloads + "apps.kruise.io_statefulsets.yaml", workloadsName},
-		{"sidecarsets.apps.kruise.io", crd.SidecarSets(), "config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml", injectorName},
+		{"podprobemarkers.apps.kruise.io", crd.PodProbeMarkers(), bases + "apps.kruise.io_podprobemarkers.yaml", true, false},
+		{"nodepodprobes.apps.kruise.io", crd.NodePodProbes(), bases + "apps.kruise.io_nodepodprobes.yaml", true, false},
+		{"probeplans.seamark.dev", crd.ProbePlans(), bases + "seamark.dev_probeplans.yaml", true, false},
+		{"probereports.seamark.dev", crd.ProbeReports(), bases + "seamark.dev_probereports.yaml", true, false},
+		{"clonesets.apps.kruise.io", crd.CloneSets(), workloads + "apps.kruise.io_clonesets.yaml", f.hasWorkloads(), true},
+		{"statefulsets.apps.kruise.io", crd.StatefulSets(), workloads + "apps.kruise.io_statefulsets.yaml", f.hasWorkloads(), true},
+		{"sidecarsets.apps.kruise.io", crd.SidecarSets(), "config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml", f.hasInjector(), false},
+		{"advancedcronjobs.apps.kruise.io", crd.AdvancedCronJobs(), "config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml", f.hasCronJobs(), false},
 	}
 }
 
@@ -65,8 +66,8 @@ func (f *Facts) definitions() []Result {
 		return unreadable("crds", f.CRDs.Err)
 	}
 	var results []Result
-	for _, want := range wanted() {
-		if want.program == "" || named(f.Deployments.Value, want.program) != nil {
+	for _, want := range f.wanted() {
+		if want.needed {
 			results = append(results, want.check(named(f.CRDs.Value, want.name))...)
 		}
 	}
@@ -76,8 +77,7 @@ func (f *Facts) definitions() []Result {
 func (d definition) check(found *apiextensionsv1.CustomResourceDefinition) []Result {
 	check, fix := "crd/"+d.name, "kubectl apply --server-side --force-conflicts -f "+d.path
 	switch {
-	case found == nil && d.program == workloadsName:
-		// The controller of the kind may be disabled.
+	case found == nil && d.optional:
 		return warning(check, fix, "the CRD does not exist")
 	case found == nil:
 		return failed(check, fix, "the CRD does not exist")

@@ -52,7 +52,7 @@ func TestDocuments(t *testing.T) {
 		},
 		"other version": {
 			"apiVersion: seamark.dev/v1beta1\nkind: ProbeReport\n",
-			[]string{`a.yaml:1:1 api-version apiVersion: "seamark.dev/v1beta1" is not supported for a ProbeReport -> use seamark.dev/v1alpha1`},
+			[]string{`a.yaml:1:1 api-version apiVersion: "seamark.dev/v1beta1" is not supported for the kind ProbeReport -> use seamark.dev/v1alpha1`},
 		},
 		"report": {
 			"apiVersion: seamark.dev/v1alpha1\nkind: ProbeReport\nmetadata: {name: node.0}\nnodename: x\n",

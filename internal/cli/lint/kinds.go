@@ -22,6 +22,7 @@ import (
 const (
 	kindMarker     = "PodProbeMarker"
 	kindSidecarSet = "SidecarSet"
+	kindCronJob    = "AdvancedCronJob"
 )
 
 // kind is a kind with a CustomResourceDefinition of Seamark.
@@ -39,6 +40,8 @@ func kinds() map[kindschema.GroupVersionKind]kind {
 		v1beta1.GroupVersion().WithKind("StatefulSet"):         {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
 		v1alpha1.GroupVersion().WithKind(kindSidecarSet):       {crd.SidecarSets, reflect.TypeFor[v1alpha1.SidecarSet]()},
 		v1beta1.GroupVersion().WithKind(kindSidecarSet):        {crd.SidecarSets, reflect.TypeFor[v1alpha1.SidecarSet]()},
+		v1alpha1.GroupVersion().WithKind(kindCronJob):          {crd.AdvancedCronJobs, reflect.TypeFor[v1alpha1.AdvancedCronJob]()},
+		v1beta1.GroupVersion().WithKind(kindCronJob):           {crd.AdvancedCronJobs, reflect.TypeFor[v1alpha1.AdvancedCronJob]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   {crd.ProbePlans, reflect.TypeFor[seamarkv1alpha1.ProbePlan]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
 	}
@@ -59,8 +62,8 @@ func served() []kindschema.GroupVersionKind {
 // openKruiseKinds returns the kinds of apps.kruise.io that only OpenKruise serves, up to its version 1.9.
 func openKruiseKinds() []string {
 	return []string{
-		"AdvancedCronJob", "BroadcastJob", "ConfigMapSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob", "ImageListPullJob",
-		"ImagePullJob", "NodeImage", "PersistentPodState", "ResourceDistribution", "UnitedDeployment", "WorkloadSpread",
+		"BroadcastJob", "ConfigMapSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob", "ImageListPullJob", "ImagePullJob",
+		"NodeImage", "PersistentPodState", "ResourceDistribution", "UnitedDeployment", "WorkloadSpread",
 	}
 }
 
@@ -72,7 +75,7 @@ func (c *checker) checkKind(o *object) {
 	switch {
 	case slices.Contains(known, gvk):
 	case gvk.Kind == kindMarker || len(group) > 0 && same >= 0:
-		c.add(ruleAPIVersion, o, "apiVersion", fmt.Sprintf("%q is not supported for a %s", o.raw.GetAPIVersion(), gvk.Kind),
+		c.add(ruleAPIVersion, o, "apiVersion", fmt.Sprintf("%q is not supported for the kind %s", o.raw.GetAPIVersion(), gvk.Kind),
 			"use "+known[same].GroupVersion().String())
 	case len(group) == 0:
 		// Objects of other groups are not checked.

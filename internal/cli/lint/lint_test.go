@@ -173,7 +173,7 @@ func TestMarker(t *testing.T) {
 		},
 		"apiVersion": {
 			edits: []string{"v1alpha1", "v1beta1"},
-			want:  []string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1beta1" is not supported for a PodProbeMarker -> use apps.kruise.io/v1alpha1`},
+			want:  []string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1beta1" is not supported for the kind PodProbeMarker -> use apps.kruise.io/v1alpha1`},
 		},
 		"short period": {
 			edits: []string{"periodSeconds: 2", "periodSeconds: 2\n      timeoutSeconds: 5"},

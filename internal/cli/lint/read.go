@@ -131,6 +131,8 @@ func (c *checker) object(o *object) {
 		c.service(o)
 	case gk == v1alpha1.GroupVersion().WithKind(kindSidecarSet).GroupKind():
 		c.sidecarSet(o)
+	case gk == v1alpha1.GroupVersion().WithKind(kindCronJob).GroupKind():
+		c.cronJob(o)
 	default:
 		c.checkSchema(o)
 		c.workload(o)

@@ -21,14 +21,15 @@ type Rule struct {
 	Summary string
 }
 
-// Rules returns all rules: those of the API first, then those of probes, of marks, of workloads and of SidecarSets.
+// Rules returns all rules: those of the API first, then those of probes, of marks, of workloads, of
+// SidecarSets and of AdvancedCronJobs.
 func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleExclusiveValue, ruleDuplicateObject,
 		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults,
 		ruleDeletionCost, ruleSharedMark,
-		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet,
+		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule,
 	}
 }
 
@@ -66,7 +67,7 @@ var (
 	ruleUnknownField = Rule{"unknown-field", Error, "A field does not exist in the API, for example because it is misspelled."}
 	ruleSchema       = Rule{"schema", Error, "A value breaks a rule of the CustomResourceDefinition: the API server rejects the object."}
 	ruleMetadata     = Rule{"metadata", Error, "The name, namespace, labels or annotations of an object are invalid."}
-	ruleTemplate     = Rule{"template", Error, "A pod template has an unknown field, or a value of the wrong type."}
+	ruleTemplate     = Rule{"template", Error, "The template of pods or Jobs has an unknown field, or a value of the wrong type."}
 
 	ruleMarkInSelector     = Rule{"mark-in-selector", Error, "A marker sets a label whose key is in its own selector, so that each write could deselect the pod."}
 	ruleProviderAnnotation = Rule{"provider-annotation", Error, "A marker sets an annotation that Seamark itself sets on pods of virtual nodes. Seamark does not follow the marker."}
@@ -94,4 +95,6 @@ var (
 	ruleNoPort         = Rule{"port-not-found", Error, "The container of the probe has no port with the name that the probe uses."}
 
 	ruleSidecarSet = Rule{"sidecarset-not-accepted", Error, "A SidecarSet has what Seamark does not accept, or conflicts with another one that can select the same pods."}
+
+	ruleSchedule = Rule{"invalid-schedule", Error, "The schedule of an AdvancedCronJob is invalid, for example because a range is reversed, or no time matches it: no Job is created."}
 )

@@ -17,11 +17,11 @@ func TestCheckRule(t *testing.T) {
 		}
 	}
 	for name, end := range map[string]string{
-		"exec-no-pth":   `port-not-found or sidecarset-not-accepted; did you mean "exec-no-path"?`,
-		"Schema":        `port-not-found or sidecarset-not-accepted; did you mean "schema"?`,
-		"something":     "port-not-found or sidecarset-not-accepted",
-		"":              "port-not-found or sidecarset-not-accepted",
-		"schema,schema": "port-not-found or sidecarset-not-accepted",
+		"exec-no-pth":   `sidecarset-not-accepted or invalid-schedule; did you mean "exec-no-path"?`,
+		"Schema":        `sidecarset-not-accepted or invalid-schedule; did you mean "schema"?`,
+		"something":     "sidecarset-not-accepted or invalid-schedule",
+		"":              "sidecarset-not-accepted or invalid-schedule",
+		"schema,schema": "sidecarset-not-accepted or invalid-schedule",
 	} {
 		err := lint.CheckRule(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {

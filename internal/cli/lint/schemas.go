@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,8 +37,12 @@ func (c *checker) checkSchema(o *object) bool {
 	for _, err := range rules.Check(c.ctx, o.raw.DeepCopy().Object) {
 		c.schemaError(o, known, err)
 	}
-	if template, found, _ := unstructured.NestedMap(o.raw.Object, "spec", "template"); found {
-		c.checkTemplate(o, template, len(c.findings) == before)
+	path, template := []string{"spec", "template"}, any(&corev1.PodTemplateSpec{})
+	if gvk.Kind == kindCronJob {
+		path, template = append(path, "jobTemplate"), &batchv1.JobTemplateSpec{}
+	}
+	if fields, found, _ := unstructured.NestedMap(o.raw.Object, path...); found {
+		c.checkTemplate(o, strings.Join(path, "."), fields, template, len(c.findings) == before)
 	}
 	return len(c.findings) == before
 }
@@ -63,25 +68,25 @@ func (c *checker) schemaError(o *object, k kind, err *field.Error) {
 	}
 }
 
-// checkTemplate checks the fields of a pod template that no CustomResourceDefinition defines. typed is
-// whether those that it defines have the right types.
-func (c *checker) checkTemplate(o *object, template map[string]any, typed bool) {
-	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(template, &corev1.PodTemplateSpec{}, true)
+// checkTemplate checks the fields of a template of pods or Jobs that no CustomResourceDefinition defines, by decoding
+// them into the template. typed is whether those that it defines have the right types.
+func (c *checker) checkTemplate(o *object, path string, fields map[string]any, template any, typed bool) {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, template, true)
 	if err == nil {
 		return
 	}
 	strict, isStrict := runtime.AsStrictDecodingError(err)
 	if !isStrict {
 		if typed {
-			c.add(ruleTemplate, o, "spec.template", "not a pod template: "+err.Error(), "")
+			c.add(ruleTemplate, o, path, "not a valid template: "+err.Error(), "")
 		}
 		return
 	}
 	for _, err := range strict.Errors() {
 		if name, isUnknown := strings.CutPrefix(err.Error(), `unknown field "`); isUnknown {
-			c.addUnknown(ruleTemplate, o, "spec.template.", strings.TrimSuffix(name, `"`), reflect.TypeFor[corev1.PodTemplateSpec]())
+			c.addUnknown(ruleTemplate, o, path+".", strings.TrimSuffix(name, `"`), reflect.TypeOf(template).Elem())
 		} else {
-			c.add(ruleTemplate, o, "spec.template", err.Error(), "")
+			c.add(ruleTemplate, o, path, err.Error(), "")
 		}
 	}
 }

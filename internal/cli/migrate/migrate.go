@@ -80,9 +80,9 @@ type Definition struct {
 
 // Cluster is what an OpenKruise cluster contains.
 type Cluster struct {
-	// Markers, CloneSets, StatefulSets and SidecarSets are the objects. Those of a cluster are in the versions that
-	// Seamark serves.
-	Markers, CloneSets, StatefulSets, SidecarSets []*unstructured.Unstructured
+	// Markers, CloneSets, StatefulSets, SidecarSets and AdvancedCronJobs are the objects. Those of a cluster are in the
+	// versions that Seamark serves.
+	Markers, CloneSets, StatefulSets, SidecarSets, AdvancedCronJobs []*unstructured.Unstructured
 	// Pods are the pods in the namespaces of the markers and sets. They need labels, owner references,
 	// managedFields, the containers, the node and the phase.
 	Pods []*corev1.Pod
@@ -118,7 +118,11 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found = slices.Concat(found, cloneSets, statefulSets, sidecarSets)
+	cronJobs, err := checkAdvancedCronJobs(ctx, c.AdvancedCronJobs)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.Concat(found, cloneSets, statefulSets, sidecarSets, cronJobs)
 	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
 	sortFindings(found)

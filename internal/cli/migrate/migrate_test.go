@@ -141,9 +141,10 @@ func members(lines ...string) []*corev1.Pod {
 // TestCheck compares the findings of each case with the file in testdata that has its name.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
-		// markers, cloneSets, statefulSets and sets, which may be of both kinds, are YAML documents.
-		markers, cloneSets, statefulSets, sidecarSets, sets string
-		cluster                                             migrate.Cluster
+		// markers, cloneSets, statefulSets, sidecarSets, cronJobs and sets, which may be CloneSets and StatefulSets, are
+		// YAML documents.
+		markers, cloneSets, statefulSets, sidecarSets, cronJobs, sets string
+		cluster                                                       migrate.Cluster
 	}{
 		"nothing": {},
 		"nothing changes": {
@@ -284,6 +285,20 @@ spec:
   containers: [{name: c, image: i, upgradeStrategy: {upgradeType: HotUpgrade}}]
 `,
 		},
+		"AdvancedCronJobs": {
+			cronJobs: cronJob("zone", "timeZone: Europe/Berlin, schedule: '30 2 * * *'") + "---\n" +
+				cronJob("prefix", "schedule: 'CRON_TZ=Europe/Berlin 30 2 * * *'") + "---\n" +
+				cronJob("every", "schedule: '@every 90m'") + "---\n" +
+				strings.ReplaceAll(cronJob("excluded", "schedule: '@every 90m'"), "namespace: game", "namespace: kube-system") + "---\n" +
+				cronJob("no-zone", "schedule: '30 2 * * *'") + "---\n" +
+				cronJob("reversed-range", "schedule: '5-3 * * * *'") + "---\n" +
+				cronJob("seconds", "schedule: '0 30 2 * * *'") + "---\n" +
+				cronJob("unknown-zone", "timeZone: Europe/Atlantis, schedule: '30 2 * * *'") + "---\n" +
+				cronJob("unknown-prefix", "schedule: 'TZ=Europe/Atlantis 30 2 * * *'") + "---\n" +
+				cronJob("a-name-that-is-longer-than-what-the-name-of-a-job-leaves", "timeZone: Asia/Tokyo, schedule: '@daily'") + "---\n" +
+				strings.ReplaceAll(cronJob("broadcast", "timeZone: Asia/Tokyo, schedule: '@daily'"), "jobTemplate", "broadcastJobTemplate") + "---\n" +
+				strings.ReplaceAll(cronJob("images", "timeZone: Asia/Tokyo, schedule: '@daily'"), "jobTemplate", "imageListPullJobTemplate"),
+		},
 		"other kinds and stored versions": {
 			cluster: migrate.Cluster{Definitions: []migrate.Definition{
 				{Name: "daemonsets.apps.kruise.io", Kind: "DaemonSet", Stored: []string{"v1alpha1"}, Objects: true},
@@ -297,7 +312,7 @@ spec:
 				into *[]*unstructured.Unstructured
 			}{
 				{test.markers, &test.cluster.Markers}, {test.cloneSets, &test.cluster.CloneSets}, {test.statefulSets, &test.cluster.StatefulSets},
-				{test.sidecarSets, &test.cluster.SidecarSets},
+				{test.sidecarSets, &test.cluster.SidecarSets}, {test.cronJobs, &test.cluster.AdvancedCronJobs},
 			} {
 				if kind.text != "" {
 					*kind.into = objects(t, kind.text)
@@ -319,6 +334,15 @@ spec:
 			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
 		})
 	}
+}
+
+// cronJob returns an AdvancedCronJob with the fields in its spec.
+func cronJob(name, fields string) string {
+	return fmt.Sprintf(`apiVersion: apps.kruise.io/v1beta1
+kind: AdvancedCronJob
+metadata: {namespace: game, name: %s}
+spec: {%s, template: {jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}
+`, name, fields)
 }
 
 func text(found []migrate.Finding) string {

@@ -18,7 +18,7 @@ const (
 	// guardedNamespace and guardedLease are the namespace and the name of the lease by which
 	// seamark-workloads knows that OpenKruise's manager runs.
 	guardedNamespace, guardedLease = "kruise-system", "kruise-manager"
-	// excludedNamespace is the namespace in which seamark-workloads may not write pods by default.
+	// excludedNamespace is the namespace in which seamark-workloads may not write pods and Jobs by default.
 	excludedNamespace = "kube-system"
 
 	priorityVariable   = "KRUISE_CONTAINER_PRIORITY"
@@ -110,7 +110,7 @@ func checkManager(m *Manager) []Finding {
 		Level: Blocks, Kind: "Deployment", Namespace: m.Namespace, Name: m.Name,
 		Field:      "--enable-leader-election",
 		OpenKruise: "runs without a lease",
-		Seamark:    "does not see that it runs: both would create and delete pods of the same sets",
+		Seamark:    "does not see that it runs: both would act on the same objects",
 		Action:     "enable leader election of OpenKruise's manager",
 	}
 	switch {
@@ -120,7 +120,7 @@ func checkManager(m *Manager) []Finding {
 		f.Action = "use the lease " + guardedLease
 	default:
 		f.Field, f.OpenKruise = "--leader-election-namespace", fmt.Sprintf("holds the lease %s/%s", m.LeaseNamespace, m.LeaseName)
-		f.Seamark = fmt.Sprintf("looks for the lease %s/%s by default: both would create and delete pods of the same sets",
+		f.Seamark = fmt.Sprintf("looks for the lease %s/%s by default: both would act on the same objects",
 			guardedNamespace, guardedLease)
 		f.Action = "install Seamark with workloads.config.openKruise.namespace=" + m.LeaseNamespace
 	}

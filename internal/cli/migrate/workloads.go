@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
-// checkWorkloads returns the findings about sets of one kind. The versions have the same schema.
+// checkWorkloads returns the findings about workloads of one kind. The versions have the same schema.
 func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstructured, versions []string, definition func() []byte) ([]Finding, error) {
 	var found []Finding
 	schemas := schema.Set{}
@@ -34,7 +34,7 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 		for _, err := range refused(ctx, rules, object) {
 			f := findingOf(Blocks, object, err.Field, "accepts it", "refuses it: "+describe(err), "correct the field")
 			if err.Field == "metadata.name" {
-				f.Action = "create a set with a shorter name, and delete this one"
+				f.Action = "create one with a shorter name, and delete this one"
 			}
 			found = append(found, f)
 		}
@@ -104,11 +104,12 @@ func labelsOf(marker *unstructured.Unstructured) sets.Set[string] {
 // served are the versions of the CRDs that Seamark serves, the stored one first.
 func served() map[string][]string {
 	return map[string][]string{
-		"podprobemarkers.apps.kruise.io": {"v1alpha1"},
-		"nodepodprobes.apps.kruise.io":   {"v1alpha1"},
-		"clonesets.apps.kruise.io":       {"v1alpha1"},
-		"statefulsets.apps.kruise.io":    {"v1beta1", "v1alpha1"},
-		"sidecarsets.apps.kruise.io":     {"v1alpha1", "v1beta1"},
+		"podprobemarkers.apps.kruise.io":  {"v1alpha1"},
+		"nodepodprobes.apps.kruise.io":    {"v1alpha1"},
+		"clonesets.apps.kruise.io":        {"v1alpha1"},
+		"statefulsets.apps.kruise.io":     {"v1beta1", "v1alpha1"},
+		"sidecarsets.apps.kruise.io":      {"v1alpha1", "v1beta1"},
+		"advancedcronjobs.apps.kruise.io": {"v1alpha1", "v1beta1"},
 	}
 }
 

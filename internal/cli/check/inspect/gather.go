@@ -36,6 +36,8 @@ const (
 	parallel = 8
 	// ours is the prefix of the names of Seamark's policies.
 	ours = "seamark-"
+	// configurationName is the name of the ConfigMap of seamark-workloads.
+	configurationName = "seamark-workloads"
 	// webhookName is the name of the webhook for pods on virtual nodes.
 	webhookName = "seamark-webhook"
 )
@@ -66,6 +68,7 @@ func Facts(ctx context.Context, connection cluster.Connection, namespace string,
 		func() { f.Deployments = all[appsv1.Deployment](ctx, c, &appsv1.DeploymentList{}, nil, in) },
 		func() { f.DaemonSets = all[appsv1.DaemonSet](ctx, c, &appsv1.DaemonSetList{}, nil, in) },
 		func() { f.Pods = all[corev1.Pod](ctx, c, &corev1.PodList{}, nil, in, named) },
+		func() { f.Configuration = get(ctx, c, namespace, configurationName, &corev1.ConfigMap{}) },
 		func() { f.Leases = all[coordinationv1.Lease](ctx, c, &coordinationv1.LeaseList{}, nil, in) },
 		func() { f.Nodes = all[corev1.Node](ctx, c, &corev1.NodeList{}, nil) },
 		func() {

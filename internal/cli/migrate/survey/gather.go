@@ -42,6 +42,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.
 	r := &reading{reader: reader, namespace: namespace}
 	r.cluster.Markers = r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
 	r.sets(ctx)
+	r.advancedCronJobs(ctx)
 	if namespace == "" { // They belong to no namespace.
 		r.cluster.SidecarSets = r.unstructured(ctx, "sidecarsets", v1alpha1.GroupVersion().WithKind("SidecarSet"))
 	}
@@ -65,6 +66,17 @@ func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migr
 func (r *reading) sets(ctx context.Context) {
 	r.cluster.CloneSets = r.unstructured(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
 	r.cluster.StatefulSets = r.unstructured(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
+}
+
+// advancedCronJobs reads the AdvancedCronJobs in v1beta1, because OpenKruise cannot convert those with
+// imageListPullJobTemplate to v1alpha1. Versions of OpenKruise before 1.9 have v1alpha1 only.
+func (r *reading) advancedCronJobs(ctx context.Context) {
+	unread := len(r.unread)
+	for _, version := range []schema.GroupVersion{v1beta1.GroupVersion(), v1alpha1.GroupVersion()} {
+		if len(r.cluster.AdvancedCronJobs) == 0 && len(r.unread) == unread {
+			r.cluster.AdvancedCronJobs = r.unstructured(ctx, "advancedcronjobs", version.WithKind("AdvancedCronJob"))
+		}
+	}
 }
 
 // revisions reads the update revisions of the sets.
@@ -183,9 +195,9 @@ func (r *reading) definition(ctx context.Context, found *apiextensionsv1.CustomR
 // managerName is the name of the Deployment of OpenKruise's manager.
 const managerName = "kruise-controller-manager"
 
-// manager reads how OpenKruise's manager runs, if there are sets. It may be in any namespace.
+// manager reads how OpenKruise's manager runs, if there are workloads. It may be in any namespace.
 func (r *reading) manager(ctx context.Context) {
-	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets) == 0 {
+	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets)+len(r.cluster.AdvancedCronJobs) == 0 {
 		return
 	}
 	list(ctx, r, "deployments", &appsv1.DeploymentList{}, func(deployment *appsv1.Deployment) {

@@ -1,0 +1,51 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/workloads/schedule"
+)
+
+// checkAdvancedCronJobs returns the findings about AdvancedCronJobs. A schema cannot check all schedules.
+func checkAdvancedCronJobs(ctx context.Context, objects []*unstructured.Unstructured) ([]Finding, error) {
+	found, err := checkWorkloads(ctx, objects, nil, served()["advancedcronjobs.apps.kruise.io"], crd.AdvancedCronJobs)
+	refused := sets.New[string]()
+	for _, f := range found {
+		if f.Field == "spec.schedule" || f.Field == "spec.timeZone" {
+			refused.Insert(f.Object())
+		}
+	}
+	for _, object := range objects {
+		if object.GetNamespace() == excludedNamespace {
+			found = append(found, findingOf(Blocks, object, "metadata.namespace", "creates the Jobs", "may not create Jobs in "+excludedNamespace+" by default",
+				"install Seamark with workloads.excludedNamespaces without "+excludedNamespace))
+		}
+		if !refused.Has((Finding{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}).Object()) {
+			found = append(found, checkSchedule(object)...)
+		}
+	}
+	return found, err
+}
+
+// checkSchedule returns the findings about a schedule that the schema accepts.
+func checkSchedule(object *unstructured.Unstructured) []Finding {
+	text, _, _ := unstructured.NestedString(object.Object, "spec", "schedule")
+	zone, _, _ := unstructured.NestedString(object.Object, "spec", "timeZone")
+	_, err := schedule.Parse(text, zone)
+	switch {
+	case err != nil:
+		return []Finding{findingOf(Blocks, object, "spec.schedule", "creates no Job", "creates no Job: "+oneLine(err.Error()), "correct the field")}
+	case zone == "" && !strings.Contains(text, "TZ=") && !strings.HasPrefix(strings.TrimSpace(text), "@every "):
+		return []Finding{findingOf(Changes, object, "spec.timeZone", "runs in the time zone of the container of its manager",
+			"runs in "+schedule.DefaultZone, "set the time zone of the container, unless it is UTC")}
+	}
+	return nil
+}
