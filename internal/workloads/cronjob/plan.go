@@ -46,7 +46,7 @@ type Plan struct {
 	Delete []*batchv1.Job
 	// Create is the slot whose Job is to be created, or zero.
 	Create time.Time
-	// Status is the status if the creation succeeds. Its active Jobs do not have the new one.
+	// Status is the status without the new Job. If one is created, the next plan has the whole status.
 	Status v1alpha1.AdvancedCronJobStatus
 	// Next is when to plan again without an event, zero for never.
 	Next time.Time
@@ -134,12 +134,12 @@ func (p *planning) observe() {
 	slices.SortFunc(p.active, older)
 	p.Status.Active = nil
 	for _, job := range p.active[:min(len(p.active), maxActive)] {
-		p.Status.Active = append(p.Status.Active, Reference(job))
+		p.Status.Active = append(p.Status.Active, reference(job))
 	}
 }
 
-// Reference returns what the status has about an active Job.
-func Reference(job *batchv1.Job) corev1.ObjectReference {
+// reference returns what the status has about an active Job.
+func reference(job *batchv1.Job) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Namespace: job.Namespace, Name: job.Name, UID: job.UID,
 	}

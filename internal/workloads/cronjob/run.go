@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,13 +119,6 @@ func SetCondition(status *v1alpha1.AdvancedCronJobStatus, condition metav1.Condi
 func (p *Plan) Retry() {
 	if !p.Create.IsZero() {
 		p.Status.LastScheduleTime = p.last
-	}
-}
-
-// Started adds the Job that was created to the status.
-func (p *Plan) Started(job *batchv1.Job) {
-	if len(p.Status.Active) < maxActive {
-		p.Status.Active = append(p.Status.Active, Reference(job))
 	}
 }
 

@@ -29,8 +29,15 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
-// cachePause is the time between two looks at a cache that does not have the controller's own writes yet.
-const cachePause = 50 * time.Millisecond
+const (
+	// cachePause is the time between two looks at a cache that does not have the controller's own writes yet.
+	cachePause = 50 * time.Millisecond
+	// statusPause is the time between the creation of a Job and the write of the status, which waits behind the
+	// objects that are due, because of its priority: it takes the API server longer than the creation. Others
+	// have the priority 0.
+	statusPause    = 10 * time.Millisecond
+	statusPriority = -1
+)
 
 // Kind returns the kind of the objects.
 func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("AdvancedCronJob") }
@@ -85,17 +92,25 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	plan := cronjob.New(cronjob.Input{
 		Object: known.latest(object), Jobs: reconciler.Controlled[*batchv1.Job](c.Jobs, object.UID), Now: c.Now(),
 	})
-	failed := c.carryOut(ctx, object, known, &plan)
+	created, failed := c.carryOut(ctx, object, known, &plan)
+	if created {
+		c.record(object, plan.Events)
+		return reconcile.Result{RequeueAfter: statusPause, Priority: new(statusPriority)}, nil
+	}
 	if err := c.write(ctx, object, known, &plan.Status); err != nil {
 		return reconcile.Result{}, err
 	}
-	for _, event := range plan.Events {
-		c.Recorder.Event(object, event.Type, event.Reason, event.Message)
-	}
+	c.record(object, plan.Events)
 	if failed != nil || plan.Next.IsZero() {
 		return reconcile.Result{}, failed
 	}
-	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond)}, nil
+	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond), Priority: new(0)}, nil
+}
+
+func (c *Controller) record(object *v1alpha1.AdvancedCronJob, events []cronjob.Event) {
+	for _, event := range events {
+		c.Recorder.Event(object, event.Type, event.Reason, event.Message)
+	}
 }
 
 // write writes the status if it differs.
@@ -109,6 +124,7 @@ func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob
 		return client.IgnoreNotFound(fmt.Errorf("write the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(object), err))
 	}
 	known.wrote(written.ResourceVersion, "")
+	known.created = false
 	return nil
 }
 
@@ -123,21 +139,21 @@ func (c *Controller) objectChanged(_ context.Context, q controllers.Queue, befor
 	controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 }
 
-// jobChanged enqueues the object of a Job that is new, has ended, or is gone. Every object gets an event at the start.
-func (c *Controller) jobChanged(_ context.Context, q controllers.Queue, before, after *batchv1.Job, initial bool) {
-	job := after
-	if job == nil {
-		job = before
-	}
-	owner := metav1.GetControllerOfNoCopy(job)
-	if initial || owner == nil || owner.Kind != Kind().Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+// jobChanged enqueues the object of a Job that has ended or is gone. A new one was created for the object, which is
+// enqueued.
+func (c *Controller) jobChanged(_ context.Context, q controllers.Queue, before, after *batchv1.Job, _ bool) {
+	if before == nil {
 		return
 	}
-	if before != nil && after != nil && cronjob.Finished(before) == cronjob.Finished(after) &&
+	owner := metav1.GetControllerOfNoCopy(before)
+	if owner == nil || owner.Kind != Kind().Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+		return
+	}
+	if after != nil && cronjob.Finished(before) == cronjob.Finished(after) &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) {
 		return
 	}
-	controllers.Enqueue(q, types.NamespacedName{Namespace: job.Namespace, Name: owner.Name})
+	controllers.Enqueue(q, types.NamespacedName{Namespace: before.Namespace, Name: owner.Name})
 }
 
 // enqueueAll enqueues all objects.

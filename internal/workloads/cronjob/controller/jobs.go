@@ -24,40 +24,42 @@ import (
 // maxMessage is the maximum length of the message of a condition, in bytes. The API server allows 32 KiB.
 const maxMessage = 1024
 
-// carryOut deletes and creates Jobs, and completes the status of the plan. A Job that replaces others is created
-// only when the API server has accepted their deletion. The error is why the run must be tried again.
-func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, plan *cronjob.Plan) error {
+// carryOut deletes and creates Jobs. A Job that replaces others is created only when the API server has accepted their
+// deletion. If one was created, the status follows when the cache has it; otherwise carryOut completes the status of the
+// plan. The error is why the run must be tried again.
+func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, plan *cronjob.Plan) (created bool, err error) {
 	for _, job := range plan.Delete {
 		if err := c.delete(ctx, job); err != nil {
 			plan.Retry()
-			return err
+			return false, err
 		}
+	}
+	if known.created {
+		cronjob.SetCondition(&plan.Status, metav1.Condition{
+			Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last Job was created.",
+		}, c.Now())
 	}
 	if plan.Create.IsZero() {
-		return nil
+		return false, nil
 	}
 	job, err := c.create(ctx, object, plan)
-	if err != nil {
-		condition := metav1.Condition{
-			Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: err.Error()[:min(len(err.Error()), maxMessage)],
-		}
-		if cronjob.SetCondition(&plan.Status, condition, c.Now()) {
-			c.Recorder.Event(object, corev1.EventTypeWarning, "FailedCreate", condition.Message)
-		}
-		var foreign *foreignError
-		if errors.As(err, &foreign) {
-			return nil // Another slot has another name.
-		}
-		plan.Retry()
-		return err
+	if err == nil {
+		known.started, known.created = &metav1.Time{Time: plan.Create}, true
+		known.wrote("", job.ResourceVersion)
+		return true, nil
 	}
-	known.started = &metav1.Time{Time: plan.Create}
-	known.wrote("", job.ResourceVersion)
-	plan.Started(job)
-	cronjob.SetCondition(&plan.Status, metav1.Condition{
-		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last Job was created.",
-	}, c.Now())
-	return nil
+	condition := metav1.Condition{
+		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: err.Error()[:min(len(err.Error()), maxMessage)],
+	}
+	if cronjob.SetCondition(&plan.Status, condition, c.Now()) {
+		c.Recorder.Event(object, corev1.EventTypeWarning, "FailedCreate", condition.Message)
+	}
+	var foreign *foreignError
+	if errors.As(err, &foreign) {
+		return false, nil // Another slot has another name.
+	}
+	plan.Retry()
+	return false, err
 }
 
 func (c *Controller) delete(ctx context.Context, job *batchv1.Job) error {

@@ -45,8 +45,9 @@ type remembered struct {
 	uid types.UID
 	// object and job are the resource versions that were written last, empty if the cache has them.
 	object, job string
-	// started is the last slot that was started, in case that the status could not be written.
+	// started is the last slot that was started, and created is whether the status does not have it yet.
 	started *metav1.Time
+	created bool
 }
 
 // wrote remembers the resource versions of what was written, empty if nothing was.
