@@ -58,6 +58,22 @@ func (s *Server) Workloads() *Program {
 	return s.seamark(workloadsAccount, config, "--leader-elect=false", "--health-probe-bind-address=0")
 }
 
+// CronJobs starts seamark-workloads with AdvancedCronJobs and the rights of its service account.
+func (s *Server) CronJobs() *Program {
+	s.b.Helper()
+	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
+	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml")
+	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {advancedCronJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+}
+
+// workloads writes a configuration of seamark-workloads and returns its path.
+func (b *Bench) workloads(fields string) string {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "workloads.yaml")
+	b.Must(os.WriteFile(file, []byte("apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\n"+fields+"\n"), 0o600))
+	return file
+}
+
 // SidecarSets starts seamark-workloads with SidecarSets, and an injector, each with the rights of its service
 // account.
 func (s *Server) SidecarSets() (controller, injector *Program) {
@@ -73,9 +89,7 @@ func (s *Server) SidecarSets() (controller, injector *Program) {
 	}
 	_, port, err := net.SplitHostPort(env.FreeAddress(s.b.T))
 	s.b.Must(err)
-	file := filepath.Join(s.b.TempDir(), "workloads.yaml")
-	s.b.Must(os.WriteFile(file, []byte("apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\n"+
-		"controllers: {sidecarSet: {enabled: true}}\ninjector: {port: "+port+", url: \"https://localhost:"+port+"\"}\n"), 0o600))
+	file := s.b.workloads("controllers: {sidecarSet: {enabled: true}}\ninjector: {port: " + port + ", url: \"https://localhost:" + port + "\"}")
 	options := []string{"--config=" + file, "--leader-elect=false", "--health-probe-bind-address=0"}
 	injector = s.seamark(workloadsAccount, own, append([]string{"injector"}, options...)...)
 	return s.seamark(workloadsAccount, config, options...), injector

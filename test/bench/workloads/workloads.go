@@ -29,6 +29,10 @@ func Measures() []harness.Measure {
 				rowInjectorMemory, rowSidecarWrites, rowSidecarUpdate, rowSidecarIdle, rowInjectorMemoryMany,
 			},
 		},
+		{
+			Name: "workloads/cronjobs", Run: measureCronJobs,
+			Rows: []string{rowDueAll, rowDueMedian, rowCronWrites, rowCronMemory, rowCronRestart},
+		},
 	}
 }
 
