@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
@@ -61,7 +62,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		return fmt.Errorf("create the metadata client: %w", err)
 	}
 	pods := direct.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
-	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind)
+	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, advancedcronjob.Kind().Kind)
 	shared := reconciler.Options{
 		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.New(apply.Options{
@@ -77,7 +78,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
-	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addCronJobs(ctx, mgr, shared, guard)); err != nil {
+	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addCronJobs(ctx, mgr, shared, guard, census)); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)
@@ -109,7 +110,7 @@ func addKind[S client.Object, T any](
 	if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), nil); err != nil {
 		return err
 	}
-	census.kinds[kind.Kind.Kind] = countAll(kind, options.Stores.Sets)
+	census.kinds[kind.Kind.Kind] = countAll(kind.Counts, options.Stores.Sets)
 	return reconciler.New(kind, options).Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
 }
 
@@ -136,12 +137,12 @@ func (c *census) count() map[string][]planning.Count {
 }
 
 // countAll returns a function that counts the sets in the store.
-func countAll[S, T any](kind planning.Kind[S, T], store reconciler.Store) func() []planning.Count {
+func countAll[S any](count func(S) planning.Count, store reconciler.Store) func() []planning.Count {
 	return func() []planning.Count {
 		counts := []planning.Count{}
 		for _, object := range store.GetIndexer().List() {
 			if set, ok := object.(S); ok {
-				counts = append(counts, kind.Counts(set))
+				counts = append(counts, count(set))
 			}
 		}
 		return counts

@@ -16,7 +16,7 @@ import (
 )
 
 // addCronJobs adds the controller of AdvancedCronJobs, if it is enabled.
-func (w *Workloads) addCronJobs(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options, guard *guard) error {
+func (w *Workloads) addCronJobs(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options, guard *guard, census *census) error {
 	enabled := w.options.Controllers.AdvancedCronJob
 	if !*enabled.Enabled {
 		return nil
@@ -29,9 +29,11 @@ func (w *Workloads) addCronJobs(ctx context.Context, mgr ctrlmanager.Manager, sh
 	if err != nil {
 		return err
 	}
+	census.kinds[advancedcronjob.Kind().Kind] = countAll(advancedcronjob.Count, objects)
 	gate := reconciler.NewGate()
 	guard.gates[advancedcronjob.Kind().Kind] = gate
 	return advancedcronjob.New(advancedcronjob.Options{
-		Objects: objects, Jobs: jobs, Gate: gate, Client: shared.Client, Live: mgr.GetAPIReader(), Recorder: shared.Recorder, Now: shared.Now,
+		Objects: objects, Jobs: jobs, Gate: gate, Client: shared.Client, Live: mgr.GetAPIReader(), Recorder: shared.Recorder,
+		Metrics: shared.Metrics, Now: shared.Now,
 	}).Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
 }

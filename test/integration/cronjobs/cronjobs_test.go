@@ -122,7 +122,13 @@ func testHistory(t *testing.T) {
 func testForbid(t *testing.T) {
 	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) { s.ConcurrencyPolicy = v1alpha1.ForbidConcurrent })
 	w.until("a Job exists", func() error { return atLeast(len(w.jobs()), 1) })
-	time.Sleep(2500 * time.Millisecond)
+	first := w.jobs()[0]
+	w.until("later slots are dropped", func() error {
+		if last := w.object.Status.LastScheduleTime; last == nil || last.Time.Before(slot(t, &first).Add(2*time.Second)) {
+			return fmt.Errorf("the last slot is %v", last)
+		}
+		return nil
+	})
 	jobs := w.jobs()
 	if len(jobs) != 1 {
 		t.Fatalf("%d Jobs are active", len(jobs))
@@ -157,7 +163,8 @@ func testPause(t *testing.T) {
 	w := create(t, server, func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(true) })
 	w.has(v1alpha1.AdvancedCronJobScheduled, metav1.ConditionFalse, "Paused")
 	version := w.object.ResourceVersion
-	time.Sleep(2 * time.Second)
+	clock := create(t, server, nil)
+	clock.until("slots pass", func() error { return atLeast(len(clock.jobs()), 2) })
 	must(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(w.object), w.object))
 	if len(w.jobs()) > 0 || w.object.ResourceVersion != version {
 		t.Errorf("%d Jobs, version %s, want none and %s", len(w.jobs()), w.object.ResourceVersion, version)
@@ -258,7 +265,18 @@ func testRestart(t *testing.T) {
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
 	must(t, e.Client.Create(t.Context(), lease))
 	start(t, e)
-	time.Sleep(5 * time.Second)
+	w.until("the program has seen the lease", func() error {
+		events := &corev1.EventList{}
+		must(t, e.Client.List(t.Context(), events, client.InNamespace("kruise-system")))
+		return atLeast(len(events.Items), 1)
+	})
+	w.until("slots pass", func() error {
+		must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease))
+		if passed := time.Since(lease.CreationTimestamp.Time); passed < 5*time.Second {
+			return fmt.Errorf("%v have passed", passed)
+		}
+		return nil
+	})
 	if n := len(w.jobs()); n != before {
 		t.Errorf("%d Jobs while OpenKruise holds its lease, want %d", n, before)
 	}

@@ -13,6 +13,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
@@ -53,6 +55,8 @@ type Options struct {
 	Live   client.Reader
 	// Recorder records events on the objects.
 	Recorder record.EventRecorder
+	// Metrics count writes.
+	Metrics reconciler.Metrics
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -87,6 +91,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	known := c.memory.of(object)
 	if !known.cached(c.Objects, c.Jobs) {
+		c.Metrics.Waited(Kind().Kind)
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
 	plan := cronjob.New(cronjob.Input{
@@ -101,8 +106,12 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	c.record(object, plan.Events)
-	if failed != nil || plan.Next.IsZero() {
+	switch {
+	case failed != nil:
+		c.Metrics.Failed(Kind().Kind)
 		return reconcile.Result{}, failed
+	case plan.Next.IsZero():
+		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond), Priority: new(0)}, nil
 }
@@ -123,6 +132,7 @@ func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob
 	if err := c.Client.Status().Patch(ctx, written, client.MergeFrom(object), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(object), err))
 	}
+	c.Metrics.StatusWritten(Kind().Kind)
 	known.wrote(written.ResourceVersion, "")
 	known.created = false
 	return nil
@@ -163,4 +173,9 @@ func (c *Controller) enqueueAll(q controllers.Queue) {
 			controllers.Enqueue(q, client.ObjectKeyFromObject(object))
 		}
 	}
+}
+
+// Count returns what the metrics count of an object: whether the API server has refused its last Job.
+func Count(object *v1alpha1.AdvancedCronJob) planning.Count {
+	return planning.Count{Failing: meta.IsStatusConditionFalse(object.Status.Conditions, v1alpha1.AdvancedCronJobJobsCreated)}
 }
