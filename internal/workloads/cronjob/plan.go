@@ -36,6 +36,8 @@ type Input struct {
 	Object *v1alpha1.AdvancedCronJob
 	// Jobs are those that the object controls, all that were created.
 	Jobs []*batchv1.Job
+	// Started is the last slot that was started, in case that the status does not have it, or nil.
+	Started *metav1.Time
 	// Now is the time.
 	Now time.Time
 }
@@ -159,7 +161,8 @@ func older(a, b *batchv1.Job) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// trim deletes the oldest finished Jobs beyond the limits.
+// trim deletes the oldest finished Jobs beyond the limits. A Job whose slot the stored status does not name yet is kept:
+// it shows that the slot was started.
 func (p *planning) trim() {
 	for end, limit := range map[batchv1.JobConditionType]*int32{
 		batchv1.JobComplete: p.Object.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: p.Object.Spec.FailedJobsHistoryLimit,
@@ -169,7 +172,12 @@ func (p *planning) trim() {
 		}
 		var kept []*batchv1.Job
 		for _, job := range p.Jobs {
-			if Finished(job) == end && job.DeletionTimestamp == nil {
+			if Finished(job) != end || job.DeletionTimestamp != nil {
+				continue
+			}
+			if !p.isRecorded(job) {
+				p.Next = p.Now.Add(time.Second)
+			} else {
 				kept = append(kept, job)
 			}
 		}
@@ -177,6 +185,13 @@ func (p *planning) trim() {
 		p.Delete = append(p.Delete, kept[:max(0, len(kept)-int(*limit))]...)
 	}
 	slices.SortFunc(p.Delete, older)
+}
+
+// isRecorded reports whether the stored status names the slot of the Job or a later one.
+func (p *planning) isRecorded(job *batchv1.Job) bool {
+	last := p.Object.Status.LastScheduleTime
+	slot, known := slotOf(job)
+	return !known || slot.After(p.Now) || last != nil && !slot.After(last.Time)
 }
 
 // stop records why no further run follows.
@@ -189,10 +204,22 @@ func (p *planning) condition(status metav1.ConditionStatus, reason, message stri
 	SetCondition(&p.Status, metav1.Condition{Type: v1alpha1.AdvancedCronJobScheduled, Status: status, Reason: reason, Message: message}, p.Now)
 }
 
-// see records when the schedule was first seen, and the last slot if OpenKruise has run the object.
+// see records when the schedule was first seen, and the last slot whose Job exists: the status may not have been
+// written, or be OpenKruise's.
 func (p *planning) see() {
-	if p.Status.LastScheduleTime == nil {
-		p.Status.LastScheduleTime = p.newest()
+	slots := []time.Time{}
+	if p.Started != nil {
+		slots = append(slots, p.Started.Time)
+	}
+	for _, job := range p.Jobs {
+		if slot, known := slotOf(job); known {
+			slots = append(slots, slot)
+		}
+	}
+	for _, slot := range slots {
+		if last := p.Status.LastScheduleTime; !slot.After(p.Now) && (last == nil || slot.After(last.Time)) {
+			p.done(slot)
+		}
 	}
 	identity := Identity(&p.Object.Spec)
 	if p.Status.ObservedSchedule == identity && p.Status.Since != nil {
@@ -211,14 +238,8 @@ func (p *planning) see() {
 	p.Status.Since, p.Status.ObservedSchedule = &since, identity
 }
 
-// newest returns the last slot of a Job that exists, or nil.
-func (p *planning) newest() *metav1.Time {
-	var newest *metav1.Time
-	for _, job := range p.Jobs {
-		at, err := time.Parse(time.RFC3339, job.Annotations[v1alpha1.ScheduledAtKey])
-		if err == nil && (newest == nil || at.After(newest.Time)) {
-			newest = &metav1.Time{Time: at}
-		}
-	}
-	return newest
+// slotOf returns the slot of a Job, and false if the Job does not name it.
+func slotOf(job *batchv1.Job) (time.Time, bool) {
+	slot, err := time.Parse(time.RFC3339, job.Annotations[v1alpha1.ScheduledAtKey])
+	return slot, err == nil
 }

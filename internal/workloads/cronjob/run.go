@@ -76,12 +76,6 @@ func (p *planning) event(kind, reason, message string) {
 
 // start starts the slot, drops it, or waits.
 func (p *planning) start(slot time.Time) {
-	for _, job := range p.Jobs {
-		if job.Name == Name(p.Object, slot) {
-			p.done(slot) // The status was not written.
-			return
-		}
-	}
 	if seconds := p.Object.Spec.StartingDeadlineSeconds; seconds != nil {
 		if late := p.Now.Sub(slot).Seconds(); late > float64(*seconds)+tolerance.Seconds() {
 			p.done(slot)

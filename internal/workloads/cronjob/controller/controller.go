@@ -95,7 +95,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
 	plan := cronjob.New(cronjob.Input{
-		Object: known.latest(object), Jobs: reconciler.Controlled[*batchv1.Job](c.Jobs, object.UID), Now: c.Now(),
+		Object: object, Jobs: reconciler.Controlled[*batchv1.Job](c.Jobs, object.UID), Started: known.started, Now: c.Now(),
 	})
 	created, failed := c.carryOut(ctx, object, known, &plan)
 	if created {

@@ -75,13 +75,3 @@ func (r *remembered) cached(objects, jobs reconciler.Store) bool {
 	}
 	return has(objects, &r.object) && has(jobs, &r.job)
 }
-
-// latest returns the object with the last slot that was started.
-func (r *remembered) latest(object *v1alpha1.AdvancedCronJob) *v1alpha1.AdvancedCronJob {
-	if r.started == nil || object.Status.LastScheduleTime != nil && !object.Status.LastScheduleTime.Before(r.started) {
-		return object
-	}
-	object = object.DeepCopy()
-	object.Status.LastScheduleTime = r.started
-	return object
-}
