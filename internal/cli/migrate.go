@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -105,6 +106,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	objects.Now = time.Now()
 	found, err := o.check(ctx, objects)
 	if err != nil {
 		return exit.Failure(err)

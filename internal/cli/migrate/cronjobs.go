@@ -6,6 +6,7 @@ package migrate
 import (
 	"context"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -15,7 +16,7 @@ import (
 )
 
 // checkAdvancedCronJobs returns the findings about AdvancedCronJobs. A schema cannot check all schedules.
-func checkAdvancedCronJobs(ctx context.Context, objects []*unstructured.Unstructured) ([]Finding, error) {
+func checkAdvancedCronJobs(ctx context.Context, objects []*unstructured.Unstructured, now time.Time) ([]Finding, error) {
 	found, err := checkWorkloads(ctx, objects, nil, served()["advancedcronjobs.apps.kruise.io"], crd.AdvancedCronJobs)
 	refused := sets.New[string]()
 	for _, f := range found {
@@ -29,23 +30,27 @@ func checkAdvancedCronJobs(ctx context.Context, objects []*unstructured.Unstruct
 				"install Seamark with workloads.excludedNamespaces without "+excludedNamespace))
 		}
 		if !refused.Has((Finding{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}).Object()) {
-			found = append(found, checkSchedule(object)...)
+			found = append(found, checkSchedule(object, now)...)
 		}
 	}
 	return found, err
 }
 
 // checkSchedule returns the findings about a schedule that the schema accepts.
-func checkSchedule(object *unstructured.Unstructured) []Finding {
+func checkSchedule(object *unstructured.Unstructured, now time.Time) []Finding {
 	text, _, _ := unstructured.NestedString(object.Object, "spec", "schedule")
 	zone, _, _ := unstructured.NestedString(object.Object, "spec", "timeZone")
-	_, err := schedule.Parse(text, zone)
+	parsed, err := schedule.Parse(text, zone)
 	switch {
 	case err != nil:
 		return []Finding{findingOf(Blocks, object, "spec.schedule", "creates no Job", "creates no Job: "+oneLine(err.Error()), "correct the field")}
 	case zone == "" && !strings.Contains(text, "TZ=") && !strings.HasPrefix(strings.TrimSpace(text), "@every "):
 		return []Finding{findingOf(Changes, object, "spec.timeZone", "runs in the time zone of the container of its manager",
 			"runs in "+schedule.DefaultZone, "set the time zone of the container, unless it is UTC")}
+	}
+	if change, differs := parsed.Differs(now, now.AddDate(1, 0, 0)); differs {
+		return []Finding{findingOf(Changes, object, "spec.schedule", "skips or repeats a run when the clocks change, next on "+change.Format(time.DateOnly),
+			"runs exactly once", "check that each run may take place")}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,8 @@ type Cluster struct {
 	Virtual sets.Set[string]
 	// Definitions are the CRDs of OpenKruise.
 	Definitions []Definition
+	// Now is the time: schedules are compared for the next year.
+	Now time.Time
 }
 
 // Check returns the findings, the most important ones first, then ordered by object and field. The
@@ -118,7 +121,7 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	cronJobs, err := checkAdvancedCronJobs(ctx, c.AdvancedCronJobs)
+	cronJobs, err := checkAdvancedCronJobs(ctx, c.AdvancedCronJobs, c.Now)
 	if err != nil {
 		return nil, err
 	}

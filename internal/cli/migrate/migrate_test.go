@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -327,6 +328,7 @@ spec:
 					}
 				}
 			}
+			test.cluster.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			found, err := migrate.Check(t.Context(), test.cluster)
 			if err != nil {
 				t.Fatal(err)

@@ -152,3 +152,27 @@ func (s Schedule) multiple(at, since time.Time, more int64) time.Time {
 	}
 	return since.Add((time.Duration(int64(elapsed/s.every) + more)) * s.every)
 }
+
+// Differs returns the first change of the zone's clocks in a period around which CronJob and OpenKruise have other slots,
+// and false if there is none.
+func (s Schedule) Differs(from, until time.Time) (time.Time, bool) {
+	if s.every > 0 {
+		return time.Time{}, false
+	}
+	theirs := s.fields
+	theirs.Location = s.zone
+	for part := s.segmentAt(from); !part.end.IsZero() && part.end.Before(until); part = s.segmentAt(part.end) {
+		at, last := part.end.Add(-widest), part.end.Add(widest)
+		for !at.After(last) {
+			next, found := s.Next(at, at)
+			other := theirs.Next(at)
+			if found && !next.Equal(other) && !(next.After(last) && other.After(last)) {
+				return part.end.In(s.zone), true
+			}
+			if at = next; !found {
+				break
+			}
+		}
+	}
+	return time.Time{}, false
+}

@@ -275,3 +275,21 @@ func BenchmarkNext(b *testing.B) {
 		})
 	}
 }
+
+func TestDiffersFromOthersAtChangesOfTheClocks(t *testing.T) {
+	from := at(t, "2026-01-01T00:00:00Z")
+	for _, test := range []struct{ schedule, zone, want string }{
+		{"30 2 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z"},
+		{"30 2 1 * *", "Europe/Berlin", ""},
+		{"30 2 * * *", "Asia/Tokyo", ""},
+		{"*/15 * * * *", "Europe/Berlin", ""},
+		{"0 4 * * *", "Europe/Berlin", ""},
+		{"@every 1h", "Europe/Berlin", ""},
+	} {
+		s := parse(t, test.schedule, test.zone)
+		change, found := s.Differs(from, from.AddDate(1, 0, 0))
+		if found != (test.want != "") || found && !change.Equal(at(t, test.want)) {
+			t.Errorf("%s in %s: %v, %t, want %q", test.schedule, test.zone, change.UTC(), found, test.want)
+		}
+	}
+}
