@@ -36,7 +36,8 @@ func TestManifestsAreValid(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if len(objects.Pods) == 0 {
+		// A local run has no AdvancedCronJobs.
+		if len(objects.Pods) == 0 && filepath.Base(folder) != "season-report" {
 			t.Errorf("%s has no pods", folder)
 		}
 		if _, err := os.Stat(filepath.Join(folder, "README.md")); err != nil {
