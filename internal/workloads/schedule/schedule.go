@@ -166,7 +166,7 @@ func (s Schedule) Differs(from, until time.Time) (time.Time, bool) {
 		for !at.After(last) {
 			next, found := s.Next(at, at)
 			other := theirs.Next(at)
-			if found && !next.Equal(other) && !(next.After(last) && other.After(last)) {
+			if found && !next.Equal(other) && (!next.After(last) || !other.After(last)) {
 				return part.end.In(s.zone), true
 			}
 			if at = next; !found {
