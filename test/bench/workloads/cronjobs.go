@@ -99,7 +99,7 @@ func measureCronJobs(b *harness.Bench) harness.Output {
 	restarted := 0
 	for _, written := range writesOf(c.server.Counted(func() {
 		ours.Restart()
-		c.Idle(harness.Pick(b, 20*time.Second, 8*time.Second))
+		c.Idle(harness.Pick(b, 20*time.Second, 3*time.Second))
 	}).Requests) {
 		restarted += written
 	}
@@ -147,7 +147,7 @@ func (c *crons) create(side cronSide, n int, schedule string) []string {
 	c.Each(n, harness.Clients, func(ctx context.Context, i int) error {
 		return c.server.Client.Create(ctx, side.create(names[i], schedule))
 	})
-	c.Idle(3 * time.Second)
+	c.Idle(harness.Pick(c.Bench, 3*time.Second, time.Second))
 	return names
 }
 
@@ -170,7 +170,7 @@ func (c *crons) due(side cronSide, n int) (late []float64, writes int) {
 	for _, object := range []client.Object{side.empty, &batchv1.Job{}} {
 		c.Must(c.server.Client.DeleteAllOf(c.Context(), object, client.InNamespace(cronNamespace), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
-	c.Idle(2 * time.Second)
+	c.Idle(harness.Pick(c.Bench, 2*time.Second, 500*time.Millisecond))
 	return late, writes
 }
 
