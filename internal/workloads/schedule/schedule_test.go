@@ -217,7 +217,7 @@ func TestZones(t *testing.T) {
 			}
 			next = end
 			// Most changes are like those of the years before.
-			if r.IntN(8) > 0 {
+			if r.IntN(12) > 0 {
 				continue
 			}
 			changes++
