@@ -16,12 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 const (
-	// page is the number of sets in one response. With the largest sets it is about 50 MiB, as for `kubectl get`.
-	page = 500
+	// page is the number of sets in one response: etcd stores at most 1.5 MiB of each.
+	page = 100
 	// maxProblems is the maximum number of problems that are shown, and maxMessage that of the bytes of one.
 	maxProblems = 100
 	maxMessage  = 1000
@@ -58,7 +59,7 @@ func problemsOf(set *v1alpha1.SidecarSet) []model.ObjectProblem {
 	for _, condition := range set.Status.Conditions {
 		if condition.Status == metav1.ConditionFalse && !chosen(condition.Reason) {
 			found = append(found, model.ObjectProblem{
-				Kind: "SidecarSet", Name: set.Name, Reason: condition.Reason, Message: condition.Message[:min(len(condition.Message), maxMessage)],
+				Kind: "SidecarSet", Name: set.Name, Reason: condition.Reason, Message: text.Truncate(condition.Message, maxMessage),
 			})
 		}
 	}

@@ -42,10 +42,11 @@ type Input struct {
 	Now time.Time
 }
 
-// Plan is what to do: first the deletions, then the creation, then the status.
+// Plan is what to do: first the replaced Jobs, then the creation, then the status, then the history, which must not keep
+// a run from starting.
 type Plan struct {
-	// Delete are Jobs to delete: those that a new one replaces, and those beyond the limits of the history.
-	Delete []*batchv1.Job
+	// Replace are active Jobs to delete before the creation, and Delete those beyond the limits of the history.
+	Replace, Delete []*batchv1.Job
 	// Create is the slot whose Job is to be created, or zero.
 	Create time.Time
 	// Status is the status without the new Job. If one is created, the next plan has the whole status.

@@ -54,7 +54,7 @@ func (w *world) step() cronjob.Plan {
 	plan := cronjob.New(cronjob.Input{Object: w.object, Jobs: w.jobs, Now: w.now})
 	w.carryOut(plan)
 	again := cronjob.New(cronjob.Input{Object: w.object, Jobs: w.jobs, Now: w.now})
-	if len(again.Delete) > 0 || !again.Create.IsZero() || len(again.Events) > 0 {
+	if len(again.Delete)+len(again.Replace) > 0 || !again.Create.IsZero() || len(again.Events) > 0 {
 		w.Fatalf("at %v, the plan of the result of a plan is %+v", w.now, again)
 	}
 	again.Status.Active = nil
@@ -67,7 +67,7 @@ func (w *world) step() cronjob.Plan {
 }
 
 func (w *world) carryOut(plan cronjob.Plan) {
-	for _, gone := range plan.Delete {
+	for _, gone := range slices.Concat(plan.Replace, plan.Delete) {
 		w.jobs = slices.DeleteFunc(w.jobs, func(job *batchv1.Job) bool { return job == gone })
 	}
 	if slot := plan.Create; !slot.IsZero() {

@@ -88,7 +88,7 @@ func (p *planning) start(slot time.Time) {
 		case v1alpha1.ForbidConcurrent:
 			return // The end of the Job is an event.
 		case v1alpha1.ReplaceConcurrent:
-			p.Delete = append(p.Delete, p.active...)
+			p.Replace = p.active
 			p.Status.Active = nil
 		}
 	}

@@ -148,6 +148,10 @@ func older(cached, wrote string) bool {
 	return err == nil && order < 0
 }
 
+// Behind reports whether the store does not have yet what was written with the resource version. An empty version means
+// that nothing was.
+func Behind(store Store, wrote string) bool { return older(version(store), wrote) }
+
 // The delays after steps in a row that ended with an error that may pass.
 const (
 	firstRetry  = 100 * time.Millisecond

@@ -128,9 +128,12 @@ func slot(t testing.TB, job *batchv1.Job) time.Time {
 	return at
 }
 
-// complete ends a Job as the Job controller does.
+// complete ends a Job as the Job controller does, once.
 func (w *world) complete(job *batchv1.Job) {
 	w.Helper()
+	if job.Status.CompletionTime != nil {
+		return
+	}
 	now := metav1.Now()
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
 	job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}

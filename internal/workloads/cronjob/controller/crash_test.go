@@ -62,6 +62,8 @@ type world struct {
 	// deletes is whether somebody else deletes Jobs. Then the process goes on and no answer to a creation is lost:
 	// nobody could know that the slot was started.
 	deletes bool
+	// keeps is whether the API server refuses to delete Jobs.
+	keeps bool
 }
 
 func newWorld(t *testing.T, seed uint64, object *v1alpha1.AdvancedCronJob) *world {
@@ -118,6 +120,9 @@ func (w *world) faults() interceptor.Funcs {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			w.jobs.synced = false
+			if w.keeps {
+				return errLost
+			}
 			return w.fault(func() error { return c.Delete(ctx, o, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, resource string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
@@ -218,5 +223,31 @@ func TestNoSlotStartsTwice(t *testing.T) {
 		if len(w.started) < 5 {
 			t.Fatalf("seed %d: only %d slots were started", seed, len(w.started))
 		}
+	}
+}
+
+// TestRunsGoOnWhileTheHistoryCannotBeDeleted refuses all deletions.
+func TestRunsGoOnWhileTheHistoryCannotBeDeleted(t *testing.T) {
+	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	object := &v1alpha1.AdvancedCronJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "report", UID: "uid", Generation: 1, CreationTimestamp: metav1.NewTime(noon)},
+		Spec: v1alpha1.AdvancedCronJobSpec{
+			Schedule: "* * * * *", SuccessfulJobsHistoryLimit: new(int32(0)),
+			Template: v1alpha1.CronJobTemplate{JobTemplate: &runtime.RawExtension{Raw: []byte(`{"spec": {"template": {}}}`)}},
+		},
+	}
+	w := newWorld(t, 1, object)
+	w.keeps = true
+	for range 20 {
+		w.now = w.now.Add(time.Minute)
+		// Writes fail at random: each slot has several reconciles.
+		for range 10 {
+			w.fill()
+			_, _ = w.controller.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+			w.complete()
+		}
+	}
+	if len(w.started) != 20 {
+		t.Errorf("%d slots were started, want 20", len(w.started))
 	}
 }

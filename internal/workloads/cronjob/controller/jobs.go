@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,23 +17,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
 )
 
-// maxMessage is the maximum length of the message of a condition, in bytes. The API server allows 32 KiB.
-const maxMessage = 1024
+const (
+	// maxMessage is the maximum length of the message of a condition, in bytes. The API server allows 32 KiB.
+	maxMessage = 1024
+	// trimPause is when finished Jobs are deleted again that could not be deleted.
+	trimPause = 30 * time.Second
+)
 
 // carryOut deletes and creates Jobs. A Job that replaces others is created only when the API server has accepted their
-// deletion. If one was created, the status follows when the cache has it; otherwise carryOut completes the status of the
-// plan. The error is why the run must be tried again.
+// deletion. If one was created, the status and the history follow when the cache has it; otherwise carryOut completes the
+// status of the plan. The error is why it must be tried again.
 func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, plan *cronjob.Plan) (created bool, err error) {
-	for _, job := range plan.Delete {
-		if err := c.delete(ctx, job); err != nil {
-			plan.Retry()
-			return false, err
-		}
+	if err := c.delete(ctx, plan.Replace); err != nil {
+		plan.Retry()
+		return false, err
 	}
 	if known.created {
 		cronjob.SetCondition(&plan.Status, metav1.Condition{
@@ -40,6 +45,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 		}, c.Now())
 	}
 	if plan.Create.IsZero() {
+		c.trim(ctx, plan)
 		return false, nil
 	}
 	job, err := c.create(ctx, object, plan)
@@ -48,8 +54,9 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 		known.wrote("", job.ResourceVersion)
 		return true, nil
 	}
+	c.trim(ctx, plan) // Finished Jobs may use up the quota.
 	condition := metav1.Condition{
-		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: err.Error()[:min(len(err.Error()), maxMessage)],
+		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: text.Truncate(err.Error(), maxMessage),
 	}
 	if cronjob.SetCondition(&plan.Status, condition, c.Now()) {
 		c.Recorder.Event(object, corev1.EventTypeWarning, "FailedCreate", condition.Message)
@@ -62,10 +69,26 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 	return false, err
 }
 
-func (c *Controller) delete(ctx context.Context, job *batchv1.Job) error {
-	err := c.Client.Delete(ctx, job.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete Job %s: %w", job.Name, err)
+// trim deletes the Jobs beyond the limits of the history. If the API server refuses it, runs go on.
+func (c *Controller) trim(ctx context.Context, plan *cronjob.Plan) {
+	err := c.delete(ctx, plan.Delete)
+	if err == nil {
+		return
+	}
+	log.FromContext(ctx).Error(err, "Failed to delete finished Jobs")
+	c.Metrics.Failed(Kind().Kind)
+	if again := c.Now().Add(trimPause); plan.Next.IsZero() || again.Before(plan.Next) {
+		plan.Next = again
+	}
+}
+
+// delete deletes Jobs with their pods.
+func (c *Controller) delete(ctx context.Context, jobs []*batchv1.Job) error {
+	for _, job := range jobs {
+		err := c.Client.Delete(ctx, job.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete Job %s: %w", job.Name, err)
+		}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -43,7 +42,7 @@ func (m *memory) forget(key types.NamespacedName) {
 // remembered is what is remembered about an object.
 type remembered struct {
 	uid types.UID
-	// object and job are the resource versions that were written last, empty if the cache has them.
+	// object and job are the resource versions that were written last, empty if none were.
 	object, job string
 	// started is the last slot that was started, and created is whether the status does not have it yet.
 	started *metav1.Time
@@ -62,16 +61,5 @@ func (r *remembered) wrote(object, job string) {
 
 // cached reports whether the caches have what was written.
 func (r *remembered) cached(objects, jobs reconciler.Store) bool {
-	has := func(store reconciler.Store, version *string) bool {
-		if *version == "" {
-			return true
-		}
-		order, err := resourceversion.CompareResourceVersion(store.GetIndexer().LastStoreSyncResourceVersion(), *version)
-		if err == nil && order < 0 {
-			return false
-		}
-		*version = ""
-		return true
-	}
-	return has(objects, &r.object) && has(jobs, &r.job)
+	return !reconciler.Behind(objects, r.object) && !reconciler.Behind(jobs, r.job)
 }

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
@@ -80,11 +79,7 @@ func (m *memory) forget(set string) {
 
 // caughtUp reports whether the cache has what was written.
 func (r *remembered) caughtUp(pods reconciler.Store) bool {
-	if r.pods == "" {
-		return true
-	}
-	order, err := resourceversion.CompareResourceVersion(pods.GetIndexer().LastStoreSyncResourceVersion(), r.pods)
-	if err == nil && order < 0 {
+	if reconciler.Behind(pods, r.pods) {
 		return false
 	}
 	r.pods = ""
