@@ -21,13 +21,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
-// newNode returns an empty node, of which only the metadata is cached.
-func newNode() *metav1.PartialObjectMetadata {
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	return node
-}
-
 // newNamespace returns an empty namespace, of which only the metadata is cached.
 func newNamespace() *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
@@ -50,8 +43,8 @@ func caches(kinds []schema.GroupKind, own string, sidecarSets bool) cache.Option
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                {Transform: trim.Func(trimPod)},
 			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
-			newNode():                    {Transform: trim.Func(trim.Node)},
-			newNamespace():               {Transform: trim.Func(trim.Node)},
+			&corev1.Node{}:               {Transform: trim.Func(trim.Node)},
+			newNamespace():               {Transform: trim.Func(trim.Namespace)},
 			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
 			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{own: {}}},
 		},
@@ -72,7 +65,7 @@ func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNode
 		{object: &corev1.PersistentVolumeClaim{}, store: &stores.Claims, index: reconciler.ClaimIndexers()},
 		{object: &appsv1.ControllerRevision{}, store: &stores.Revisions, index: reconciler.RevisionIndexers()},
 		{object: &v1alpha1.PodProbeMarker{}, store: &stores.Markers, skipped: !withMarkers},
-		{object: newNode(), store: &stores.Nodes, skipped: !withNodes},
+		{object: &corev1.Node{}, store: &stores.Nodes, skipped: !withNodes},
 	} {
 		if each.skipped {
 			continue

@@ -28,7 +28,7 @@ type Stores struct {
 	Pods, Claims, Revisions Store
 	// Markers are the PodProbeMarkers, indexed by namespace, nil if the API server does not serve them.
 	Markers Store
-	// Nodes are the metadata of nodes, nil if the kind does not need them.
+	// Nodes are the nodes, trimmed by trim.Node, nil if no kind needs them.
 	Nodes Store
 }
 

@@ -189,8 +189,28 @@ func Revision(kinds []schema.GroupKind) func(*appsv1.ControllerRevision) *appsv1
 	}
 }
 
-// Node keeps the labels of a node or a namespace.
-func Node(node *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	node.ManagedFields, node.Annotations, node.OwnerReferences = nil, nil, nil
-	return node
+// Namespace keeps the labels of a namespace.
+func Namespace(namespace *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	namespace.ManagedFields, namespace.Annotations, namespace.OwnerReferences = nil, nil, nil
+	return namespace
+}
+
+// Node keeps of a node what decides which pods it runs: its name, labels and taints, its deletion, and whether it is
+// ready and has free disk space. A node of a cluster has more than 10 KiB, most of it images and addresses.
+func Node(node *corev1.Node) *corev1.Node {
+	kept := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec: corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
+	}
+	for _, taint := range node.Spec.Taints {
+		kept.Spec.Taints = append(kept.Spec.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady || condition.Type == corev1.NodeDiskPressure {
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: condition.Type, Status: condition.Status})
+		}
+	}
+	return kept
 }
