@@ -425,10 +425,11 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@crds=$$(mktemp -d); trap 'rm -rf $$crds' EXIT; \
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
 	go run ./hack/crdmerge -serve apps.kruise.io_statefulsets=v1alpha1 -serve apps.kruise.io_sidecarsets=v1beta1 \
-		-serve apps.kruise.io_advancedcronjobs=v1beta1 config/crd/embedded $$crds; \
+		-serve apps.kruise.io_advancedcronjobs=v1beta1 -serve apps.kruise.io_daemonsets=v1beta1 config/crd/embedded $$crds; \
 	for crd in $$crds/*.yaml; do case $${crd##*/} in \
 		apps.kruise.io_sidecarsets.yaml) cp $$crd config/crd/sidecarsets/;; \
 		apps.kruise.io_advancedcronjobs.yaml) cp $$crd config/crd/cronjobs/;; \
+		apps.kruise.io_daemonsets.yaml) cp $$crd config/crd/daemonsets/;; \
 		apps.kruise.io_clonesets.yaml|apps.kruise.io_statefulsets.yaml) cp $$crd config/crd/workloads/;; \
 		*) cp $$crd config/crd/bases/;; \
 	esac; done
@@ -438,7 +439,7 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
 	@cp $(filter-out %/kustomization.yaml,$(wildcard config/crd/workloads/*.yaml)) config/workloads/rbac.yaml config/workloads/policy.yaml charts/seamark/files/workloads/
 	@cp config/cronjobs/rbac.yaml config/cronjobs/policy.yaml charts/seamark/files/cronjobs/
-	@cp config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml charts/seamark/files/workloads/
+	@cp config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml config/crd/daemonsets/apps.kruise.io_daemonsets.yaml charts/seamark/files/workloads/
 	@cp $(addprefix config/sidecarsets/,rbac.yaml injector-rbac.yaml author.yaml webhooks.yaml injector.yaml) config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml charts/seamark/files/sidecarsets/
 	@$(foreach f,rbac policies serverless ui,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md
