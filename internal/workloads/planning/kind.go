@@ -10,13 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
 // Kind is a kind of sets, for the controller that all kinds share. S is a pointer to a set, and T its
-// status. All fields except ClaimSizes are required.
+// status. All fields except ClaimSizes and Slots are required.
 type Kind[S, T any] struct {
 	// Kind is the kind of the owner of pods, claims and revisions.
 	Kind schema.GroupVersionKind
@@ -37,9 +38,28 @@ type Kind[S, T any] struct {
 	FailedScale, FailedUpdate string
 	// ClaimSizes makes the sizes of claims matter: a change plans the next step of their set.
 	ClaimSizes bool
+	// Slots are what is known about the nodes of the sets, for a kind that runs a pod per node. It is nil for others.
+	Slots Slots
 	// Plan returns the next step of a set. An error means that the set is invalid in a way that its CRD
 	// does not reject, or that a revision cannot be decoded.
 	Plan func(set S, in Input) (Output[T], error)
+}
+
+// Slots follow the pods and the nodes of all sets of a kind by their events, so that a step need not read the pods of
+// the set again: a set has a pod on each of thousands of nodes. Methods are safe for concurrent use.
+type Slots interface {
+	// Pod follows a change of a pod: before is nil for a new one, and after for one that is gone.
+	Pod(before, after *corev1.Pod)
+	// Node follows a change of a node, as Pod does, and returns the sets for which it matters.
+	Node(before, after *corev1.Node) []types.NamespacedName
+	// Version returns the resource version up to which the pods are followed, empty if no pod has changed.
+	Version() string
+	// Unseen returns which of the pods that the set has deleted are not known to terminate yet.
+	Unseen(set types.UID, deleted map[types.UID]bool) map[types.UID]bool
+	// Size returns the number of nodes of a set.
+	Size(set types.UID) int
+	// Forget forgets a set that is gone.
+	Forget(key types.NamespacedName)
 }
 
 // Count are the numbers of pods of a set.
@@ -65,7 +85,7 @@ type Parts struct {
 type Input struct {
 	// Pods are the pods that the set controls, including terminating and finished ones and those that
 	// the selector does not match, and the pods of the namespace that the selector matches and that
-	// have no controller.
+	// have no controller. A kind with Slots gets only the latter.
 	Pods []*corev1.Pod
 	// Claims are the claims that the set owns, and those with names of its claims, including terminating
 	// ones.

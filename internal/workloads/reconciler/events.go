@@ -44,7 +44,24 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 	if b.claimSizes {
 		sources = append(sources, source.Kind(informers, &corev1.PersistentVolumeClaim{}, b.claimEvents()))
 	}
+	if b.slots != nil {
+		sources = append(sources, source.Kind(informers, &corev1.Node{}, controllers.Changes(b.nodeChanged)))
+	}
 	return sources
+}
+
+// nodeChanged enqueues the sets for which the change of a node matters.
+func (b *base) nodeChanged(_ context.Context, q controllers.Queue, before, after *corev1.Node, _ bool) {
+	for _, key := range b.slots.Node(before, after) {
+		b.enqueue(q, key)
+	}
+}
+
+// follow follows the change of a pod, if the kind has slots.
+func (b *base) follow(before, after *corev1.Pod) {
+	if b.slots != nil {
+		b.slots.Pod(before, after)
+	}
 }
 
 // begunPriority is the priority of sets whose change is being carried out: when many sets change at
@@ -97,11 +114,13 @@ func sameSet(before, after client.Object) bool {
 func (b *base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q controllers.Queue) {
+			b.follow(nil, e.Object)
 			if !e.IsInInitialList {
 				b.enqueueOf(q, e.Object)
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Pod], q controllers.Queue) {
+			b.follow(e.ObjectOld, e.ObjectNew)
 			before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
 			if before != nil && (after == nil || after.UID != before.UID) {
 				b.enqueueOwner(q, e.ObjectOld)
@@ -112,6 +131,7 @@ func (b *base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Requ
 			b.enqueueOf(q, e.ObjectNew)
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controllers.Queue) {
+			b.follow(e.Object, nil)
 			b.enqueueOwner(q, e.Object)
 		},
 	}

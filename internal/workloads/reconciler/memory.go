@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -113,9 +112,9 @@ func (m *memory) observe(read func() versions) versions {
 	return now
 }
 
-// caughtUp reports whether the cache has everything that was written for the set. The pods are those
-// of the set in the cache. Otherwise the events of the pods report it.
-func (r *remembered) caughtUp(cached versions, pods []*corev1.Pod) bool {
+// caughtUp reports whether the cache has everything that was written for the set. unseen returns which deleted pods
+// the cache does not show as terminating. Otherwise the events of the pods report it.
+func (r *remembered) caughtUp(cached versions, unseen func(deleted map[types.UID]bool) map[types.UID]bool) bool {
 	r.waiting = false
 	for _, each := range []struct {
 		wrote  *string
@@ -128,13 +127,8 @@ func (r *remembered) caughtUp(cached versions, pods []*corev1.Pod) bool {
 		}
 	}
 	if len(r.deleted) > 0 {
-		unseen := make(map[types.UID]bool)
-		for _, pod := range pods {
-			if r.deleted[pod.UID] && !planning.Terminating(pod) {
-				unseen[pod.UID] = true
-			}
-		}
-		r.deleted, r.waiting = unseen, r.waiting || len(unseen) > 0
+		r.deleted = unseen(r.deleted)
+		r.waiting = r.waiting || len(r.deleted) > 0
 	}
 	return !r.waiting
 }

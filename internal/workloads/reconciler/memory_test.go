@@ -45,7 +45,7 @@ func TestStepsWaitForTheirOwnWrites(t *testing.T) {
 			m.published(key, "uid", tc.status)
 			m.of(key, "uid", func(r *remembered) {
 				r.wrote(&tc.wrote)
-				if got := r.caughtUp(tc.cached, tc.pods); got != tc.want {
+				if got := r.caughtUp(tc.cached, unseenOf(tc.pods)); got != tc.want {
 					t.Errorf("caught up %t, want %t", got, tc.want)
 				}
 			})
@@ -53,7 +53,7 @@ func TestStepsWaitForTheirOwnWrites(t *testing.T) {
 				t.Errorf("waiting %t, want %t", got, !tc.want)
 			}
 			m.of(key, "other", func(r *remembered) {
-				if !r.caughtUp(tc.cached, tc.pods) {
+				if !r.caughtUp(tc.cached, unseenOf(tc.pods)) {
 					t.Error("a new set with the same name waits for the writes to the earlier one")
 				}
 			})
@@ -118,7 +118,7 @@ func TestRestoredAPIServerEndsTheWait(t *testing.T) {
 	caughtUp := func(version string) (caughtUp bool) {
 		cached := at(version)
 		m.of(key, "uid", func(r *remembered) {
-			caughtUp = r.caughtUp(cached, []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}})
+			caughtUp = r.caughtUp(cached, unseenOf([]*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}))
 		})
 		return caughtUp
 	}
@@ -142,7 +142,7 @@ func TestRestoredAPIServerEndsTheWait(t *testing.T) {
 func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
 	r, start := &remembered{}, time.Unix(100, 0)
 	wait := func(after time.Duration) time.Duration {
-		r.caughtUp(versions{pods: "1"}, nil)
+		r.caughtUp(versions{pods: "1"}, unseenOf(nil))
 		r.waits(1<<20, start.Add(after))
 		return r.recheck(start.Add(after))
 	}
@@ -157,7 +157,7 @@ func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
 			t.Errorf("events are handled after %s, want %s", pause, recheck)
 		}
 	}
-	if r.caughtUp(versions{pods: "2"}, nil); r.recheck(start) != 0 {
+	if r.caughtUp(versions{pods: "2"}, unseenOf(nil)); r.recheck(start) != 0 {
 		t.Error("a set whose cache has its writes waits")
 	}
 }

@@ -29,6 +29,9 @@ func (b *base) observe(key types.NamespacedName) (client.Object, *planning.Input
 	set := get(b.Stores.Sets, key)
 	if set == nil {
 		b.memory.forget(key)
+		if b.slots != nil {
+			b.slots.Forget(key)
+		}
 		return nil, nil, nil
 	}
 	if set.GetDeletionTimestamp() != nil || !b.Gate.Open() {
@@ -40,13 +43,17 @@ func (b *base) observe(key types.NamespacedName) (client.Object, *planning.Input
 		return nil, nil, err
 	}
 	in.Now = b.Now()
-	caughtUp := false
+	caughtUp, size, unseen := false, len(in.Pods), unseenOf(in.Pods)
+	if b.slots != nil {
+		size = b.slots.Size(set.GetUID())
+		unseen = func(deleted map[types.UID]bool) map[types.UID]bool { return b.slots.Unseen(set.GetUID(), deleted) }
+	}
 	b.remember(set, func(r *remembered) {
-		if caughtUp = r.caughtUp(cached, in.Pods); caughtUp {
-			r.plans(set.GetGeneration(), len(in.Pods), in.Now)
+		if caughtUp = r.caughtUp(cached, unseen); caughtUp {
+			r.plans(set.GetGeneration(), size, in.Now)
 			in.TakenNames, in.Encoder = r.taken, &r.encoder
 		} else {
-			r.waits(len(in.Pods), in.Now)
+			r.waits(size, in.Now)
 		}
 	})
 	if !caughtUp {
@@ -57,9 +64,28 @@ func (b *base) observe(key types.NamespacedName) (client.Object, *planning.Input
 }
 
 func (b *base) versions() versions {
-	return versions{
+	found := versions{
 		set: version(b.Stores.Sets), pods: version(b.Stores.Pods),
 		claims: version(b.Stores.Claims), revisions: version(b.Stores.Revisions),
+	}
+	if b.slots != nil {
+		if followed := b.slots.Version(); older(followed, found.pods) {
+			found.pods = followed // Events follow the store.
+		}
+	}
+	return found
+}
+
+// unseenOf returns a function that returns which deleted pods are among the pods and do not terminate.
+func unseenOf(pods []*corev1.Pod) func(map[types.UID]bool) map[types.UID]bool {
+	return func(deleted map[types.UID]bool) map[types.UID]bool {
+		unseen := make(map[types.UID]bool)
+		for _, pod := range pods {
+			if deleted[pod.UID] && !planning.Terminating(pod) {
+				unseen[pod.UID] = true
+			}
+		}
+		return unseen
 	}
 }
 
@@ -74,10 +100,14 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 		return nil, errors.New("spec.selector: must not be empty")
 	}
 	in := &planning.Input{
-		Pods:   selected[*corev1.Pod](b.Stores.Pods, set, selector),
 		Claims: b.claims(set, parts.Claims),
 		Revisions: union(selected[*appsv1.ControllerRevision](b.Stores.Revisions, set, selector),
 			list[*appsv1.ControllerRevision](b.Stores.Revisions, nameIndex, nameKey(set.GetNamespace(), set.GetName()))),
+	}
+	if b.slots == nil {
+		in.Pods = selected[*corev1.Pod](b.Stores.Pods, set, selector)
+	} else {
+		in.Pods = matching[*corev1.Pod](b.Stores.Pods, set, selector)
 	}
 	in.Markers = b.markers(set.GetNamespace(), parts.Template, in.Pods)
 	if b.Stores.Nodes != nil && len(parts.Template.Spec.TopologySpreadConstraints) > 0 {
@@ -89,13 +119,14 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 // selected returns the objects that the set controls, and those without a controller that the
 // selector matches, by name.
 func selected[T client.Object](store Store, set client.Object, selector labels.Selector) []T {
-	own := list[T](store, controllerIndex, string(set.GetUID()))
-	for _, each := range list[T](store, controllerIndex, orphans(set.GetNamespace())) {
-		if selector.Matches(labels.Set(each.GetLabels())) {
-			own = append(own, each)
-		}
-	}
-	return own
+	return append(list[T](store, controllerIndex, string(set.GetUID())), matching[T](store, set, selector)...)
+}
+
+// matching returns the objects without a controller that the selector matches.
+func matching[T client.Object](store Store, set client.Object, selector labels.Selector) []T {
+	return slices.DeleteFunc(list[T](store, controllerIndex, orphans(set.GetNamespace())), func(each T) bool {
+		return !selector.Matches(labels.Set(each.GetLabels()))
+	})
 }
 
 func (b *base) claims(set client.Object, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {

@@ -67,7 +67,9 @@ type base struct {
 	parts func(set client.Object) planning.Parts
 	// claimSizes makes the sizes of claims matter: a change plans the next step of their set.
 	claimSizes bool
-	memory     *memory
+	// slots are those of the kind, nil if it has none.
+	slots  planning.Slots
+	memory *memory
 }
 
 // remember calls do with what is remembered about the set.
@@ -84,7 +86,7 @@ type Reconciler[S client.Object, T any] struct {
 // New returns a Reconciler for the kind.
 func New[S client.Object, T any](kind planning.Kind[S, T], options Options) *Reconciler[S, T] {
 	return &Reconciler[S, T]{of: kind, base: base{
-		Options: options, kind: kind.Kind, claimSizes: kind.ClaimSizes, memory: newMemory(),
+		Options: options, kind: kind.Kind, claimSizes: kind.ClaimSizes, slots: kind.Slots, memory: newMemory(),
 		parts: func(object client.Object) planning.Parts {
 			if set, ok := object.(S); ok {
 				return kind.Parts(set)

@@ -47,6 +47,8 @@ type Set struct {
 	// RevisionHistoryLimit, CurrentRevision and CollisionCount are the fields of the set.
 	RevisionHistoryLimit, CollisionCount *int32
 	CurrentRevision                      string
+	// InUse are the hashes of the revisions of pods that are not in planning.Input.
+	InUse map[string]bool
 }
 
 // Step is a step while it is planned.
@@ -79,6 +81,7 @@ func New(set Set, in planning.Input, actions *planning.Actions) (*Step, error) {
 		return nil, fmt.Errorf("spec.selector: %w", err)
 	}
 	inUse := make(map[string]bool)
+	maps.Copy(inUse, set.InUse)
 	for _, pod := range in.Pods {
 		if hash := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; hash != "" {
 			inUse[hash] = true
