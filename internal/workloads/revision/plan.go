@@ -34,6 +34,9 @@ type Owner struct {
 	CollisionCount int32
 	// CurrentRevision is the name of the current revision in the set's status, empty if it has none.
 	CurrentRevision string
+	// Labeled reports whether new revisions have the label controller-revision-hash with their hash, as those of DaemonSets:
+	// OpenKruise and kubectl compare it with that of the pods.
+	Labeled bool
 	// Now is the time. It is recorded when an earlier revision becomes the update revision again.
 	Now time.Time
 }

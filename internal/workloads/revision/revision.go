@@ -188,6 +188,9 @@ func build(owner *Owner, content []byte, collisions int32, number int64) *appsv1
 		labels = map[string]string{}
 	}
 	labels[HashLabel] = sum
+	if owner.Labeled {
+		labels[appsv1.ControllerRevisionHashLabelKey] = Hash(name)
+	}
 	annotations := maps.Clone(owner.Object.GetAnnotations())
 	delete(annotations, lastApplied)
 	return &appsv1.ControllerRevision{

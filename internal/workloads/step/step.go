@@ -49,6 +49,8 @@ type Set struct {
 	CurrentRevision                      string
 	// InUse are the hashes of the revisions of pods that are not in planning.Input.
 	InUse map[string]bool
+	// LabelRevisions is that of the revisions' owner.
+	LabelRevisions bool
 }
 
 // Step is a step while it is planned.
@@ -89,7 +91,7 @@ func New(set Set, in planning.Input, actions *planning.Actions) (*Step, error) {
 	}
 	s.History, err = revision.Plan(revision.Owner{
 		Object: set.Object, Kind: set.Kind, Template: set.Template, Encoder: in.Encoder,
-		CollisionCount: ptr.Deref(set.CollisionCount, 0), CurrentRevision: set.CurrentRevision, Now: in.Now,
+		CollisionCount: ptr.Deref(set.CollisionCount, 0), CurrentRevision: set.CurrentRevision, Labeled: set.LabelRevisions, Now: in.Now,
 	}, in.Revisions, int(ptr.Deref(set.RevisionHistoryLimit, defaultHistory)), inUse)
 	return s, err
 }

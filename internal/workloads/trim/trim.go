@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 )
 
 // Func returns the transformation of a cache that keeps what trim returns.
@@ -76,6 +77,10 @@ func pod(kinds []schema.GroupKind, sidecarSets bool) func(*corev1.Pod) *corev1.P
 			Containers:     containers(pod.Spec.Containers),
 			InitContainers: containers(pod.Spec.InitContainers),
 			Volumes:        volumes(pod.Spec.Volumes),
+		}
+		if required := nodefit.Required(pod.Spec.Affinity); required != nil && pod.Spec.NodeName == "" {
+			// The node to which a pod of a DaemonSet is bound.
+			kept.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 		}
 		kept.Status = corev1.PodStatus{
 			Phase: pod.Status.Phase, QOSClass: pod.Status.QOSClass, ObservedGeneration: pod.Status.ObservedGeneration,

@@ -1,0 +1,291 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
+)
+
+// defaultBurst is the default of burstReplicas.
+const defaultBurst = 250
+
+// planner is a step while it is planned.
+type planner struct {
+	*step.Step
+	out   *Output
+	set   *v1alpha1.DaemonSet
+	state *state
+	// visited are the slots whose pods or views have changed since the last step, by node.
+	visited []*slot
+	// acted are the slots on which the step does something.
+	acted map[*slot]bool
+
+	// creates and deletes are the numbers of pods that the step may still create and delete.
+	creates, deletes         int
+	maxUnavailable, maxSurge int
+	// permitted is the number of further nodes that partition permits to update. It is negative if fewer nodes may be
+	// updated than are.
+	permitted int
+	// unavailable and surging are the counts of the set after the step.
+	unavailable, surging int
+	// recreated is why a pod is recreated although the strategy prefers updates in place, empty if none is.
+	recreated string
+}
+
+// planner returns the planner of a step, with the slots as they are now.
+func (e *Slots) planner(set *v1alpha1.DaemonSet, in planning.Input, out *Output) (*planner, error) {
+	st := e.state(set)
+	inUse := map[string]bool{}
+	for hash := range st.hashes {
+		inUse[hash] = true
+	}
+	planned, err := step.New(step.Set{
+		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InPlace: inPlace(set), InUse: inUse, LabelRevisions: true,
+		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
+	}, in, &out.Actions)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.configure(st, set, planned); err != nil {
+		return nil, err
+	}
+	p := &planner{Step: planned, out: out, set: set, state: st, acted: map[*slot]bool{}}
+	p.visited = st.refresh(in.Now)
+	fits := st.counts.fits
+	p.creates = defaultBurst
+	if burst := set.Spec.BurstReplicas; burst != nil {
+		p.creates = min(max(scaled(burst, fits), 1), planning.MostCreates)
+	}
+	p.deletes = p.creates
+	p.maxUnavailable, p.maxSurge = budgets(set, fits)
+	p.permitted = fits - scaled(rolling(set).Partition, fits) - st.counts.begun
+	p.unavailable, p.surging = st.counts.unavailable, st.counts.surging
+	return p, nil
+}
+
+// configure configures the state of the set, if the set or its update revision has changed.
+func (e *Slots) configure(st *state, set *v1alpha1.DaemonSet, planned *step.Step) error {
+	update := planned.History.Update.Name
+	if c := st.config; c != nil && st.generation == set.Generation && c.revision == update && maps.Equal(st.annotations, set.Annotations) {
+		return nil
+	}
+	c, err := configure(set, planned.Selector, update)
+	if err != nil {
+		return err
+	}
+	st.annotations = set.Annotations
+	st.configure(set.Generation, c, placementOf(set, c.reach), e.cache.Nodes)
+	return nil
+}
+
+// adopt adopts the pods that the selector matches and that nothing controls.
+func (p *planner) adopt() {
+	for _, pod := range p.Pods {
+		if !planning.Terminating(pod) {
+			p.out.Patches = append(p.out.Patches, planning.PodPatch{Pod: pod, Reason: "Adopt", Controller: planning.Adopt})
+		}
+	}
+}
+
+// visit continues what has been started in the pods of the slots that have changed: deletions that a hook delays, and
+// updates in place. What is no longer wanted is reverted. Pods that the selector does not match any more are released.
+func (p *planner) visit() {
+	for _, s := range p.visited {
+		for _, pod := range s.pods {
+			switch {
+			case planning.Terminating(pod):
+			case !p.state.config.selector.Matches(labels.Set(pod.Labels)):
+				p.patch(s, &planning.PodPatch{Pod: pod, Reason: "Release", Controller: planning.Release})
+			case planning.Active(pod):
+				p.advance(s, pod)
+			}
+		}
+		if p.acted[s] {
+			p.state.touch(s) // A write may fail.
+		}
+	}
+}
+
+// advance continues what has been started in a pod.
+func (p *planner) advance(s *slot, pod *corev1.Pod) {
+	var next inplace.Step
+	state := lifecycle.State(pod)
+	if !inplace.Settled(pod) {
+		next = inplace.Next(pod, p.Now)
+		if next.After > 0 {
+			p.state.wake(s, earliest(s.wake, p.Now.Add(next.After)))
+		}
+	}
+	switch {
+	case state == pub.LifecycleStatePreparingDelete && !p.leaves(s, pod, next):
+		p.patch(s, lifecycle.Enter(pod, pub.LifecycleStateNormal, p.Hooks, p.Now).Merge(next.Patch))
+	case state == pub.LifecycleStatePreparingDelete && lifecycle.Held(p.Hooks.PreDelete, pod):
+		p.patch(s, lifecycle.Refresh(pod, p.Hooks, p.Now).Merge(next.Patch))
+	case state == pub.LifecycleStatePreparingDelete:
+		p.delete(s, pod, "PreparedDelete")
+	case next.Refused != "" && p.state.config.rolling:
+		p.leave(s, pod, updateReason)
+	case state == pub.LifecycleStateUpdating && !inplace.Done(pod), state == pub.LifecycleStateNormal:
+		p.patch(s, lifecycle.Refresh(pod, p.Hooks, p.Now).Merge(next.Patch))
+	default:
+		p.patch(s, lifecycle.Enter(pod, pub.LifecycleStateNormal, p.Hooks, p.Now).Merge(next.Patch))
+	}
+}
+
+// leaves reports whether a pod whose deletion is prepared is to be deleted.
+func (p *planner) leaves(s *slot, pod *corev1.Pod, next inplace.Step) bool {
+	if next.Refused != "" {
+		return true
+	}
+	c := p.state.config
+	pair := c.pair(s)
+	removals, _ := c.removals(s, &pair, p.Now)
+	for i := range removals {
+		if removals[i].pod == pod {
+			return true
+		}
+	}
+	if pod != pair.old || pair.current != nil || !c.rolling || c.surge || !s.facts.reached || p.paused() {
+		return false
+	}
+	if p.permitted < 0 {
+		p.permitted++
+		return false
+	}
+	return true
+}
+
+func (p *planner) paused() bool {
+	paused := rolling(p.set).Paused
+	return paused != nil && *paused
+}
+
+// remove deletes the pods that go whatever is unavailable.
+func (p *planner) remove() {
+	p.each(removes, func(s *slot) bool {
+		c := p.state.config
+		pair := c.pair(s)
+		removals, _ := c.removals(s, &pair, p.Now)
+		for _, each := range removals {
+			switch {
+			case p.deletes <= 0:
+				return false
+			case prepared(each.pod):
+				continue
+			case each.reason == finished:
+				s.fail(p.Now)
+				p.state.touch(s)
+			}
+			p.leave(s, each.pod, each.reason)
+		}
+		return true
+	})
+}
+
+// each calls do for the slots of the class on which the step does nothing yet, in their order, until it returns false.
+func (p *planner) each(class class, do func(s *slot) bool) {
+	p.state.queues[class].Ascend(func(s *slot) bool { return p.acted[s] || do(s) })
+}
+
+// create creates pods on nodes that have none: on all nodes, or with partitionedScaling on as many as partition permits.
+func (p *planner) create() {
+	limit := p.creates
+	scale := p.set.Spec.ScaleStrategy
+	if scale != nil && scale.PartitionedScaling || p.set.Annotations[v1alpha1.ProgressiveCreatePodKey] == "true" {
+		fits := p.state.counts.fits
+		limit = min(limit, fits-scaled(rolling(p.set).Partition, fits)-p.state.counts.updated)
+	}
+	p.each(creates, func(s *slot) bool {
+		if limit--; limit < 0 {
+			return false
+		}
+		p.newPod(s)
+		return true
+	})
+}
+
+// newPod creates the pod of a node.
+func (p *planner) newPod(s *slot) {
+	rev := p.History.Update
+	pod := p.NewPod(rev, p.podName(s.node, rev.Name), p.revisionLabels())
+	pod.GenerateName = p.set.Name + "-"
+	pod.Spec.Tolerations = nodefit.Tolerations(&pod.Spec)
+	nodefit.Bind(&pod.Spec, s.node)
+	p.acted[s] = true
+	p.creates--
+	p.out.Creates = append(p.out.Creates, pod)
+	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
+}
+
+// nameLength is the number of characters of a pod's name after that of the set: two pods of 10,000 have the same with a
+// probability of 1 to 20,000,000.
+const nameLength = 10
+
+// podName returns the name of the pod of a node and a revision. It is always the same, so that a pod whose creation was
+// not answered is found by its name, unless pods of others have it.
+func (p *planner) podName(node, rev string) string {
+	for attempt := 0; ; attempt++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", node, rev, attempt))
+		name := p.set.Name + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:nameLength])
+		if !p.TakenNames[name] {
+			return name
+		}
+	}
+}
+
+// revisionLabels returns the labels of pods of the update revision.
+func (p *planner) revisionLabels() map[string]string {
+	all := map[string]string{appsv1.ControllerRevisionHashLabelKey: revision.Hash(p.History.Update.Name)}
+	if generation := p.state.config.templateGeneration; generation != "" {
+		all[templateGenerationLabel] = generation
+	}
+	return all
+}
+
+// leave deletes the pod, or lets the hook prepare its deletion.
+func (p *planner) leave(s *slot, pod *corev1.Pod, reason string) {
+	if lifecycle.Held(p.Hooks.PreDelete, pod) {
+		p.patch(s, lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, p.Hooks, p.Now))
+		return
+	}
+	p.delete(s, pod, reason)
+}
+
+func (p *planner) delete(s *slot, pod *corev1.Pod, reason string) {
+	p.acted[s] = true
+	p.deletes--
+	p.state.deleting[pod.UID] = s.node
+	p.out.Deletes = append(p.out.Deletes, planning.PodDelete{Pod: pod, Reason: reason})
+	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
+}
+
+// patch adds a patch of a pod on the node. It does nothing if it is nil.
+func (p *planner) patch(s *slot, patch *planning.PodPatch) {
+	if patch != nil {
+		p.acted[s] = true
+		p.out.Patches = append(p.out.Patches, *patch)
+	}
+}
+
+// event adds an event about the pod.
+func (p *planner) event(reason, pod, one, many string) {
+	p.out.Events = planning.AddEvent(p.out.Events, planning.PodEvent(reason, one, many, pod))
+}

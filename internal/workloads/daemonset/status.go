@@ -1,0 +1,127 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+)
+
+// The reasons of the condition Progressing.
+const (
+	updated     = "Updated"
+	updating    = "Updating"
+	paused      = "Paused"
+	onDelete    = "OnDelete"
+	partitioned = "Partition"
+	notReached  = "NodeSelector"
+	blocked     = "BlockedByUnavailable"
+)
+
+// blockedAfter is for how long nodes must have no available pod before they block an update.
+const blockedAfter = time.Minute
+
+// status returns the status before the step. The events of its pods plan the next one.
+func (p *planner) status() v1alpha1.DaemonSetStatus {
+	n := p.state.counts
+	status := v1alpha1.DaemonSetStatus{
+		CurrentNumberScheduled: clamp(n.scheduled), NumberMisscheduled: clamp(n.misscheduled), DesiredNumberScheduled: clamp(n.fits),
+		NumberReady: clamp(n.ready), UpdatedNumberScheduled: clamp(n.updated), UpdatedReady: clamp(n.updatedReady),
+		NumberAvailable: clamp(n.available), NumberUnavailable: clamp(n.fits - n.available),
+		ObservedGeneration: p.set.Generation, DaemonSetHash: revision.Hash(p.History.Update.Name),
+	}
+	collisions := p.History.CollisionCount
+	if status.CollisionCount = p.set.Status.CollisionCount; collisions > 0 {
+		status.CollisionCount = &collisions
+	}
+	conditions := conditionsOf(&p.set.Status)
+	progress := p.progress()
+	progress.Type = string(v1alpha1.DaemonSetProgressing)
+	conditions.Put(progress, p.Now)
+	p.SetConditions(&conditions, conditionsOf(&p.set.Status), nil)
+	setConditions(&status, conditions)
+	return status
+}
+
+// progress returns the condition Progressing.
+func (p *planner) progress() planning.SetCondition {
+	is := func(reason, message string, args ...any) planning.SetCondition {
+		status := corev1.ConditionFalse
+		if reason == updated || reason == updating {
+			status = corev1.ConditionTrue
+		}
+		return planning.SetCondition{Status: status, Reason: reason, Message: fmt.Sprintf(message, args...)}
+	}
+	n, waiting := p.state.counts, p.state.queues[updates].Len()+p.state.queues[replaces].Len()
+	switch {
+	case n.old == 0 && n.updated == n.fits && n.available == n.fits:
+		return is(updated, "All nodes have an available pod of the update revision.")
+	case n.old == 0:
+		return is(updating, "Nodes have no available pod of the update revision yet.")
+	case !p.state.config.rolling:
+		return is(onDelete, "%d nodes have pods of another revision. They are updated when their pods are deleted.", n.old)
+	case p.paused():
+		return is(paused, "The update is paused. %d nodes have pods of another revision.", n.old)
+	case waiting > 0 && p.permitted <= 0 && len(p.acted) == 0:
+		return is(partitioned, "spec.updateStrategy.rollingUpdate.partition keeps %d nodes at another revision.", n.old)
+	case waiting == 0 && n.unavailable == 0 && n.surging == 0:
+		return is(notReached, "spec.updateStrategy.rollingUpdate.selector does not match %d nodes with pods of another revision.", n.old)
+	}
+	if nodes := p.blocking(); len(nodes) > 0 {
+		return is(blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, planning.List(nodes))
+	}
+	return is(updating, "Nodes have pods of another revision, which are being updated.")
+}
+
+// blocking returns the nodes that have had no available pod for so long that they block the update, nil if they do not.
+func (p *planner) blocking() []string {
+	if p.state.config.surge || p.unavailable < p.maxUnavailable {
+		return nil
+	}
+	var nodes []string
+	p.state.down.Ascend(func(s *slot) bool {
+		left := s.since.Add(blockedAfter + p.state.config.minReady).Sub(p.Now)
+		if left > 0 {
+			p.After(left)
+			return false
+		}
+		nodes = append(nodes, s.node)
+		return len(nodes) < p.maxUnavailable
+	})
+	if len(nodes) < p.maxUnavailable {
+		return nil
+	}
+	return nodes
+}
+
+func clamp(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // Bounded.
+
+// conditionsOf and setConditions convert the conditions of a status.
+func conditionsOf(status *v1alpha1.DaemonSetStatus) planning.Conditions {
+	conditions := make(planning.Conditions, len(status.Conditions))
+	for i, c := range status.Conditions {
+		conditions[i] = planning.SetCondition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, Transitioned: c.LastTransitionTime,
+		}
+	}
+	return conditions
+}
+
+func setConditions(status *v1alpha1.DaemonSetStatus, conditions planning.Conditions) {
+	status.Conditions = nil
+	for _, c := range conditions {
+		status.Conditions = append(status.Conditions, appsv1.DaemonSetCondition{
+			Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
+			LastTransitionTime: c.Transitioned,
+		})
+	}
+}

@@ -1,0 +1,94 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonset
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
+)
+
+// update starts to update pods of old revisions: first those that are not ready, then the others as maxUnavailable or
+// maxSurge permits, by descending name of the node, and in all as many as partition permits.
+func (p *planner) update() {
+	if p.paused() {
+		return
+	}
+	p.each(replaces, p.updateSlot)
+	p.each(updates, func(s *slot) bool {
+		if p.state.config.surge {
+			if p.surging >= p.maxSurge {
+				return false
+			}
+			p.surging++
+			return p.updateSlot(s)
+		}
+		// A pod that counts as unavailable already does not count twice.
+		unavailable := p.unavailable
+		if s.view.unavailable {
+			unavailable--
+		}
+		if unavailable >= p.maxUnavailable {
+			return false
+		}
+		p.unavailable = unavailable + 1
+		return p.updateSlot(s)
+	})
+}
+
+// updateSlot starts to update the old pod of the slot. It returns false if no further pod may be updated by this step.
+func (p *planner) updateSlot(s *slot) bool {
+	surge := p.state.config.surge
+	if p.permitted <= 0 || surge && p.creates <= 0 || !surge && p.deletes <= 0 {
+		return false
+	}
+	p.permitted--
+	if surge {
+		p.newPod(s)
+		return true
+	}
+	old := p.state.config.pair(s).old
+	if inPlace(p.set) {
+		change, why := p.Change(old, p.History.Update)
+		if change != nil {
+			p.updateInPlace(s, old, change)
+			return true
+		}
+		p.recreated = cmp.Or(p.recreated, why)
+	}
+	p.leave(s, old, updateReason)
+	return true
+}
+
+// updateInPlace starts the update of a pod in place.
+func (p *planner) updateInPlace(s *slot, pod *corev1.Pod, change *inplace.Change) {
+	name := p.History.Update.Name
+	p.deletes-- // A step updates as many pods as it deletes.
+	p.patch(s, lifecycle.Enter(pod, pub.LifecycleStateUpdating, p.Hooks, p.Now).Merge(
+		inplace.Start(pod, change, inplace.Target{Revision: name, Labels: p.revisionLabels()}, p.Now)))
+	to := " in place to revision " + name
+	p.event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
+}
+
+const (
+	// firstRetry and longestRetry are the times between two deletions of failed pods of a node.
+	firstRetry   = time.Second
+	longestRetry = 15 * time.Minute
+	// doublings is after how many failures the longest time is reached.
+	doublings = 10
+)
+
+// fail notes that a failed pod of the slot is deleted. The next one is deleted later.
+func (s *slot) fail(now time.Time) {
+	if now.Sub(s.retry) > 2*longestRetry {
+		s.failures = 0
+	}
+	s.retry = now.Add(min(firstRetry<<min(s.failures, doublings), longestRetry))
+	s.failures++
+}

@@ -1,0 +1,143 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodefit decides on which nodes the pods of a template run when one pod runs on each node that fits. The rules
+// are those of the built-in DaemonSet: the node's name, required node affinity, and taints. A template is compiled once,
+// because it is compared with thousands of nodes.
+package nodefit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Fit is whether a pod runs on a node.
+type Fit int8
+
+const (
+	// No means that no pod runs on the node.
+	No Fit = iota
+	// Keeps means that a pod that runs on the node stays, and that none is created: the node has a taint with the
+	// effect NoSchedule that the pod does not tolerate.
+	Keeps
+	// Yes means that a pod runs on the node.
+	Yes
+)
+
+// Template is a compiled template. It is immutable.
+type Template struct {
+	nodeName    string
+	affinity    nodeaffinity.RequiredNodeAffinity
+	tolerations []corev1.Toleration
+}
+
+// Compile compiles the spec of a template. It returns an error that names the field if its node affinity is invalid.
+func Compile(spec *corev1.PodSpec) (*Template, error) {
+	if required := Required(spec.Affinity); required != nil {
+		path := field.NewPath("spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+		if _, err := nodeaffinity.NewNodeSelector(required, field.WithPath(path)); err != nil {
+			return nil, fmt.Errorf("compile the node affinity: %w", err)
+		}
+	}
+	return &Template{
+		nodeName:    spec.NodeName,
+		affinity:    nodeaffinity.NewRequiredNodeAffinity(spec.NodeSelector, spec.Affinity),
+		tolerations: Tolerations(spec),
+	}, nil
+}
+
+// Node reports whether a pod runs on the node.
+func (t *Template) Node(node *corev1.Node) Fit {
+	if t.nodeName != "" && t.nodeName != node.Name {
+		return No
+	}
+	// An error is that of a selector, and Compile has refused it.
+	if matches, err := t.affinity.Match(node); err != nil || !matches {
+		return No
+	}
+	fit := Yes
+	for i := range node.Spec.Taints {
+		switch taint := &node.Spec.Taints[i]; {
+		case taint.Effect == corev1.TaintEffectPreferNoSchedule,
+			scheduling.TolerationsTolerateTaint(logr.Discard(), t.tolerations, taint, true):
+		case taint.Effect == corev1.TaintEffectNoExecute:
+			return No
+		default:
+			fit = Keeps
+		}
+	}
+	return fit
+}
+
+// Tolerations returns the tolerations of the pods: those of the template, and those of conditions of a node, which the
+// pods of a node do not leave. They replace tolerations of the same taints, as those of the built-in DaemonSet do.
+func Tolerations(spec *corev1.PodSpec) []corev1.Toleration {
+	all := slices.Clone(spec.Tolerations)
+	add := func(effect corev1.TaintEffect, keys ...string) {
+		for _, key := range keys {
+			added := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
+			if i := slices.IndexFunc(all, func(t corev1.Toleration) bool { return t.MatchToleration(&added) }); i >= 0 {
+				all[i] = added
+			} else {
+				all = append(all, added)
+			}
+		}
+	}
+	add(corev1.TaintEffectNoExecute, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable)
+	add(corev1.TaintEffectNoSchedule, corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable)
+	if spec.HostNetwork {
+		add(corev1.TaintEffectNoSchedule, corev1.TaintNodeNetworkUnavailable)
+	}
+	return all
+}
+
+// Required returns the required node affinity, nil if there is none.
+func Required(affinity *corev1.Affinity) *corev1.NodeSelector {
+	if affinity == nil || affinity.NodeAffinity == nil {
+		return nil
+	}
+	return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// Bind lets the scheduler place a pod with the spec on the node only. The template has selected the node, so its required
+// node affinity is replaced.
+func Bind(spec *corev1.PodSpec, node string) {
+	affinity := spec.Affinity.DeepCopy()
+	if affinity == nil {
+		affinity = &corev1.Affinity{}
+	}
+	if affinity.NodeAffinity == nil {
+		affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+	}}}
+	spec.Affinity = affinity
+}
+
+// Target returns the name of the node on which the pod runs, or to which it is bound. It is empty for another pod that is
+// not scheduled.
+func Target(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName
+	}
+	required := Required(pod.Spec.Affinity)
+	if required == nil {
+		return ""
+	}
+	for _, term := range required.NodeSelectorTerms {
+		for _, requirement := range term.MatchFields {
+			if requirement.Key == metav1.ObjectNameField && requirement.Operator == corev1.NodeSelectorOpIn && len(requirement.Values) == 1 {
+				return requirement.Values[0]
+			}
+		}
+	}
+	return ""
+}
