@@ -167,8 +167,8 @@ type RollingUpdateDaemonSet struct {
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
-	// selector selects the nodes that the update reaches. Pods of other nodes keep their revision. By default, it
-	// reaches all nodes.
+	// selector selects the nodes that the update reaches, with at most 64 labels and 16 requirements of at most 5000
+	// values each. Pods of other nodes keep their revision. By default, and if it is empty, it reaches all nodes.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 

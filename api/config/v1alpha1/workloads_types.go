@@ -83,6 +83,9 @@ type WorkloadControllers struct {
 	// advancedCronJob runs AdvancedCronJobs. Default false.
 	// +optional
 	AdvancedCronJob WorkloadController `json:"advancedCronJob,omitempty"`
+	// daemonSet runs DaemonSets of group apps.kruise.io. Default false.
+	// +optional
+	DaemonSet WorkloadController `json:"daemonSet,omitempty"`
 	// sidecarSet runs SidecarSets, whose webhook entries need the injectors. Default false.
 	// +optional
 	SidecarSet WorkloadController `json:"sidecarSet,omitempty"`

@@ -69,8 +69,10 @@ component and kind. */}}
 {{- $_ := set $controllers $field (dict "enabled" false) }}
 {{- end }}
 {{- end }}
-{{- if has "advancedcronjob" .root.Values.workloads.controllers }}
-{{- $_ := set $controllers "advancedCronJob" (merge (dict "enabled" true) ($controllers.advancedCronJob | default dict)) }}
+{{- range $name, $field := dict "advancedcronjob" "advancedCronJob" "daemonset" "daemonSet" }}
+{{- if has $name $.root.Values.workloads.controllers }}
+{{- $_ := set $controllers $field (merge (dict "enabled" true) (get $controllers $field | default dict)) }}
+{{- end }}
 {{- end }}
 {{- if .root.Values.sidecarSets.enabled }}
 {{- $_ := set $controllers "sidecarSet" (merge (dict "enabled" true) ($controllers.sidecarSet | default dict)) }}

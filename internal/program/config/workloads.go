@@ -48,6 +48,7 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 		"cloneSet":        c.Controllers.CloneSet,
 		"statefulSet":     c.Controllers.StatefulSet,
 		"advancedCronJob": c.Controllers.AdvancedCronJob,
+		"daemonSet":       c.Controllers.DaemonSet,
 		"sidecarSet":      c.Controllers.SidecarSet,
 	} {
 		enabled = enabled || *controller.Enabled

@@ -21,6 +21,12 @@ func workloadsRights() rights {
 		rightsOf("apps.kruise.io", "advancedcronjobs/finalizers", "update"),
 		rightsOf("batch", "jobs", "get", "list", "watch", "create", "delete"),
 	)
+	// config/daemonsets adds rights for DaemonSets.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "daemonsets", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "daemonsets/status", "patch"),
+		rightsOf("apps.kruise.io", "daemonsets/finalizers", "update"),
+	)
 	// config/sidecarsets adds rights for SidecarSets.
 	sets = join(sets,
 		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),

@@ -23,7 +23,7 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 	}
 	shortNames := map[string][]string{
 		"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probeplans": {"ppl"}, "probereports": {"prr"},
-		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"}, "advancedcronjobs": {"acj"},
+		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"}, "advancedcronjobs": {"acj"}, "daemonsets": {"daemon", "ads"},
 	}
 	for _, crd := range crds {
 		t.Run(crd.Spec.Names.Plural, func(t *testing.T) {
