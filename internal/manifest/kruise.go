@@ -42,6 +42,8 @@ func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []b
 		valid = r.customResource(at, object, crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]())
 	case v1alpha1.GroupVersion().WithKind("StatefulSet"), v1beta1.GroupVersion().WithKind("StatefulSet"):
 		valid = r.customResource(at, object, crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]())
+	case v1alpha1.GroupVersion().WithKind("DaemonSet"), v1beta1.GroupVersion().WithKind("DaemonSet"):
+		valid = r.customResource(at, object, crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]())
 	}
 	if !valid {
 		return

@@ -248,6 +248,10 @@ type DaemonSetStatus struct {
 	// daemonSetHash is the value of the label controller-revision-hash of pods of the update revision.
 	// +optional
 	DaemonSetHash string `json:"daemonSetHash"`
+
+	// updateRevision is the same as daemonSetHash: its name in v1beta1 of OpenKruise.
+	// +optional
+	UpdateRevision string `json:"updateRevision,omitempty"`
 }
 
 // The types of the conditions of a DaemonSet.

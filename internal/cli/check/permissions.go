@@ -17,6 +17,7 @@ import (
 	yamlobject "sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/config/cronjobs"
+	"github.com/seamark-dev/seamark/config/daemonsets"
 	"github.com/seamark-dev/seamark/config/rbac"
 	"github.com/seamark-dev/seamark/config/serverless"
 	"github.com/seamark-dev/seamark/config/sidecarsets"
@@ -58,9 +59,9 @@ func (p Permission) String() string {
 }
 
 // Required returns the permissions that the installed programs need, as config/rbac, config/workloads,
-// config/cronjobs, config/sidecarsets and config/serverless grant them. It returns those of seamark-workloads, of the
-// injectors and of the webhook only if they are installed, and those for AdvancedCronJobs only if their controller is
-// enabled.
+// config/cronjobs, config/daemonsets, config/sidecarsets and config/serverless grant them. It returns those of
+// seamark-workloads, of the injectors and of the webhook only if they are installed, and those for AdvancedCronJobs and
+// DaemonSets only if their controllers are enabled.
 func (f *Facts) Required() ([]Permission, error) {
 	accounts := []struct {
 		name  string
@@ -72,6 +73,7 @@ func (f *Facts) Required() ([]Permission, error) {
 		{agentName, rbac.Agent(), true},
 		{workloadsName, workloads.Roles(), f.hasWorkloads()},
 		{workloadsName, cronjobs.Roles(), f.hasCronJobs()},
+		{workloadsName, daemonsets.Roles(), f.hasDaemonSets()},
 		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
 		{injectorName, sidecarsets.Injector(), f.hasInjector()},
 	}
@@ -175,7 +177,7 @@ func (f *Facts) permissions() []Result {
 	for _, account := range accounts {
 		check := name + "/" + account
 		if lacks := missing[account]; len(lacks) > 0 {
-			results = append(results, failed(check, "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/"+f.folderOf(account),
+			results = append(results, failed(check, "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/"+f.folderOf(account, lacks),
 				"the account lacks %d of %d permissions: %s", len(lacks), total[account], names(lacks))...)
 			continue
 		}
@@ -184,8 +186,11 @@ func (f *Facts) permissions() []Result {
 	return results
 }
 
-func (f *Facts) folderOf(account string) string {
+// folderOf returns the folder of config that grants the account what it lacks.
+func (f *Facts) folderOf(account string, lacks []string) string {
 	switch {
+	case account == workloadsName && strings.Contains(strings.Join(lacks, " "), " daemonsets"):
+		return "daemonsets"
 	case account == workloadsName && f.hasCronJobs():
 		return "cronjobs"
 	case account == workloadsName:

@@ -42,6 +42,8 @@ func kinds() map[kindschema.GroupVersionKind]kind {
 		v1beta1.GroupVersion().WithKind(kindSidecarSet):        {crd.SidecarSets, reflect.TypeFor[v1alpha1.SidecarSet]()},
 		v1alpha1.GroupVersion().WithKind(kindCronJob):          {crd.AdvancedCronJobs, reflect.TypeFor[v1alpha1.AdvancedCronJob]()},
 		v1beta1.GroupVersion().WithKind(kindCronJob):           {crd.AdvancedCronJobs, reflect.TypeFor[v1alpha1.AdvancedCronJob]()},
+		v1alpha1.GroupVersion().WithKind("DaemonSet"):          {crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]()},
+		v1beta1.GroupVersion().WithKind("DaemonSet"):           {crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   {crd.ProbePlans, reflect.TypeFor[seamarkv1alpha1.ProbePlan]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
 	}
@@ -62,7 +64,7 @@ func served() []kindschema.GroupVersionKind {
 // openKruiseKinds returns the kinds of apps.kruise.io that only OpenKruise serves, up to its version 1.9.
 func openKruiseKinds() []string {
 	return []string{
-		"BroadcastJob", "ConfigMapSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob", "ImageListPullJob", "ImagePullJob",
+		"BroadcastJob", "ConfigMapSet", "ContainerRecreateRequest", "EphemeralJob", "ImageListPullJob", "ImagePullJob",
 		"NodeImage", "PersistentPodState", "ResourceDistribution", "UnitedDeployment", "WorkloadSpread",
 	}
 }

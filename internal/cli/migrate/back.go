@@ -21,7 +21,7 @@ import (
 
 const refusesWrites = "refuses every write of the set"
 
-// CheckBack returns what changes for markers, CloneSets and StatefulSets if OpenKruise takes over from
+// CheckBack returns what changes for markers, CloneSets, StatefulSets and DaemonSets if OpenKruise takes over from
 // Seamark: fields that its CRD of markers does not have, what its webhooks refuse although Seamark
 // accepts it, and sets whose pods it would update. The order is that of Check. The error is about a
 // template that cannot be encoded.
@@ -33,6 +33,9 @@ func CheckBack(c Cluster) ([]Finding, error) {
 	found := checkManager(c.Manager)
 	for _, s := range setsOf(c) {
 		found = append(found, s.changesBack(c.Manager)...)
+		if s.daemon != nil {
+			found = append(found, s.daemonChangesBack()...)
+		}
 		unknown, err := s.unknownRevision(revisions[types.NamespacedName{Namespace: s.object.GetNamespace(), Name: s.updateRevision}])
 		if err != nil {
 			return nil, err
@@ -55,7 +58,7 @@ func (s *set) changesBack(m *Manager) []Finding {
 		return g.ConditionType == pub.InPlaceUpdateReady
 	})
 	return applying(
-		rule{!s.clone() && s.inPlace && !gated, s.finding(Blocks, "spec.template.spec.readinessGates",
+		rule{!s.clone() && s.daemon == nil && s.inPlace && !gated, s.finding(Blocks, "spec.template.spec.readinessGates",
 			refusesWrites+": podUpdatePolicy requires the readiness gate "+string(pub.InPlaceUpdateReady),
 			"adds the readiness gate to the pods",
 			"set podUpdatePolicy to ReCreate, or add the readiness gate, which recreates the pods")},

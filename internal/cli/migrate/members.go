@@ -74,6 +74,9 @@ func (s *set) withoutKey(pods []*corev1.Pod) []Finding {
 
 // preparingDelete reports pods in the state PreparingDelete that return to Normal.
 func (s *set) preparingDelete(pods []*corev1.Pod) []Finding {
+	if s.daemon != nil {
+		return nil // It depends on the nodes.
+	}
 	var candidates []string
 	staying := int32(0)
 	for _, pod := range pods {

@@ -17,7 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
 
-// set is what the checks of CloneSets and StatefulSets have in common.
+// set is what the checks of CloneSets, StatefulSets and DaemonSets have in common.
 type set struct {
 	object   *unstructured.Unstructured
 	template *corev1.PodTemplateSpec
@@ -40,9 +40,11 @@ type set struct {
 	updateRevision    string
 	// expands is whether the claims of a StatefulSet follow the size of their templates.
 	expands bool
+	// daemon is the spec of a DaemonSet, nil for other kinds.
+	daemon *v1alpha1.DaemonSetSpec
 }
 
-// setsOf returns the CloneSets and StatefulSets that have the form of their kinds. The schema reports
+// setsOf returns the CloneSets, StatefulSets and DaemonSets that have the form of their kinds. The schema reports
 // what is wrong with the others.
 func setsOf(c Cluster) []*set {
 	var found []*set
@@ -87,7 +89,7 @@ func setsOf(c Cluster) []*set {
 		}
 		found = append(found, s)
 	}
-	return found
+	return append(found, daemonSetsOf(c.DaemonSets)...)
 }
 
 // selectorOf returns a selector that matches nothing if the selector is not valid.

@@ -36,6 +36,8 @@ const (
 	GateExpand = "StatefulSetAutoResizePVCGate"
 	// GatePreDownload lets OpenKruise pull images before it updates pods.
 	GatePreDownload = "PreDownloadImageForInPlaceUpdate"
+	// GatePreDownloadDaemonSets is the same for DaemonSets.
+	GatePreDownloadDaemonSets = "PreDownloadImageForDaemonSetUpdate"
 	// GateNoDefaults keeps OpenKruise's webhooks from adding the defaults of pods to templates.
 	GateNoDefaults = "TemplateNoDefaults"
 )
@@ -75,7 +77,7 @@ func setGates(on map[string]bool, flag []string) {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		on[name], _ = strconv.ParseBool(value)
 	}
-	for _, gate := range []string{GateStartOrdinal, GateResize, GateExpand, GatePreDownload, GateNoDefaults} {
+	for _, gate := range []string{GateStartOrdinal, GateResize, GateExpand, GatePreDownload, GatePreDownloadDaemonSets, GateNoDefaults} {
 		if _, named := on[gate]; !named {
 			on[gate] = on["AllAlpha"]
 		}
@@ -97,6 +99,9 @@ func checkTakeover(c Cluster) []Finding {
 	found := checkManager(c.Manager)
 	for _, s := range sets {
 		found = append(found, s.changes(c.Manager)...)
+		if s.daemon != nil {
+			found = append(found, s.daemonChanges()...)
+		}
 	}
 	return append(found, checkMembers(c, sets)...)
 }
@@ -149,9 +154,8 @@ func (s *set) changes(m *Manager) []Finding {
 			"ignores it while the gate "+GateExpand+" is off, its default",
 			"expands the claims of a pod to the size of their templates before it updates the pod",
 			"set OnDelete if the claims are to keep their size")},
-		rule{(m == nil || m.has(GatePreDownload)) && s.preDownloads(), s.finding(Changes, "metadata.annotations "+preDownloadPrefix+"*",
-			"pulls new images before it updates pods, if the gate "+GatePreDownload+" is on",
-			"ignores the annotations", "")},
+		rule{(m == nil || m.has(s.preDownloadGate())) && s.preDownloads(), s.finding(Changes, "metadata.annotations "+preDownloadPrefix+"*",
+			s.preDownload()+", if the gate "+s.preDownloadGate()+" is on", "ignores the annotations", "")},
 		rule{s.template.Annotations[priorityAnnotation] != "" || slices.ContainsFunc(containers, hasPriority), s.finding(Changes, "spec.template",
 			"starts the containers of a new pod in the order of their launch priorities",
 			"starts them together: only updates in place follow the priorities",

@@ -108,6 +108,7 @@ func served() map[string][]string {
 		"nodepodprobes.apps.kruise.io":    {"v1alpha1"},
 		"clonesets.apps.kruise.io":        {"v1alpha1"},
 		"statefulsets.apps.kruise.io":     {"v1beta1", "v1alpha1"},
+		"daemonsets.apps.kruise.io":       {"v1alpha1", "v1beta1"},
 		"sidecarsets.apps.kruise.io":      {"v1alpha1", "v1beta1"},
 		"advancedcronjobs.apps.kruise.io": {"v1alpha1", "v1beta1"},
 	}

@@ -33,6 +33,13 @@ func TestWorkloads(t *testing.T) {
 				c.Controllers.CloneSet.Concurrency, c.Controllers.StatefulSet.Enabled = 8, new(false)
 			},
 		},
+		"a DaemonSet controller only": {
+			line{file: workloadsHead + "controllers: {cloneSet: {enabled: false}, statefulSet: {enabled: false}, daemonSet: {enabled: true, concurrency: 4}}"},
+			func(c *v1alpha1.WorkloadsConfiguration) {
+				c.Controllers.CloneSet.Enabled, c.Controllers.StatefulSet.Enabled = new(false), new(false)
+				c.Controllers.DaemonSet = v1alpha1.WorkloadController{Enabled: new(true), Concurrency: 4}
+			},
+		},
 		"namespace of OpenKruise": {
 			line{file: workloadsHead + "openKruise: {namespace: kruise}"},
 			func(c *v1alpha1.WorkloadsConfiguration) { c.OpenKruise.Namespace = "kruise" },
@@ -94,6 +101,10 @@ func TestInvalidWorkloads(t *testing.T) {
 		"no controller": {
 			line{file: workloadsHead + "controllers: {cloneSet: {enabled: false}, statefulSet: {enabled: false}}"},
 			"controllers.cloneSet.enabled: Invalid value: false: must be true if all other controllers are disabled: at least one controller must run",
+		},
+		"concurrency of DaemonSets": {
+			line{file: workloadsHead + "controllers: {daemonSet: {concurrency: 257}}"},
+			"controllers.daemonSet.concurrency: Invalid value: 257: must be between 1 and 256, inclusive",
 		},
 		"namespace of OpenKruise": {
 			line{file: workloadsHead + "openKruise: {namespace: Kruise}"},

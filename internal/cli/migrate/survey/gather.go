@@ -66,6 +66,7 @@ func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migr
 func (r *reading) sets(ctx context.Context) {
 	r.cluster.CloneSets = r.unstructured(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
 	r.cluster.StatefulSets = r.unstructured(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
+	r.cluster.DaemonSets = r.unstructured(ctx, "daemonsets.apps.kruise.io", v1alpha1.GroupVersion().WithKind("DaemonSet"))
 }
 
 // advancedCronJobs reads the AdvancedCronJobs in v1beta1, because OpenKruise cannot convert those with
@@ -82,8 +83,12 @@ func (r *reading) advancedCronJobs(ctx context.Context) {
 // revisions reads the update revisions of the sets.
 func (r *reading) revisions(ctx context.Context) {
 	wanted := map[string]sets.Set[string]{}
-	for _, set := range slices.Concat(r.cluster.CloneSets, r.cluster.StatefulSets) {
+	for _, set := range slices.Concat(r.cluster.CloneSets, r.cluster.StatefulSets, r.cluster.DaemonSets) {
 		name, _, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
+		if set.GetKind() == "DaemonSet" {
+			hash, _, _ := unstructured.NestedString(set.Object, "status", "daemonSetHash")
+			name = set.GetName() + "-" + hash
+		}
 		if wanted[set.GetNamespace()] == nil {
 			wanted[set.GetNamespace()] = sets.New[string]()
 		}
@@ -129,7 +134,7 @@ func (r *reading) unstructured(ctx context.Context, what string, kind schema.Gro
 // migrate.Cluster needs.
 func (r *reading) pods(ctx context.Context) {
 	namespaces := sets.New[string]()
-	for _, object := range slices.Concat(r.cluster.Markers, r.cluster.CloneSets, r.cluster.StatefulSets) {
+	for _, object := range slices.Concat(r.cluster.Markers, r.cluster.CloneSets, r.cluster.StatefulSets, r.cluster.DaemonSets) {
 		namespaces.Insert(object.GetNamespace())
 	}
 	for _, namespace := range sets.List(namespaces) {
@@ -197,7 +202,7 @@ const managerName = "kruise-controller-manager"
 
 // manager reads how OpenKruise's manager runs, if there are workloads. It may be in any namespace.
 func (r *reading) manager(ctx context.Context) {
-	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets)+len(r.cluster.AdvancedCronJobs) == 0 {
+	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets)+len(r.cluster.DaemonSets)+len(r.cluster.AdvancedCronJobs) == 0 {
 		return
 	}
 	list(ctx, r, "deployments", &appsv1.DeploymentList{}, func(deployment *appsv1.Deployment) {
