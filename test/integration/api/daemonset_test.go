@@ -67,12 +67,13 @@ func daemonSetRejections() map[string]rejection {
 		rolling  = "spec.updateStrategy.rollingUpdate"
 		selector = rolling + ".selector"
 		none     = "must not be 0 if maxSurge is 0: no pod could be updated. Set one of them to 1 or more"
-		both     = "must be 0 if maxUnavailable is not 0 (for Surging, the default is 1): set one of them to 0"
+		both     = "must be 0 if maxUnavailable is not 0: set one of them to 0. Without maxSurge, Surging has 1"
 		inPlace  = "must be 0 if rollingUpdateType is InPlaceIfPossible: no pod is created for an update in place. Use maxUnavailable, or the type Standard"
 	)
 	budget := func(values map[string]any, field, message string) rejection {
 		return one(rolling, values, message).at(rolling + "." + field)
 	}
+	noSurge := edit{rolling + ".maxSurge", remove{}}
 	hook := map[string]any{"labelsHandler": map[string]any{"a": "b"}}
 	return map[string]rejection{
 		"hook inPlaceUpdate":         one("spec.lifecycle.inPlaceUpdate", hook, "is not supported: use preDelete, or a CloneSet, whose pods have this hook"),
@@ -85,8 +86,8 @@ func daemonSetRejections() map[string]rejection {
 		"burst text":                 one("spec.burstReplicas", "250", "%$"),
 		"update type":                one("spec.updateStrategy.type", "Rolling", `"RollingUpdate", "OnDelete"`),
 		"rolling update type":        one(rolling+".rollingUpdateType", "InPlaceOnly", `"Standard", "InPlaceIfPossible", "Surging"`),
-		"maxUnavailable negative":    one(rolling+".maxUnavailable", -1, "greater than or equal to 0"),
-		"maxUnavailable 101%":        one(rolling+".maxUnavailable", "101%", "%$"),
+		"maxUnavailable negative":    one(rolling+".maxUnavailable", -1, "greater than or equal to 0").with(noSurge),
+		"maxUnavailable 101%":        one(rolling+".maxUnavailable", "101%", "%$").with(noSurge),
 		"maxSurge negative":          one(rolling+".maxSurge", -1, "greater than or equal to 0"),
 		"maxSurge text":              one(rolling+".maxSurge", "1", "%$"),
 		"partition negative":         one(rolling+".partition", -1, "greater than or equal to 0"),
@@ -190,7 +191,7 @@ func TestValidDaemonSetsAreAccepted(t *testing.T) {
 func TestDaemonSetsInBothVersions(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, smallDaemonSet, server.Namespace(t))
-	if err := create(t.Context(), object); err != nil {
+	if err := server.Client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
