@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
+	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	sidecarset "github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
@@ -125,6 +126,9 @@ func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resourc
 	if *controllers.StatefulSet.Enabled {
 		needed = append(needed, startup.Resource{Kind: statefulset.Kind(), Name: "statefulsets"})
 	}
+	if *controllers.DaemonSet.Enabled {
+		needed = append(needed, startup.Resource{Kind: daemonset.Kind(), Name: "daemonsets"})
+	}
 	if *controllers.AdvancedCronJob.Enabled {
 		needed = append(needed, startup.Resource{Kind: advancedcronjob.Kind(), Name: "advancedcronjobs"})
 	}
@@ -136,7 +140,7 @@ func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resourc
 
 // ownKinds returns the kinds of all sets, whether or not their controller is enabled.
 func ownKinds() []schema.GroupKind {
-	return []schema.GroupKind{cloneset.Kind().GroupKind(), statefulset.Kind().GroupKind(), sidecarset.Kind().GroupKind()}
+	return []schema.GroupKind{cloneset.Kind().GroupKind(), statefulset.Kind().GroupKind(), daemonset.Kind().GroupKind(), sidecarset.Kind().GroupKind()}
 }
 
 // newScheme returns a scheme with only the types that the controllers read and write, because those

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -114,7 +116,7 @@ func (w *World) progress(pod *corev1.Pod) {
 		if w.hasClaims(pod) {
 			w.change(Write{By: "kubelet", Kind: Pods, Verb: "bind", Name: pod.Name}, func(o Object) {
 				p := o.(*corev1.Pod)
-				p.Spec.NodeName = "node"
+				p.Spec.NodeName = cmp.Or(nodefit.Target(p), "node")
 				w.condition(&p.Status, corev1.PodScheduled, true)
 			})
 		}

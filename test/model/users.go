@@ -63,9 +63,7 @@ func KillPod(weight int) User {
 		if pod == nil || !w.faults.Involuntary {
 			return ""
 		}
-		_ = w.apply(Write{By: "user", Kind: Pods, Verb: "delete", Name: pod.Name}, func() error {
-			return w.store.delete(Pods, pod.Name, preconditions{})
-		})
+		w.DeletePod(pod.Name)
 		return pod.Name
 	}}
 }

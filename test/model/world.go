@@ -325,6 +325,13 @@ func (w *World) EditPod(name string, change func(*corev1.Pod)) {
 	w.change(Write{By: "user", Kind: Pods, Verb: "update", Name: name}, func(o Object) { change(o.(*corev1.Pod)) })
 }
 
+// DeletePod lets a user delete a pod.
+func (w *World) DeletePod(name string) {
+	_ = w.apply(Write{By: "user", Kind: Pods, Verb: "delete", Name: name}, func() error {
+		return w.store.delete(Pods, name, preconditions{})
+	})
+}
+
 // SetQuota sets the maximum number of pods in the namespace, 0 for none. It ends with the first phase.
 func (w *World) SetQuota(pods int) { w.store.quota = pods }
 

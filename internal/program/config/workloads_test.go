@@ -91,8 +91,8 @@ func TestInvalidWorkloads(t *testing.T) {
 		want string
 	}{
 		"unknown controller": {
-			line{file: workloadsHead + "controllers: {daemonSet: {}}"},
-			`unknown field "controllers.daemonSet"`,
+			line{file: workloadsHead + "controllers: {broadcastJob: {}}"},
+			`unknown field "controllers.broadcastJob"`,
 		},
 		"concurrency": {
 			line{file: workloadsHead + "controllers: {statefulSet: {concurrency: 257}}"},

@@ -114,12 +114,13 @@ func (p *planner) visit() {
 			case planning.Terminating(pod):
 			case !p.state.config.selector.Matches(labels.Set(pod.Labels)):
 				p.patch(s, &planning.PodPatch{Pod: pod, Reason: "Release", Controller: planning.Release})
-			case planning.Active(pod):
+			case planning.Active(pod) || prepared(pod):
 				p.advance(s, pod)
 			}
-		}
-		if p.acted[s] {
-			p.state.touch(s) // A write may fail.
+			if p.acted[s] {
+				p.state.touch(s) // The write may fail, and other pods follow.
+				break
+			}
 		}
 	}
 }
@@ -128,7 +129,7 @@ func (p *planner) visit() {
 func (p *planner) advance(s *slot, pod *corev1.Pod) {
 	var next inplace.Step
 	state := lifecycle.State(pod)
-	if !inplace.Settled(pod) {
+	if planning.Active(pod) && !inplace.Settled(pod) {
 		next = inplace.Next(pod, p.Now)
 		if next.After > 0 {
 			p.state.wake(s, earliest(s.wake, p.Now.Add(next.After)))
@@ -152,7 +153,7 @@ func (p *planner) advance(s *slot, pod *corev1.Pod) {
 
 // leaves reports whether a pod whose deletion is prepared is to be deleted.
 func (p *planner) leaves(s *slot, pod *corev1.Pod, next inplace.Step) bool {
-	if next.Refused != "" {
+	if next.Refused != "" || planning.Finished(pod) {
 		return true
 	}
 	c := p.state.config

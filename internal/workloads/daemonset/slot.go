@@ -220,7 +220,7 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	case v.class == removes:
 	case p.current == nil && p.old == nil && !p.terminating && len(p.finished) == 0:
 		v.class = creates
-	case v.old && c.rolling && s.facts.reached && !prepared(p.old):
+	case v.old && c.rolling && s.facts.reached && !prepared(p.old) && len(s.pods) == 1: // Others leave first.
 		if v.class = updates; !ready(p.old) {
 			v.class = replaces
 		}

@@ -103,7 +103,7 @@ func newState(key types.NamespacedName) *state {
 // configure sets the configuration. All views are computed again if it differs, and what the nodes are for the set only
 // if fields differ that decide about it.
 func (st *state) configure(generation int64, c *config, placed placement, nodes func() []*corev1.Node) {
-	same := st.config != nil && equality.Semantic.DeepEqual(placed, st.placement)
+	same := st.config != nil && placed.reach == st.placement.reach && equality.Semantic.DeepEqual(&placed.spec, &st.placement.spec)
 	if same {
 		c.fit, c.reach = st.config.fit, st.config.reach
 	}

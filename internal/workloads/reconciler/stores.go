@@ -118,6 +118,17 @@ func get(store Store, key types.NamespacedName) client.Object {
 // version returns the resource version of a store.
 func version(store Store) string { return store.GetIndexer().LastStoreSyncResourceVersion() }
 
+// All returns the objects of a store.
+func All[T any](store Store) []T {
+	objects := make([]T, 0)
+	for _, object := range store.GetIndexer().List() {
+		if typed, ok := object.(T); ok {
+			objects = append(objects, typed)
+		}
+	}
+	return objects
+}
+
 // Controlled returns the objects of a store with RevisionIndexers or PodIndexers that the object with the UID
 // controls.
 func Controlled[T any](store Store, controller types.UID) []T {
