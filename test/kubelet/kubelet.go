@@ -7,6 +7,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 )
 
 // Options configure a Kubelet.
@@ -130,10 +133,12 @@ func (k *Kubelet) sync(ctx context.Context, pod *corev1.Pod) error {
 		return pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 		})
+	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+		return nil
 	case pod.Spec.NodeName == "":
 		return pods.Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-			Target:     corev1.ObjectReference{Kind: "Node", Name: "node"},
+			Target:     corev1.ObjectReference{Kind: "Node", Name: cmp.Or(nodefit.Target(pod), "node")},
 		}, metav1.CreateOptions{})
 	}
 	status := k.status(pod)

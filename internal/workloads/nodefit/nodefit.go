@@ -53,7 +53,8 @@ func Compile(spec *corev1.PodSpec) (*Template, error) {
 	}, nil
 }
 
-// Node reports whether a pod runs on the node.
+// Node reports whether a pod runs on the node. A node that is not ready fits: its pod waits for the scheduler, and is
+// counted. For the built-in DaemonSet, such nodes do not count while they are not ready.
 func (t *Template) Node(node *corev1.Node) Fit {
 	if t.nodeName != "" && t.nodeName != node.Name {
 		return No
@@ -65,7 +66,7 @@ func (t *Template) Node(node *corev1.Node) Fit {
 	fit := Yes
 	for i := range node.Spec.Taints {
 		switch taint := &node.Spec.Taints[i]; {
-		case taint.Effect == corev1.TaintEffectPreferNoSchedule,
+		case taint.Effect == corev1.TaintEffectPreferNoSchedule, taint.Key == corev1.TaintNodeNotReady, taint.Key == corev1.TaintNodeUnreachable,
 			scheduling.TolerationsTolerateTaint(logr.Discard(), t.tolerations, taint, true):
 		case taint.Effect == corev1.TaintEffectNoExecute:
 			return No

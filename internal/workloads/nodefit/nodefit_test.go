@@ -1,0 +1,91 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodefit_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+)
+
+func required(requirements ...corev1.NodeSelectorRequirement) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: requirements}},
+	}}}
+}
+
+func TestNode(t *testing.T) {
+	inZone := func(operator corev1.NodeSelectorOperator, values ...string) *corev1.Affinity {
+		return required(corev1.NodeSelectorRequirement{Key: "zone", Operator: operator, Values: values})
+	}
+	taint := func(key string, effect corev1.TaintEffect) []corev1.Taint { return []corev1.Taint{{Key: key, Value: "x", Effect: effect}} }
+	tolerates := func(key string, effect corev1.TaintEffect) corev1.PodSpec {
+		return corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}}}
+	}
+	for name, tc := range map[string]struct {
+		spec   corev1.PodSpec
+		taints []corev1.Taint
+		want   nodefit.Fit
+	}{
+		"no rule":                           {want: nodefit.Yes},
+		"name of the node":                  {spec: corev1.PodSpec{NodeName: "a"}, want: nodefit.Yes},
+		"name of another node":              {spec: corev1.PodSpec{NodeName: "b"}, want: nodefit.No},
+		"node selector":                     {spec: corev1.PodSpec{NodeSelector: map[string]string{"zone": "1"}}, want: nodefit.Yes},
+		"another node selector":             {spec: corev1.PodSpec{NodeSelector: map[string]string{"zone": "2"}}, want: nodefit.No},
+		"affinity":                          {spec: corev1.PodSpec{Affinity: inZone(corev1.NodeSelectorOpIn, "1", "2")}, want: nodefit.Yes},
+		"another affinity":                  {spec: corev1.PodSpec{Affinity: inZone(corev1.NodeSelectorOpDoesNotExist)}, want: nodefit.No},
+		"selector and another affinity":     {spec: corev1.PodSpec{NodeSelector: map[string]string{"zone": "1"}, Affinity: inZone(corev1.NodeSelectorOpNotIn, "1")}, want: nodefit.No},
+		"NoSchedule":                        {taints: taint("a", corev1.TaintEffectNoSchedule), want: nodefit.Keeps},
+		"NoExecute":                         {taints: taint("a", corev1.TaintEffectNoExecute), want: nodefit.No},
+		"both effects":                      {taints: append(taint("a", corev1.TaintEffectNoSchedule), taint("a", corev1.TaintEffectNoExecute)...), want: nodefit.No},
+		"PreferNoSchedule":                  {taints: taint("a", corev1.TaintEffectPreferNoSchedule), want: nodefit.Yes},
+		"tolerated NoSchedule":              {spec: tolerates("a", corev1.TaintEffectNoSchedule), taints: taint("a", corev1.TaintEffectNoSchedule), want: nodefit.Yes},
+		"another tolerated effect":          {spec: tolerates("a", corev1.TaintEffectNoSchedule), taints: taint("a", corev1.TaintEffectNoExecute), want: nodefit.No},
+		"cordoned":                          {taints: taint(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), want: nodefit.Yes},
+		"not ready":                         {taints: append(taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule), taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)...), want: nodefit.Yes},
+		"unreachable":                       {taints: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute), want: nodefit.Yes},
+		"disk pressure":                     {taints: taint(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule), want: nodefit.Yes},
+		"network unavailable":               {taints: taint(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule), want: nodefit.Keeps},
+		"network unavailable, host network": {spec: corev1.PodSpec{HostNetwork: true}, taints: taint(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule), want: nodefit.Yes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template, err := nodefit.Compile(&tc.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"zone": "1"}}, Spec: corev1.NodeSpec{Taints: tc.taints}}
+			if got := template.Node(node); got != tc.want {
+				t.Errorf("fit is %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCompileNamesTheField(t *testing.T) {
+	_, err := nodefit.Compile(&corev1.PodSpec{Affinity: required(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn})})
+	if err == nil || !strings.Contains(err.Error(), "nodeSelectorTerms[0].matchExpressions[0].values: Required value") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestBoundPodsHaveATarget(t *testing.T) {
+	spec := corev1.PodSpec{Affinity: required(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpExists})}
+	spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{Weight: 1}}
+	template := spec.DeepCopy()
+	nodefit.Bind(&spec, "a")
+	if got := nodefit.Target(&corev1.Pod{Spec: spec}); got != "a" || len(spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {
+		t.Errorf("target %q of %+v", got, spec.Affinity.NodeAffinity)
+	}
+	if got := nodefit.Target(&corev1.Pod{Spec: *template}); got != "" {
+		t.Errorf("a pod that is not bound has the target %q", got)
+	}
+	spec.NodeName = "b"
+	if got := nodefit.Target(&corev1.Pod{Spec: spec}); got != "b" {
+		t.Errorf("a scheduled pod has the target %q", got)
+	}
+}

@@ -1,0 +1,310 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package daemonsets_test tests DaemonSets with a real API server. The nodes and their kubelets are simulated.
+package daemonsets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/kubelet"
+)
+
+// server is the API server that the tests share.
+var server *env.Env
+
+func TestMain(m *testing.M) { env.Main(m, &server) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs seamark-workloads with the rights of its service account, until the test ends or the function is called.
+func start(t *testing.T, e *env.Env) (stop func()) {
+	t.Helper()
+	cfg := e.Component(t, workloads.Name)
+	for _, path := range []string{"config/workloads/policy.yaml", "config/daemonsets/rbac.yaml"} {
+		manifests, err := env.ReadManifests(path)
+		must(t, err)
+		e.Apply(t, manifests...)
+	}
+	var c configv1alpha1.WorkloadsConfiguration
+	configv1alpha1.SetWorkloadsDefaults(&c)
+	c.Controllers.DaemonSet.Enabled = new(true)
+	program, err := workloads.New(workloads.Options{
+		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
+		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- program.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error("run the program:", err)
+		}
+	})
+}
+
+// world is a DaemonSet in its own namespace, with its own nodes.
+type world struct {
+	testing.TB
+	*env.Env
+	set     *v1alpha1.DaemonSet
+	kubelet *kubelet.Kubelet
+
+	mu sync.Mutex
+	// broken are the nodes whose pods do not become ready.
+	broken map[string]bool
+}
+
+// newWorld returns a set that is not created yet, with so many nodes: NAMESPACE-0 and so on.
+func newWorld(t *testing.T, nodes int) *world {
+	t.Helper()
+	w := &world{TB: t, Env: server, broken: map[string]bool{}}
+	namespace := server.Namespace(t)
+	w.set = &v1alpha1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "agent"},
+		Spec: v1alpha1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{"test": namespace}, Containers: []corev1.Container{{Name: "main", Image: "agent:1"}},
+				},
+			},
+		},
+	}
+	for i := range nodes {
+		w.addNode(i)
+	}
+	var err error
+	w.kubelet, err = kubelet.New(kubelet.Options{Config: server.Config, Namespace: namespace, Failed: func(err error) { t.Error(err) }, Ready: func(pod *corev1.Pod) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return !w.broken[pod.Spec.NodeName] && !strings.HasSuffix(pod.Spec.Containers[0].Image, ":broken")
+	}})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { w.kubelet.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(w.clean)
+	return w
+}
+
+// clean deletes the set, its pods and nodes: nothing collects garbage here.
+func (w *world) clean() {
+	ctx, cancel := context.WithTimeout(context.Background(), await.Timeout)
+	defer cancel()
+	in := client.InNamespace(w.set.Namespace)
+	if err := errors.Join(
+		w.Client.DeleteAllOf(ctx, &v1alpha1.DaemonSet{}, in),
+		w.Client.DeleteAllOf(ctx, &corev1.Pod{}, in, client.GracePeriodSeconds(0)),
+		w.Client.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"test": w.set.Namespace}),
+	); err != nil {
+		w.Error("clean up:", err)
+	}
+}
+
+func (w *world) node(i int) string { return fmt.Sprintf("%s-%d", w.set.Namespace, i) }
+
+func (w *world) addNode(i int) {
+	w.Helper()
+	must(w, w.Client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node(i), Labels: map[string]string{"test": w.set.Namespace}}}))
+}
+
+// taint replaces the taints of a node.
+func (w *world) taint(i int, taints ...corev1.Taint) {
+	w.Helper()
+	w.editNode(i, func(node *corev1.Node) { node.Spec.Taints = taints })
+}
+
+func (w *world) editNode(i int, change func(*corev1.Node)) {
+	w.Helper()
+	node := &corev1.Node{}
+	must(w, w.Client.Get(w.Context(), client.ObjectKey{Name: w.node(i)}, node))
+	before := node.DeepCopy()
+	change(node)
+	must(w, w.Client.Patch(w.Context(), node, client.MergeFrom(before)))
+}
+
+// setBroken makes the pods of a node not ready, or ready again.
+func (w *world) setBroken(i int, broken bool) {
+	w.mu.Lock()
+	w.broken[w.node(i)] = broken
+	w.mu.Unlock()
+	w.kubelet.Again()
+}
+
+// create creates the set.
+func (w *world) create(change func(*v1alpha1.DaemonSet)) *world {
+	w.Helper()
+	if change != nil {
+		change(w.set)
+	}
+	must(w, w.Client.Create(w.Context(), w.set))
+	return w
+}
+
+// edit changes the set.
+func (w *world) edit(change func(*v1alpha1.DaemonSet)) {
+	w.Helper()
+	must(w, w.Client.Get(w.Context(), client.ObjectKeyFromObject(w.set), w.set))
+	before := w.set.DeepCopy()
+	change(w.set)
+	must(w, w.Client.Patch(w.Context(), w.set, client.MergeFrom(before)))
+}
+
+func (w *world) setImage(image string) {
+	w.Helper()
+	w.edit(func(set *v1alpha1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = image })
+}
+
+// pods returns the pods, by node.
+func (w *world) pods() []corev1.Pod {
+	w.Helper()
+	list := &corev1.PodList{}
+	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName+a.Name, b.Spec.NodeName+b.Name) })
+	return list.Items
+}
+
+// on returns the pods of a node.
+func (w *world) on(i int) []corev1.Pod {
+	w.Helper()
+	return slices.DeleteFunc(w.pods(), func(pod corev1.Pod) bool { return pod.Spec.NodeName != w.node(i) })
+}
+
+// until waits until the check succeeds. It reads the set before.
+func (w *world) until(what string, check func() error) {
+	w.Helper()
+	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, what, func(ctx context.Context) error {
+		return errors.Join(w.Client.Get(ctx, client.ObjectKeyFromObject(w.set), w.set), check())
+	})
+}
+
+// images waits until the nodes from 0 on have one ready pod each, with these images. An empty image means no pod.
+func (w *world) images(images ...string) {
+	w.Helper()
+	want := map[string]string{}
+	for i, image := range images {
+		if image != "" {
+			want[w.node(i)] = image
+		}
+	}
+	w.until(fmt.Sprintf("pods have images %v", images), func() error {
+		got := map[string]string{}
+		for _, pod := range w.pods() {
+			if !planning.Active(&pod) || !planning.Ready(&pod) || got[pod.Spec.NodeName] != "" {
+				return fmt.Errorf("pod %s on %s: image %s, ready %t", pod.Name, pod.Spec.NodeName, pod.Spec.Containers[0].Image, planning.Ready(&pod))
+			}
+			got[pod.Spec.NodeName] = pod.Spec.Containers[0].Image
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("images %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// has waits for a condition.
+func (w *world) has(kind appsv1.DaemonSetConditionType, status corev1.ConditionStatus, reason string) (found appsv1.DaemonSetCondition) {
+	w.Helper()
+	w.until(fmt.Sprintf("%s is %s because of %s", kind, status, reason), func() error {
+		i := slices.IndexFunc(w.set.Status.Conditions, func(c appsv1.DaemonSetCondition) bool { return c.Type == kind })
+		if i < 0 || w.set.Status.Conditions[i].Status != status || w.set.Status.Conditions[i].Reason != reason || w.set.Status.ObservedGeneration != w.set.Generation {
+			return fmt.Errorf("conditions %+v", w.set.Status.Conditions)
+		}
+		found = w.set.Status.Conditions[i]
+		return nil
+	})
+	return found
+}
+
+// watch calls check with the pods at each event, until the returned function is called, which reports the first error.
+func (w *world) watch(check func(pods map[string]*corev1.Pod) error) (stop func()) {
+	w.Helper()
+	list := &corev1.PodList{}
+	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
+	pods := map[string]*corev1.Pod{}
+	for i := range list.Items {
+		pods[list.Items[i].Name] = &list.Items[i]
+	}
+	events, err := w.Client.Watch(w.Context(), &corev1.PodList{}, client.InNamespace(w.set.Namespace), &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
+	})
+	must(w, err)
+	stopped, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var errs []error
+		for event := range events.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				break // The watch was stopped.
+			}
+			if pods[pod.Name] = pod; event.Type == "DELETED" {
+				delete(pods, pod.Name)
+			}
+			errs = append(errs, check(pods))
+		}
+		select {
+		case <-stopped:
+		default:
+			errs = append(errs, errors.New("the watch has ended"))
+		}
+		done <- errors.Join(errs...)
+	}()
+	return func() {
+		w.Helper()
+		close(stopped)
+		events.Stop()
+		must(w, <-done)
+	}
+}
+
+// readyNodes returns the number of nodes with a ready pod that is not being deleted.
+func readyNodes(pods map[string]*corev1.Pod) int {
+	nodes := map[string]bool{}
+	for _, pod := range pods {
+		if planning.Active(pod) && planning.Ready(pod) {
+			nodes[pod.Spec.NodeName] = true
+		}
+	}
+	return len(nodes)
+}
+
+func rolling(set *v1alpha1.DaemonSet, change func(*v1alpha1.RollingUpdateDaemonSet)) {
+	if set.Spec.UpdateStrategy.RollingUpdate == nil {
+		set.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdateDaemonSet{}
+	}
+	change(set.Spec.UpdateStrategy.RollingUpdate)
+}
+
+func number(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }
