@@ -23,7 +23,9 @@ func TestNode(t *testing.T) {
 	inZone := func(operator corev1.NodeSelectorOperator, values ...string) *corev1.Affinity {
 		return required(corev1.NodeSelectorRequirement{Key: "zone", Operator: operator, Values: values})
 	}
-	taint := func(key string, effect corev1.TaintEffect) []corev1.Taint { return []corev1.Taint{{Key: key, Value: "x", Effect: effect}} }
+	taint := func(key string, effect corev1.TaintEffect) []corev1.Taint {
+		return []corev1.Taint{{Key: key, Value: "x", Effect: effect}}
+	}
 	tolerates := func(key string, effect corev1.TaintEffect) corev1.PodSpec {
 		return corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}}}
 	}
@@ -68,7 +70,7 @@ func TestNode(t *testing.T) {
 
 func TestCompileNamesTheField(t *testing.T) {
 	_, err := nodefit.Compile(&corev1.PodSpec{Affinity: required(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn})})
-	if err == nil || !strings.Contains(err.Error(), "nodeSelectorTerms[0].matchExpressions[0].values: Required value") {
+	if err == nil || !strings.Contains(err.Error(), "nodeSelectorTerms[0].matchExpressions[0].values: Invalid value: null") {
 		t.Errorf("error %v", err)
 	}
 }
