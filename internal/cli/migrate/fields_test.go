@@ -27,7 +27,7 @@ func TestNoFieldOfOpenKruiseIsPruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	definitions := map[string][]byte{"CloneSet": crd.CloneSets(), "StatefulSet": crd.StatefulSets()}
+	definitions := map[string][]byte{"CloneSet": crd.CloneSets(), "StatefulSet": crd.StatefulSets(), "DaemonSet": crd.DaemonSets()}
 	for section, paths := range readFields(t) {
 		for _, path := range paths {
 			served, refused := false, ""
@@ -66,7 +66,7 @@ func readFields(t *testing.T) map[string][]string {
 		}
 	}
 	for section, least := range map[string]int{
-		"CloneSet v1alpha1": 50, "StatefulSet v1alpha1": 35, "StatefulSet v1beta1": 55, "InPlaceUpdateState": 12,
+		"CloneSet v1alpha1": 50, "StatefulSet v1alpha1": 35, "StatefulSet v1beta1": 55, "DaemonSet v1alpha1": 40, "DaemonSet v1beta1": 40, "InPlaceUpdateState": 12,
 	} {
 		if len(fields[section]) < least {
 			t.Fatalf("found %d fields of %s, want at least %d", len(fields[section]), section, least)

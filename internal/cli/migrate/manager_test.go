@@ -17,7 +17,7 @@ import (
 func TestManagerOf(t *testing.T) {
 	all := map[string]bool{
 		migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true,
-		migrate.GatePreDownload: true, migrate.GateNoDefaults: true,
+		migrate.GatePreDownload: true, migrate.GatePreDownloadDaemonSets: true, migrate.GateNoDefaults: true,
 	}
 	for name, test := range map[string]struct {
 		args            string
@@ -38,7 +38,7 @@ func TestManagerOf(t *testing.T) {
 		"all gates": {"--feature-gates=AllAlpha=true", true, "kruise-system", "kruise-manager", all},
 		"all gates but one": {
 			"--feature-gates=AllAlpha=true,PreDownloadImageForInPlaceUpdate=false", true, "kruise-system", "kruise-manager",
-			map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GateNoDefaults: true},
+			map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownloadDaemonSets: true, migrate.GateNoDefaults: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
