@@ -32,7 +32,11 @@ var (
 	replicaSet  = owner("apps/v1", "ReplicaSet", "r")
 	builtIn     = owner("apps/v1", "StatefulSet", "b")
 	similar     = owner("apps.kruise.io.example.com/v1", "CloneSet", "e")
-	otherKind   = owner("apps.kruise.io/v1alpha1", "DaemonSet", "d")
+	daemonSet   = owner("apps.kruise.io/v1alpha1", "DaemonSet", "d")
+	daemonBeta  = owner("apps.kruise.io/v1beta1", "DaemonSet", "d")
+	otherDaemon = owner("apps.kruise.io/v1alpha1", "DaemonSet", "o")
+	builtInNode = owner("apps/v1", "DaemonSet", "n")
+	otherKind   = owner("apps.kruise.io/v1alpha1", "BroadcastJob", "j")
 	helper      = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper", UID: "h"}
 	second      = metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "owner", UID: "2"}
 )
@@ -103,7 +107,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	unlimited, _ := clientOf(t, server, config)
 	shared := server.Namespace(t)
 	const (
-		foreign = "its controller must be a CloneSet or StatefulSet of apps.kruise.io"
+		foreign = "its controller must be a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"
 		replace = "cannot replace the owners of pod"
 	)
 	for what, c := range map[string]client.Client{"own rights": program, "all rights": unlimited} {
@@ -125,6 +129,8 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"create for a CloneSet":          {program, "", owners{cloneSet}, created, ""},
 		"create for a StatefulSet":       {program, "", owners{helper, statefulSet}, created, ""},
 		"create for an older version":    {program, "", owners{olderSet}, created, ""},
+		"create for a DaemonSet":         {program, "", owners{daemonSet}, created, ""},
+		"create for apps/v1 DaemonSet":   {program, "", owners{builtInNode}, created, foreign},
 		"create without an owner":        {program, "", nil, created, foreign},
 		"create for a ReplicaSet":        {program, "", owners{replicaSet}, created, foreign},
 		"create for apps/v1 StatefulSet": {program, "", owners{builtIn}, created, foreign},
@@ -140,6 +146,8 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"patch":                      {program, "", owners{cloneSet, helper}, label, ""},
 		"patch status":               {program, "", owners{statefulSet}, condition, ""},
 		"patch for an older version": {program, "", owners{olderSet}, label, ""},
+		"patch of a DaemonSet":       {program, "", owners{daemonSet}, label, ""},
+		"patch of a built-in one":    {program, "", owners{builtInNode}, label, foreign},
 		"resize":                     {program, "", owners{cloneSet}, resize, ""},
 		"patch without an owner":     {program, "", nil, label, foreign},
 		"patch of a ReplicaSet":      {program, "", owners{replicaSet}, label, foreign},
@@ -159,6 +167,9 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"release to a ReplicaSet":     {program, "", owners{cloneSet}, withOwners(replicaSet), replace},
 		"release to an owner":         {program, "", owners{cloneSet}, withOwners(second), replace},
 		"exchange the controller":     {program, "", owners{cloneSet}, withOwners(statefulSet), replace},
+		"change the version":          {program, "", owners{helper, daemonBeta}, withOwners(helper, daemonSet), ""},
+		"exchange the DaemonSet":      {program, "", owners{daemonBeta}, withOwners(otherDaemon), replace},
+		"adopt from a built-in one":   {program, "", owners{builtInNode}, withOwners(daemonSet), replace},
 		"add an owner":                {program, "", owners{cloneSet}, withOwners(cloneSet, helper), replace},
 		"remove an owner":             {program, "", owners{cloneSet, helper}, withOwners(cloneSet), replace},
 		"remove owners of a stranger": {program, "", owners{replicaSet}, withOwners(), foreign},
