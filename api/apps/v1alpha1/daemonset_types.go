@@ -162,7 +162,7 @@ type RollingUpdateDaemonSet struct {
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxSurge is the maximum number of nodes that run a new pod beside an old one during an update: a number, at
+	// maxSurge is the maximum number of nodes that run a new pod next to an old one during an update: a number, at
 	// least 0, or a percentage of the nodes that fit, 0% to 100%, rounded up. It must be 0 for InPlaceIfPossible.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
