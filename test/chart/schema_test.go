@@ -226,7 +226,7 @@ func TestRejectedValues(t *testing.T) {
 		"uninstall.timeoutSeconds=1":                     "at '/uninstall/timeoutSeconds': minimum",
 		"policies=null":                                  "missing property 'policies'",
 		"agent.port=null":                                "at '/agent': missing property 'port'",
-		"workloads.controllers={cloneset,broadcastjob}":     "at '/workloads/controllers/1': value must be one of 'cloneset', 'statefulset'",
+		"workloads.controllers={cloneset,broadcastjob}":  "at '/workloads/controllers/1': value must be one of 'cloneset', 'statefulset'",
 		"workloads.controllers={cloneset,cloneset}":      "at '/workloads/controllers': items at 0 and 1 are equal",
 		"workloads.controllers=null":                     "at '/workloads': missing property 'controllers'",
 		"workloads.excludedNamespaces={a b}":             "at '/workloads/excludedNamespaces/0': 'a b' does not match pattern",

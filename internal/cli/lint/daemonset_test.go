@@ -41,9 +41,9 @@ func TestDaemonSets(t *testing.T) {
 		manifest string
 		want     []string
 	}{
-		"valid":       {manifest: daemonSet},
-		"v1beta1":     {manifest: e("v1alpha1", "v1beta1")},
-		"apps/v1":     {manifest: e("apps.kruise.io/v1alpha1", "apps/v1")}, // DaemonSets of Kubernetes are not checked.
+		"valid":   {manifest: daemonSet},
+		"v1beta1": {manifest: e("v1alpha1", "v1beta1")},
+		"apps/v1": {manifest: e("apps.kruise.io/v1alpha1", "apps/v1")}, // DaemonSets of Kubernetes are not checked.
 		"other version": {
 			manifest: e("v1alpha1", "v1"),
 			want:     []string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1" is not supported for the kind DaemonSet -> use apps.kruise.io/v1beta1`},
