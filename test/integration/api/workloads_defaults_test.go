@@ -125,7 +125,7 @@ func TestTypedClientsKeepDefaults(t *testing.T) {
 		manifest string
 		typed    client.Object
 	}{
-		{smallCloneSet, &v1alpha1.CloneSet{}}, {smallStatefulSet, &v1beta1.StatefulSet{}},
+		{smallCloneSet, &v1alpha1.CloneSet{}}, {smallStatefulSet, &v1beta1.StatefulSet{}}, {smallDaemonSet, &v1alpha1.DaemonSet{}},
 	} {
 		object := parsed(t, tc.manifest, namespace)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, tc.typed); err != nil {
