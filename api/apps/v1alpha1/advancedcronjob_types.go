@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ScheduledAtKey is the annotation of a Job that contains the slot for which it was created, in RFC 3339.
+// ScheduledAtKey is the annotation of a Job or BroadcastJob that contains the slot for which it was created, in RFC 3339.
 const ScheduledAtKey = "apps.kruise.io/scheduled-at"
 
 // +kubebuilder:object:root=true
@@ -21,7 +21,7 @@ const ScheduledAtKey = "apps.kruise.io/scheduled-at"
 // +kubebuilder:printcolumn:name="NEXT",type=string,JSONPath=`.status.nextScheduleTime`,description="The next slot."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// AdvancedCronJob creates a Job at each time of a cron schedule.
+// AdvancedCronJob creates a Job or a BroadcastJob at each time of a cron schedule.
 type AdvancedCronJob struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata. The name has at most 52 characters, because those of the Jobs
@@ -117,7 +117,8 @@ type CronJobTemplate struct {
 	// +kubebuilder:validation:Schemaless
 	JobTemplate *runtime.RawExtension `json:"jobTemplate,omitempty"`
 
-	// broadcastJobTemplate is not supported.
+	// broadcastJobTemplate is the template of BroadcastJobs: metadata and spec. Exactly one of jobTemplate and
+	// broadcastJobTemplate must be set. A change takes effect with the next run.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -133,16 +134,19 @@ type CronJobTemplate struct {
 // CronJobTemplateKind is the kind of what an AdvancedCronJob creates.
 type CronJobTemplateKind string
 
-// JobTemplateKind means that Jobs are created.
-const JobTemplateKind CronJobTemplateKind = "Job"
+// The kinds of what an AdvancedCronJob creates.
+const (
+	JobTemplateKind          CronJobTemplateKind = "Job"
+	BroadcastJobTemplateKind CronJobTemplateKind = "BroadcastJob"
+)
 
 // AdvancedCronJobStatus is the observed state of an AdvancedCronJob.
 type AdvancedCronJobStatus struct {
-	// type is the kind of what is created: Job.
+	// type is the kind of what is created: Job or BroadcastJob.
 	// +optional
 	Type CronJobTemplateKind `json:"type,omitempty"`
 
-	// active are the Jobs that have not ended, at most 100, the oldest first.
+	// active are the Jobs and BroadcastJobs that have not ended, at most 100, the oldest first.
 	// +optional
 	// +listType=atomic
 	Active []corev1.ObjectReference `json:"active,omitempty"`
