@@ -41,7 +41,7 @@ func caches(kinds []schema.GroupKind, own string, sidecarSets bool) cache.Option
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                {Transform: trim.Func(trimPod)},
+			&corev1.Pod{}:                {Transform: trim.Func(trim.PodWithBroadcasts(trimPod))},
 			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
 			&corev1.Node{}:               {Transform: trim.Func(trim.Node)},
 			newNamespace():               {Transform: trim.Func(trim.Namespace)},

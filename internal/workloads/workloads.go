@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
+	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
@@ -128,6 +129,9 @@ func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resourc
 	}
 	if *controllers.DaemonSet.Enabled {
 		needed = append(needed, startup.Resource{Kind: daemonset.Kind(), Name: "daemonsets"})
+	}
+	if *controllers.BroadcastJob.Enabled {
+		needed = append(needed, startup.Resource{Kind: broadcastjob.Kind(), Name: "broadcastjobs"})
 	}
 	if *controllers.AdvancedCronJob.Enabled {
 		needed = append(needed, startup.Resource{Kind: advancedcronjob.Kind(), Name: "advancedcronjobs"})

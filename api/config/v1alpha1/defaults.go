@@ -79,7 +79,7 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 	orDefault(&c.Injector.CertificateDirectory, "/run/seamark/injector")
 	for controller, enabled := range map[*WorkloadController]bool{
 		&c.Controllers.CloneSet: true, &c.Controllers.StatefulSet: true,
-		&c.Controllers.AdvancedCronJob: false, &c.Controllers.DaemonSet: false, &c.Controllers.SidecarSet: false,
+		&c.Controllers.AdvancedCronJob: false, &c.Controllers.DaemonSet: false, &c.Controllers.BroadcastJob: false, &c.Controllers.SidecarSet: false,
 	} {
 		if controller.Enabled == nil {
 			controller.Enabled = new(enabled)

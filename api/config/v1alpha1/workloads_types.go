@@ -86,6 +86,9 @@ type WorkloadControllers struct {
 	// daemonSet runs DaemonSets of group apps.kruise.io. Default false.
 	// +optional
 	DaemonSet WorkloadController `json:"daemonSet,omitempty"`
+	// broadcastJob runs BroadcastJobs. Default false.
+	// +optional
+	BroadcastJob WorkloadController `json:"broadcastJob,omitempty"`
 	// sidecarSet runs SidecarSets, whose webhook entries need the injectors. Default false.
 	// +optional
 	SidecarSet WorkloadController `json:"sidecarSet,omitempty"`

@@ -116,6 +116,9 @@ func podRequests(patch *planning.PodPatch, set Set) []podRequest {
 		}
 		return nil
 	})
+	if patch.Stop {
+		main.spec = map[string]any{"activeDeadlineSeconds": 1}
+	}
 	var requests []podRequest
 	if len(patch.Conditions) > 0 {
 		status := podRequest{subresource: statusSubresource, status: map[string]any{"conditions": patch.Conditions}}

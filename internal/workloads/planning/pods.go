@@ -161,6 +161,7 @@ func (p *PodPatch) Merge(other *PodPatch) *PodPatch {
 	if other.Controller != KeepController {
 		merged.Controller = other.Controller
 	}
+	merged.Stop = p.Stop || other.Stop
 	return &merged
 }
 

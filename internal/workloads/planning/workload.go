@@ -76,6 +76,8 @@ type PodPatch struct {
 	Controller ControllerChange
 	// Resources are the new requests and limits of containers, by name, for the resize subresource.
 	Resources map[string]corev1.ResourceRequirements
+	// Stop lets the kubelet end the pod, which fails: spec.activeDeadlineSeconds becomes 1.
+	Stop bool
 }
 
 // ControllerChange is a change of a pod's reference to its controlling owner.

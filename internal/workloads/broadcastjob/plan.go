@@ -1,0 +1,271 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package broadcastjob decides what a BroadcastJob does next: on which nodes it creates a pod, which pods it deletes or
+// stops, when it looks again, and what its status is. Its pods are what it knows about its nodes: a node whose pod has
+// ended gets no other one while that pod exists. It is pure.
+package broadcastjob
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
+)
+
+// Input is what a plan depends on.
+type Input struct {
+	// Job is the BroadcastJob. Its status is not older than what was written last.
+	Job *v1alpha1.BroadcastJob
+	// Nodes are all nodes.
+	Nodes []*corev1.Node
+	// Pods are those that the job controls, all that were created.
+	Pods []*corev1.Pod
+	// Left is how many pods of the present step were not created although the plan before wanted it.
+	Left int
+	// Taken are the names of pods that belong to others. Their nodes get a pod last.
+	Taken map[string]bool
+	// Now is the time.
+	Now time.Time
+}
+
+// Plan is what to do: stop and delete pods, create others, then write the status.
+type Plan struct {
+	planning.Actions
+	// Remove is whether to delete the job.
+	Remove bool
+	// Status is the status, and Urgent is whether it must be written at once.
+	Status v1alpha1.BroadcastJobStatus
+	Urgent bool
+	// Next is when to plan again without an event, zero for never.
+	Next time.Time
+}
+
+// stopped is the deadline of a pod that is to end: the kubelet ends it, and its logs and its status remain.
+const stopped = 1
+
+// planner is a plan in the making.
+type planner struct {
+	Input
+	Plan
+	// pods are those of each node.
+	pods map[string]*corev1.Pod
+	// pending are the nodes that get a pod, in this order.
+	pending []*corev1.Node
+	// running are the pods that have not ended, which include those that are being deleted.
+	running []*corev1.Pod
+	// failed and unscheduled are the names of the nodes whose pod failed, and whose pod waits for the scheduler.
+	failed, unscheduled []string
+	// going is the number of nodes whose pod is being deleted.
+	going int
+}
+
+// New returns the plan.
+func New(in Input) Plan {
+	p := &planner{Input: in, pods: make(map[string]*corev1.Pod, len(in.Pods))}
+	p.Status = *in.Job.Status.DeepCopy()
+	p.Status.ObservedGeneration = in.Job.Generation
+	p.observe()
+	if Ended(in.Job) {
+		p.end()
+		return p.Plan
+	}
+	if p.Status.StartTime == nil {
+		now := metav1.NewTime(p.Now.Truncate(time.Second))
+		p.Status.StartTime, p.Urgent = &now, true
+	}
+	p.Status.Phase = cmp.Or(p.Status.Phase, v1alpha1.BroadcastJobRunning)
+	fit, err := nodefit.Compile(&in.Job.Spec.Template.Spec)
+	if err != nil {
+		p.condition(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionFalse, ReasonInvalidTemplate, err.Error())
+		return p.Plan
+	}
+	p.place(fit)
+	p.decide()
+	return p.Plan
+}
+
+// Ended reports whether the job has completed or failed. It stays so, whatever happens.
+func Ended(job *v1alpha1.BroadcastJob) bool { return job.Status.CompletionTime != nil }
+
+// Parallelism returns how many of the nodes may run a pod at the same time.
+func Parallelism(job *v1alpha1.BroadcastJob, nodes int) int {
+	if job.Spec.Parallelism == nil {
+		return math.MaxInt32
+	}
+	parallelism, err := intstr.GetScaledValueFromIntOrPercent(job.Spec.Parallelism, nodes, true)
+	if err != nil {
+		return 0 // The CRD refuses it.
+	}
+	return max(parallelism, 0)
+}
+
+// Wake plans again at the time, or earlier.
+func (p *Plan) Wake(at time.Time) {
+	if p.Next.IsZero() || at.Before(p.Next) {
+		p.Next = at
+	}
+}
+
+// observe finds the pod of each node, and stops those that have restarted too often.
+func (p *planner) observe() {
+	p.Pods = slices.SortedFunc(slices.Values(p.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range p.Pods {
+		node := nodefit.Target(pod)
+		if other := p.pods[node]; other == nil || p.outcome(other) > p.outcome(pod) {
+			p.pods[node] = pod
+		}
+		if planning.Finished(pod) {
+			continue
+		}
+		p.running = append(p.running, pod)
+		if p.outcome(pod) == failed && (pod.Spec.ActiveDeadlineSeconds == nil || *pod.Spec.ActiveDeadlineSeconds > stopped) {
+			p.Patches = append(p.Patches, planning.PodPatch{Pod: pod, Reason: "RestartLimit", Stop: true})
+		}
+	}
+}
+
+// outcome is how far a pod is. If several pods have the same node, the lowest one counts.
+type outcome int
+
+const (
+	succeeded outcome = iota
+	failed
+	active
+	// deleted is the outcome of a pod that is being deleted before it succeeded: its node gets another one.
+	deleted
+)
+
+func (p *planner) outcome(pod *corev1.Pod) outcome {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return succeeded
+	case pod.DeletionTimestamp != nil:
+		return deleted
+	case pod.Status.Phase == corev1.PodFailed,
+		pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && trim.Restarts(pod) > p.Job.Spec.FailurePolicy.RestartLimit:
+		return failed
+	default:
+		return active
+	}
+}
+
+// place counts the nodes, finds those that get a pod, and deletes the pods of nodes that do not fit.
+func (p *planner) place(fit *nodefit.Template) {
+	p.Status.Desired, p.Status.Active, p.Status.Succeeded, p.Status.Failed = 0, 0, 0, 0
+	placed := make(map[string]bool, len(p.pods))
+	for _, node := range p.ordered() {
+		pod, fits := p.pods[node.Name], fit.Node(node)
+		if pod == nil {
+			if fits == nodefit.Yes && node.DeletionTimestamp == nil {
+				p.Status.Desired++
+				p.pending = append(p.pending, node)
+			}
+			continue
+		}
+		switch p.outcome(pod) {
+		case succeeded:
+			p.Status.Succeeded++
+		case failed:
+			p.Status.Failed++
+			p.failed = append(p.failed, node.Name)
+		case active:
+			if fits == nodefit.No {
+				continue
+			}
+			p.Status.Active++
+			if pod.Spec.NodeName == "" {
+				p.unscheduled = append(p.unscheduled, node.Name)
+			}
+		case deleted:
+			if fits == nodefit.No {
+				continue
+			}
+			p.going++
+		}
+		placed[node.Name] = true
+		p.Status.Desired++
+	}
+	for _, pod := range p.running {
+		if !placed[nodefit.Target(pod)] {
+			p.delete(pod, "Misplaced")
+		}
+	}
+}
+
+// ordered returns the nodes in the order in which they get pods: those that are ready first, because the pods of others
+// wait, and hold their places.
+func (p *planner) ordered() []*corev1.Node {
+	last := func(node *corev1.Node) int {
+		switch {
+		case len(p.Taken) > 0 && p.Taken[Name(p.Job.Name, node.Name)]:
+			return 2
+		case !isReady(node):
+			return 1
+		default:
+			return 0
+		}
+	}
+	return slices.SortedFunc(slices.Values(p.Nodes), func(a, b *corev1.Node) int {
+		return cmp.Or(last(a)-last(b), strings.Compare(a.Name, b.Name))
+	})
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (p *planner) delete(pod *corev1.Pod, reason string) {
+	if pod.DeletionTimestamp == nil {
+		p.Deletes = append(p.Deletes, planning.PodDelete{Pod: pod, Reason: reason})
+	}
+}
+
+// create creates the pods of the next nodes.
+func (p *planner) create() {
+	parallelism := Parallelism(p.Job, int(p.Status.Desired))
+	limit := min(parallelism-len(p.running), planning.MostCreates)
+	if p.Job.Spec.FailurePolicy.Type != v1alpha1.BroadcastJobContinue && parallelism < int(p.Status.Desired) && len(p.running) > 0 {
+		limit = min(limit, p.Left)
+	}
+	for _, node := range p.pending[:min(len(p.pending), max(limit, 0))] {
+		p.Creates = append(p.Creates, Pod(p.Job, node.Name))
+	}
+	if len(p.Creates) == planning.MostCreates {
+		p.Wake(p.Now)
+	}
+}
+
+// end plans for a job that has ended: the pods of one that has failed are deleted, and the job when its time has passed.
+func (p *planner) end() {
+	if p.Status.Phase == v1alpha1.BroadcastJobHasFailed {
+		p.clear()
+	}
+	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
+		at := p.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second)
+		if p.Remove = !p.Now.Before(at); !p.Remove {
+			p.Wake(at)
+		}
+	}
+}
+
+// clear deletes the pods that have not ended. Those that failed remain, for their logs.
+func (p *planner) clear() {
+	for _, pod := range p.running {
+		if p.outcome(pod) == active {
+			p.delete(pod, "JobFailed")
+		}
+	}
+}

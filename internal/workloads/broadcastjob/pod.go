@@ -1,0 +1,52 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjob
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+)
+
+// nameLength is the number of characters of a pod's name after that of the job.
+const nameLength = 10
+
+// Kind returns the kind of the objects.
+func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("BroadcastJob") }
+
+// Name returns the name of the pod of a node. It is always the same, so that a node has one pod at most, and a pod whose
+// creation was not answered is found.
+func Name(job, node string) string {
+	sum := sha256.Sum256([]byte(node))
+	return job + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:nameLength])
+}
+
+// Pod returns the pod of a node.
+func Pod(job *v1alpha1.BroadcastJob, node string) *corev1.Pod {
+	template := &job.Spec.Template
+	labels := map[string]string{}
+	maps.Copy(labels, template.Labels)
+	labels[v1alpha1.BroadcastJobNameKey], labels[v1alpha1.BroadcastJobUIDKey] = job.Name, string(job.UID)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: Name(job.Name, node), GenerateName: job.Name + "-", Labels: labels,
+			Annotations: template.Annotations, Finalizers: template.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, Kind())},
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+	pod.Spec.RestartPolicy = cmp.Or(pod.Spec.RestartPolicy, corev1.RestartPolicyOnFailure)
+	pod.Spec.Tolerations = nodefit.Tolerations(&pod.Spec)
+	nodefit.Bind(&pod.Spec, node)
+	return pod
+}

@@ -1,0 +1,142 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjob
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// The reasons of conditions and events.
+const (
+	ReasonRunning   = "Running"
+	ReasonPaused    = "Paused"
+	ReasonNoNodes   = "NoNodes"
+	ReasonPodFailed = "PodFailed"
+
+	ReasonCompleted        = "Completed"
+	ReasonPodsFailed       = "PodsFailed"
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+
+	ReasonInvalidTemplate = "InvalidTemplate"
+)
+
+// decide ends the job, pauses it, or creates pods.
+func (p *planner) decide() {
+	policy, completion := p.Job.Spec.FailurePolicy.Type, &p.Job.Spec.CompletionPolicy
+	ended := p.Status.Desired > 0 && p.Status.Succeeded+p.Status.Failed == p.Status.Desired
+	late := false
+	if deadline := completion.ActiveDeadlineSeconds; deadline != nil && completion.Type != v1alpha1.BroadcastJobNever {
+		at := p.Status.StartTime.Add(time.Duration(min(*deadline, int64(math.MaxInt64/time.Second))) * time.Second)
+		if late = !p.Now.Before(at); !late {
+			p.Wake(at)
+		}
+	}
+	switch {
+	case p.Job.Spec.Paused:
+		p.progress(v1alpha1.BroadcastJobPaused, ReasonPaused, " spec.paused is true.")
+	case len(p.failed) > 0 && policy == v1alpha1.BroadcastJobPause:
+		p.progress(v1alpha1.BroadcastJobPaused, ReasonPodFailed,
+			" The job goes on when the failed pods are deleted, whose nodes get another one, or when the failure policy is another one.")
+	case len(p.failed) > 0 && policy != v1alpha1.BroadcastJobContinue:
+		p.fail(ReasonPodFailed, "The failure policy is FailFast.")
+	case ended && completion.Type != v1alpha1.BroadcastJobNever:
+		p.complete()
+	case late:
+		p.fail(ReasonDeadlineExceeded, fmt.Sprintf("completionPolicy.activeDeadlineSeconds is %d.", *completion.ActiveDeadlineSeconds))
+	default:
+		p.create()
+		reason := ReasonRunning
+		if p.Status.Desired == 0 {
+			reason = ReasonNoNodes
+		}
+		p.progress(v1alpha1.BroadcastJobRunning, reason, "")
+	}
+}
+
+// progress sets the phase and the condition of a job that has not ended.
+func (p *planner) progress(phase v1alpha1.BroadcastJobPhase, reason, why string) {
+	if p.Status.Phase != phase {
+		p.Urgent = true
+		if reason == ReasonPodFailed {
+			p.event(corev1.EventTypeWarning, ReasonPaused, p.message())
+		}
+	}
+	p.Status.Phase = phase
+	p.condition(v1alpha1.BroadcastJobComplete, metav1.ConditionFalse, reason, p.message()+why)
+}
+
+// complete ends the job: each node has ended.
+func (p *planner) complete() {
+	reason, kind := ReasonCompleted, corev1.EventTypeNormal
+	if len(p.failed) > 0 {
+		reason, kind = ReasonPodsFailed, corev1.EventTypeWarning
+	}
+	p.finish(v1alpha1.BroadcastJobCompleted)
+	p.condition(v1alpha1.BroadcastJobComplete, metav1.ConditionTrue, reason, p.message())
+	p.event(kind, "JobComplete", p.message())
+}
+
+// fail ends the job: the pods that have not ended are deleted.
+func (p *planner) fail(reason, why string) {
+	message := p.message() + " " + why
+	p.clear()
+	p.Status.Active = 0
+	p.finish(v1alpha1.BroadcastJobHasFailed)
+	p.condition(v1alpha1.BroadcastJobComplete, metav1.ConditionFalse, reason, message)
+	p.condition(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, reason, message)
+	p.event(corev1.EventTypeWarning, "JobFailed", message)
+}
+
+func (p *planner) finish(phase v1alpha1.BroadcastJobPhase) {
+	now := metav1.NewTime(p.Now.Truncate(time.Second))
+	p.Status.Phase, p.Status.CompletionTime, p.Urgent, p.Next = phase, &now, true, time.Time{}
+	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
+		p.Wake(now.Add(time.Duration(*ttl) * time.Second))
+	}
+}
+
+// message says how far the job is, and names the nodes that need attention.
+func (p *planner) message() string {
+	if p.Status.Desired == 0 {
+		return "No node fits the template."
+	}
+	message := fmt.Sprintf("%d of %d nodes succeeded.", p.Status.Succeeded, p.Status.Desired)
+	if len(p.failed) > 0 {
+		message += fmt.Sprintf(" %d failed: %s.", len(p.failed), planning.List(p.failed))
+	}
+	if p.Status.Active > 0 {
+		message += fmt.Sprintf(" %d have a pod that has not ended.", p.Status.Active)
+	}
+	if len(p.unscheduled) > 0 {
+		message += fmt.Sprintf(" %d of these wait for the scheduler: %s.", len(p.unscheduled), planning.List(p.unscheduled))
+	}
+	if left := len(p.pending) + p.going; left > 0 {
+		message += fmt.Sprintf(" %d get a pod later.", left)
+	}
+	return message
+}
+
+func (p *planner) event(kind, reason, message string) {
+	p.StatusEvents = append(p.StatusEvents, planning.Event{Type: kind, Reason: reason, Sentence: message})
+}
+
+func (p *planner) condition(kind string, status metav1.ConditionStatus, reason, message string) {
+	SetCondition(&p.Status, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, p.Now)
+}
+
+// SetCondition sets a condition that has changed at the time. It reports whether it differs.
+func SetCondition(status *v1alpha1.BroadcastJobStatus, condition metav1.Condition, now time.Time) bool {
+	condition.ObservedGeneration = status.ObservedGeneration
+	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	return meta.SetStatusCondition(&status.Conditions, condition)
+}
