@@ -37,6 +37,9 @@ var advancedCronJobs []byte
 //go:embed daemonsets/apps.kruise.io_daemonsets.yaml
 var daemonSets []byte
 
+//go:embed broadcastjobs/apps.kruise.io_broadcastjobs.yaml
+var broadcastJobs []byte
+
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
 
@@ -63,3 +66,6 @@ func AdvancedCronJobs() []byte { return advancedCronJobs }
 
 // DaemonSets returns the CustomResourceDefinition of DaemonSets of apps.kruise.io, as YAML.
 func DaemonSets() []byte { return daemonSets }
+
+// BroadcastJobs returns the CustomResourceDefinition of BroadcastJobs, as YAML.
+func BroadcastJobs() []byte { return broadcastJobs }

@@ -29,9 +29,10 @@ func TestWorkloadsMatchConfig(t *testing.T) {
 // configured.
 func TestKindsMatchConfig(t *testing.T) {
 	for folder, values := range map[string]string{
-		"config/sidecarsets": ",sidecarSets.enabled=true",
-		"config/cronjobs":    ",workloads.controllers={cloneset,statefulset,advancedcronjob}",
-		"config/daemonsets":  ",workloads.controllers={cloneset,statefulset,daemonset}",
+		"config/sidecarsets":   ",sidecarSets.enabled=true",
+		"config/cronjobs":      ",workloads.controllers={cloneset,statefulset,advancedcronjob}",
+		"config/daemonsets":    ",workloads.controllers={cloneset,statefulset,daemonset}",
+		"config/broadcastjobs": ",workloads.controllers={cloneset,statefulset,broadcastjob}",
 	} {
 		t.Run(folder, func(t *testing.T) { kindMatchesConfig(t, folder, values) })
 	}
@@ -89,7 +90,7 @@ func TestSidecarSetValues(t *testing.T) {
 // TestWorkloadsAreOffByDefault checks that a release without the program has none of its objects.
 func TestWorkloadsAreOffByDefault(t *testing.T) {
 	for k := range parse(t, template(t, tool(t, "helm"), "ns")) {
-		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || strings.Contains(k.Name, "daemonsets") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
+		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || strings.Contains(k.Name, "daemonsets") || strings.Contains(k.Name, "broadcastjobs") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
 			t.Errorf("the chart has %s %s, but the program is off", k.Kind, k.Name)
 		}
 	}
@@ -99,7 +100,7 @@ func TestWorkloadsAreOffByDefault(t *testing.T) {
 // an uninstallation keeps them, and that the program may access only their kinds.
 func TestEnabledControllers(t *testing.T) {
 	clones, stateful, cron := "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io", "advancedcronjobs.apps.kruise.io"
-	daemon := "daemonsets.apps.kruise.io"
+	daemon, broadcast := "daemonsets.apps.kruise.io", "broadcastjobs.apps.kruise.io"
 	for controllers, test := range map[string]struct {
 		crds  []string
 		kinds []string
@@ -115,6 +116,10 @@ func TestEnabledControllers(t *testing.T) {
 			[]string{daemon}, nil, // As above.
 			"controllers:\n  cloneSet:\n    enabled: false\n  daemonSet:\n    enabled: true\n  statefulSet:\n    enabled: false\n",
 		},
+		"broadcastjob": {
+			[]string{broadcast}, nil, // As above.
+			"controllers:\n  broadcastJob:\n    enabled: true\n  cloneSet:\n    enabled: false\n  statefulSet:\n    enabled: false\n",
+		},
 		"statefulset,cloneset": {[]string{clones, stateful}, []string{"clonesets", "statefulsets"}, ""},
 	} {
 		t.Run(controllers, func(t *testing.T) {
@@ -122,7 +127,7 @@ func TestEnabledControllers(t *testing.T) {
 			objects := parse(t, rendered)
 			var crds []string
 			for k := range objects {
-				if k.Kind == "CustomResourceDefinition" && slices.Contains([]string{clones, stateful, cron, daemon}, k.Name) {
+				if k.Kind == "CustomResourceDefinition" && slices.Contains([]string{clones, stateful, cron, daemon, broadcast}, k.Name) {
 					crds = append(crds, k.Name)
 				}
 			}

@@ -69,7 +69,7 @@ component and kind. */}}
 {{- $_ := set $controllers $field (dict "enabled" false) }}
 {{- end }}
 {{- end }}
-{{- range $name, $field := dict "advancedcronjob" "advancedCronJob" "daemonset" "daemonSet" }}
+{{- range $name, $field := dict "advancedcronjob" "advancedCronJob" "daemonset" "daemonSet" "broadcastjob" "broadcastJob" }}
 {{- if has $name $.root.Values.workloads.controllers }}
 {{- $_ := set $controllers $field (merge (dict "enabled" true) (get $controllers $field | default dict)) }}
 {{- end }}

@@ -49,6 +49,7 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 		"statefulSet":     c.Controllers.StatefulSet,
 		"advancedCronJob": c.Controllers.AdvancedCronJob,
 		"daemonSet":       c.Controllers.DaemonSet,
+		"broadcastJob":    c.Controllers.BroadcastJob,
 		"sidecarSet":      c.Controllers.SidecarSet,
 	} {
 		enabled = enabled || *controller.Enabled

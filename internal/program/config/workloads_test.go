@@ -91,8 +91,8 @@ func TestInvalidWorkloads(t *testing.T) {
 		want string
 	}{
 		"unknown controller": {
-			line{file: workloadsHead + "controllers: {broadcastJob: {}}"},
-			`unknown field "controllers.broadcastJob"`,
+			line{file: workloadsHead + "controllers: {unitedDeployment: {}}"},
+			`unknown field "controllers.unitedDeployment"`,
 		},
 		"concurrency": {
 			line{file: workloadsHead + "controllers: {statefulSet: {concurrency: 257}}"},
@@ -105,6 +105,10 @@ func TestInvalidWorkloads(t *testing.T) {
 		"concurrency of DaemonSets": {
 			line{file: workloadsHead + "controllers: {daemonSet: {concurrency: 257}}"},
 			"controllers.daemonSet.concurrency: Invalid value: 257: must be between 1 and 256, inclusive",
+		},
+		"concurrency of BroadcastJobs": {
+			line{file: workloadsHead + "controllers: {broadcastJob: {concurrency: 257}}"},
+			"controllers.broadcastJob.concurrency: Invalid value: 257: must be between 1 and 256, inclusive",
 		},
 		"namespace of OpenKruise": {
 			line{file: workloadsHead + "openKruise: {namespace: Kruise}"},
