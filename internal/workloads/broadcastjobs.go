@@ -21,7 +21,7 @@ func (w *Workloads) addBroadcastJobs(ctx context.Context, mgr ctrlmanager.Manage
 	if !*enabled.Enabled {
 		return nil
 	}
-	jobs, err := startup.NewStore(ctx, mgr.GetCache(), &v1alpha1.BroadcastJob{}, reconciler.PodIndexers())
+	jobs, err := startup.NewStore(ctx, mgr.GetCache(), &v1alpha1.BroadcastJob{}, nil)
 	if err != nil {
 		return err
 	}

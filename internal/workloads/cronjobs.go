@@ -29,11 +29,17 @@ func (w *Workloads) addCronJobs(ctx context.Context, mgr ctrlmanager.Manager, sh
 	if err != nil {
 		return err
 	}
+	var broadcastJobs reconciler.Store
+	if *w.options.Controllers.BroadcastJob.Enabled {
+		if broadcastJobs, err = startup.NewStore(ctx, mgr.GetCache(), &v1alpha1.BroadcastJob{}, reconciler.PodIndexers()); err != nil {
+			return err
+		}
+	}
 	census.kinds[advancedcronjob.Kind().Kind] = countAll(advancedcronjob.Count, objects)
 	gate := reconciler.NewGate()
 	guard.gates[advancedcronjob.Kind().Kind] = gate
 	return advancedcronjob.New(advancedcronjob.Options{
-		Objects: objects, Jobs: jobs, Gate: gate, Client: shared.Client, Live: mgr.GetAPIReader(), Recorder: shared.Recorder,
+		Objects: objects, Jobs: jobs, BroadcastJobs: broadcastJobs, Gate: gate, Client: shared.Client, Live: mgr.GetAPIReader(), Recorder: shared.Recorder,
 		Metrics: shared.Metrics, Now: shared.Now,
 	}).Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
 }

@@ -1,13 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cronjob decides what an AdvancedCronJob does next: which Job it creates and which it deletes, when it
-// looks again, and what its status is. A slot that the status names is never started again, whether or not its
-// Job still exists. It is pure.
+// Package cronjob decides what an AdvancedCronJob does next: which Job or BroadcastJob it creates and which it deletes,
+// when it looks again, and what its status is. A slot that the status names is never started again, whether or not its
+// Job still exists. It is pure. Its names and comments mean both kinds with Job.
 package cronjob
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +14,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -35,7 +34,9 @@ type Input struct {
 	// Object is the AdvancedCronJob. Its status is not older than what was written last.
 	Object *v1alpha1.AdvancedCronJob
 	// Jobs are those that the object controls, all that were created.
-	Jobs []*batchv1.Job
+	Jobs []Job
+	// Broadcasts is whether BroadcastJobs are served.
+	Broadcasts bool
 	// Started is the last slot that was started, in case that the status does not have it, or nil.
 	Started *metav1.Time
 	// Now is the time.
@@ -46,7 +47,7 @@ type Input struct {
 // a run from starting.
 type Plan struct {
 	// Replace are active Jobs to delete before the creation, and Delete those beyond the limits of the history.
-	Replace, Delete []*batchv1.Job
+	Replace, Delete []Job
 	// Create is the slot whose Job is to be created, or zero.
 	Create time.Time
 	// Status is the status without the new Job. If one is created, the next plan has the whole status.
@@ -84,7 +85,7 @@ type planning struct {
 	Plan
 	schedule schedule.Schedule
 	// active are the Jobs that have not ended and are not being deleted, the oldest first.
-	active []*batchv1.Job
+	active []Job
 }
 
 // New returns the plan.
@@ -92,13 +93,18 @@ func New(in Input) Plan {
 	p := &planning{Input: in}
 	p.Status = *in.Object.Status.DeepCopy()
 	p.Status.Type, p.Status.ObservedGeneration = v1alpha1.JobTemplateKind, in.Object.Generation
+	if in.Object.Spec.Template.BroadcastJobTemplate != nil {
+		p.Status.Type = v1alpha1.BroadcastJobTemplateKind
+	}
 	p.observe()
 	p.trim()
 	parsed, err := schedule.Parse(in.Object.Spec.Schedule, ptr.Deref(in.Object.Spec.TimeZone, ""))
 	p.schedule = parsed
 	switch {
-	case in.Object.Spec.Template.JobTemplate == nil:
-		p.stop(ReasonUnsupported, "spec.template: only jobTemplate is supported")
+	case p.Status.Type == v1alpha1.BroadcastJobTemplateKind && !in.Broadcasts:
+		p.stop(ReasonUnsupported, "spec.template.broadcastJobTemplate: the controller broadcastJob of seamark-workloads is disabled")
+	case Template(&in.Object.Spec) == nil:
+		p.stop(ReasonUnsupported, "spec.template: only jobTemplate and broadcastJobTemplate are supported")
 	case errors.Is(err, schedule.ErrZone):
 		p.stop(ReasonUnknownTimeZone, "spec.timeZone: "+err.Error())
 	case err != nil:
@@ -108,6 +114,14 @@ func New(in Input) Plan {
 		p.run()
 	}
 	return p.Plan
+}
+
+// Template returns the template of what is created, or nil.
+func Template(spec *v1alpha1.AdvancedCronJobSpec) *runtime.RawExtension {
+	if spec.Template.BroadcastJobTemplate != nil {
+		return spec.Template.BroadcastJobTemplate
+	}
+	return spec.Template.JobTemplate
 }
 
 // Identity returns the schedule with its time zone: a schedule is another one if this text is.
@@ -126,40 +140,19 @@ func Name(object *v1alpha1.AdvancedCronJob, slot time.Time) string {
 // observe sets what the status says about Jobs.
 func (p *planning) observe() {
 	for _, job := range p.Jobs {
-		if Finished(job) == "" && job.DeletionTimestamp == nil {
+		if job.Ended == "" && job.GetDeletionTimestamp() == nil {
 			p.active = append(p.active, job)
 		}
-		at, last := job.Status.CompletionTime, p.Status.LastSuccessfulTime
-		if Finished(job) == batchv1.JobComplete && at != nil && (last == nil || last.Before(at)) {
+		at, last := job.CompletionTime, p.Status.LastSuccessfulTime
+		if job.Ended == batchv1.JobComplete && at != nil && (last == nil || last.Before(at)) {
 			p.Status.LastSuccessfulTime = at.DeepCopy()
 		}
 	}
 	slices.SortFunc(p.active, older)
 	p.Status.Active = nil
 	for _, job := range p.active[:min(len(p.active), maxActive)] {
-		p.Status.Active = append(p.Status.Active, reference(job))
+		p.Status.Active = append(p.Status.Active, job.reference())
 	}
-}
-
-// reference returns what the status has about an active Job.
-func reference(job *batchv1.Job) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Namespace: job.Namespace, Name: job.Name, UID: job.UID,
-	}
-}
-
-// Finished returns how a Job has ended, Complete or Failed, or an empty text.
-func Finished(job *batchv1.Job) batchv1.JobConditionType {
-	for _, condition := range job.Status.Conditions {
-		if condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
-			return condition.Type
-		}
-	}
-	return ""
-}
-
-func older(a, b *batchv1.Job) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
 // trim deletes the oldest finished Jobs beyond the limits. A Job whose slot the stored status does not name yet is kept:
@@ -171,12 +164,12 @@ func (p *planning) trim() {
 		if limit == nil {
 			continue
 		}
-		var kept []*batchv1.Job
+		var kept []Job
 		for _, job := range p.Jobs {
-			if Finished(job) != end || job.DeletionTimestamp != nil {
+			if job.Ended != end || job.GetDeletionTimestamp() != nil {
 				continue
 			}
-			if !p.isRecorded(job) {
+			if !p.isRecorded(&job) {
 				p.Next = p.Now.Add(time.Second)
 			} else {
 				kept = append(kept, job)
@@ -189,9 +182,9 @@ func (p *planning) trim() {
 }
 
 // isRecorded reports whether the stored status names the slot of the Job or a later one.
-func (p *planning) isRecorded(job *batchv1.Job) bool {
+func (p *planning) isRecorded(job *Job) bool {
 	last := p.Object.Status.LastScheduleTime
-	slot, known := slotOf(job)
+	slot, known := job.slot()
 	return !known || slot.After(p.Now) || last != nil && !slot.After(last.Time)
 }
 
@@ -213,7 +206,7 @@ func (p *planning) see() {
 		slots = append(slots, p.Started.Time)
 	}
 	for _, job := range p.Jobs {
-		if slot, known := slotOf(job); known {
+		if slot, known := job.slot(); known {
 			slots = append(slots, slot)
 		}
 	}
@@ -237,10 +230,4 @@ func (p *planning) see() {
 		since = *p.Status.LastScheduleTime
 	}
 	p.Status.Since, p.Status.ObservedSchedule = &since, identity
-}
-
-// slotOf returns the slot of a Job, and false if the Job does not name it.
-func slotOf(job *batchv1.Job) (time.Time, bool) {
-	slot, err := time.Parse(time.RFC3339, job.Annotations[v1alpha1.ScheduledAtKey])
-	return slot, err == nil
 }

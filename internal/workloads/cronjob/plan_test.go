@@ -48,12 +48,19 @@ func newWorld(tb testing.TB, schedule string) *world {
 	}}
 }
 
+func (w *world) children() (jobs []cronjob.Job) {
+	for _, job := range w.jobs {
+		jobs = append(jobs, cronjob.OfJob(job))
+	}
+	return jobs
+}
+
 // step does what the plan says, and checks that a plan of the result does nothing.
 func (w *world) step() cronjob.Plan {
 	w.Helper()
-	plan := cronjob.New(cronjob.Input{Object: w.object, Jobs: w.jobs, Now: w.now})
+	plan := cronjob.New(cronjob.Input{Object: w.object, Jobs: w.children(), Now: w.now})
 	w.carryOut(plan)
-	again := cronjob.New(cronjob.Input{Object: w.object, Jobs: w.jobs, Now: w.now})
+	again := cronjob.New(cronjob.Input{Object: w.object, Jobs: w.children(), Now: w.now})
 	if len(again.Delete)+len(again.Replace) > 0 || !again.Create.IsZero() || len(again.Events) > 0 {
 		w.Fatalf("at %v, the plan of the result of a plan is %+v", w.now, again)
 	}
@@ -68,7 +75,7 @@ func (w *world) step() cronjob.Plan {
 
 func (w *world) carryOut(plan cronjob.Plan) {
 	for _, gone := range slices.Concat(plan.Replace, plan.Delete) {
-		w.jobs = slices.DeleteFunc(w.jobs, func(job *batchv1.Job) bool { return job == gone })
+		w.jobs = slices.DeleteFunc(w.jobs, func(job *batchv1.Job) bool { return job.UID == gone.GetUID() })
 	}
 	if slot := plan.Create; !slot.IsZero() {
 		if slices.ContainsFunc(w.started, slot.Equal) {
@@ -321,7 +328,7 @@ func TestRandom(t *testing.T) {
 			switch r.IntN(6) {
 			case 0: // The program ends after the creation, before the status.
 				before := *w.object.Status.DeepCopy()
-				w.carryOut(cronjob.New(cronjob.Input{Object: w.object, Jobs: w.jobs, Now: w.now}))
+				w.carryOut(cronjob.New(cronjob.Input{Object: w.object, Jobs: w.children(), Now: w.now}))
 				w.object.Status = before
 			case 1:
 				w.now = w.now.Add(time.Duration(r.IntN(4)) * time.Hour) // An outage.
@@ -345,5 +352,39 @@ func BenchmarkOutageOfAYear(b *testing.B) {
 	w.step()
 	for b.Loop() {
 		cronjob.New(cronjob.Input{Object: w.object, Now: noon.AddDate(1, 0, 0)})
+	}
+}
+
+// TestBroadcastJobs checks what differs for BroadcastJobs.
+func TestBroadcastJobs(t *testing.T) {
+	w := newWorld(t, "*/15 * * * *")
+	w.object.Spec.Template = v1alpha1.CronJobTemplate{BroadcastJobTemplate: &runtime.RawExtension{}}
+	w.step()
+	w.scheduled(metav1.ConditionFalse, cronjob.ReasonUnsupported, "broadcastJobTemplate: the controller broadcastJob of seamark-workloads is disabled")
+	w.object.Spec.ConcurrencyPolicy, w.object.Spec.FailedJobsHistoryLimit = v1alpha1.ForbidConcurrent, new(int32(0))
+	w.object.Status.LastScheduleTime = new(metav1.NewTime(noon))
+	job := &v1alpha1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Name: "report-1", UID: "uid"}}
+	for phase, want := range map[v1alpha1.BroadcastJobPhase]string{
+		"": "active", "running": "active", "paused": "active", "completed": "creates", "failed": "creates and deletes",
+	} {
+		job.Status.Phase, job.Status.CompletionTime = phase, nil
+		if want != "active" {
+			job.Status.CompletionTime = new(metav1.NewTime(noon))
+		}
+		plan := cronjob.New(cronjob.Input{Object: w.object, Jobs: []cronjob.Job{cronjob.OfBroadcastJob(job)}, Broadcasts: true, Now: noon.Add(time.Hour)})
+		got := "active"
+		if !plan.Create.IsZero() {
+			got = "creates"
+		}
+		if len(plan.Delete) > 0 {
+			got += " and deletes"
+		}
+		if got != want || plan.Status.Type != v1alpha1.BroadcastJobTemplateKind || (plan.Status.LastSuccessfulTime != nil) != (phase == "completed") {
+			t.Errorf("phase %q: %s, status %+v", phase, got, plan.Status)
+		}
+		reference := corev1.ObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "BroadcastJob", Name: "report-1", UID: "uid"}
+		if want == "active" && !cmp.Equal(plan.Status.Active, []corev1.ObjectReference{reference}) {
+			t.Errorf("active %+v", plan.Status.Active)
+		}
 	}
 }

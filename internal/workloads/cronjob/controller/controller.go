@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller runs AdvancedCronJobs: it carries out the plans of package cronjob. It creates Jobs, whose
-// names are those of their slots, so that a creation whose answer is lost is found and not repeated.
+// Package controller runs AdvancedCronJobs: it carries out the plans of package cronjob. It creates Jobs and
+// BroadcastJobs, whose names are those of their slots, so that a creation whose answer is lost is found and not repeated.
 package controller
 
 import (
@@ -44,10 +44,12 @@ const (
 // Kind returns the kind of the objects.
 func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("AdvancedCronJob") }
 
-// Options are the dependencies of a Controller. All are required.
+// Options are the dependencies of a Controller. All but BroadcastJobs are required.
 type Options struct {
 	// Objects and Jobs are the informers of AdvancedCronJobs, and of Jobs with reconciler.PodIndexers.
 	Objects, Jobs reconciler.Store
+	// BroadcastJobs is the informer of BroadcastJobs with reconciler.PodIndexers, nil if they are not served.
+	BroadcastJobs reconciler.Store
 	// Gate is closed while another program serves the kind.
 	Gate *reconciler.Gate
 	// Client writes, and Live reads without the cache.
@@ -74,10 +76,15 @@ func New(options Options) *Controller {
 
 // Add runs the Controller under the manager, with at most concurrency objects at a time.
 func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	return controllers.Add(mgr, "advancedcronjob", reconciler.SubjectSet, c, concurrency,
+	sources := []source.Source{
 		source.Kind(informers, &v1alpha1.AdvancedCronJob{}, controllers.Changes(c.objectChanged)),
-		source.Kind(informers, &batchv1.Job{}, controllers.Changes(c.jobChanged)),
-		c.Gate.Source(c.enqueueAll))
+		source.Kind(informers, &batchv1.Job{}, controllers.Changes(changes(cronjob.OfJob))),
+		c.Gate.Source(c.enqueueAll),
+	}
+	if c.BroadcastJobs != nil {
+		sources = append(sources, source.Kind(informers, &v1alpha1.BroadcastJob{}, controllers.Changes(changes(cronjob.OfBroadcastJob))))
+	}
+	return controllers.Add(mgr, "advancedcronjob", reconciler.SubjectSet, c, concurrency, sources...)
 }
 
 // Reconcile does what is due for an object, and comes back at its next slot.
@@ -92,12 +99,12 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	known := c.memory.Of(object)
-	if !known.cached(c.Objects, c.Jobs) {
+	if !known.cached(c) {
 		c.Metrics.Waited(Kind().Kind)
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
 	plan := cronjob.New(cronjob.Input{
-		Object: object, Jobs: reconciler.Controlled[*batchv1.Job](c.Jobs, object.UID), Started: known.started, Now: c.Now(),
+		Object: object, Jobs: c.jobs(object.UID), Broadcasts: c.BroadcastJobs != nil, Started: known.started, Now: c.Now(),
 	})
 	created, failed := c.carryOut(ctx, object, known, &plan)
 	if created {
@@ -118,6 +125,20 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond), Priority: new(0)}, nil
 }
 
+// jobs returns the Jobs and BroadcastJobs of an object.
+func (c *Controller) jobs(owner types.UID) (jobs []cronjob.Job) {
+	for _, job := range reconciler.Controlled[*batchv1.Job](c.Jobs, owner) {
+		jobs = append(jobs, cronjob.OfJob(job))
+	}
+	if c.BroadcastJobs == nil {
+		return jobs
+	}
+	for _, job := range reconciler.Controlled[*v1alpha1.BroadcastJob](c.BroadcastJobs, owner) {
+		jobs = append(jobs, cronjob.OfBroadcastJob(job))
+	}
+	return jobs
+}
+
 func (c *Controller) record(object *v1alpha1.AdvancedCronJob, events []cronjob.Event) {
 	for _, event := range events {
 		c.Recorder.Event(object, event.Type, event.Reason, event.Message)
@@ -135,7 +156,7 @@ func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob
 		return client.IgnoreNotFound(fmt.Errorf("write the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(object), err))
 	}
 	c.Metrics.StatusWritten(Kind().Kind)
-	known.wrote(written.ResourceVersion, "")
+	known.object = written.ResourceVersion
 	known.created = false
 	return nil
 }
@@ -151,21 +172,26 @@ func (c *Controller) objectChanged(_ context.Context, q controllers.Queue, befor
 	controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 }
 
-// jobChanged enqueues the object of a Job that has ended or is gone. A new one was created for the object, which is
-// enqueued.
-func (c *Controller) jobChanged(_ context.Context, q controllers.Queue, before, after *batchv1.Job, _ bool) {
-	if before == nil {
-		return
+// changes returns what enqueues the object of a Job that has ended or is gone. A new one was created for the object,
+// which is enqueued.
+func changes[J interface {
+	comparable
+	client.Object
+}](of func(J) cronjob.Job) func(context.Context, controllers.Queue, J, J, bool) {
+	return func(_ context.Context, q controllers.Queue, before, after J, _ bool) {
+		var none J
+		if before == none {
+			return
+		}
+		owner := metav1.GetControllerOfNoCopy(before)
+		if owner == nil || owner.Kind != Kind().Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+			return
+		}
+		if after != none && of(before).Ended == of(after).Ended && (before.GetDeletionTimestamp() == nil) == (after.GetDeletionTimestamp() == nil) {
+			return
+		}
+		controllers.Enqueue(q, types.NamespacedName{Namespace: before.GetNamespace(), Name: owner.Name})
 	}
-	owner := metav1.GetControllerOfNoCopy(before)
-	if owner == nil || owner.Kind != Kind().Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
-		return
-	}
-	if after != nil && cronjob.Finished(before) == cronjob.Finished(after) &&
-		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) {
-		return
-	}
-	controllers.Enqueue(q, types.NamespacedName{Namespace: before.Namespace, Name: owner.Name})
 }
 
 // enqueueAll enqueues all objects.

@@ -44,7 +44,7 @@ func (s *store) LastStoreSyncResourceVersion() string {
 	if s.synced {
 		return "1000000"
 	}
-	return "0"
+	return "1"
 }
 
 var errLost = errors.New("connection lost")
@@ -110,6 +110,7 @@ func (w *world) faults() interceptor.Funcs {
 				err := c.Create(ctx, o, options...)
 				if err == nil {
 					w.started[o.GetName()]++
+					o.SetResourceVersion("1000") // The fake client begins with 1 for each object.
 				}
 				return err
 			}

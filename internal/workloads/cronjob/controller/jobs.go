@@ -11,7 +11,6 @@ import (
 	"maps"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,8 +49,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 	}
 	job, err := c.create(ctx, object, plan)
 	if err == nil {
-		known.started, known.created = &metav1.Time{Time: plan.Create}, true
-		known.wrote("", job.ResourceVersion)
+		known.creates(job, plan.Create)
 		return true, nil
 	}
 	c.trim(ctx, plan) // Finished Jobs may use up the quota.
@@ -83,47 +81,49 @@ func (c *Controller) trim(ctx context.Context, plan *cronjob.Plan) {
 }
 
 // delete deletes Jobs with their pods.
-func (c *Controller) delete(ctx context.Context, jobs []*batchv1.Job) error {
+func (c *Controller) delete(ctx context.Context, jobs []cronjob.Job) error {
 	for _, job := range jobs {
-		err := c.Client.Delete(ctx, job.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
+		gone, uid := &metav1.PartialObjectMetadata{}, job.GetUID()
+		gone.SetGroupVersionKind(job.Kind)
+		gone.Namespace, gone.Name = job.GetNamespace(), job.GetName()
+		err := c.Client.Delete(ctx, gone, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete Job %s: %w", job.Name, err)
+			return fmt.Errorf("delete %s %s: %w", job.Kind.Kind, job.GetName(), err)
 		}
 	}
 	return nil
 }
 
 // foreignError means that an object that does not belong to the AdvancedCronJob has the name of a Job.
-type foreignError struct{ name string }
+type foreignError struct{ kind, name string }
 
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("Job %s exists, and belongs to another object: the run is dropped", e.name)
+	return fmt.Sprintf("%s %s exists, and belongs to another object: the run is dropped", e.kind, e.name)
 }
 
 // create creates the Job of the plan, or finds the one whose creation was not answered.
-func (c *Controller) create(ctx context.Context, object *v1alpha1.AdvancedCronJob, plan *cronjob.Plan) (*batchv1.Job, error) {
+func (c *Controller) create(ctx context.Context, object *v1alpha1.AdvancedCronJob, plan *cronjob.Plan) (*cronjob.Job, error) {
 	job, err := newJob(object, plan)
 	if err != nil {
 		return nil, err
 	}
-	key := client.ObjectKeyFromObject(job)
+	key, kind := client.ObjectKeyFromObject(job), job.GroupVersionKind()
 	err = c.Client.Create(ctx, job, client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
-		found := &batchv1.Job{}
+		found := &metav1.PartialObjectMetadata{}
+		found.SetGroupVersionKind(kind)
 		if err := c.Live.Get(ctx, key, found); err != nil {
-			return nil, fmt.Errorf("get Job %s: %w", key.Name, err)
+			return nil, fmt.Errorf("get %s %s: %w", kind.Kind, key.Name, err)
 		}
 		if owner := metav1.GetControllerOfNoCopy(found); owner == nil || owner.UID != object.UID {
-			return nil, &foreignError{key.Name}
+			return nil, &foreignError{kind.Kind, key.Name}
 		}
-		return found, nil
+		return &cronjob.Job{Object: found, Kind: kind}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create Job %s: %w", key.Name, err)
+		return nil, fmt.Errorf("create %s %s: %w", kind.Kind, key.Name, err)
 	}
-	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID(), ResourceVersion: job.GetResourceVersion(),
-	}}, nil
+	return &cronjob.Job{Object: job, Kind: kind}, nil
 }
 
 // newJob returns the Job of the plan. Its specification is that of the template, also with fields that this program
@@ -136,14 +136,14 @@ func newJob(object *v1alpha1.AdvancedCronJob, plan *cronjob.Plan) (*unstructured
 		} `json:"metadata"`
 		Spec map[string]any `json:"spec"`
 	}
-	if err := json.Unmarshal(object.Spec.Template.JobTemplate.Raw, &template); err != nil {
-		return nil, fmt.Errorf("spec.template.jobTemplate: %w", err)
+	if err := json.Unmarshal(cronjob.Template(&object.Spec).Raw, &template); err != nil {
+		return nil, fmt.Errorf("spec.template: %w", err)
 	}
 	annotations := map[string]string{}
 	maps.Copy(annotations, template.Metadata.Annotations)
 	annotations[v1alpha1.ScheduledAtKey] = plan.ScheduledAt()
 	job := &unstructured.Unstructured{Object: map[string]any{"spec": template.Spec}}
-	job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	job.SetGroupVersionKind(cronjob.Kind(plan.Status.Type))
 	job.SetNamespace(object.Namespace)
 	job.SetName(cronjob.Name(object, plan.Create))
 	job.SetLabels(template.Metadata.Labels)
