@@ -39,7 +39,7 @@ func Pod(job *v1alpha1.BroadcastJob, node string) *corev1.Pod {
 	labels[v1alpha1.BroadcastJobNameKey], labels[v1alpha1.BroadcastJobUIDKey] = job.Name, string(job.UID)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: job.Namespace, Name: Name(job.Name, node), GenerateName: job.Name + "-", Labels: labels,
+			Namespace: job.Namespace, Name: Name(job.Name, node), Labels: labels,
 			Annotations: template.Annotations, Finalizers: template.Finalizers,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, Kind())},
 		},

@@ -103,6 +103,7 @@ func (c *Controller) accepted(plan *broadcastjob.Plan) {
 		broadcastjob.SetCondition(&plan.Status, metav1.Condition{
 			Type: v1alpha1.BroadcastJobPodsCreated, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last pod was created.",
 		}, c.Now())
+		plan.Urgent = true
 	}
 }
 

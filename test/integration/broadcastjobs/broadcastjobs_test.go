@@ -1,0 +1,350 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+func noExecute() corev1.Taint { return corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoExecute} }
+
+// TestBroadcastJobs runs jobs with one program.
+func TestBroadcastJobs(t *testing.T) {
+	start(t)
+	for name, test := range map[string]func(*testing.T){
+		"each node once": func(t *testing.T) {
+			w := newWorld(t, "a", "b", "c")
+			w.join("d", noExecute())
+			w.create(nil)
+			w.is(v1alpha1.BroadcastJobCompleted, "3 0 3 0")
+			condition := w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionTrue, "Completed")
+			if pods, most := w.ranOn(); pods != "map[a:1 b:1 c:1]" || most > 3 || condition.Message != "3 of 3 nodes succeeded." || w.job.Status.CompletionTime == nil {
+				t.Errorf("pods %s, most %d, status %+v", pods, most, w.job.Status)
+			}
+			pods := &corev1.PodList{}
+			must(t, server.Client.List(t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels{"app": "report", "broadcastjob-name": "report"}))
+			if len(pods.Items) != 3 {
+				t.Errorf("%d pods have the labels", len(pods.Items))
+			}
+		},
+		"steps":                testSteps,
+		"parallelism":          testParallelism,
+		"nodes join and leave": testNodes,
+		"FailFast":             testFailFast,
+		"Continue": func(t *testing.T) {
+			w := newWorld(t, "a", "b", "c")
+			w.becomes = func(node string) corev1.PodPhase {
+				return map[string]corev1.PodPhase{"a": corev1.PodFailed}[node] + map[string]corev1.PodPhase{"b": corev1.PodSucceeded, "c": corev1.PodSucceeded}[node]
+			}
+			w.create(func(s *v1alpha1.BroadcastJobSpec) {
+				s.Parallelism, s.FailurePolicy.Type = number(1), v1alpha1.BroadcastJobContinue
+			})
+			w.is(v1alpha1.BroadcastJobCompleted, "3 0 2 1")
+			if condition := w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionTrue, "PodsFailed"); !strings.Contains(condition.Message, "1 failed: "+w.name("a")) {
+				t.Errorf("condition %+v", condition)
+			}
+		},
+		"Pause":        testPause,
+		"restartLimit": testRestarts,
+		"deadline": func(t *testing.T) {
+			w := newWorld(t, "a", "b")
+			w.becomes = all(corev1.PodRunning)
+			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
+			w.is(v1alpha1.BroadcastJobRunning, "2 2 0 0")
+			w.is(v1alpha1.BroadcastJobHasFailed, "2 0 0 0")
+			w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "DeadlineExceeded")
+			w.gone()
+		},
+		"time to live": func(t *testing.T) {
+			w := newWorld(t, "a")
+			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(1)) })
+			poll().Success(t, "the job is deleted", func(ctx context.Context) error {
+				if err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%+v: %w", w.job.Status, err)
+				}
+				return nil
+			})
+		},
+		"pause": func(t *testing.T) {
+			w := newWorld(t, "a", "b")
+			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.Paused = true })
+			w.is(v1alpha1.BroadcastJobPaused, "2 0 0 0")
+			w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.Paused = false })
+			w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
+		},
+		"quota": testQuota,
+		"a name of others": func(t *testing.T) {
+			w := newWorld(t, "a", "b")
+			other := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: broadcastjob.Name("report", w.name("a"))},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "other:1"}}},
+			}
+			must(t, server.Client.Create(t.Context(), other))
+			w.create(func(s *v1alpha1.BroadcastJobSpec) {
+				s.Parallelism, s.FailurePolicy.Type = number(1), v1alpha1.BroadcastJobContinue
+			})
+			w.is(v1alpha1.BroadcastJobRunning, "2 0 1 0")
+			w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionFalse, "Refused")
+			must(t, server.Client.Delete(t.Context(), other, client.GracePeriodSeconds(0)))
+			w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
+			w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionTrue, "Created")
+		},
+		"AdvancedCronJob": testSchedule,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// gone waits until no pod runs.
+func (w *world) gone() {
+	w.Helper()
+	w.until("no pod runs", func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, pod := range w.pods {
+			if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+				return fmt.Errorf("pod %s is %s", pod.Name, pod.Status.Phase)
+			}
+		}
+		return nil
+	})
+}
+
+// testSteps lets a step end before the next one begins.
+func testSteps(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d", "e")
+	w.becomes = func(node string) corev1.PodPhase {
+		if node == "b" {
+			return corev1.PodRunning
+		}
+		return corev1.PodSucceeded
+	}
+	w.create(func(s *v1alpha1.BroadcastJobSpec) { s.Parallelism = number(2) })
+	w.is(v1alpha1.BroadcastJobRunning, "5 1 1 0")
+	w.let(all(corev1.PodSucceeded))
+	w.is(v1alpha1.BroadcastJobCompleted, "5 0 5 0")
+	if pods, most := w.ranOn(); pods != "map[a:1 b:1 c:1 d:1 e:1]" || most > 2 {
+		t.Errorf("pods %s, most %d", pods, most)
+	}
+}
+
+// testParallelism samples the number of pods at each event.
+func testParallelism(t *testing.T) {
+	nodes := strings.Split("abcdefghij", "")
+	w := newWorld(t, nodes...)
+	w.create(func(s *v1alpha1.BroadcastJobSpec) {
+		s.Parallelism, s.FailurePolicy.Type = new(intstr.FromString("25%")), v1alpha1.BroadcastJobContinue
+	})
+	w.is(v1alpha1.BroadcastJobCompleted, "10 0 10 0")
+	if pods, most := w.ranOn(); strings.Count(pods, ":1") != len(nodes) || most > 3 {
+		t.Errorf("pods %s, most %d", pods, most)
+	}
+}
+
+// testNodes lets nodes join and leave a job that does not end.
+func testNodes(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.becomes = func(node string) corev1.PodPhase {
+		if node == "b" {
+			return corev1.PodRunning
+		}
+		return corev1.PodSucceeded
+	}
+	w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.Type = v1alpha1.BroadcastJobNever })
+	w.is(v1alpha1.BroadcastJobRunning, "2 1 1 0")
+	w.join("c")
+	w.is(v1alpha1.BroadcastJobRunning, "3 1 2 0")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name("b")}}
+	must(t, server.Client.Patch(t.Context(), node, env.MergePatch(`{"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}`)))
+	w.is(v1alpha1.BroadcastJobRunning, "2 0 2 0")
+	must(t, server.Client.Delete(t.Context(), node))
+	w.let(all(corev1.PodSucceeded))
+	w.join("b")
+	w.is(v1alpha1.BroadcastJobRunning, "3 0 3 0")
+	if pods, _ := w.ranOn(); pods != "map[a:1 b:2 c:1]" {
+		t.Errorf("pods %s", pods)
+	}
+}
+
+// testFailFast also checks that the job obeys its time to live.
+func testFailFast(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.becomes = all(corev1.PodRunning)
+	w.create(func(s *v1alpha1.BroadcastJobSpec) { s.Parallelism = number(2) })
+	w.is(v1alpha1.BroadcastJobRunning, "3 2 0 0")
+	w.let(func(node string) corev1.PodPhase {
+		if node == "a" {
+			return corev1.PodFailed
+		}
+		return ""
+	})
+	w.is(v1alpha1.BroadcastJobHasFailed, "3 0 0 1")
+	w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "PodFailed")
+	w.gone()
+	if pods, _ := w.ranOn(); pods != "map[a:1 b:1]" {
+		t.Errorf("pods %s", pods)
+	}
+	w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(0)) })
+	poll().Success(t, "the job is deleted", func(ctx context.Context) error {
+		if err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%+v: %w", w.job.Status, err)
+		}
+		return nil
+	})
+}
+
+// testPause deletes the failed pod, after which its node and the others go on.
+func testPause(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.becomes = all(corev1.PodFailed)
+	w.create(func(s *v1alpha1.BroadcastJobSpec) {
+		s.Parallelism, s.FailurePolicy.Type = number(1), v1alpha1.BroadcastJobPause
+	})
+	w.is(v1alpha1.BroadcastJobPaused, "2 0 0 1")
+	w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionFalse, "PodFailed")
+	w.let(all(corev1.PodSucceeded))
+	must(t, server.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace)))
+	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
+	if pods, most := w.ranOn(); pods != "map[a:2 b:1]" || most > 1 {
+		t.Errorf("pods %s, most %d", pods, most)
+	}
+}
+
+// testRestarts checks that a pod that restarts too often is stopped, and remains.
+func testRestarts(t *testing.T) {
+	w := newWorld(t, "a")
+	w.becomes = all(corev1.PodRunning)
+	w.create(func(s *v1alpha1.BroadcastJobSpec) {
+		s.FailurePolicy = v1alpha1.BroadcastJobFailurePolicy{Type: v1alpha1.BroadcastJobContinue, RestartLimit: 1}
+	})
+	w.is(v1alpha1.BroadcastJobRunning, "1 1 0 0")
+	w.let(all(""))
+	pod := &corev1.Pod{}
+	key := types.NamespacedName{Namespace: w.namespace, Name: broadcastjob.Name("report", w.name("a"))}
+	for restarts := range int32(3) {
+		must(t, server.Client.Get(t.Context(), key, pod))
+		if pod.Spec.ActiveDeadlineSeconds != nil {
+			t.Errorf("the pod has a deadline after %d restarts", restarts-1)
+		}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "report:1", ImageID: "x", RestartCount: restarts}}
+		must(t, server.Client.Status().Update(t.Context(), pod))
+	}
+	w.is(v1alpha1.BroadcastJobCompleted, "1 0 0 1")
+	w.until("the pod is stopped", func() error {
+		if err := server.Client.Get(t.Context(), key, pod); err != nil || pod.Spec.ActiveDeadlineSeconds == nil || *pod.Spec.ActiveDeadlineSeconds != 1 {
+			return fmt.Errorf("deadline %v: %w", pod.Spec.ActiveDeadlineSeconds, err)
+		}
+		return nil
+	})
+}
+
+// testQuota refuses all pods, and then permits one at a time.
+func testQuota(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/pods": resource.MustParse("0")}},
+	}
+	must(t, server.Client.Create(t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/pods": resource.MustParse("0")}}
+	must(t, server.Client.Status().Update(t.Context(), quota))
+	w.create(nil)
+	condition := w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionFalse, "Refused")
+	if !strings.Contains(condition.Message, "exceeded quota: pods") {
+		t.Errorf("condition %+v", condition)
+	}
+	w.is(v1alpha1.BroadcastJobRunning, "2 0 0 0")
+	must(t, server.Client.Delete(t.Context(), quota))
+	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
+	w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionTrue, "Created")
+}
+
+// testSchedule creates BroadcastJobs by a schedule.
+func testSchedule(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	spec, err := json.Marshal(w.spec())
+	must(t, err)
+	object := &v1alpha1.AdvancedCronJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "nightly"},
+		Spec: v1alpha1.AdvancedCronJobSpec{
+			Schedule: "@every 1s", ConcurrencyPolicy: v1alpha1.ForbidConcurrent, SuccessfulJobsHistoryLimit: new(int32(1)),
+			Template: v1alpha1.CronJobTemplate{BroadcastJobTemplate: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"metadata": {"labels": {"app": "nightly"}}, "spec": %s}`, spec)}},
+		},
+	}
+	w.let(all(corev1.PodRunning))
+	must(t, server.Client.Create(t.Context(), object))
+	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), object) })
+	key := client.ObjectKeyFromObject(object)
+	poll().Success(t, "a BroadcastJob is active", func(ctx context.Context) error {
+		if err := server.Client.Get(ctx, key, object); err != nil || len(object.Status.Active) != 1 || object.Status.Active[0].Kind != "BroadcastJob" || object.Status.Type != "BroadcastJob" {
+			return fmt.Errorf("status %+v: %w", object.Status, err)
+		}
+		return nil
+	})
+	jobs := &v1alpha1.BroadcastJobList{}
+	must(t, server.Client.List(t.Context(), jobs, client.InNamespace(w.namespace), client.MatchingLabels{"app": "nightly"}))
+	if len(jobs.Items) != 1 || jobs.Items[0].Annotations[v1alpha1.ScheduledAtKey] == "" {
+		t.Fatalf("jobs %+v", jobs.Items)
+	}
+	w.job = &jobs.Items[0]
+	first := w.job.Name
+	w.let(all(corev1.PodSucceeded))
+	poll().Success(t, "the history is trimmed", func(ctx context.Context) error {
+		if err := server.Client.List(ctx, jobs, client.InNamespace(w.namespace)); err != nil || len(jobs.Items) == 0 || len(jobs.Items) > 2 {
+			return fmt.Errorf("%d jobs: %w", len(jobs.Items), err)
+		}
+		for _, job := range jobs.Items {
+			if job.Name == first {
+				return fmt.Errorf("job %s exists", first)
+			}
+		}
+		return server.Client.Get(ctx, key, object)
+	})
+	if object.Status.LastSuccessfulTime == nil {
+		t.Errorf("status %+v", object.Status)
+	}
+}
+
+// TestRestart restarts the program in the middle of a job.
+func TestRestart(t *testing.T) {
+	stop := start(t)
+	w := newWorld(t, "a", "b", "c", "d")
+	w.becomes = func(node string) corev1.PodPhase {
+		if node == "a" {
+			return corev1.PodSucceeded
+		}
+		return corev1.PodRunning
+	}
+	w.create(func(s *v1alpha1.BroadcastJobSpec) {
+		s.Parallelism, s.FailurePolicy.Type = number(2), v1alpha1.BroadcastJobContinue
+	})
+	w.is(v1alpha1.BroadcastJobRunning, "4 2 1 0")
+	stop()
+	w.let(all(corev1.PodSucceeded))
+	start(t)
+	w.is(v1alpha1.BroadcastJobCompleted, "4 0 4 0")
+	if pods, most := w.ranOn(); pods != "map[a:1 b:1 c:1 d:1]" || most > 2 {
+		t.Errorf("pods %s, most %d", pods, most)
+	}
+}

@@ -1,0 +1,266 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package broadcastjobs_test tests BroadcastJobs with a real API server. The tests play the scheduler and the kubelets.
+package broadcastjobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/follow"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// server is the API server that the tests share.
+var server *env.Env
+
+func TestMain(m *testing.M) { env.Main(m, &server) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs seamark-workloads with the rights of its service account, until the test ends or the function is called.
+func start(t *testing.T) (stop func()) {
+	t.Helper()
+	cfg := server.Component(t, workloads.Name)
+	for _, path := range []string{"config/workloads/policy.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml"} {
+		manifests, err := env.ReadManifests(path)
+		must(t, err)
+		server.Apply(t, manifests...)
+	}
+	var c configv1alpha1.WorkloadsConfiguration
+	configv1alpha1.SetWorkloadsDefaults(&c)
+	c.Controllers.BroadcastJob.Enabled, c.Controllers.AdvancedCronJob.Enabled = new(true), new(true)
+	program, err := workloads.New(workloads.Options{
+		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
+		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- program.Run(ctx) }()
+	ended := false
+	stop = func() {
+		if !ended {
+			ended = true
+			cancel()
+			if err := <-done; err != nil {
+				t.Error("run the program:", err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// world is a job, nodes of its own, and their kubelets.
+type world struct {
+	testing.TB
+	namespace string
+	job       *v1alpha1.BroadcastJob
+
+	mu sync.Mutex
+	// becomes is what becomes of the pod of a node: Succeeded or Failed, or it runs.
+	becomes func(node string) corev1.PodPhase
+	// pods are those that exist, most is the highest number of them that had not ended, and ran counts those of each node.
+	pods map[types.UID]*corev1.Pod
+	most int
+	ran  map[string]int
+}
+
+// newWorld returns a world with nodes whose pods succeed.
+func newWorld(t *testing.T, nodes ...string) *world {
+	t.Helper()
+	w := &world{
+		TB: t, namespace: server.Namespace(t), pods: map[types.UID]*corev1.Pod{}, ran: map[string]int{},
+		becomes: func(string) corev1.PodPhase { return corev1.PodSucceeded },
+	}
+	for _, node := range nodes {
+		w.join(node)
+	}
+	wait, err := follow.Objects(t.Context(), server.Client, &corev1.PodList{}, w.see, client.InNamespace(w.namespace))
+	must(t, err)
+	t.Cleanup(func() {
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// name returns the name of a node.
+func (w *world) name(suffix string) string { return w.namespace + "-" + suffix }
+
+// join adds a node.
+func (w *world) join(suffix string, taints ...corev1.Taint) {
+	w.Helper()
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name(suffix), Labels: map[string]string{"world": w.namespace}}, Spec: corev1.NodeSpec{Taints: taints},
+	}
+	must(w, server.Client.Create(w.Context(), node))
+	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
+}
+
+// see plays the scheduler and the kubelets.
+func (w *world) see(event watch.Event) {
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok || metav1.GetControllerOfNoCopy(pod) == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if event.Type == watch.Deleted {
+		delete(w.pods, pod.UID)
+		return
+	}
+	node := nodefit.Target(pod)[len(w.namespace)+1:]
+	if w.pods[pod.UID] == nil {
+		w.ran[node]++
+	}
+	w.pods[pod.UID] = pod
+	running := 0
+	for _, each := range w.pods {
+		if !planning.Finished(each) {
+			running++
+		}
+	}
+	w.most = max(w.most, running)
+	if pod.DeletionTimestamp != nil {
+		w.check(server.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0)))
+	} else if phase := w.becomes(node); phase != "" && phase != pod.Status.Phase && !planning.Finished(pod) {
+		w.end(pod, phase)
+	}
+}
+
+// end lets a pod end, or run.
+func (w *world) end(pod *corev1.Pod, phase corev1.PodPhase) {
+	pod = pod.DeepCopy()
+	pod.Status.Phase = phase
+	w.check(server.Client.Status().Update(context.Background(), pod))
+}
+
+func (w *world) check(err error) {
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) && w.Context().Err() == nil {
+		w.Error(err)
+	}
+}
+
+// let changes what becomes of pods, also of those that exist.
+func (w *world) let(becomes func(node string) corev1.PodPhase) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.becomes = becomes
+	for _, pod := range w.pods {
+		if phase := becomes(nodefit.Target(pod)[len(w.namespace)+1:]); phase != "" && !planning.Finished(pod) && pod.DeletionTimestamp == nil {
+			w.end(pod, phase)
+		}
+	}
+}
+
+// all returns a function for let.
+func all(phase corev1.PodPhase) func(string) corev1.PodPhase {
+	return func(string) corev1.PodPhase { return phase }
+}
+
+// ranOn returns how many pods each node got, and the highest number of pods at a time.
+func (w *world) ranOn() (pods string, most int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprint(w.ran), w.most
+}
+
+func (w *world) spec() v1alpha1.BroadcastJobSpec {
+	return v1alpha1.BroadcastJobSpec{Template: corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "report"}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Image: "report:1"}}, NodeSelector: map[string]string{"world": w.namespace},
+			TerminationGracePeriodSeconds: new(int64(1)),
+		},
+	}}
+}
+
+// create creates the job.
+func (w *world) create(change func(*v1alpha1.BroadcastJobSpec)) {
+	w.Helper()
+	w.job = &v1alpha1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "report"}, Spec: w.spec()}
+	if change != nil {
+		change(&w.job.Spec)
+	}
+	must(w, server.Client.Create(w.Context(), w.job))
+	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), w.job) })
+}
+
+// edit changes the specification.
+func (w *world) edit(change func(*v1alpha1.BroadcastJobSpec)) {
+	w.Helper()
+	must(w, server.Client.Get(w.Context(), client.ObjectKeyFromObject(w.job), w.job))
+	before := w.job.DeepCopy()
+	change(&w.job.Spec)
+	must(w, server.Client.Patch(w.Context(), w.job, client.MergeFrom(before)))
+}
+
+func poll() await.Poll { return await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout} }
+
+// until waits until the check of the job, which it reads, succeeds.
+func (w *world) until(what string, check func() error) {
+	w.Helper()
+	poll().Success(w, what, func(ctx context.Context) error {
+		return errors.Join(server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job), check())
+	})
+}
+
+// is waits for the phase, with the numbers of nodes: desired, active, succeeded and failed.
+func (w *world) is(phase v1alpha1.BroadcastJobPhase, numbers string) {
+	w.Helper()
+	w.until(fmt.Sprintf("%s %s", phase, numbers), func() error {
+		s := &w.job.Status
+		got := fmt.Sprintf("%d %d %d %d", s.Desired, s.Active, s.Succeeded, s.Failed)
+		if s.Phase != phase || got != numbers || s.ObservedGeneration != w.job.Generation {
+			return fmt.Errorf("%s %s, status %+v", s.Phase, got, s)
+		}
+		return nil
+	})
+}
+
+// has waits for a condition.
+func (w *world) has(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	w.Helper()
+	var found metav1.Condition
+	w.until(fmt.Sprintf("%s is %s", kind, status), func() error {
+		condition := meta.FindStatusCondition(w.job.Status.Conditions, kind)
+		if condition == nil || condition.Status != status || condition.Reason != reason {
+			return fmt.Errorf("%+v", condition)
+		}
+		found = *condition
+		return nil
+	})
+	return found
+}
+
+func number(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }
