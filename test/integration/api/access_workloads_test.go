@@ -27,6 +27,12 @@ func workloadsRights() rights {
 		rightsOf("apps.kruise.io", "daemonsets/status", "patch"),
 		rightsOf("apps.kruise.io", "daemonsets/finalizers", "update"),
 	)
+	// config/broadcastjobs adds rights for BroadcastJobs, of which config/cronjobs creates some.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "broadcastjobs", "get", "list", "watch", "create", "delete"),
+		rightsOf("apps.kruise.io", "broadcastjobs/status", "patch"),
+		rightsOf("apps.kruise.io", "broadcastjobs/finalizers", "update"),
+	)
 	// config/sidecarsets adds rights for SidecarSets.
 	sets = join(sets,
 		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),

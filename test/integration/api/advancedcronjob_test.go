@@ -40,9 +40,10 @@ func TestInvalidCronJobsAreRejected(t *testing.T) {
 		"name too long":       one("metadata.name", strings.Repeat("a", 53), "52"),
 		"no schedule":         one(schedule, remove{}, "Required value"),
 		"schedule too long":   one(schedule, strings.Repeat("0,", 127)+"0 * * * *", "256"),
-		"no template":         one("spec.template.jobTemplate", remove{}, "must be set"),
+		"no template":         one("spec.template.jobTemplate", remove{}, "must be set, or broadcastJobTemplate"),
 		"no spec of the job":  one("spec.template.jobTemplate.spec", remove{}, "Required value"),
-		"broadcast job":       one("spec.template.broadcastJobTemplate", map[string]any{"spec": map[string]any{}}, "is not supported: use an AdvancedCronJob with jobTemplate"),
+		"both templates":      one("spec.template.broadcastJobTemplate", map[string]any{"spec": map[string]any{}}, "must not be set together with jobTemplate: use one of them"),
+		"no spec, broadcast":  one("spec.template.broadcastJobTemplate", map[string]any{}, "Required value").with(edit{"spec.template.jobTemplate", remove{}}).at("spec.template.broadcastJobTemplate.spec"),
 		"pulls of images":     one("spec.template.imageListPullJobTemplate", map[string]any{"spec": map[string]any{}}, "is not supported: use an ImagePullJob"),
 		"policy":              one("spec.concurrencyPolicy", "Queue", `"Allow", "Forbid", "Replace"`),
 		"deadline":            one("spec.startingDeadlineSeconds", -1, "greater than or equal to 0"),
@@ -96,5 +97,18 @@ func TestValidCronJobsAreAccepted(t *testing.T) {
 				t.Errorf("concurrencyPolicy %q, label of the template %q", policy, labels)
 			}
 		})
+	}
+}
+
+func TestBroadcastJobTemplatesAreAccepted(t *testing.T) {
+	t.Parallel()
+	object := parsed(t, validCronJob, server.Namespace(t), edit{"spec.template", map[string]any{"broadcastJobTemplate": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": "report"}}, "spec": map[string]any{"parallelism": int64(1), "later": "field"},
+	}}})
+	if err := create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if later, _, _ := unstructured.NestedString(object.Object, "spec", "template", "broadcastJobTemplate", "spec", "later"); later != "field" {
+		t.Error("a field of the template is lost")
 	}
 }

@@ -23,7 +23,7 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 	}
 	shortNames := map[string][]string{
 		"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probeplans": {"ppl"}, "probereports": {"prr"},
-		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"}, "advancedcronjobs": {"acj"}, "daemonsets": {"daemon", "ads"},
+		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"}, "advancedcronjobs": {"acj"}, "daemonsets": {"daemon", "ads"}, "broadcastjobs": {"bcj"},
 	}
 	for _, crd := range crds {
 		t.Run(crd.Spec.Names.Plural, func(t *testing.T) {
@@ -60,7 +60,7 @@ func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedde
 	if !embedded && !beginsWith(schema.Description, name) && !strings.HasSuffix(name, "]") {
 		problems = append(problems, path+": the description does not begin with the name")
 	}
-	embedded = embedded || slices.Contains([]string{"probe", "startup", "jobTemplate", "active"}, name)
+	embedded = embedded || slices.Contains([]string{"probe", "startup", "jobTemplate", "broadcastJobTemplate", "active"}, name)
 	if schema.Items != nil {
 		if !embedded && schema.XListType == nil {
 			problems = append(problems, path+": list without a type")

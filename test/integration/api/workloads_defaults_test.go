@@ -125,7 +125,7 @@ func TestTypedClientsKeepDefaults(t *testing.T) {
 		manifest string
 		typed    client.Object
 	}{
-		{smallCloneSet, &v1alpha1.CloneSet{}}, {smallStatefulSet, &v1beta1.StatefulSet{}}, {smallDaemonSet, &v1alpha1.DaemonSet{}},
+		{smallCloneSet, &v1alpha1.CloneSet{}}, {smallStatefulSet, &v1beta1.StatefulSet{}}, {smallDaemonSet, &v1alpha1.DaemonSet{}}, {smallBroadcastJob, &v1alpha1.BroadcastJob{}},
 	} {
 		object := parsed(t, tc.manifest, namespace)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, tc.typed); err != nil {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -346,5 +347,32 @@ func TestRestart(t *testing.T) {
 	w.is(v1alpha1.BroadcastJobCompleted, "4 0 4 0")
 	if pods, most := w.ranOn(); pods != "map[a:1 b:1 c:1 d:1]" || most > 2 {
 		t.Errorf("pods %s, most %d", pods, most)
+	}
+}
+
+// TestOnlyBroadcastJobsOfSchedulesAreCreated uses the account of the program.
+func TestOnlyBroadcastJobsOfSchedulesAreCreated(t *testing.T) {
+	start(t)
+	account, err := client.New(server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), client.Options{Scheme: server.Scheme})
+	must(t, err)
+	owner := metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "AdvancedCronJob", Name: "report", UID: "1", Controller: new(true)}
+	for name, change := range map[string]func(*v1alpha1.BroadcastJob){
+		"no owner":     func(job *v1alpha1.BroadcastJob) { job.OwnerReferences = nil },
+		"another kind": func(job *v1alpha1.BroadcastJob) { job.OwnerReferences[0].Kind = "BroadcastJob" },
+		"another name": func(job *v1alpha1.BroadcastJob) { job.Name = "other-1" },
+		"kube-system":  func(job *v1alpha1.BroadcastJob) { job.Namespace = metav1.NamespaceSystem },
+	} {
+		job := &v1alpha1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "report-1", OwnerReferences: []metav1.OwnerReference{owner}}}
+		job.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a:1"}}}
+		must(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
+		change(job)
+		// API servers learn of policies by a watch.
+		poll().Success(t, name+" is refused", func(ctx context.Context) error {
+			err := account.Create(ctx, job.DeepCopy(), client.DryRunAll)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "seamark-workloads cannot write Job") {
+				return fmt.Errorf("error %w, want a refusal of the policy", err)
+			}
+			return nil
+		})
 	}
 }

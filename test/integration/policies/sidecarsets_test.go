@@ -48,7 +48,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 	config := server.ServiceAccount(t, namespace, account, nil)
 	server.GrantAll(t, namespace, account)
 	as, _ := clientOf(t, server, config)
-	const foreign = "its controller must be a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"
+	const foreign = "its controller must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
 	shared := server.Namespace(t)
 	eventually(t, "policy in effect", func(ctx context.Context) error {
 		return rejectedWith(foreign)(as.Create(ctx, podOf(shared), client.DryRunAll))

@@ -36,7 +36,8 @@ var (
 	daemonBeta  = owner("apps.kruise.io/v1beta1", "DaemonSet", "d")
 	otherDaemon = owner("apps.kruise.io/v1alpha1", "DaemonSet", "o")
 	builtInNode = owner("apps/v1", "DaemonSet", "n")
-	otherKind   = owner("apps.kruise.io/v1alpha1", "BroadcastJob", "j")
+	otherKind   = owner("apps.kruise.io/v1alpha1", "UnitedDeployment", "u")
+	broadcast   = owner("apps.kruise.io/v1beta1", "BroadcastJob", "j")
 	helper      = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper", UID: "h"}
 	second      = metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "owner", UID: "2"}
 )
@@ -107,7 +108,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	unlimited, _ := clientOf(t, server, config)
 	shared := server.Namespace(t)
 	const (
-		foreign = "its controller must be a CloneSet, StatefulSet or DaemonSet of apps.kruise.io"
+		foreign = "its controller must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
 		replace = "cannot replace the owners of pod"
 	)
 	for what, c := range map[string]client.Client{"own rights": program, "all rights": unlimited} {
@@ -130,6 +131,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"create for a StatefulSet":       {program, "", owners{helper, statefulSet}, created, ""},
 		"create for an older version":    {program, "", owners{olderSet}, created, ""},
 		"create for a DaemonSet":         {program, "", owners{daemonSet}, created, ""},
+		"create for a BroadcastJob":      {program, "", owners{broadcast}, created, ""},
 		"create for apps/v1 DaemonSet":   {program, "", owners{builtInNode}, created, foreign},
 		"create without an owner":        {program, "", nil, created, foreign},
 		"create for a ReplicaSet":        {program, "", owners{replicaSet}, created, foreign},
@@ -147,6 +149,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"patch status":               {program, "", owners{statefulSet}, condition, ""},
 		"patch for an older version": {program, "", owners{olderSet}, label, ""},
 		"patch of a DaemonSet":       {program, "", owners{daemonSet}, label, ""},
+		"patch of a BroadcastJob":    {program, "", owners{broadcast}, label, ""},
 		"patch of a built-in one":    {program, "", owners{builtInNode}, label, foreign},
 		"resize":                     {program, "", owners{cloneSet}, resize, ""},
 		"patch without an owner":     {program, "", nil, label, foreign},
