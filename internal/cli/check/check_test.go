@@ -157,7 +157,7 @@ func TestProblems(t *testing.T) {
 			},
 			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 51 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 5 of 56 permissions: " +
 				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
 				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +

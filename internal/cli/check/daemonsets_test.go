@@ -13,7 +13,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/check"
 )
 
-// TestDaemonSets checks that the CRD and the permissions of DaemonSets are required only if their controller is enabled.
+// TestDaemonSets checks that the CRD and the permissions of DaemonSets are required only if their controller is enabled,
+// and those of BroadcastJobs.
 func TestDaemonSets(t *testing.T) {
 	const enabled = "controllers: {daemonSet: {enabled: true}}"
 	lacks := func(p check.Permission) bool { return !strings.HasPrefix(p.Attributes.Resource, "daemonsets") }
@@ -33,12 +34,21 @@ func TestDaemonSets(t *testing.T) {
 				"get daemonsets.apps.kruise.io, list daemonsets.apps.kruise.io, watch daemonsets.apps.kruise.io and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/daemonsets\n",
 		},
+		"BroadcastJobs without permissions and CRD": {
+			"controllers: {broadcastJob: {enabled: true}}", false,
+			func(p check.Permission) bool { return !strings.HasPrefix(p.Attributes.Resource, "broadcastjobs") },
+			"failed crd/broadcastjobs.apps.kruise.io: the CRD does not exist\n" +
+				"  kubectl apply --server-side --force-conflicts -f config/crd/broadcastjobs/apps.kruise.io_broadcastjobs.yaml\n" +
+				"failed permissions/seamark-workloads: the account lacks 6 of 47 permissions: " +
+				"get broadcastjobs.apps.kruise.io, list broadcastjobs.apps.kruise.io, watch broadcastjobs.apps.kruise.io and 3 more\n" +
+				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/broadcastjobs\n",
+		},
 		"with AdvancedCronJobs": {
 			"controllers: {daemonSet: {enabled: true}, advancedCronJob: {enabled: true}}", true,
 			func(p check.Permission) bool { return p.Attributes.Resource != "jobs" },
 			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 56 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 5 of 61 permissions: " +
 				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
 				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	yamlobject "sigs.k8s.io/yaml"
 
+	"github.com/seamark-dev/seamark/config/broadcastjobs"
 	"github.com/seamark-dev/seamark/config/cronjobs"
 	"github.com/seamark-dev/seamark/config/daemonsets"
 	"github.com/seamark-dev/seamark/config/rbac"
@@ -59,9 +60,9 @@ func (p Permission) String() string {
 }
 
 // Required returns the permissions that the installed programs need, as config/rbac, config/workloads,
-// config/cronjobs, config/daemonsets, config/sidecarsets and config/serverless grant them. It returns those of
-// seamark-workloads, of the injectors and of the webhook only if they are installed, and those for AdvancedCronJobs and
-// DaemonSets only if their controllers are enabled.
+// config/cronjobs, config/daemonsets, config/broadcastjobs, config/sidecarsets and config/serverless grant them. It
+// returns those of seamark-workloads, of the injectors and of the webhook only if they are installed, and those for
+// AdvancedCronJobs, DaemonSets and BroadcastJobs only if their controllers are enabled.
 func (f *Facts) Required() ([]Permission, error) {
 	accounts := []struct {
 		name  string
@@ -74,6 +75,7 @@ func (f *Facts) Required() ([]Permission, error) {
 		{workloadsName, workloads.Roles(), f.hasWorkloads()},
 		{workloadsName, cronjobs.Roles(), f.hasCronJobs()},
 		{workloadsName, daemonsets.Roles(), f.hasDaemonSets()},
+		{workloadsName, broadcastjobs.Roles(), f.hasBroadcastJobs()},
 		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
 		{injectorName, sidecarsets.Injector(), f.hasInjector()},
 	}
@@ -191,6 +193,8 @@ func (f *Facts) folderOf(account string, lacks []string) string {
 	switch {
 	case account == workloadsName && strings.Contains(strings.Join(lacks, " "), " daemonsets"):
 		return "daemonsets"
+	case account == workloadsName && f.hasBroadcastJobs() && strings.Contains(strings.Join(lacks, " "), " broadcastjobs"):
+		return "broadcastjobs"
 	case account == workloadsName && f.hasCronJobs():
 		return "cronjobs"
 	case account == workloadsName:

@@ -10,8 +10,36 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/workloads/schedule"
 )
+
+// broadcastJobTemplate is the field with the template of BroadcastJobs.
+const broadcastJobTemplate = "broadcastJobTemplate"
+
+// broadcastJob checks the template of BroadcastJobs, if there is one, with their rules. It reports whether there is one.
+func (c *checker) broadcastJob(o *object) bool {
+	template, found, _ := unstructured.NestedMap(o.raw.Object, "spec", "template", broadcastJobTemplate)
+	if !found {
+		return false
+	}
+	kind := v1alpha1.GroupVersion().WithKind("BroadcastJob")
+	rules, err := c.schemas.Of(kind, crd.BroadcastJobs)
+	if err != nil {
+		c.add(ruleSchema, o, "", err.Error(), "")
+		return true
+	}
+	job := &unstructured.Unstructured{Object: map[string]any{"spec": template["spec"]}}
+	job.SetGroupVersionKind(kind)
+	for _, err := range rules.Check(c.ctx, job.Object) {
+		if err.Detail != schema.UnknownField { // The decoder finds it.
+			c.add(ruleTemplate, o, "spec.template."+broadcastJobTemplate+"."+err.Field, err.ErrorBody(), "")
+		}
+	}
+	return true
+}
 
 // cronJob checks an AdvancedCronJob alone, and reads its pod template.
 func (c *checker) cronJob(o *object) {

@@ -78,8 +78,16 @@ func TestAdvancedCronJobs(t *testing.T) {
 			want:     []string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1" is not supported for the kind AdvancedCronJob -> use apps.kruise.io/v1beta1`},
 		},
 		"template that is not supported": {
-			manifest: e("jobTemplate", "broadcastJobTemplate"),
-			want:     []string{`a.yaml:9:5 schema spec.template.broadcastJobTemplate: Invalid value: is not supported: use an AdvancedCronJob with jobTemplate per node pool, or a DaemonSet`},
+			manifest: e("jobTemplate", "imageListPullJobTemplate"),
+			want:     []string{`a.yaml:9:5 schema spec.template.imageListPullJobTemplate: Invalid value: is not supported: use an ImagePullJob`},
+		},
+		"broadcast": {manifest: e("jobTemplate", "broadcastJobTemplate", "backoffLimit: 1", "parallelism: 10%")},
+		"mistakes in a template of BroadcastJobs": {
+			manifest: e("jobTemplate", "broadcastJobTemplate", "backoffLimit: 1", "paralelism: 1", "restartPolicy: Never", "restartPolicy: Always"),
+			want: []string{
+				`a.yaml:11:9 template spec.template.broadcastJobTemplate.spec.paralelism: unknown field -> did you mean "parallelism"?`,
+				`a.yaml:17:13 template spec.template.broadcastJobTemplate.spec.template.spec.restartPolicy: Unsupported value: "Always": supported values: "OnFailure", "Never"`,
+			},
 		},
 		"unknown fields of the Job and its pods": {
 			manifest: e("backoffLimit", "backofLimit", "restartPolicy", "restartPolcy"),

@@ -43,8 +43,8 @@ func TestDocuments(t *testing.T) {
 			[]string{`a.yaml:2:1 unknown-kind kind: "Game" is not a kind of seamark.dev -> use one of ProbePlan, ProbeReport`},
 		},
 		"kind of OpenKruise": {
-			"apiVersion: apps.kruise.io/v1beta1\nkind: BroadcastJob\n",
-			[]string{`a.yaml:2:1 kind-not-served kind: Seamark does not serve "BroadcastJob", which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too`},
+			"apiVersion: apps.kruise.io/v1beta1\nkind: UnitedDeployment\n",
+			[]string{`a.yaml:2:1 kind-not-served kind: Seamark does not serve "UnitedDeployment", which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too`},
 		},
 		"misspelled kind of OpenKruise": {
 			"apiVersion: apps.kruise.io/v1alpha1\nkind: SideCarSets\n",

@@ -44,6 +44,8 @@ func kinds() map[kindschema.GroupVersionKind]kind {
 		v1beta1.GroupVersion().WithKind(kindCronJob):           {crd.AdvancedCronJobs, reflect.TypeFor[v1alpha1.AdvancedCronJob]()},
 		v1alpha1.GroupVersion().WithKind("DaemonSet"):          {crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]()},
 		v1beta1.GroupVersion().WithKind("DaemonSet"):           {crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]()},
+		v1alpha1.GroupVersion().WithKind("BroadcastJob"):       {crd.BroadcastJobs, reflect.TypeFor[v1alpha1.BroadcastJob]()},
+		v1beta1.GroupVersion().WithKind("BroadcastJob"):        {crd.BroadcastJobs, reflect.TypeFor[v1alpha1.BroadcastJob]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   {crd.ProbePlans, reflect.TypeFor[seamarkv1alpha1.ProbePlan]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
 	}
@@ -64,7 +66,7 @@ func served() []kindschema.GroupVersionKind {
 // openKruiseKinds returns the kinds of apps.kruise.io that only OpenKruise serves, up to its version 1.9.
 func openKruiseKinds() []string {
 	return []string{
-		"BroadcastJob", "ConfigMapSet", "ContainerRecreateRequest", "EphemeralJob", "ImageListPullJob", "ImagePullJob",
+		"ConfigMapSet", "ContainerRecreateRequest", "EphemeralJob", "ImageListPullJob", "ImagePullJob",
 		"NodeImage", "PersistentPodState", "ResourceDistribution", "UnitedDeployment", "WorkloadSpread",
 	}
 }

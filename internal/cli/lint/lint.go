@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lint checks manifests without a cluster: PodProbeMarkers, CloneSets, StatefulSets, DaemonSets,
-// SidecarSets and AdvancedCronJobs with the rules of their CustomResourceDefinitions, and markers for mistakes that the
+// SidecarSets, AdvancedCronJobs and BroadcastJobs with the rules of their CustomResourceDefinitions, and markers for mistakes that the
 // API accepts. It compares markers with each other and with the workloads and Services of the same manifests. It is
 // pure: the findings depend only on the contents of the files, in any order of them.
 package lint

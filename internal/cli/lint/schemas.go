@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
@@ -39,7 +40,11 @@ func (c *checker) checkSchema(o *object) bool {
 	}
 	path, template := []string{"spec", "template"}, any(&corev1.PodTemplateSpec{})
 	if gvk.Kind == kindCronJob {
-		path, template = append(path, "jobTemplate"), &batchv1.JobTemplateSpec{}
+		if c.broadcastJob(o) {
+			path, template = append(path, broadcastJobTemplate), &v1alpha1.BroadcastJob{}
+		} else {
+			path, template = append(path, "jobTemplate"), &batchv1.JobTemplateSpec{}
+		}
 	}
 	if fields, found, _ := unstructured.NestedMap(o.raw.Object, path...); found {
 		c.checkTemplate(o, strings.Join(path, "."), fields, template, len(c.findings) == before)

@@ -303,7 +303,7 @@ spec:
 		"other kinds and stored versions": {
 			cluster: migrate.Cluster{Definitions: []migrate.Definition{
 				{Name: "daemonsets.apps.kruise.io", Kind: "DaemonSet", Stored: []string{"v1alpha1"}, Objects: true},
-				{Name: "broadcastjobs.apps.kruise.io", Kind: "BroadcastJob", Stored: []string{"v1alpha1"}, Objects: true},
+				{Name: "uniteddeployments.apps.kruise.io", Kind: "UnitedDeployment", Stored: []string{"v1alpha1"}, Objects: true},
 				{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1", "v1beta1"}, Objects: true},
 			}},
 		},

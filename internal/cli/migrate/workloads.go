@@ -111,6 +111,7 @@ func served() map[string][]string {
 		"daemonsets.apps.kruise.io":       {"v1alpha1", "v1beta1"},
 		"sidecarsets.apps.kruise.io":      {"v1alpha1", "v1beta1"},
 		"advancedcronjobs.apps.kruise.io": {"v1alpha1", "v1beta1"},
+		"broadcastjobs.apps.kruise.io":    {"v1alpha1", "v1beta1"},
 	}
 }
 

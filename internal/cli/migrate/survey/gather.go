@@ -43,6 +43,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.
 	r.cluster.Markers = r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
 	r.sets(ctx)
 	r.advancedCronJobs(ctx)
+	r.cluster.BroadcastJobs = r.unstructured(ctx, "broadcastjobs", v1alpha1.GroupVersion().WithKind("BroadcastJob"))
 	if namespace == "" { // They belong to no namespace.
 		r.cluster.SidecarSets = r.unstructured(ctx, "sidecarsets", v1alpha1.GroupVersion().WithKind("SidecarSet"))
 	}
@@ -202,7 +203,7 @@ const managerName = "kruise-controller-manager"
 
 // manager reads how OpenKruise's manager runs, if there are workloads. It may be in any namespace.
 func (r *reading) manager(ctx context.Context) {
-	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets)+len(r.cluster.DaemonSets)+len(r.cluster.AdvancedCronJobs) == 0 {
+	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets)+len(r.cluster.DaemonSets)+len(r.cluster.AdvancedCronJobs)+len(r.cluster.BroadcastJobs) == 0 {
 		return
 	}
 	list(ctx, r, "deployments", &appsv1.DeploymentList{}, func(deployment *appsv1.Deployment) {
