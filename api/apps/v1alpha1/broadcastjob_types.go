@@ -117,8 +117,8 @@ const (
 
 // BroadcastJobFailurePolicy defines what happens when a pod fails.
 type BroadcastJobFailurePolicy struct {
-	// type is FailFast, which fails the job and deletes the pods that have not ended, Continue, which goes on with other
-	// nodes, or Pause, which creates no more pods while there is a failed one.
+	// type is FailFast, which fails the job and deletes the pods that have not ended, Continue, which lets the other
+	// nodes run, or Pause, which creates no more pods while there is a failed one.
 	// +optional
 	// +kubebuilder:default=FailFast
 	// +kubebuilder:validation:Enum=FailFast;Continue;Pause

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
 // noon returns when the jobs of the tests begin.
@@ -66,9 +67,10 @@ func newNodes(names string) []*corev1.Node {
 	return nodes
 }
 
-// newPods returns pods, as node=state.
+// newPods returns pods as the cache has them, as node=state.
 func newPods(t *testing.T, job *v1alpha1.BroadcastJob, states string) []*corev1.Pod {
 	t.Helper()
+	kept := trim.PodWithBroadcasts(trim.Pod(nil))
 	var pods []*corev1.Pod
 	for each := range strings.FieldsSeq(states) {
 		node, state, _ := strings.Cut(each, "=")
@@ -96,7 +98,7 @@ func newPods(t *testing.T, job *v1alpha1.BroadcastJob, states string) []*corev1.
 		default:
 			t.Fatalf("state %q", state)
 		}
-		pods = append(pods, pod)
+		pods = append(pods, kept(kept(pod))) // Informers may trim an object twice.
 	}
 	return pods
 }

@@ -149,7 +149,7 @@ func (c *Controller) remove(ctx context.Context, job *v1alpha1.BroadcastJob) err
 	return nil
 }
 
-// Count returns what the metrics count of a job: its nodes, and whether the API server has refused its last pod.
+// Count returns what the metrics count of a job: whether the API server has refused its last pod.
 func Count(job *v1alpha1.BroadcastJob) planning.Count {
 	return planning.Count{Failing: meta.IsStatusConditionFalse(job.Status.Conditions, v1alpha1.BroadcastJobPodsCreated)}
 }
