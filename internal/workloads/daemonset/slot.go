@@ -215,7 +215,7 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	v.available = current || old
 	v.begun = p.current != nil || p.old == nil || prepared(p.old)
 	v.surging = c.surge && p.current != nil && p.old != nil && !current
-	v.unavailable = !(c.exempt && s.facts.unreachable) && c.unavailable(&p, current, old)
+	v.unavailable = (!c.exempt || !s.facts.unreachable) && c.unavailable(&p, current, old)
 	switch {
 	case v.class == removes:
 	case p.current == nil && p.old == nil && !p.terminating && len(p.finished) == 0:

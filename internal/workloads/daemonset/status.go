@@ -39,6 +39,7 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 		NumberAvailable: clamp(n.available), NumberUnavailable: clamp(n.fits - n.available),
 		ObservedGeneration: p.set.Generation, DaemonSetHash: revision.Hash(p.History.Update.Name),
 	}
+	status.UpdateRevision = status.DaemonSetHash
 	collisions := p.History.CollisionCount
 	if status.CollisionCount = p.set.Status.CollisionCount; collisions > 0 {
 		status.CollisionCount = &collisions
@@ -79,7 +80,25 @@ func (p *planner) progress() planning.SetCondition {
 	if nodes := p.blocking(); len(nodes) > 0 {
 		return is(blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, planning.List(nodes))
 	}
+	if why := p.recreates(); why != "" {
+		return is(updating, "Nodes have pods of another revision, which are recreated, because an update in place is not possible: %s.", why)
+	}
 	return is(updating, "Nodes have pods of another revision, which are being updated.")
+}
+
+// recreates returns why the pod that is updated next is recreated although the strategy prefers updates in place. It is
+// empty if it is not.
+func (p *planner) recreates() (why string) {
+	if !inPlace(p.set) {
+		return ""
+	}
+	for _, class := range []class{replaces, updates} {
+		if s, found := p.state.queues[class].Min(); found {
+			_, why = p.Change(p.state.config.pair(s).old, p.History.Update)
+			return why
+		}
+	}
+	return ""
 }
 
 // blocking returns the nodes that have had no available pod for so long that they block the update, nil if they do not.
