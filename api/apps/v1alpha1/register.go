@@ -26,6 +26,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&CloneSet{}, &CloneSetList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&AdvancedCronJob{}, &AdvancedCronJobList{},
+		&ImagePullJob{}, &ImagePullJobList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

@@ -72,6 +72,9 @@ component and kind. */}}
 {{- if has "advancedcronjob" .root.Values.workloads.controllers }}
 {{- $_ := set $controllers "advancedCronJob" (merge (dict "enabled" true) ($controllers.advancedCronJob | default dict)) }}
 {{- end }}
+{{- if has "imagepulljob" .root.Values.workloads.controllers }}
+{{- $_ := set $controllers "imagePullJob" (merge (dict "enabled" true) ($controllers.imagePullJob | default dict)) }}
+{{- end }}
 {{- if .root.Values.sidecarSets.enabled }}
 {{- $_ := set $controllers "sidecarSet" (merge (dict "enabled" true) ($controllers.sidecarSet | default dict)) }}
 {{- end }}
