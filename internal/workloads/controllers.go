@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
@@ -43,7 +44,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
-	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled)
+	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled || *enabled.ImagePullJob.Enabled)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		return fmt.Errorf("create the metadata client: %w", err)
 	}
 	pods := direct.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
-	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, advancedcronjob.Kind().Kind)
+	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, advancedcronjob.Kind().Kind, imagepull.Kind().Kind)
 	shared := reconciler.Options{
 		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.New(apply.Options{
@@ -78,7 +79,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
-	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addCronJobs(ctx, mgr, shared, guard, census)); err != nil {
+	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addCronJobs(ctx, mgr, shared, guard, census), w.addImagePulls(ctx, mgr, shared, guard, census)); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)
