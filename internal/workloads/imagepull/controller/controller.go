@@ -41,6 +41,8 @@ const (
 	// refusedPause is when a job with pulls tries again after the API server has refused one, for example because of a
 	// quota.
 	refusedPause = 5 * time.Second
+	// conflictPause is when a pod is deleted again that changed meanwhile.
+	conflictPause = 100 * time.Millisecond
 	// goingPause is when the places of the pods of a deleted job are counted again.
 	goingPause = time.Second
 	// foreignFinalizer is the finalizer with which OpenKruise waits for its copies of Secrets.
@@ -123,6 +125,12 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	plan := imagepull.New(imagepull.Input{Job: job, Nodes: nodes, Pods: pods, Progress: known.progress, Now: known.planned})
 	if plan.Remove {
 		return reconcile.Result{}, c.remove(ctx, job)
+	}
+	if len(plan.Delete) > 0 {
+		// While the status does not say how a pull has ended, its pod does.
+		if job, err = c.write(ctx, job, known, &plan.Status); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	failed := c.carryOut(ctx, job, known, pods, &plan)
 	if err := c.publish(ctx, job, known, &plan); err != nil {
@@ -225,14 +233,15 @@ func typed[T any](all []any) []T {
 	return found
 }
 
-// publish writes the status if it differs, at most once per second while the job pulls.
+// publish writes the status, at most once per second unless it is urgent, and records the events of the plan.
 func (c *Controller) publish(ctx context.Context, job *v1alpha1.ImagePullJob, known *remembered, plan *imagepull.Plan) error {
-	if !equality.Semantic.DeepEqual(&job.Status, &plan.Status) {
-		if at := known.written.Add(statusPause); !plan.Urgent && c.Now().Before(at) {
-			plan.Wake(at)
-		} else if err := c.write(ctx, job, known, &plan.Status); err != nil {
+	at := known.written.Add(statusPause)
+	if due := plan.Urgent || !c.Now().Before(at); due {
+		if _, err := c.write(ctx, job, known, &plan.Status); err != nil {
 			return err
 		}
+	} else if !equality.Semantic.DeepEqual(&job.Status, &plan.Status) {
+		plan.Wake(at)
 	}
 	for _, event := range plan.Events {
 		c.Recorder.Event(job, event.Type, event.Reason, event.Message)
@@ -240,15 +249,19 @@ func (c *Controller) publish(ctx context.Context, job *v1alpha1.ImagePullJob, kn
 	return nil
 }
 
-func (c *Controller) write(ctx context.Context, job *v1alpha1.ImagePullJob, known *remembered, status *v1alpha1.ImagePullJobStatus) error {
+// write writes the status if it differs, and returns the job with it.
+func (c *Controller) write(ctx context.Context, job *v1alpha1.ImagePullJob, known *remembered, status *v1alpha1.ImagePullJobStatus) (*v1alpha1.ImagePullJob, error) {
+	if equality.Semantic.DeepEqual(&job.Status, status) {
+		return job, nil
+	}
 	written := job.DeepCopy()
-	written.Status = *status
+	status.DeepCopyInto(&written.Status)
 	if err := c.Client.Status().Patch(ctx, written, client.MergeFrom(job), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write the status of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err))
+		return job, client.IgnoreNotFound(fmt.Errorf("write the status of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err))
 	}
 	c.Metrics.StatusWritten(imagepull.Kind().Kind)
 	known.job, known.written = written.ResourceVersion, c.Now()
-	return nil
+	return written, nil
 }
 
 // remove deletes a job whose time has passed.

@@ -35,7 +35,7 @@ type remembered struct {
 // carryOut deletes the pods of the plan, and creates those for which there are places. The error is why it must be tried
 // again.
 func (c *Controller) carryOut(ctx context.Context, job *v1alpha1.ImagePullJob, known *remembered, pods []*corev1.Pod, plan *imagepull.Plan) error {
-	if err := c.delete(ctx, known, pods, plan.Delete); err != nil {
+	if err := c.delete(ctx, known, pods, plan); err != nil {
 		return err
 	}
 	granted, others := c.places.take(claimOf(job), nodesOf(pods), plan.Start, plan.Limit)
@@ -99,7 +99,7 @@ func isRefused(err error) bool {
 }
 
 // delete deletes pods that were not deleted yet.
-func (c *Controller) delete(ctx context.Context, known *remembered, cached, pods []*corev1.Pod) error {
+func (c *Controller) delete(ctx context.Context, known *remembered, cached []*corev1.Pod, plan *imagepull.Plan) error {
 	going := map[types.UID]bool{}
 	for _, pod := range cached {
 		if known.deleted[pod.UID] {
@@ -107,15 +107,19 @@ func (c *Controller) delete(ctx context.Context, known *remembered, cached, pods
 		}
 	}
 	known.deleted = going
-	for _, pod := range pods {
+	for _, pod := range plan.Delete {
 		if going[pod.UID] {
 			continue
 		}
 		err := c.Client.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: &pod.UID})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			going[pod.UID] = true
+		case apierrors.IsConflict(err):
+			plan.Wake(c.Now().Add(conflictPause)) // The kubelet has written its status meanwhile.
+		default:
 			return fmt.Errorf("delete pod %s: %w", pod.Name, err)
 		}
-		going[pod.UID] = true
 	}
 	return nil
 }
