@@ -34,6 +34,9 @@ var sidecarSets []byte
 //go:embed cronjobs/apps.kruise.io_advancedcronjobs.yaml
 var advancedCronJobs []byte
 
+//go:embed imagepulls/apps.kruise.io_imagepulljobs.yaml
+var imagePullJobs []byte
+
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
 
@@ -57,3 +60,6 @@ func SidecarSets() []byte { return sidecarSets }
 
 // AdvancedCronJobs returns the CustomResourceDefinition of AdvancedCronJobs, as YAML.
 func AdvancedCronJobs() []byte { return advancedCronJobs }
+
+// ImagePullJobs returns the CustomResourceDefinition of ImagePullJobs, as YAML.
+func ImagePullJobs() []byte { return imagePullJobs }

@@ -36,9 +36,9 @@ type migrateCheckOptions struct {
 
 const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
 modified: values that markers leave unset, fields that Seamark refuses, keys that others set
-too, marks that no marker declares, pods on virtual nodes, CloneSets, StatefulSets, SidecarSets and
-AdvancedCronJobs that Seamark does not serve or treats differently, a manager of OpenKruise
-without the lease that Seamark looks for, and other kinds of OpenKruise that are in use.
+too, marks that no marker declares, pods on virtual nodes, CloneSets, StatefulSets, SidecarSets,
+AdvancedCronJobs and ImagePullJobs that Seamark does not serve or treats differently, a manager of
+OpenKruise without the lease that Seamark looks for, and other kinds of OpenKruise that are in use.
 
 With --back, show what would change for markers, CloneSets and StatefulSets if OpenKruise took over again:
 what its webhooks would refuse, and sets whose pods it would update.
@@ -114,7 +114,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	report := migrateReport{
 		Findings: slices.Concat([]migrate.Finding{}, found),
 		Markers:  len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets), SidecarSets: len(objects.SidecarSets),
-		AdvancedCronJobs: len(objects.AdvancedCronJobs),
+		AdvancedCronJobs: len(objects.AdvancedCronJobs), ImagePullJobs: len(objects.ImagePullJobs),
 	}
 	for _, each := range unread {
 		report.Unread = append(report.Unread, each.What)
@@ -184,6 +184,8 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 				c.SidecarSets = append(c.SidecarSets, object)
 			case "AdvancedCronJob":
 				c.AdvancedCronJobs = append(c.AdvancedCronJobs, object)
+			case "ImagePullJob":
+				c.ImagePullJobs = append(c.ImagePullJobs, object)
 			}
 		}
 	}
@@ -194,12 +196,13 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 type migrateReport struct {
 	// Findings are ordered: those that block come first.
 	Findings []migrate.Finding `json:"findings"`
-	// Markers, CloneSets, StatefulSets, SidecarSets and AdvancedCronJobs are the numbers of checked objects.
+	// Markers, CloneSets, StatefulSets, SidecarSets, AdvancedCronJobs and ImagePullJobs are the numbers of checked objects.
 	Markers          int `json:"markers"`
 	CloneSets        int `json:"cloneSets"`
 	StatefulSets     int `json:"statefulSets"`
 	SidecarSets      int `json:"sidecarSets"`
 	AdvancedCronJobs int `json:"advancedCronJobs"`
+	ImagePullJobs    int `json:"imagePullJobs"`
 	// Unread is what could not be read because of missing permissions.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -239,9 +242,9 @@ func (r migrateReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
-	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets, %d SidecarSets and %d AdvancedCronJobs: "+
+	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets, %d SidecarSets, %d AdvancedCronJobs and %d ImagePullJobs: "+
 		"%d findings, of which %d block a migration.\n",
-		r.Markers, r.CloneSets, r.StatefulSets, r.SidecarSets, r.AdvancedCronJobs, len(r.Findings), r.blocking())
+		r.Markers, r.CloneSets, r.StatefulSets, r.SidecarSets, r.AdvancedCronJobs, r.ImagePullJobs, len(r.Findings), r.blocking())
 	if err != nil {
 		return fmt.Errorf("print the findings: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	yamlobject "sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/config/cronjobs"
+	"github.com/seamark-dev/seamark/config/imagepulls"
 	"github.com/seamark-dev/seamark/config/rbac"
 	"github.com/seamark-dev/seamark/config/serverless"
 	"github.com/seamark-dev/seamark/config/sidecarsets"
@@ -58,9 +59,9 @@ func (p Permission) String() string {
 }
 
 // Required returns the permissions that the installed programs need, as config/rbac, config/workloads,
-// config/cronjobs, config/sidecarsets and config/serverless grant them. It returns those of seamark-workloads, of the
-// injectors and of the webhook only if they are installed, and those for AdvancedCronJobs only if their controller is
-// enabled.
+// config/cronjobs, config/imagepulls, config/sidecarsets and config/serverless grant them. It returns those of
+// seamark-workloads, of the injectors and of the webhook only if they are installed, and those for AdvancedCronJobs and
+// ImagePullJobs only if their controllers are enabled.
 func (f *Facts) Required() ([]Permission, error) {
 	accounts := []struct {
 		name  string
@@ -72,6 +73,7 @@ func (f *Facts) Required() ([]Permission, error) {
 		{agentName, rbac.Agent(), true},
 		{workloadsName, workloads.Roles(), f.hasWorkloads()},
 		{workloadsName, cronjobs.Roles(), f.hasCronJobs()},
+		{workloadsName, imagepulls.Roles(), f.hasImagePulls()},
 		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
 		{injectorName, sidecarsets.Injector(), f.hasInjector()},
 	}
@@ -188,6 +190,8 @@ func (f *Facts) folderOf(account string) string {
 	switch {
 	case account == workloadsName && f.hasCronJobs():
 		return "cronjobs"
+	case account == workloadsName && f.hasImagePulls():
+		return "imagepulls"
 	case account == workloadsName:
 		return "workloads"
 	case account == injectorName:

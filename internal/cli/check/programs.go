@@ -35,15 +35,24 @@ func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workload
 // hasInjector reports whether the injectors of SidecarSets are installed.
 func (f *Facts) hasInjector() bool { return named(f.Deployments.Value, injectorName) != nil }
 
-// hasCronJobs reports whether seamark-workloads runs the controller of AdvancedCronJobs. The program does not start with
-// a configuration that cannot be decoded.
+// hasCronJobs reports whether seamark-workloads runs the controller of AdvancedCronJobs.
 func (f *Facts) hasCronJobs() bool {
-	if !f.hasWorkloads() || f.Configuration.Value == nil {
-		return false
-	}
+	return ptr.Deref(f.controllers().AdvancedCronJob.Enabled, false)
+}
+
+// hasImagePulls reports whether seamark-workloads runs the controller of ImagePullJobs.
+func (f *Facts) hasImagePulls() bool {
+	return ptr.Deref(f.controllers().ImagePullJob.Enabled, false)
+}
+
+// controllers returns which controllers seamark-workloads runs. The program does not start with a configuration that cannot
+// be decoded.
+func (f *Facts) controllers() configv1alpha1.WorkloadControllers {
 	var c configv1alpha1.WorkloadsConfiguration
-	err := yaml.Unmarshal([]byte(f.Configuration.Value.Data["workloads.yaml"]), &c)
-	return err == nil && ptr.Deref(c.Controllers.AdvancedCronJob.Enabled, false)
+	if !f.hasWorkloads() || f.Configuration.Value == nil || yaml.Unmarshal([]byte(f.Configuration.Value.Data["workloads.yaml"]), &c) != nil {
+		return configv1alpha1.WorkloadControllers{}
+	}
+	return c.Controllers
 }
 
 // configuration says that it is not known which controllers of seamark-workloads run, if that is so.

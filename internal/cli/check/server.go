@@ -57,6 +57,7 @@ func (f *Facts) wanted() []definition {
 		{"statefulsets.apps.kruise.io", crd.StatefulSets(), workloads + "apps.kruise.io_statefulsets.yaml", f.hasWorkloads(), true},
 		{"sidecarsets.apps.kruise.io", crd.SidecarSets(), "config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml", f.hasInjector(), false},
 		{"advancedcronjobs.apps.kruise.io", crd.AdvancedCronJobs(), "config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml", f.hasCronJobs(), false},
+		{"imagepulljobs.apps.kruise.io", crd.ImagePullJobs(), "config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml", f.hasImagePulls(), false},
 	}
 }
 

@@ -21,6 +21,12 @@ func workloadsRights() rights {
 		rightsOf("apps.kruise.io", "advancedcronjobs/finalizers", "update"),
 		rightsOf("batch", "jobs", "get", "list", "watch", "create", "delete"),
 	)
+	// config/imagepulls adds rights for ImagePullJobs.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "imagepulljobs", "get", "list", "watch", "patch", "delete"),
+		rightsOf("apps.kruise.io", "imagepulljobs/status", "patch"),
+		rightsOf("apps.kruise.io", "imagepulljobs/finalizers", "update"),
+	)
 	// config/sidecarsets adds rights for SidecarSets.
 	sets = join(sets,
 		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),
