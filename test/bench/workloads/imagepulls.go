@@ -28,7 +28,6 @@ const (
 	rowPullMost    = "most pods of the job at any event"
 	rowPullPresent = "an image that 1,000 nodes have: pods"
 	rowPullIdle    = "writes of a restart with jobs that do not end"
-	rowPullNodes   = "memory (RSS) per node with 50 images of two names"
 )
 
 const (
@@ -63,10 +62,8 @@ func measureImagePulls(b *harness.Bench) harness.Output {
 	fixture.Follow(b, p.server, &corev1.PodList{}, p.see, client.InNamespace(pullNamespace))
 	ours := p.server.ImagePulls()
 	p.Idle(2 * time.Second)
-	before := ours.Usage().RSS
 	p.join(nodes)
 	p.Idle(3 * time.Second)
-	memory := max(0, float64(ours.Usage().RSS)-float64(before)) / float64(nodes) / 1024
 	var took time.Duration
 	counted := p.server.Counted(func() { took = p.run("absent", "registry.example.com/games/server:v2") })
 	writes := -1 // That of the job itself.
@@ -90,7 +87,6 @@ func measureImagePulls(b *harness.Bench) harness.Output {
 			{Name: rowPullMost, Value: float64(most), Budget: harness.AtMost(pullsAtOnce)},
 			{Name: rowPullPresent, Value: float64(present), Budget: harness.AtMost(0)},
 			{Name: rowPullIdle, Value: float64(restarted), Budget: harness.AtMost(0)},
-			{Name: rowPullNodes, Value: memory, Unit: "KiB"},
 		},
 		Notes: []string{"The nodes have no kubelets: the benchmark reports twice for each pod that the image is pulled, as soon as it sees the pod."},
 	}

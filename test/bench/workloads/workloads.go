@@ -35,7 +35,7 @@ func Measures() []harness.Measure {
 		},
 		{
 			Name: "workloads/imagepulls", Run: measureImagePulls,
-			Rows: []string{rowPullWrites, rowPullTime, rowPullMost, rowPullPresent, rowPullIdle, rowPullNodes},
+			Rows: []string{rowPullWrites, rowPullTime, rowPullMost, rowPullPresent, rowPullIdle},
 		},
 	}
 }
