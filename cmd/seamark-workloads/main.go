@@ -69,6 +69,7 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		PprofBindAddress:        c.Pprof.BindAddress,
 		Controllers:             c.Controllers,
 		RecreateForClaims:       c.FeatureGates[config.RecreateForClaimsGate],
+		ImagePull:               c.ImagePull,
 		Namespace:               config.OwnNamespace(namespaceFile),
 		InjectorURL:             c.Injector.URL,
 		MetadataAllowed:         c.FeatureGates[config.SidecarSetMetadataGate],

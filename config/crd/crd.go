@@ -37,6 +37,9 @@ var advancedCronJobs []byte
 //go:embed daemonsets/apps.kruise.io_daemonsets.yaml
 var daemonSets []byte
 
+//go:embed imagepulls/apps.kruise.io_imagepulljobs.yaml
+var imagePullJobs []byte
+
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
 
@@ -63,3 +66,6 @@ func AdvancedCronJobs() []byte { return advancedCronJobs }
 
 // DaemonSets returns the CustomResourceDefinition of DaemonSets of apps.kruise.io, as YAML.
 func DaemonSets() []byte { return daemonSets }
+
+// ImagePullJobs returns the CustomResourceDefinition of ImagePullJobs, as YAML.
+func ImagePullJobs() []byte { return imagePullJobs }

@@ -37,7 +37,8 @@ type migrateCheckOptions struct {
 const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
 modified: values that markers leave unset, fields that Seamark refuses, keys that others set
 too, marks that no marker declares, pods on virtual nodes, CloneSets, StatefulSets, DaemonSets,
-SidecarSets and AdvancedCronJobs that Seamark does not serve or treats differently, a manager of
+SidecarSets,
+AdvancedCronJobs and ImagePullJobs that Seamark does not serve or treats differently, a manager of
 OpenKruise without the lease that Seamark looks for, and other kinds of OpenKruise that are in use.
 
 With --back, show what would change for markers, CloneSets, StatefulSets and DaemonSets if OpenKruise
@@ -114,7 +115,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	report := migrateReport{
 		Findings: slices.Concat([]migrate.Finding{}, found),
 		Markers:  len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets),
-		DaemonSets: len(objects.DaemonSets), SidecarSets: len(objects.SidecarSets), AdvancedCronJobs: len(objects.AdvancedCronJobs),
+		DaemonSets: len(objects.DaemonSets), SidecarSets: len(objects.SidecarSets), AdvancedCronJobs: len(objects.AdvancedCronJobs), ImagePullJobs: len(objects.ImagePullJobs),
 	}
 	for _, each := range unread {
 		report.Unread = append(report.Unread, each.What)
@@ -186,6 +187,8 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 				c.SidecarSets = append(c.SidecarSets, object)
 			case "AdvancedCronJob":
 				c.AdvancedCronJobs = append(c.AdvancedCronJobs, object)
+			case "ImagePullJob":
+				c.ImagePullJobs = append(c.ImagePullJobs, object)
 			}
 		}
 	}
@@ -196,13 +199,14 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 type migrateReport struct {
 	// Findings are ordered: those that block come first.
 	Findings []migrate.Finding `json:"findings"`
-	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets and AdvancedCronJobs are the numbers of checked objects.
+	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs and ImagePullJobs are the numbers of checked objects.
 	Markers          int `json:"markers"`
 	CloneSets        int `json:"cloneSets"`
 	StatefulSets     int `json:"statefulSets"`
 	DaemonSets       int `json:"daemonSets"`
 	SidecarSets      int `json:"sidecarSets"`
 	AdvancedCronJobs int `json:"advancedCronJobs"`
+	ImagePullJobs    int `json:"imagePullJobs"`
 	// Unread is what could not be read because of missing permissions.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -242,9 +246,9 @@ func (r migrateReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
-	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets, %d DaemonSets, %d SidecarSets and %d AdvancedCronJobs: "+
+	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets, %d DaemonSets, %d SidecarSets, %d AdvancedCronJobs and %d ImagePullJobs: "+
 		"%d findings, of which %d block a migration.\n",
-		r.Markers, r.CloneSets, r.StatefulSets, r.DaemonSets, r.SidecarSets, r.AdvancedCronJobs, len(r.Findings), r.blocking())
+		r.Markers, r.CloneSets, r.StatefulSets, r.DaemonSets, r.SidecarSets, r.AdvancedCronJobs, r.ImagePullJobs, len(r.Findings), r.blocking())
 	if err != nil {
 		return fmt.Errorf("print the findings: %w", err)
 	}

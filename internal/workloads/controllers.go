@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
@@ -44,7 +45,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
-	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled || *enabled.DaemonSet.Enabled)
+	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled || *enabled.DaemonSet.Enabled || *enabled.ImagePullJob.Enabled)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		return fmt.Errorf("create the metadata client: %w", err)
 	}
 	pods := direct.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
-	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, daemonset.Kind().Kind, advancedcronjob.Kind().Kind)
+	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, daemonset.Kind().Kind, advancedcronjob.Kind().Kind, imagepull.Kind().Kind)
 	shared := reconciler.Options{
 		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.New(apply.Options{
@@ -79,7 +80,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
-	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addCronJobs(ctx, mgr, shared, guard, census)); err != nil {
+	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addCronJobs(ctx, mgr, shared, guard, census), w.addImagePulls(ctx, mgr, shared, guard, census)); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)

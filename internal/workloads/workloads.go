@@ -30,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	sidecarset "github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
@@ -65,6 +66,8 @@ type Options struct {
 	// MetadataAllowed is the gate SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets for which the white list
 	// has no rule may set all annotations.
 	MetadataAllowed bool
+	// ImagePull limits the pulls of ImagePullJobs.
+	ImagePull configv1alpha1.ImagePull
 	// OpenKruiseNamespace is the namespace of the lease of OpenKruise's manager. The controllers do
 	// not run while it is renewed.
 	OpenKruiseNamespace string
@@ -104,7 +107,7 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	mgr, err := w.program.Manager(ctrlmanager.Options{
 		Scheme:                  scheme,
-		Cache:                   caches(ownKinds(), options.Namespace, *options.Controllers.SidecarSet.Enabled),
+		Cache:                   caches(ownKinds(), options.Namespace, *options.Controllers.SidecarSet.Enabled, *options.Controllers.ImagePullJob.Enabled),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
@@ -131,6 +134,9 @@ func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resourc
 	}
 	if *controllers.AdvancedCronJob.Enabled {
 		needed = append(needed, startup.Resource{Kind: advancedcronjob.Kind(), Name: "advancedcronjobs"})
+	}
+	if *controllers.ImagePullJob.Enabled {
+		needed = append(needed, startup.Resource{Kind: imagepull.Kind(), Name: "imagepulljobs"})
 	}
 	if *controllers.SidecarSet.Enabled {
 		needed = append(needed, startup.Resource{Kind: sidecarset.Kind(), Name: "sidecarsets"})

@@ -32,6 +32,7 @@ func TestKindsMatchConfig(t *testing.T) {
 		"config/sidecarsets": ",sidecarSets.enabled=true",
 		"config/cronjobs":    ",workloads.controllers={cloneset,statefulset,advancedcronjob}",
 		"config/daemonsets":  ",workloads.controllers={cloneset,statefulset,daemonset}",
+		"config/imagepulls":  ",workloads.controllers={cloneset,statefulset,imagepulljob}",
 	} {
 		t.Run(folder, func(t *testing.T) { kindMatchesConfig(t, folder, values) })
 	}
@@ -89,7 +90,7 @@ func TestSidecarSetValues(t *testing.T) {
 // TestWorkloadsAreOffByDefault checks that a release without the program has none of its objects.
 func TestWorkloadsAreOffByDefault(t *testing.T) {
 	for k := range parse(t, template(t, tool(t, "helm"), "ns")) {
-		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || strings.Contains(k.Name, "daemonsets") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
+		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || strings.Contains(k.Name, "daemonsets") || strings.Contains(k.Name, "imagepull") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
 			t.Errorf("the chart has %s %s, but the program is off", k.Kind, k.Name)
 		}
 	}

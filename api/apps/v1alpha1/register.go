@@ -27,6 +27,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&SidecarSet{}, &SidecarSetList{},
 		&AdvancedCronJob{}, &AdvancedCronJobList{},
 		&DaemonSet{}, &DaemonSetList{},
+		&ImagePullJob{}, &ImagePullJobList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/config/cronjobs"
 	"github.com/seamark-dev/seamark/config/daemonsets"
+	"github.com/seamark-dev/seamark/config/imagepulls"
 	"github.com/seamark-dev/seamark/config/rbac"
 	"github.com/seamark-dev/seamark/config/serverless"
 	"github.com/seamark-dev/seamark/config/sidecarsets"
@@ -59,9 +60,9 @@ func (p Permission) String() string {
 }
 
 // Required returns the permissions that the installed programs need, as config/rbac, config/workloads,
-// config/cronjobs, config/daemonsets, config/sidecarsets and config/serverless grant them. It returns those of
+// config/cronjobs, config/daemonsets, config/imagepulls, config/sidecarsets and config/serverless grant them. It returns those of
 // seamark-workloads, of the injectors and of the webhook only if they are installed, and those for AdvancedCronJobs and
-// DaemonSets only if their controllers are enabled.
+// DaemonSets and ImagePullJobs only if their controllers are enabled.
 func (f *Facts) Required() ([]Permission, error) {
 	accounts := []struct {
 		name  string
@@ -74,6 +75,7 @@ func (f *Facts) Required() ([]Permission, error) {
 		{workloadsName, workloads.Roles(), f.hasWorkloads()},
 		{workloadsName, cronjobs.Roles(), f.hasCronJobs()},
 		{workloadsName, daemonsets.Roles(), f.hasDaemonSets()},
+		{workloadsName, imagepulls.Roles(), f.hasImagePulls()},
 		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
 		{injectorName, sidecarsets.Injector(), f.hasInjector()},
 	}
@@ -193,6 +195,8 @@ func (f *Facts) folderOf(account string, lacks []string) string {
 		return "daemonsets"
 	case account == workloadsName && f.hasCronJobs():
 		return "cronjobs"
+	case account == workloadsName && f.hasImagePulls():
+		return "imagepulls"
 	case account == workloadsName:
 		return "workloads"
 	case account == injectorName:

@@ -58,6 +58,7 @@ func (f *Facts) wanted() []definition {
 		{"sidecarsets.apps.kruise.io", crd.SidecarSets(), "config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml", f.hasInjector(), false},
 		{"advancedcronjobs.apps.kruise.io", crd.AdvancedCronJobs(), "config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml", f.hasCronJobs(), false},
 		{"daemonsets.apps.kruise.io", crd.DaemonSets(), "config/crd/daemonsets/apps.kruise.io_daemonsets.yaml", f.hasDaemonSets(), false},
+		{"imagepulljobs.apps.kruise.io", crd.ImagePullJobs(), "config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml", f.hasImagePulls(), false},
 	}
 }
 

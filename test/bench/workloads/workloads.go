@@ -33,6 +33,10 @@ func Measures() []harness.Measure {
 			Name: "workloads/cronjobs", Run: measureCronJobs,
 			Rows: []string{rowDueAll, rowDueMedian, rowCronWrites, rowCronMemory, rowCronRestart},
 		},
+		{
+			Name: "workloads/imagepulls", Run: measureImagePulls,
+			Rows: []string{rowPullWrites, rowPullTime, rowPullMost, rowPullPresent, rowPullIdle},
+		},
 	}
 }
 

@@ -64,11 +64,13 @@ type Options struct {
 // Controller runs the objects.
 type Controller struct {
 	Options
-	memory *memory
+	memory *reconciler.Memory[remembered]
 }
 
 // New returns a Controller.
-func New(options Options) *Controller { return &Controller{Options: options, memory: newMemory()} }
+func New(options Options) *Controller {
+	return &Controller{Options: options, memory: reconciler.NewMemory[remembered]()}
+}
 
 // Add runs the Controller under the manager, with at most concurrency objects at a time.
 func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
@@ -83,13 +85,13 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	found, _, _ := c.Objects.GetIndexer().GetByKey(request.String())
 	object, ok := found.(*v1alpha1.AdvancedCronJob)
 	if !ok || object.DeletionTimestamp != nil {
-		c.memory.forget(request.NamespacedName)
+		c.memory.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if !c.Gate.Open() {
 		return reconcile.Result{}, nil
 	}
-	known := c.memory.of(object)
+	known := c.memory.Of(object)
 	if !known.cached(c.Objects, c.Jobs) {
 		c.Metrics.Waited(Kind().Kind)
 		return reconcile.Result{RequeueAfter: cachePause}, nil
