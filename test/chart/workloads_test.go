@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -99,6 +100,7 @@ func TestWorkloadsAreOffByDefault(t *testing.T) {
 // an uninstallation keeps them, and that the program may access only their kinds.
 func TestEnabledControllers(t *testing.T) {
 	clones, stateful, cron := "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io", "advancedcronjobs.apps.kruise.io"
+	const pull = "imagepulljobs.apps.kruise.io"
 	for controllers, test := range map[string]struct {
 		crds  []string
 		kinds []string
@@ -110,6 +112,10 @@ func TestEnabledControllers(t *testing.T) {
 			[]string{cron}, nil, // Roles of its own: see TestKindsMatchConfig.
 			"controllers:\n  advancedCronJob:\n    enabled: true\n  cloneSet:\n    enabled: false\n  statefulSet:\n    enabled: false\n",
 		},
+		"imagepulljob": {
+			[]string{pull}, nil,
+			"controllers:\n  cloneSet:\n    enabled: false\n  imagePullJob:\n    enabled: true\n  statefulSet:\n    enabled: false\n",
+		},
 		"statefulset,cloneset": {[]string{clones, stateful}, []string{"clonesets", "statefulsets"}, ""},
 	} {
 		t.Run(controllers, func(t *testing.T) {
@@ -117,7 +123,7 @@ func TestEnabledControllers(t *testing.T) {
 			objects := parse(t, rendered)
 			var crds []string
 			for k := range objects {
-				if k.Kind == "CustomResourceDefinition" && (k.Name == clones || k.Name == stateful || k.Name == cron) {
+				if k.Kind == "CustomResourceDefinition" && (k.Name == clones || k.Name == stateful || k.Name == cron || k.Name == pull) {
 					crds = append(crds, k.Name)
 				}
 			}
@@ -205,4 +211,16 @@ func steps(path string) []string {
 		split[i] = strings.ReplaceAll(split[i], dot, ".")
 	}
 	return split
+}
+
+// TestImagePullJobAuthors checks what the value does with the policy of authors.
+func TestImagePullJobAuthors(t *testing.T) {
+	for _, action := range []string{"Warn", "Deny"} {
+		objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",workloads.controllers={imagepulljob},workloads.imagePullJobAuthorEnforcement="+action))
+		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: "seamark-imagepulljob-author"}]
+		actions, _, _ := unstructured.NestedStringSlice(binding, "spec", "validationActions")
+		if diff := cmp.Diff([]string{action, "Audit"}, actions); diff != "" {
+			t.Errorf("actions (-want +got):\n%s", diff)
+		}
+	}
 }
