@@ -145,7 +145,7 @@ func TestCheck(t *testing.T) {
 		// markers, cloneSets, statefulSets, sidecarSets, cronJobs, imagePulls and sets, which may be CloneSets and StatefulSets, are
 		// YAML documents.
 		markers, cloneSets, statefulSets, sidecarSets, cronJobs, imagePulls, sets string
-		cluster                                                       migrate.Cluster
+		cluster                                                                   migrate.Cluster
 	}{
 		"nothing": {},
 		"nothing changes": {

@@ -192,9 +192,11 @@ func TestSelection(t *testing.T) {
 	expressions := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}}
 	for want, edit := range map[string]func(*job){
 		"a b c": func(*job) {},
-		"c":     func(j *job) { j.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{Names: []string{"c", "gone", "virtual"}} },
-		"a b":   func(j *job) { j.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{LabelSelector: expressions} },
-		"":      func(j *job) { j.Spec.PodSelector = &v1alpha1.ImagePullJobPodSelector{LabelSelector: expressions} },
+		"c": func(j *job) {
+			j.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{Names: []string{"c", "gone", "virtual"}}
+		},
+		"a b": func(j *job) { j.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{LabelSelector: expressions} },
+		"":    func(j *job) { j.Spec.PodSelector = &v1alpha1.ImagePullJobPodSelector{LabelSelector: expressions} },
 	} {
 		w := newWorld(t, 0, edit, parallelism(9))
 		for _, name := range []string{"c", "b", "a", "virtual", "deleted"} {

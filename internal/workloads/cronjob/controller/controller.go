@@ -68,7 +68,9 @@ type Controller struct {
 }
 
 // New returns a Controller.
-func New(options Options) *Controller { return &Controller{Options: options, memory: reconciler.NewMemory[remembered]()} }
+func New(options Options) *Controller {
+	return &Controller{Options: options, memory: reconciler.NewMemory[remembered]()}
+}
 
 // Add runs the Controller under the manager, with at most concurrency objects at a time.
 func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
