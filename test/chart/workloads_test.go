@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -101,6 +102,7 @@ func TestWorkloadsAreOffByDefault(t *testing.T) {
 func TestEnabledControllers(t *testing.T) {
 	clones, stateful, cron := "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io", "advancedcronjobs.apps.kruise.io"
 	daemon := "daemonsets.apps.kruise.io"
+	const pull = "imagepulljobs.apps.kruise.io"
 	for controllers, test := range map[string]struct {
 		crds  []string
 		kinds []string
@@ -116,6 +118,10 @@ func TestEnabledControllers(t *testing.T) {
 			[]string{daemon}, nil, // As above.
 			"controllers:\n  cloneSet:\n    enabled: false\n  daemonSet:\n    enabled: true\n  statefulSet:\n    enabled: false\n",
 		},
+		"imagepulljob": {
+			[]string{pull}, nil,
+			"controllers:\n  cloneSet:\n    enabled: false\n  imagePullJob:\n    enabled: true\n  statefulSet:\n    enabled: false\n",
+		},
 		"statefulset,cloneset": {[]string{clones, stateful}, []string{"clonesets", "statefulsets"}, ""},
 	} {
 		t.Run(controllers, func(t *testing.T) {
@@ -123,7 +129,7 @@ func TestEnabledControllers(t *testing.T) {
 			objects := parse(t, rendered)
 			var crds []string
 			for k := range objects {
-				if k.Kind == "CustomResourceDefinition" && slices.Contains([]string{clones, stateful, cron, daemon}, k.Name) {
+				if k.Kind == "CustomResourceDefinition" && slices.Contains([]string{clones, stateful, cron, daemon, pull}, k.Name) {
 					crds = append(crds, k.Name)
 				}
 			}
@@ -211,4 +217,16 @@ func steps(path string) []string {
 		split[i] = strings.ReplaceAll(split[i], dot, ".")
 	}
 	return split
+}
+
+// TestImagePullJobAuthors checks what the value does with the policy of authors.
+func TestImagePullJobAuthors(t *testing.T) {
+	for _, action := range []string{"Warn", "Deny"} {
+		objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",workloads.controllers={imagepulljob},workloads.imagePullJobAuthorEnforcement="+action))
+		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: "seamark-imagepulljob-author"}]
+		actions, _, _ := unstructured.NestedStringSlice(binding, "spec", "validationActions")
+		if diff := cmp.Diff([]string{action, "Audit"}, actions); diff != "" {
+			t.Errorf("actions (-want +got):\n%s", diff)
+		}
+	}
 }

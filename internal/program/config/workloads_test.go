@@ -122,6 +122,18 @@ func TestInvalidWorkloads(t *testing.T) {
 			line{file: workloadsHead + "injector: {url: \"http://injector\"}"},
 			`injector.url: Invalid value: "http://injector": must be https://host:port, without a path`,
 		},
+		"pulls of a node": {
+			line{file: workloadsHead + "imagePull: {perNode: 101}"},
+			"imagePull.perNode: Invalid value: 101: must be between 1 and 100, inclusive",
+		},
+		"pulls in the cluster": {
+			line{file: workloadsHead + "imagePull: {total: -1}"},
+			"imagePull.total: Invalid value: -1: must be between 1 and 10000, inclusive",
+		},
+		"nodes of pulls": {
+			line{file: workloadsHead + "imagePull: {nodeSelector: {matchExpressions: [{key: a, operator: In}]}}"},
+			"imagePull.nodeSelector: Invalid value",
+		},
 		"gate of the manager": {
 			line{file: workloadsHead + "featureGates: {PodProbeMarkerGate: true}"},
 			`featureGates[PodProbeMarkerGate]: Unsupported value: "PodProbeMarkerGate": supported values: "AllAlpha", "AllBeta", "RecreatePodWhenChangeVCTInCloneSetGate"`,

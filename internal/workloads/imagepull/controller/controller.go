@@ -39,7 +39,7 @@ const (
 	// statusPause is the time between two writes of the status of a job while it pulls.
 	statusPause = time.Second
 	// refusedPause is when a job with pulls tries again after the API server has refused one, for example because of a
-	// quota.
+	// quota, and any job if its service account does not exist.
 	refusedPause = 5 * time.Second
 	// conflictPause is when a pod is deleted again that changed meanwhile.
 	conflictPause = 100 * time.Millisecond

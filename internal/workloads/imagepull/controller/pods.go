@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 )
+
+// noServiceAccount is what API servers say about a service account that does not exist yet: controllers create the default
+// one of a new namespace.
+const noServiceAccount = "error looking up service account"
 
 // remembered is what the process remembers about a job.
 type remembered struct {
@@ -54,7 +59,7 @@ func (c *Controller) carryOut(ctx context.Context, job *v1alpha1.ImagePullJob, k
 				known.unsure = append(known.unsure, start)
 			}
 			return err
-		case len(pods)+i > 0 && apierrors.IsForbidden(err):
+		case apierrors.IsForbidden(err) && (len(pods)+i > 0 || strings.Contains(err.Error(), noServiceAccount)):
 			c.refused(job, plan, err)
 			plan.Wake(c.Now().Add(refusedPause))
 			return nil
