@@ -69,6 +69,8 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		PprofBindAddress:        c.Pprof.BindAddress,
 		Controllers:             c.Controllers,
 		RecreateForClaims:       c.FeatureGates[config.RecreateForClaimsGate],
+		PreDownloadDaemonSets:   c.FeatureGates[config.PreDownloadDaemonSetGate],
+		PreDownloadInPlace:      c.FeatureGates[config.PreDownloadInPlaceGate],
 		ImagePull:               c.ImagePull,
 		Namespace:               config.OwnNamespace(namespaceFile),
 		InjectorURL:             c.Injector.URL,

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
@@ -93,14 +94,27 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 // addKinds adds the enabled controllers, each with a gate and an informer of its sets.
 func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options, guard *guard, census *census) error {
 	enabled := w.options.Controllers
+	inPlace, daemons := shared, shared
+	if *enabled.ImagePullJob.Enabled && (w.options.PreDownloadInPlace || w.options.PreDownloadDaemonSets) {
+		pulls, err := startup.NewStore(ctx, mgr.GetCache(), &v1alpha1.ImagePullJob{}, reconciler.PodIndexers())
+		if err != nil {
+			return err
+		}
+		if w.options.PreDownloadInPlace {
+			inPlace.Stores.Pulls = pulls
+		}
+		if w.options.PreDownloadDaemonSets {
+			daemons.Stores.Pulls = pulls
+		}
+	}
 	return errors.Join(
-		addKind(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), shared, guard, census),
-		addKind(ctx, mgr, enabled.StatefulSet, statefulset.Set(), shared, guard, census),
+		addKind(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), inPlace, guard, census),
+		addKind(ctx, mgr, enabled.StatefulSet, statefulset.Set(), inPlace, guard, census),
 		addKind(ctx, mgr, enabled.DaemonSet, daemonset.Set(daemonset.NewSlots(daemonset.Cache{
 			Nodes:   func() []*corev1.Node { return reconciler.All[*corev1.Node](shared.Stores.Nodes) },
 			Pods:    func(set types.UID) []*corev1.Pod { return reconciler.Controlled[*corev1.Pod](shared.Stores.Pods, set) },
 			Version: func() string { return shared.Stores.Pods.GetIndexer().LastStoreSyncResourceVersion() },
-		})), shared, guard, census),
+		})), daemons, guard, census),
 	)
 }
 

@@ -59,6 +59,9 @@ type Options struct {
 	// RecreateForClaims is the gate RecreatePodWhenChangeVCTInCloneSetGate: an update of a CloneSet
 	// recreates pods whose claims have changed.
 	RecreateForClaims bool
+	// PreDownloadDaemonSets and PreDownloadInPlace are the gates PreDownloadImageForDaemonSetUpdate and
+	// PreDownloadImageForInPlaceUpdate. They have no effect without the controller of ImagePullJobs.
+	PreDownloadDaemonSets, PreDownloadInPlace bool
 	// Namespace is the program's own namespace, which has the revisions of SidecarSets.
 	Namespace string
 	// InjectorURL is where the API server reaches the injectors of SidecarSets. Empty means their Service.

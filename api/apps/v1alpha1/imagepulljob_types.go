@@ -18,6 +18,18 @@ const (
 	// ServiceAccountKey is the annotation of an ImagePullJob with the name of the service account of the pods,
 	// whose pull secrets and registry identity the kubelets use.
 	ServiceAccountKey = "seamark.dev/service-account"
+
+	// PreDownloadParallelismKey is the annotation of a CloneSet, StatefulSet or DaemonSet with the parallelism of the
+	// ImagePullJobs that pull the images of an update: a number, at least 1, or a percentage. Default 1.
+	PreDownloadParallelismKey = "apps.kruise.io/image-predownload-parallelism"
+	// PreDownloadTimeoutKey is the annotation with their timeoutSeconds. Default 300.
+	PreDownloadTimeoutKey = "apps.kruise.io/image-predownload-timeout-seconds"
+	// PreDownloadMinUpdatedReadyKey is the annotation with the number of updated pods, or their percentage, that must be
+	// ready before the jobs are created. Default 0.
+	PreDownloadMinUpdatedReadyKey = "apps.kruise.io/image-predownload-min-updated-ready-pods"
+	// PreDownloadCreatedKey is the label of a ControllerRevision whose jobs exist. For OpenKruise, it must exist; the value
+	// is the generation of the set for which the jobs were created.
+	PreDownloadCreatedKey = "apps.kruise.io/pre-predownload-created"
 )
 
 // +kubebuilder:object:root=true

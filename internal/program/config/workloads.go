@@ -44,6 +44,11 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	found.shared(c.Pprof, c.Logging)
 	found.name(field.NewPath("openKruise", "namespace"), c.OpenKruise.Namespace, validation.ValidateNamespaceName)
 	found.gates(c.FeatureGates, workloadGates())
+	for _, name := range []string{PreDownloadDaemonSetGate, PreDownloadInPlaceGate} {
+		if c.FeatureGates[name] && !c.FeatureGates[allAlpha] && !*c.Controllers.ImagePullJob.Enabled {
+			found.add(field.NewPath("featureGates").Key(name), true, "requires controllers.imagePullJob.enabled")
+		}
+	}
 	controllers, enabled := field.NewPath("controllers"), false
 	for name, controller := range map[string]v1alpha1.WorkloadController{
 		"cloneSet":        c.Controllers.CloneSet,

@@ -6,6 +6,8 @@ package daemonset
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // The reasons of the condition Progressing.
@@ -49,8 +52,33 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 	progress.Type = string(v1alpha1.DaemonSetProgressing)
 	conditions.Put(progress, p.Now)
 	p.SetConditions(&conditions, conditionsOf(&p.set.Status), nil)
+	p.preDownload(&conditions)
 	setConditions(&status, conditions)
 	return status
+}
+
+// preDownload pulls images before the update, on the nodes with old pods that it reaches. With OnDelete, these are all.
+func (p *planner) preDownload(conditions *planning.Conditions) {
+	if !p.Input.PreDownload {
+		return
+	}
+	n, c := p.state.counts, p.state.config
+	rollout := step.Rollout{UpdatedReady: n.updatedReady, Total: n.fits, AtOnce: max(p.maxUnavailable, p.maxSurge)}
+	if n.old > 0 {
+		for _, s := range p.state.slots {
+			if s.view.old && s.facts.reached {
+				rollout.Nodes = append(rollout.Nodes, s.node)
+			}
+		}
+		slices.SortFunc(rollout.Nodes, func(a, b string) int { return strings.Compare(b, a) })
+	}
+	if c.rolling {
+		reach := max(n.fits-scaled(rolling(p.set).Partition, n.fits)-n.begun, 0)
+		rollout.Nodes = rollout.Nodes[:min(reach, len(rollout.Nodes))]
+	} else {
+		rollout.AtOnce = 0
+	}
+	p.PreDownload(rollout, conditions)
 }
 
 // progress returns the condition Progressing.

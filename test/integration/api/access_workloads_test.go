@@ -29,7 +29,7 @@ func workloadsRights() rights {
 	)
 	// config/imagepulls adds rights for ImagePullJobs.
 	sets = join(sets,
-		rightsOf("apps.kruise.io", "imagepulljobs", "get", "list", "watch", "patch", "delete"),
+		rightsOf("apps.kruise.io", "imagepulljobs", "get", "list", "watch", "create", "patch", "delete"),
 		rightsOf("apps.kruise.io", "imagepulljobs/status", "patch"),
 		rightsOf("apps.kruise.io", "imagepulljobs/finalizers", "update"),
 	)

@@ -44,7 +44,7 @@ func (s *store) LastStoreSyncResourceVersion() string {
 	if s.synced {
 		return "1000000"
 	}
-	return "0"
+	return "1"
 }
 
 var errLost = errors.New("connection lost")
