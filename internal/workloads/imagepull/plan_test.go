@@ -340,3 +340,24 @@ func TestPod(t *testing.T) {
 		t.Errorf("%d names, want 12", len(names))
 	}
 }
+
+// TestNodesBeforeTheCursor ends the process while a node before the cursor pulls, and its pod is gone before another one
+// takes over.
+func TestNodesBeforeTheCursor(t *testing.T) {
+	w := newWorld(t, 4, parallelism(2))
+	w.settle()
+	for _, node := range []string{"n002", "n003"} {
+		w.reports(node, "sha256:1")
+		w.settle()
+	}
+	if diff := cmp.Diff([]string{"n001"}, w.job.Status.Pulling); diff != "" || w.job.Status.Cursor != "n003" {
+		t.Fatalf("cursor %s, pulling (-want +got):\n%s", w.job.Status.Cursor, diff)
+	}
+	w.pods = nil
+	w.restart()
+	w.pull()
+	w.want("4 0 4 0")
+	if want := []string{"n001", "n002", "n003", "n004", "n001", "n004"}; !slices.Equal(w.created, want) {
+		t.Errorf("nodes %v, want %v", w.created, want)
+	}
+}
