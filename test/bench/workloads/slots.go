@@ -154,11 +154,12 @@ func wholeNode(b *harness.Bench, i int) *corev1.Node {
 	name := fmt.Sprintf("node-%04d", i)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "1", Labels: map[string]string{}}}
 	for _, key := range []string{
-		"beta.kubernetes.io/arch", "beta.kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os",
-		"node.kubernetes.io/instance-type", "topology.kubernetes.io/region", "topology.kubernetes.io/zone",
+		"beta.kubernetes.io/arch", "beta.kubernetes.io/os", corev1.LabelArchStable, corev1.LabelOSStable,
+		corev1.LabelInstanceTypeStable, corev1.LabelTopologyRegion, corev1.LabelTopologyZone,
 	} {
-		node.Labels[key] = "value-" + name
+		node.Labels[key] = "of-many-nodes"
 	}
+	node.Labels[corev1.LabelHostname] = name
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "KubeletReports"})
 	}
