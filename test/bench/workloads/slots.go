@@ -42,15 +42,17 @@ const (
 	slotSets  = 20
 	manyNodes = 5000
 	fewNodes  = 500
-	// slotRounds is the number of rounds, of which the fastest is the result: other programs only make the others
-	// slower. slotEvents is the number of changes of pods in a round.
-	slotRounds, slotEvents = 9, 5000
+	// slotEvents is the number of changes of pods in a round.
+	slotEvents = 5000
 	// stride is the distance of the nodes of changes that follow each other. It visits all nodes.
 	stride = 1999
 	// firstVersion is less than the resource version of any pod.
 	firstVersion  = 1_000_000
 	slotNamespace = "slots"
 )
+
+// slotRounds is the number of rounds, of which the fastest is the result: other programs only make the others slower.
+func slotRounds(b *harness.Bench) int { return harness.Pick(b, 9, 3) }
 
 // slotRows are the rows in their order.
 func slotRows() []string {
@@ -85,7 +87,7 @@ func measureSlots(b *harness.Bench) []harness.Result {
 	same, concerned := many.same()
 	taint := many.taints()
 	events, plans := make([][]float64, len(engines)), make([][]float64, len(engines))
-	for range slotRounds {
+	for range slotRounds(b) {
 		for i, e := range engines {
 			events[i] = append(events[i], e.podEvents(false))
 			plans[i] = append(plans[i], e.podEvents(true))
@@ -248,7 +250,7 @@ func (e *engine) same() (took float64, concerned int) {
 		after[i].Status.Conditions[0].Status = corev1.ConditionTrue
 	}
 	var rounds []float64
-	for range slotRounds {
+	for range slotRounds(e.Bench) {
 		rounds = append(rounds, timed(len(after), func(i int) { concerned += len(e.slots.Node(e.nodes[i], after[i])) }))
 	}
 	return slices.Min(rounds), concerned
@@ -263,7 +265,7 @@ func (e *engine) taints() float64 {
 		tainted[i].Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute}}
 	}
 	var rounds []float64
-	for range slotRounds {
+	for range slotRounds(e.Bench) {
 		concerned := 0
 		rounds = append(rounds, timed(2*len(tainted), func(i int) {
 			before, after := e.nodes[i/2], tainted[i/2]
