@@ -39,6 +39,7 @@ func TestDaemonSets(t *testing.T) {
 		"failed pods":          testFailedPods,
 		"refusals":             testRefusals,
 		"adoption":             testAdoption,
+		"pulls before update":  testPreDownload,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
