@@ -232,14 +232,17 @@ func (w *world) setImage(image string) {
 	w.edit(func(set *v1alpha1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = image })
 }
 
-// pods returns the pods, by node.
+// pods returns the pods, by node, without those of pulls: nothing collects the pods of jobs that are deleted.
 func (w *world) pods() []corev1.Pod {
 	w.Helper()
 	list := &corev1.PodList{}
 	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
+	list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return isPull(&pod) })
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName+a.Name, b.Spec.NodeName+b.Name) })
 	return list.Items
 }
+
+func isPull(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.ImagePullJobKey] != "" }
 
 // on returns the pods of a node.
 func (w *world) on(i int) []corev1.Pod {
@@ -300,7 +303,9 @@ func (w *world) watch(check func(pods map[string]*corev1.Pod) error) (stop func(
 	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
 	pods := map[string]*corev1.Pod{}
 	for i := range list.Items {
-		pods[list.Items[i].Name] = &list.Items[i]
+		if pod := &list.Items[i]; !isPull(pod) {
+			pods[pod.Name] = pod
+		}
 	}
 	events, err := w.Client.Watch(w.Context(), &corev1.PodList{}, client.InNamespace(w.set.Namespace), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
@@ -313,6 +318,9 @@ func (w *world) watch(check func(pods map[string]*corev1.Pod) error) (stop func(
 			pod, ok := event.Object.(*corev1.Pod)
 			if !ok {
 				break // The watch was stopped.
+			}
+			if isPull(pod) {
+				continue
 			}
 			if pods[pod.Name] = pod; event.Type == "DELETED" {
 				delete(pods, pod.Name)
