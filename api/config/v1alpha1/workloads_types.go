@@ -32,8 +32,8 @@ type WorkloadsConfiguration struct {
 	// +optional
 	Controllers WorkloadControllers `json:"controllers,omitempty"`
 	// featureGates enables and disables features by name. Gates that are not listed keep their
-	// defaults: RecreatePodWhenChangeVCTInCloneSetGate and
-	// SidecarSetPatchPodMetadataDefaultsAllowed, both false.
+	// defaults: PreDownloadImageForDaemonSetUpdate, PreDownloadImageForInPlaceUpdate,
+	// RecreatePodWhenChangeVCTInCloneSetGate and SidecarSetPatchPodMetadataDefaultsAllowed, all false.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// imagePull limits the pulls of ImagePullJobs.

@@ -20,12 +20,18 @@ type pullOptions struct {
 	minUpdatedReady int
 }
 
+// CheckAnnotations returns an error that names the first annotation of a set about pulls that is invalid.
+func CheckAnnotations(annotations map[string]string) *field.Error {
+	_, err := pullOptionsOf(annotations, 0)
+	return err
+}
+
 // pullOptionsOf reads the annotations of a set with so many pods. An error names the annotation, its value and what is
 // allowed.
-func pullOptionsOf(annotations map[string]string, total int) (pullOptions, error) {
+func pullOptionsOf(annotations map[string]string, total int) (pullOptions, *field.Error) {
 	options := pullOptions{parallelism: intstr.FromInt32(1), timeout: pullTimeout}
 	path := field.NewPath("metadata", "annotations")
-	invalid := func(key, allowed string) error {
+	invalid := func(key, allowed string) *field.Error {
 		return field.Invalid(path.Key(key), annotations[key], "must be "+allowed)
 	}
 	if text, found := annotations[v1alpha1.PreDownloadParallelismKey]; found {
@@ -43,11 +49,11 @@ func pullOptionsOf(annotations map[string]string, total int) (pullOptions, error
 	}
 	if text, found := annotations[v1alpha1.PreDownloadMinUpdatedReadyKey]; found {
 		value := intstr.Parse(text)
-		n, err := intstr.GetScaledValueFromIntOrPercent(&value, total, true)
-		if err != nil || n < 0 || value.Type == intstr.String && n > total {
+		percent, err := intstr.GetScaledValueFromIntOrPercent(&value, 100, true)
+		if err != nil || percent < 0 || value.Type == intstr.String && percent > 100 {
 			return options, invalid(v1alpha1.PreDownloadMinUpdatedReadyKey, "a number, at least 0, or a percentage of the pods, 0% to 100%")
 		}
-		options.minUpdatedReady = n
+		options.minUpdatedReady, _ = intstr.GetScaledValueFromIntOrPercent(&value, total, true)
 	}
 	return options, nil
 }
