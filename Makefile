@@ -142,7 +142,7 @@ sbom: build ## Write the SBOM of each program to .cluster/images, as CycloneDX J
 LOCAL_VALUES = --set-string image.tag=$(IMAGE_TAG) \
 	--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
 	--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
-	--set workloads.enabled=true --set 'workloads.controllers={cloneset,statefulset,advancedcronjob,daemonset,broadcastjob}' --set sidecarSets.enabled=true \
+	--set workloads.enabled=true --set 'workloads.controllers={cloneset,statefulset,advancedcronjob,daemonset,broadcastjob,imagepulljob}' --set sidecarSets.enabled=true \
 	$(foreach c,workloads injector,--set-string '$(c).podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-workloads.tar | cut -c-64)) \
 	--set-string agent.runtimeFolder=$(CLUSTER_DIR)/nodes \
 	--set-string 'agent.criEndpoint=unix:///run/$$(NODE_NAME)/containerd.sock'
@@ -417,7 +417,7 @@ test-release-install: test-release tools ## Install that release in the local cl
 ##@ Code
 
 # Folders of the chart with copies of config/.
-CHART_FILES := crd rbac policies serverless ui workloads cronjobs daemonsets broadcastjobs sidecarsets
+CHART_FILES := crd rbac policies serverless ui workloads cronjobs daemonsets broadcastjobs imagepulls sidecarsets
 
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the chart's copies of config/.
@@ -426,12 +426,13 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
 	go run ./hack/crdmerge -serve apps.kruise.io_statefulsets=v1alpha1 -serve apps.kruise.io_sidecarsets=v1beta1 \
 		-serve apps.kruise.io_advancedcronjobs=v1beta1 -serve apps.kruise.io_daemonsets=v1beta1 \
-		-serve apps.kruise.io_broadcastjobs=v1beta1 config/crd/embedded $$crds; \
+		-serve apps.kruise.io_broadcastjobs=v1beta1 -serve apps.kruise.io_imagepulljobs=v1beta1 config/crd/embedded $$crds; \
 	for crd in $$crds/*.yaml; do case $${crd##*/} in \
 		apps.kruise.io_sidecarsets.yaml) cp $$crd config/crd/sidecarsets/;; \
 		apps.kruise.io_advancedcronjobs.yaml) cp $$crd config/crd/cronjobs/;; \
 		apps.kruise.io_daemonsets.yaml) cp $$crd config/crd/daemonsets/;; \
 		apps.kruise.io_broadcastjobs.yaml) cp $$crd config/crd/broadcastjobs/;; \
+		apps.kruise.io_imagepulljobs.yaml) cp $$crd config/crd/imagepulls/;; \
 		apps.kruise.io_clonesets.yaml|apps.kruise.io_statefulsets.yaml) cp $$crd config/crd/workloads/;; \
 		*) cp $$crd config/crd/bases/;; \
 	esac; done
@@ -443,7 +444,8 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@cp config/cronjobs/rbac.yaml config/cronjobs/policy.yaml charts/seamark/files/cronjobs/
 	@cp config/daemonsets/rbac.yaml charts/seamark/files/daemonsets/
 	@cp config/broadcastjobs/rbac.yaml charts/seamark/files/broadcastjobs/
-	@cp config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml config/crd/daemonsets/apps.kruise.io_daemonsets.yaml config/crd/broadcastjobs/apps.kruise.io_broadcastjobs.yaml charts/seamark/files/workloads/
+	@cp config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml config/crd/daemonsets/apps.kruise.io_daemonsets.yaml config/crd/broadcastjobs/apps.kruise.io_broadcastjobs.yaml config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml charts/seamark/files/workloads/
+	@cp config/imagepulls/rbac.yaml config/imagepulls/author.yaml charts/seamark/files/imagepulls/
 	@cp $(addprefix config/sidecarsets/,rbac.yaml injector-rbac.yaml author.yaml webhooks.yaml injector.yaml) config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml charts/seamark/files/sidecarsets/
 	@$(foreach f,rbac policies serverless ui,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md

@@ -40,6 +40,9 @@ var daemonSets []byte
 //go:embed broadcastjobs/apps.kruise.io_broadcastjobs.yaml
 var broadcastJobs []byte
 
+//go:embed imagepulls/apps.kruise.io_imagepulljobs.yaml
+var imagePullJobs []byte
+
 // PodProbeMarkers returns the CustomResourceDefinition of PodProbeMarkers, as YAML.
 func PodProbeMarkers() []byte { return podProbeMarkers }
 
@@ -69,3 +72,6 @@ func DaemonSets() []byte { return daemonSets }
 
 // BroadcastJobs returns the CustomResourceDefinition of BroadcastJobs, as YAML.
 func BroadcastJobs() []byte { return broadcastJobs }
+
+// ImagePullJobs returns the CustomResourceDefinition of ImagePullJobs, as YAML.
+func ImagePullJobs() []byte { return imagePullJobs }

@@ -161,7 +161,7 @@ func managerRegistry() (*prometheus.Registry, error) {
 // workloadsRegistry returns a registry with the metrics of a seamark-workloads that leads.
 func workloadsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	kinds := []string{"AdvancedCronJob", "BroadcastJob", "CloneSet", "DaemonSet", "StatefulSet"}
+	kinds := []string{"AdvancedCronJob", "BroadcastJob", "CloneSet", "DaemonSet", "ImagePullJob", "StatefulSet"}
 	m := workloadsmetrics.New(registry, kinds...)
 	m.Watch("v0", func() map[string][]planning.Count {
 		counts := map[string][]planning.Count{}

@@ -86,7 +86,7 @@ changes  CloneSet game/c
 changes  StatefulSet game/s0, game/s1, game/s2, game/s3, game/s4, game/s5, game/s6, game/s7, game/s8, game/s9 and 2990 more
          OpenKruise: a
          Seamark:    b
-Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs and 0 BroadcastJobs: 3003 findings, of which 1 block a migration.
+Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3003 findings, of which 1 block a migration.
 `
 	var out bytes.Buffer
 	if err := report.print(&out); err != nil {
@@ -147,7 +147,7 @@ changes  PodProbeMarker game/m  spec.probes[0].probe
          OpenKruise: runs unset failureThreshold: 1
          Seamark:    runs unset failureThreshold: 3
          action:     set the fields, or keep OpenKruise's values with manager.config.probeDefaults
-Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs and 0 BroadcastJobs: 2 findings, of which 1 block a migration.
+Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 2 findings, of which 1 block a migration.
 `
 	for name, test := range map[string]struct {
 		in       string
@@ -155,7 +155,7 @@ Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarS
 		want     string
 	}{
 		"objects":  {manifests, exit.Failed, want},
-		"nothing":  {"---\n", exit.OK, "Checked 0 PodProbeMarkers, 0 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs and 0 BroadcastJobs: 0 findings, of which 0 block a migration.\n"},
+		"nothing":  {"---\n", exit.OK, "Checked 0 PodProbeMarkers, 0 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 0 findings, of which 0 block a migration.\n"},
 		"not YAML": {"{", exit.Usage, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,10 +33,10 @@ type lintOptions struct {
 const lintLong = `Check manifests without a cluster.
 
 The command checks PodProbeMarkers, and CloneSets, StatefulSets, DaemonSets, SidecarSets,
-AdvancedCronJobs and BroadcastJobs of apps.kruise.io, as the API server does: with the schema and
-the rules of the CustomResourceDefinitions. It also finds mistakes that the API server accepts, such
-as a label that two probes set, a selector that matches none of the given pod templates, a command that
-needs a shell, or a schedule that never runs.
+AdvancedCronJobs, BroadcastJobs and ImagePullJobs of apps.kruise.io, as the API server does: with the
+schema and the rules of the CustomResourceDefinitions. It also finds mistakes that the API server
+accepts, such as a label that two probes set, a selector that matches none of the given pod
+templates, a command that needs a shell, or a schedule that never runs.
 
 The markers are compared with each other and with the workloads and Services in the given
 files, as if all were applied to one cluster. A namespace that is not set is "default".

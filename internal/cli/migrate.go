@@ -37,7 +37,7 @@ type migrateCheckOptions struct {
 const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
 modified: values that markers leave unset, fields that Seamark refuses, keys that others set
 too, marks that no marker declares, pods on virtual nodes, CloneSets, StatefulSets, DaemonSets,
-SidecarSets, AdvancedCronJobs and BroadcastJobs that Seamark does not serve or treats
+SidecarSets, AdvancedCronJobs, BroadcastJobs and ImagePullJobs that Seamark does not serve or treats
 differently, a manager of OpenKruise without the lease that Seamark looks for, and other kinds of
 OpenKruise that are in use.
 
@@ -116,7 +116,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 		Findings: slices.Concat([]migrate.Finding{}, found),
 		Markers:  len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets),
 		DaemonSets: len(objects.DaemonSets), SidecarSets: len(objects.SidecarSets), AdvancedCronJobs: len(objects.AdvancedCronJobs),
-		BroadcastJobs: len(objects.BroadcastJobs),
+		BroadcastJobs: len(objects.BroadcastJobs), ImagePullJobs: len(objects.ImagePullJobs),
 	}
 	for _, each := range unread {
 		report.Unread = append(report.Unread, each.What)
@@ -190,6 +190,8 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 				c.AdvancedCronJobs = append(c.AdvancedCronJobs, object)
 			case "BroadcastJob":
 				c.BroadcastJobs = append(c.BroadcastJobs, object)
+			case "ImagePullJob":
+				c.ImagePullJobs = append(c.ImagePullJobs, object)
 			}
 		}
 	}
@@ -200,8 +202,8 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 type migrateReport struct {
 	// Findings are ordered: those that block come first.
 	Findings []migrate.Finding `json:"findings"`
-	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs and BroadcastJobs are the numbers of
-	// checked objects.
+	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs, BroadcastJobs and ImagePullJobs are the
+	// numbers of checked objects.
 	Markers          int `json:"markers"`
 	CloneSets        int `json:"cloneSets"`
 	StatefulSets     int `json:"statefulSets"`
@@ -209,6 +211,7 @@ type migrateReport struct {
 	SidecarSets      int `json:"sidecarSets"`
 	AdvancedCronJobs int `json:"advancedCronJobs"`
 	BroadcastJobs    int `json:"broadcastJobs"`
+	ImagePullJobs    int `json:"imagePullJobs"`
 	// Unread is what could not be read because of missing permissions.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -248,9 +251,9 @@ func (r migrateReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
-	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets, %d DaemonSets, %d SidecarSets, %d AdvancedCronJobs and %d BroadcastJobs: "+
+	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets, %d DaemonSets, %d SidecarSets, %d AdvancedCronJobs, %d BroadcastJobs and %d ImagePullJobs: "+
 		"%d findings, of which %d block a migration.\n",
-		r.Markers, r.CloneSets, r.StatefulSets, r.DaemonSets, r.SidecarSets, r.AdvancedCronJobs, r.BroadcastJobs, len(r.Findings), r.blocking())
+		r.Markers, r.CloneSets, r.StatefulSets, r.DaemonSets, r.SidecarSets, r.AdvancedCronJobs, r.BroadcastJobs, r.ImagePullJobs, len(r.Findings), r.blocking())
 	if err != nil {
 		return fmt.Errorf("print the findings: %w", err)
 	}

@@ -31,10 +31,13 @@ func newNamespace() *metav1.PartialObjectMetadata {
 // caches returns the options of the cache, which keeps only the fields that planners read. Readers
 // share the cached objects without a copy, because no planner changes what it reads. Claims are kept
 // whole, because planners update them as a whole.
-func caches(kinds []schema.GroupKind, own string, sidecarSets bool) cache.Options {
-	trimPod := trim.Pod(kinds)
+func caches(kinds []schema.GroupKind, own string, sidecarSets, imagePulls bool) cache.Options {
+	trimPod, trimNode := trim.Pod(kinds), trim.Node
 	if sidecarSets {
 		trimPod = trim.PodWithSidecars(kinds)
+	}
+	if imagePulls {
+		trimPod, trimNode = trim.PodWithPulls(trimPod), trim.NodeWithImages
 	}
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
@@ -43,7 +46,7 @@ func caches(kinds []schema.GroupKind, own string, sidecarSets bool) cache.Option
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                {Transform: trim.Func(trim.PodWithBroadcasts(trimPod))},
 			&appsv1.ControllerRevision{}: {Transform: trim.Func(trim.Revision(kinds))},
-			&corev1.Node{}:               {Transform: trim.Func(trim.Node)},
+			&corev1.Node{}:               {Transform: trim.Func(trimNode)},
 			newNamespace():               {Transform: trim.Func(trim.Namespace)},
 			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
 			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{own: {}}},

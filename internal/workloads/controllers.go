@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
@@ -23,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
@@ -45,7 +47,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
-	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled || *enabled.DaemonSet.Enabled || *enabled.BroadcastJob.Enabled)
+	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled || *enabled.DaemonSet.Enabled || *enabled.BroadcastJob.Enabled || *enabled.ImagePullJob.Enabled)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		return fmt.Errorf("create the metadata client: %w", err)
 	}
 	pods := direct.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
-	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, daemonset.Kind().Kind, advancedcronjob.Kind().Kind, broadcastjob.Kind().Kind)
+	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, daemonset.Kind().Kind, advancedcronjob.Kind().Kind, broadcastjob.Kind().Kind, imagepull.Kind().Kind)
 	shared := reconciler.Options{
 		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.New(apply.Options{
@@ -80,7 +82,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
-	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addBroadcastJobs(ctx, mgr, shared, guard, census), w.addCronJobs(ctx, mgr, shared, guard, census)); err != nil {
+	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addBroadcastJobs(ctx, mgr, shared, guard, census), w.addCronJobs(ctx, mgr, shared, guard, census), w.addImagePulls(ctx, mgr, shared, guard, census)); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)
@@ -93,14 +95,27 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 // addKinds adds the enabled controllers, each with a gate and an informer of its sets.
 func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options, guard *guard, census *census) error {
 	enabled := w.options.Controllers
+	inPlace, daemons := shared, shared
+	if *enabled.ImagePullJob.Enabled && (w.options.PreDownloadInPlace || w.options.PreDownloadDaemonSets) {
+		pulls, err := startup.NewStore(ctx, mgr.GetCache(), &v1alpha1.ImagePullJob{}, reconciler.PodIndexers())
+		if err != nil {
+			return err
+		}
+		if w.options.PreDownloadInPlace {
+			inPlace.Stores.Pulls = pulls
+		}
+		if w.options.PreDownloadDaemonSets {
+			daemons.Stores.Pulls = pulls
+		}
+	}
 	return errors.Join(
-		addKind(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), shared, guard, census),
-		addKind(ctx, mgr, enabled.StatefulSet, statefulset.Set(), shared, guard, census),
+		addKind(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), inPlace, guard, census),
+		addKind(ctx, mgr, enabled.StatefulSet, statefulset.Set(), inPlace, guard, census),
 		addKind(ctx, mgr, enabled.DaemonSet, daemonset.Set(daemonset.NewSlots(daemonset.Cache{
 			Nodes:   func() []*corev1.Node { return reconciler.All[*corev1.Node](shared.Stores.Nodes) },
 			Pods:    func(set types.UID) []*corev1.Pod { return reconciler.Controlled[*corev1.Pod](shared.Stores.Pods, set) },
 			Version: func() string { return shared.Stores.Pods.GetIndexer().LastStoreSyncResourceVersion() },
-		})), shared, guard, census),
+		})), daemons, guard, census),
 	)
 }
 

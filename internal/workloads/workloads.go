@@ -31,6 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	sidecarset "github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
@@ -59,6 +60,9 @@ type Options struct {
 	// RecreateForClaims is the gate RecreatePodWhenChangeVCTInCloneSetGate: an update of a CloneSet
 	// recreates pods whose claims have changed.
 	RecreateForClaims bool
+	// PreDownloadDaemonSets and PreDownloadInPlace are the gates PreDownloadImageForDaemonSetUpdate and
+	// PreDownloadImageForInPlaceUpdate. They have no effect without the controller of ImagePullJobs.
+	PreDownloadDaemonSets, PreDownloadInPlace bool
 	// Namespace is the program's own namespace, which has the revisions of SidecarSets.
 	Namespace string
 	// InjectorURL is where the API server reaches the injectors of SidecarSets. Empty means their Service.
@@ -66,6 +70,8 @@ type Options struct {
 	// MetadataAllowed is the gate SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets for which the white list
 	// has no rule may set all annotations.
 	MetadataAllowed bool
+	// ImagePull limits the pulls of ImagePullJobs.
+	ImagePull configv1alpha1.ImagePull
 	// OpenKruiseNamespace is the namespace of the lease of OpenKruise's manager. The controllers do
 	// not run while it is renewed.
 	OpenKruiseNamespace string
@@ -105,7 +111,7 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	mgr, err := w.program.Manager(ctrlmanager.Options{
 		Scheme:                  scheme,
-		Cache:                   caches(ownKinds(), options.Namespace, *options.Controllers.SidecarSet.Enabled),
+		Cache:                   caches(ownKinds(), options.Namespace, *options.Controllers.SidecarSet.Enabled, *options.Controllers.ImagePullJob.Enabled),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
@@ -135,6 +141,9 @@ func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resourc
 	}
 	if *controllers.AdvancedCronJob.Enabled {
 		needed = append(needed, startup.Resource{Kind: advancedcronjob.Kind(), Name: "advancedcronjobs"})
+	}
+	if *controllers.ImagePullJob.Enabled {
+		needed = append(needed, startup.Resource{Kind: imagepull.Kind(), Name: "imagepulljobs"})
 	}
 	if *controllers.SidecarSet.Enabled {
 		needed = append(needed, startup.Resource{Kind: sidecarset.Kind(), Name: "sidecarsets"})

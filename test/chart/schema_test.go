@@ -166,7 +166,11 @@ func TestSchemaOfConfigurations(t *testing.T) {
 			for _, controller := range want["controllers"].(map[string]any) {
 				delete(controller.(map[string]any), "enabled")
 			}
-			want["featureGates"] = map[string]any{config.RecreateForClaimsGate: map[string]any{}, config.SidecarSetMetadataGate: map[string]any{}}
+			gates := map[string]any{}
+			for _, gate := range []string{config.PreDownloadDaemonSetGate, config.PreDownloadInPlaceGate, config.RecreateForClaimsGate, config.SidecarSetMetadataGate} {
+				gates[gate] = map[string]any{}
+			}
+			want["featureGates"] = gates
 		}
 		got := propertiesOf(root, root.Properties[component].Properties["config"])
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -33,6 +34,7 @@ func TestKindsMatchConfig(t *testing.T) {
 		"config/cronjobs":      ",workloads.controllers={cloneset,statefulset,advancedcronjob}",
 		"config/daemonsets":    ",workloads.controllers={cloneset,statefulset,daemonset}",
 		"config/broadcastjobs": ",workloads.controllers={cloneset,statefulset,broadcastjob}",
+		"config/imagepulls":    ",workloads.controllers={cloneset,statefulset,imagepulljob}",
 	} {
 		t.Run(folder, func(t *testing.T) { kindMatchesConfig(t, folder, values) })
 	}
@@ -90,7 +92,7 @@ func TestSidecarSetValues(t *testing.T) {
 // TestWorkloadsAreOffByDefault checks that a release without the program has none of its objects.
 func TestWorkloadsAreOffByDefault(t *testing.T) {
 	for k := range parse(t, template(t, tool(t, "helm"), "ns")) {
-		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || strings.Contains(k.Name, "daemonsets") || strings.Contains(k.Name, "broadcastjobs") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
+		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || strings.Contains(k.Name, "daemonsets") || strings.Contains(k.Name, "broadcastjobs") || strings.Contains(k.Name, "imagepull") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
 			t.Errorf("the chart has %s %s, but the program is off", k.Kind, k.Name)
 		}
 	}
@@ -101,6 +103,7 @@ func TestWorkloadsAreOffByDefault(t *testing.T) {
 func TestEnabledControllers(t *testing.T) {
 	clones, stateful, cron := "clonesets.apps.kruise.io", "statefulsets.apps.kruise.io", "advancedcronjobs.apps.kruise.io"
 	daemon, broadcast := "daemonsets.apps.kruise.io", "broadcastjobs.apps.kruise.io"
+	const pull = "imagepulljobs.apps.kruise.io"
 	for controllers, test := range map[string]struct {
 		crds  []string
 		kinds []string
@@ -120,6 +123,10 @@ func TestEnabledControllers(t *testing.T) {
 			[]string{broadcast}, nil, // As above.
 			"controllers:\n  broadcastJob:\n    enabled: true\n  cloneSet:\n    enabled: false\n  statefulSet:\n    enabled: false\n",
 		},
+		"imagepulljob": {
+			[]string{pull}, nil,
+			"controllers:\n  cloneSet:\n    enabled: false\n  imagePullJob:\n    enabled: true\n  statefulSet:\n    enabled: false\n",
+		},
 		"statefulset,cloneset": {[]string{clones, stateful}, []string{"clonesets", "statefulsets"}, ""},
 	} {
 		t.Run(controllers, func(t *testing.T) {
@@ -127,7 +134,7 @@ func TestEnabledControllers(t *testing.T) {
 			objects := parse(t, rendered)
 			var crds []string
 			for k := range objects {
-				if k.Kind == "CustomResourceDefinition" && slices.Contains([]string{clones, stateful, cron, daemon, broadcast}, k.Name) {
+				if k.Kind == "CustomResourceDefinition" && slices.Contains([]string{clones, stateful, cron, daemon, broadcast, pull}, k.Name) {
 					crds = append(crds, k.Name)
 				}
 			}
@@ -215,4 +222,16 @@ func steps(path string) []string {
 		split[i] = strings.ReplaceAll(split[i], dot, ".")
 	}
 	return split
+}
+
+// TestImagePullJobAuthors checks what the value does with the policy of authors.
+func TestImagePullJobAuthors(t *testing.T) {
+	for _, action := range []string{"Warn", "Deny"} {
+		objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",workloads.controllers={imagepulljob},workloads.imagePullJobAuthorEnforcement="+action))
+		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: "seamark-imagepulljob-author"}]
+		actions, _, _ := unstructured.NestedStringSlice(binding, "spec", "validationActions")
+		if diff := cmp.Diff([]string{action, "Audit"}, actions); diff != "" {
+			t.Errorf("actions (-want +got):\n%s", diff)
+		}
+	}
 }

@@ -103,7 +103,7 @@ func originals() []string {
 	return []string{
 		"README.md", "docs/README.md", "docs/first-marker.md", "docs/install.md",
 		"docs/migrate-from-openkruise.md", "docs/troubleshooting.md",
-		"docs/cloneset.md", "docs/statefulset.md", "docs/sidecarset.md", "docs/advancedcronjob.md", "docs/daemonset.md", "docs/broadcastjob.md",
+		"docs/cloneset.md", "docs/statefulset.md", "docs/sidecarset.md", "docs/advancedcronjob.md", "docs/daemonset.md", "docs/broadcastjob.md", "docs/imagepulljob.md",
 		"docs/cli.md", "docs/ui.md", "docs/local.md", "docs/write-markers.md",
 	}
 }

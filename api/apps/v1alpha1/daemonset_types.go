@@ -264,7 +264,4 @@ const (
 	DaemonSetFailedCreate appsv1.DaemonSetConditionType = "FailedCreate"
 	// DaemonSetFailedUpdate is True while pods cannot be updated.
 	DaemonSetFailedUpdate appsv1.DaemonSetConditionType = "FailedUpdate"
-	// DaemonSetPreDownloading is True while the images of a new revision are pulled before the update, and False with
-	// the reason if they cannot be.
-	DaemonSetPreDownloading appsv1.DaemonSetConditionType = "PreDownloading"
 )

@@ -28,6 +28,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&AdvancedCronJob{}, &AdvancedCronJobList{},
 		&DaemonSet{}, &DaemonSetList{},
 		&BroadcastJob{}, &BroadcastJobList{},
+		&ImagePullJob{}, &ImagePullJobList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

@@ -6,6 +6,8 @@ package v1alpha1
 import (
 	"cmp"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -74,12 +76,20 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 	orDefault(&c.Pprof.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)
 	orDefault(&c.OpenKruise.Namespace, "kruise-system")
+	orDefault(&c.ImagePull.PerNode, 1)
+	orDefault(&c.ImagePull.Total, 100)
+	if c.ImagePull.NodeSelector == nil {
+		c.ImagePull.NodeSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "node-role.kubernetes.io/control-plane", Operator: metav1.LabelSelectorOpDoesNotExist},
+		}}
+	}
 	orDefault(&c.Injector.Port, 9443)
 	orDefault(&c.Injector.Certificates, CertificatesBySeamark)
 	orDefault(&c.Injector.CertificateDirectory, "/run/seamark/injector")
 	for controller, enabled := range map[*WorkloadController]bool{
 		&c.Controllers.CloneSet: true, &c.Controllers.StatefulSet: true,
 		&c.Controllers.AdvancedCronJob: false, &c.Controllers.DaemonSet: false, &c.Controllers.BroadcastJob: false, &c.Controllers.SidecarSet: false,
+		&c.Controllers.ImagePullJob: false,
 	} {
 		if controller.Enabled == nil {
 			controller.Enabled = new(enabled)

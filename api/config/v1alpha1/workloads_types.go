@@ -32,10 +32,13 @@ type WorkloadsConfiguration struct {
 	// +optional
 	Controllers WorkloadControllers `json:"controllers,omitempty"`
 	// featureGates enables and disables features by name. Gates that are not listed keep their
-	// defaults: RecreatePodWhenChangeVCTInCloneSetGate and
-	// SidecarSetPatchPodMetadataDefaultsAllowed, both false.
+	// defaults: PreDownloadImageForDaemonSetUpdate, PreDownloadImageForInPlaceUpdate,
+	// RecreatePodWhenChangeVCTInCloneSetGate and SidecarSetPatchPodMetadataDefaultsAllowed, all false.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
+	// imagePull limits the pulls of ImagePullJobs.
+	// +optional
+	ImagePull ImagePull `json:"imagePull,omitempty"`
 	// injector configures the program's command injector, which injects the containers of SidecarSets.
 	// +optional
 	Injector Injector `json:"injector,omitempty"`
@@ -64,6 +67,21 @@ type Injector struct {
 	URL string `json:"url,omitempty"`
 }
 
+// ImagePull limits the pulls of all ImagePullJobs.
+type ImagePull struct {
+	// perNode is the maximum number of pulls of a node at the same time, 1 to 100. Default 1.
+	// +optional
+	PerNode int32 `json:"perNode,omitempty"`
+	// total is the maximum number of pulls in the cluster at the same time, 1 to 10000. Namespaces share it fairly.
+	// Default 100.
+	// +optional
+	Total int32 `json:"total,omitempty"`
+	// nodeSelector selects the nodes on which jobs may pull, by labels. Default: nodes without the label
+	// node-role.kubernetes.io/control-plane.
+	// +optional
+	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
+}
+
 // OpenKruise describes an installation of OpenKruise in the cluster.
 type OpenKruise struct {
 	// namespace is the namespace in which OpenKruise's manager renews its lease, which is named
@@ -89,6 +107,9 @@ type WorkloadControllers struct {
 	// broadcastJob runs BroadcastJobs. Default false.
 	// +optional
 	BroadcastJob WorkloadController `json:"broadcastJob,omitempty"`
+	// imagePullJob runs ImagePullJobs. Default false.
+	// +optional
+	ImagePullJob WorkloadController `json:"imagePullJob,omitempty"`
 	// sidecarSet runs SidecarSets, whose webhook entries need the injectors. Default false.
 	// +optional
 	SidecarSet WorkloadController `json:"sidecarSet,omitempty"`

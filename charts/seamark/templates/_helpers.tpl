@@ -74,6 +74,9 @@ component and kind. */}}
 {{- $_ := set $controllers $field (merge (dict "enabled" true) (get $controllers $field | default dict)) }}
 {{- end }}
 {{- end }}
+{{- if has "imagepulljob" .root.Values.workloads.controllers }}
+{{- $_ := set $controllers "imagePullJob" (merge (dict "enabled" true) ($controllers.imagePullJob | default dict)) }}
+{{- end }}
 {{- if .root.Values.sidecarSets.enabled }}
 {{- $_ := set $controllers "sidecarSet" (merge (dict "enabled" true) ($controllers.sidecarSet | default dict)) }}
 {{- end }}

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/config/broadcastjobs"
 	"github.com/seamark-dev/seamark/config/cronjobs"
 	"github.com/seamark-dev/seamark/config/daemonsets"
+	"github.com/seamark-dev/seamark/config/imagepulls"
 	"github.com/seamark-dev/seamark/config/rbac"
 	"github.com/seamark-dev/seamark/config/serverless"
 	"github.com/seamark-dev/seamark/config/sidecarsets"
@@ -60,9 +61,9 @@ func (p Permission) String() string {
 }
 
 // Required returns the permissions that the installed programs need, as config/rbac, config/workloads,
-// config/cronjobs, config/daemonsets, config/broadcastjobs, config/sidecarsets and config/serverless grant them. It
-// returns those of seamark-workloads, of the injectors and of the webhook only if they are installed, and those for
-// AdvancedCronJobs, DaemonSets and BroadcastJobs only if their controllers are enabled.
+// config/cronjobs, config/daemonsets, config/broadcastjobs, config/imagepulls, config/sidecarsets and config/serverless
+// grant them. It returns those of seamark-workloads, of the injectors and of the webhook only if they are installed, and
+// those for AdvancedCronJobs, DaemonSets, BroadcastJobs and ImagePullJobs only if their controllers are enabled.
 func (f *Facts) Required() ([]Permission, error) {
 	accounts := []struct {
 		name  string
@@ -76,6 +77,7 @@ func (f *Facts) Required() ([]Permission, error) {
 		{workloadsName, cronjobs.Roles(), f.hasCronJobs()},
 		{workloadsName, daemonsets.Roles(), f.hasDaemonSets()},
 		{workloadsName, broadcastjobs.Roles(), f.hasBroadcastJobs()},
+		{workloadsName, imagepulls.Roles(), f.hasImagePulls()},
 		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
 		{injectorName, sidecarsets.Injector(), f.hasInjector()},
 	}
@@ -197,6 +199,8 @@ func (f *Facts) folderOf(account string, lacks []string) string {
 		return "broadcastjobs"
 	case account == workloadsName && f.hasCronJobs():
 		return "cronjobs"
+	case account == workloadsName && f.hasImagePulls():
+		return "imagepulls"
 	case account == workloadsName:
 		return "workloads"
 	case account == injectorName:

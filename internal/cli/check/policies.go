@@ -17,6 +17,8 @@ const (
 	podsPolicy = "seamark-workloads-pods"
 	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.
 	jobsPolicy = "seamark-workloads-jobs"
+	// pullAuthorPolicy is the policy for authors of ImagePullJobs, which may warn.
+	pullAuthorPolicy = "seamark-imagepulljob-author"
 )
 
 // policyNames returns the names of the policies that the installation should have.
@@ -27,6 +29,9 @@ func (f *Facts) policyNames() []string {
 	}
 	if f.hasCronJobs() {
 		all = append(all, jobsPolicy)
+	}
+	if f.hasImagePulls() {
+		all = append(all, pullAuthorPolicy)
 	}
 	return all
 }
@@ -50,6 +55,8 @@ func (f *Facts) policy(name string) []Result {
 		fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
 	case jobsPolicy:
 		fix = "helm upgrade, or kubectl apply --server-side -k config/cronjobs"
+	case pullAuthorPolicy:
+		result, fix = warning, "helm upgrade, or kubectl apply --server-side -k config/imagepulls"
 	case authorPolicy:
 		result, fix = warning, "if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart"
 	}
@@ -76,7 +83,7 @@ func (f *Facts) policy(name string) []Result {
 		return ok(check, "enforced (%s)", effect)
 	case actions.Len() == 0:
 		return result(check, fix, "the policy has no binding: %s", withoutPolicy(name))
-	case name == authorPolicy:
+	case name == authorPolicy || name == pullAuthorPolicy:
 		return ok(check, "reports violations (%s), and does not reject them", effect)
 	}
 	return result(check, fix, "violations are not rejected (%s): %s", effect, withoutPolicy(name))
@@ -91,6 +98,8 @@ func withoutPolicy(name string) string {
 		return "seamark-workloads could write all pods"
 	case jobsPolicy:
 		return "seamark-workloads could create and delete all Jobs"
+	case pullAuthorPolicy:
+		return "who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods"
 	default:
 		return "an agent could write for other nodes"
 	}

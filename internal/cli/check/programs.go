@@ -35,12 +35,14 @@ func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workload
 // hasInjector reports whether the injectors of SidecarSets are installed.
 func (f *Facts) hasInjector() bool { return named(f.Deployments.Value, injectorName) != nil }
 
-// hasCronJobs, hasDaemonSets and hasBroadcastJobs report whether seamark-workloads runs the controllers of the kinds.
+// hasCronJobs, hasDaemonSets, hasBroadcastJobs and hasImagePulls report whether seamark-workloads runs the controllers of
+// the kinds.
 func (f *Facts) hasCronJobs() bool   { return ptr.Deref(f.controllers().AdvancedCronJob.Enabled, false) }
 func (f *Facts) hasDaemonSets() bool { return ptr.Deref(f.controllers().DaemonSet.Enabled, false) }
 func (f *Facts) hasBroadcastJobs() bool {
 	return ptr.Deref(f.controllers().BroadcastJob.Enabled, false)
 }
+func (f *Facts) hasImagePulls() bool { return ptr.Deref(f.controllers().ImagePullJob.Enabled, false) }
 
 // controllers returns the controllers that the configuration of seamark-workloads names. The program does not start with
 // a configuration that cannot be decoded.

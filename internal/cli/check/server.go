@@ -59,6 +59,7 @@ func (f *Facts) wanted() []definition {
 		{"advancedcronjobs.apps.kruise.io", crd.AdvancedCronJobs(), "config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml", f.hasCronJobs(), false},
 		{"daemonsets.apps.kruise.io", crd.DaemonSets(), "config/crd/daemonsets/apps.kruise.io_daemonsets.yaml", f.hasDaemonSets(), false},
 		{"broadcastjobs.apps.kruise.io", crd.BroadcastJobs(), "config/crd/broadcastjobs/apps.kruise.io_broadcastjobs.yaml", f.hasBroadcastJobs(), false},
+		{"imagepulljobs.apps.kruise.io", crd.ImagePullJobs(), "config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml", f.hasImagePulls(), false},
 	}
 }
 

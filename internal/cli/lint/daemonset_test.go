@@ -64,6 +64,20 @@ func TestDaemonSets(t *testing.T) {
 			manifest: e("nodeSelector", "nodeSelektor"),
 			want:     []string{`a.yaml:18:7 template spec.template.spec.nodeSelektor: unknown field -> did you mean "nodeSelector"?`},
 		},
+		"pulls before updates": {
+			manifest: e("  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: 10%\n    apps.kruise.io/image-predownload-min-updated-ready-pods: '2'\n"),
+		},
+		"invalid annotation about pulls before updates": {
+			manifest: e("  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-timeout-seconds: 5m\n"),
+			want:     []string{`a.yaml:6:5 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-timeout-seconds]: Invalid value: "5m": must be a number of seconds, at least 1`},
+		},
+		"negative percentage in an annotation": {
+			manifest: e("  name: agent\n", "  name: agent\n  annotations: {apps.kruise.io/image-predownload-min-updated-ready-pods: '-5%'}\n"),
+			want:     []string{`a.yaml:5:17 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-min-updated-ready-pods]: Invalid value: "-5%": must be a number, at least 0, or a percentage of the pods, 0% to 100%`},
+		},
+		"annotation of another group": {
+			manifest: e("apps.kruise.io/v1alpha1", "apps/v1", "  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: '0'\n"),
+		},
 		"hook": {
 			manifest: e("  updateStrategy:", "  lifecycle: {inPlaceUpdate: {labelsHandler: {a: b}}}\n  updateStrategy:"),
 			want:     []string{`a.yaml:9:15 schema spec.lifecycle.inPlaceUpdate: Invalid value: is not supported: use preDelete, or a CloneSet, whose pods have this hook`},

@@ -46,6 +46,8 @@ func kinds() map[kindschema.GroupVersionKind]kind {
 		v1beta1.GroupVersion().WithKind("DaemonSet"):           {crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]()},
 		v1alpha1.GroupVersion().WithKind("BroadcastJob"):       {crd.BroadcastJobs, reflect.TypeFor[v1alpha1.BroadcastJob]()},
 		v1beta1.GroupVersion().WithKind("BroadcastJob"):        {crd.BroadcastJobs, reflect.TypeFor[v1alpha1.BroadcastJob]()},
+		v1alpha1.GroupVersion().WithKind("ImagePullJob"):       {crd.ImagePullJobs, reflect.TypeFor[v1alpha1.ImagePullJob]()},
+		v1beta1.GroupVersion().WithKind("ImagePullJob"):        {crd.ImagePullJobs, reflect.TypeFor[v1alpha1.ImagePullJob]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   {crd.ProbePlans, reflect.TypeFor[seamarkv1alpha1.ProbePlan]()},
 		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
 	}

@@ -136,6 +136,7 @@ func (c *checker) object(o *object) {
 	default:
 		c.checkSchema(o)
 		c.workload(o)
+		c.preDownload(o)
 	}
 }
 

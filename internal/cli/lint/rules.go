@@ -22,14 +22,14 @@ type Rule struct {
 }
 
 // Rules returns all rules: those of the API first, then those of probes, of marks, of workloads, of
-// SidecarSets and of AdvancedCronJobs.
+// SidecarSets, of AdvancedCronJobs and of pulls before updates.
 func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleExclusiveValue, ruleDuplicateObject,
 		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults,
 		ruleDeletionCost, ruleSharedMark,
-		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule,
+		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule, rulePreDownload,
 	}
 }
 
@@ -97,4 +97,6 @@ var (
 	ruleSidecarSet = Rule{"sidecarset-not-accepted", Error, "A SidecarSet has what Seamark does not accept, or conflicts with another one that can select the same pods."}
 
 	ruleSchedule = Rule{"invalid-schedule", Error, "The schedule of an AdvancedCronJob is invalid, for example because a range is reversed, or no time matches it: no Job is created."}
+
+	rulePreDownload = Rule{"invalid-predownload", Warning, "An annotation about pulls before updates has an invalid value. Seamark pulls no images before the updates of the set."}
 )

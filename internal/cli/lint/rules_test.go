@@ -17,11 +17,11 @@ func TestCheckRule(t *testing.T) {
 		}
 	}
 	for name, end := range map[string]string{
-		"exec-no-pth":   `sidecarset-not-accepted or invalid-schedule; did you mean "exec-no-path"?`,
-		"Schema":        `sidecarset-not-accepted or invalid-schedule; did you mean "schema"?`,
-		"something":     "sidecarset-not-accepted or invalid-schedule",
-		"":              "sidecarset-not-accepted or invalid-schedule",
-		"schema,schema": "sidecarset-not-accepted or invalid-schedule",
+		"exec-no-pth":   `invalid-schedule or invalid-predownload; did you mean "exec-no-path"?`,
+		"Schema":        `invalid-schedule or invalid-predownload; did you mean "schema"?`,
+		"something":     "invalid-schedule or invalid-predownload",
+		"":              "invalid-schedule or invalid-predownload",
+		"schema,schema": "invalid-schedule or invalid-predownload",
 	} {
 		err := lint.CheckRule(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {

@@ -4,12 +4,16 @@
 package lint
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // workload is a Pod, or an object with a pod template.
@@ -54,6 +58,17 @@ func (c *checker) workload(o *object) {
 	}
 	w.pod.Namespace, w.pod.Name = o.namespace(), o.raw.GetName()
 	c.workloads = append(c.workloads, w)
+}
+
+// preDownload checks the annotations about pulls before updates, of the kinds that Seamark serves and that have pods.
+func (c *checker) preDownload(o *object) {
+	gvk := o.raw.GroupVersionKind()
+	if gvk.Group != v1alpha1.GroupName || !slices.Contains([]string{"CloneSet", "StatefulSet", "DaemonSet"}, gvk.Kind) {
+		return
+	}
+	if err := step.CheckAnnotations(o.raw.GetAnnotations()); err != nil {
+		c.add(rulePreDownload, o, err.Field, err.ErrorBody(), "")
+	}
 }
 
 // templatePath returns the path of the pod template, or nil if the object has none.

@@ -78,19 +78,3 @@ func (s *set) daemonChangesBack() []Finding {
 		},
 	)
 }
-
-// preDownloadGate returns the gate of OpenKruise with which it pulls new images for the set.
-func (s *set) preDownloadGate() string {
-	if s.daemon != nil {
-		return GatePreDownloadDaemonSets
-	}
-	return GatePreDownload
-}
-
-// preDownload returns what OpenKruise does with annotations for the pull of new images.
-func (s *set) preDownload() string {
-	if s.daemon != nil && onDelete(s.daemon) {
-		return "stops its manager by a panic because of the type OnDelete"
-	}
-	return "pulls new images before it updates pods"
-}

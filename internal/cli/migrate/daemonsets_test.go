@@ -44,6 +44,7 @@ func TestDaemonSets(t *testing.T) {
 		daemonSet("hooks", "", "lifecycle: {preDelete: "+hook+", preNormal: "+hook+"}"),
 		daemonSet("in-place-hook", "", "lifecycle: {inPlaceUpdate: "+hook+"}"),
 		daemonSet("pull", pull),
+		daemonSet("invalid-pull", strings.ReplaceAll(pull, "5", "many")),
 		daemonSet("panic", pull, "minReadySeconds: 5", "updateStrategy: {type: OnDelete, "+partition+"}"),
 		strings.ReplaceAll(daemonSet("excluded", ""), "namespace: game", "namespace: kube-system"),
 		daemonSet("a-name-that-is-longer-than-the-label-of-a-revision-can-be", ""),

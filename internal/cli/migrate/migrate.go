@@ -81,9 +81,9 @@ type Definition struct {
 
 // Cluster is what an OpenKruise cluster contains.
 type Cluster struct {
-	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs and BroadcastJobs are the objects. Those
-	// of a cluster are in the versions that Seamark serves.
-	Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs, BroadcastJobs []*unstructured.Unstructured
+	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs, BroadcastJobs and ImagePullJobs are the
+	// objects. Those of a cluster are in the versions that Seamark serves.
+	Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs, BroadcastJobs, ImagePullJobs []*unstructured.Unstructured
 	// Pods are the pods in the namespaces of the markers and sets. They need labels, owner references,
 	// managedFields, the containers, the node and the phase.
 	Pods []*corev1.Pod
@@ -133,7 +133,11 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found = slices.Concat(found, cloneSets, statefulSets, daemonSets, sidecarSets, cronJobs, broadcastJobs)
+	imagePulls, err := checkImagePullJobs(ctx, c.ImagePullJobs)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.Concat(found, cloneSets, statefulSets, daemonSets, sidecarSets, cronJobs, broadcastJobs, imagePulls)
 	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
 	sortFindings(found)

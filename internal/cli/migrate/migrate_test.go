@@ -142,10 +142,10 @@ func members(lines ...string) []*corev1.Pod {
 // TestCheck compares the findings of each case with the file in testdata that has its name.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
-		// markers, cloneSets, statefulSets, sidecarSets, cronJobs and sets, which may be CloneSets and StatefulSets, are
+		// markers, cloneSets, statefulSets, sidecarSets, cronJobs, imagePulls and sets, which may be CloneSets and StatefulSets, are
 		// YAML documents.
-		markers, cloneSets, statefulSets, sidecarSets, cronJobs, sets string
-		cluster                                                       migrate.Cluster
+		markers, cloneSets, statefulSets, sidecarSets, cronJobs, imagePulls, sets string
+		cluster                                                                   migrate.Cluster
 	}{
 		"nothing": {},
 		"nothing changes": {
@@ -300,8 +300,16 @@ spec:
 				strings.ReplaceAll(cronJob("broadcast", "timeZone: Asia/Tokyo, schedule: '@daily'"), "jobTemplate", "broadcastJobTemplate") + "---\n" +
 				strings.ReplaceAll(cronJob("images", "timeZone: Asia/Tokyo, schedule: '@daily'"), "jobTemplate", "imageListPullJobTemplate"),
 		},
+		"ImagePullJobs": {
+			imagePulls: imagePull("game", "plain", "image: 'game:1'", "") + "---\n" +
+				imagePull("game", "sandbox", "image: 'game:1', sandboxConfig: {labels: {a: b}}", "") + "---\n" +
+				imagePull("game", "ended", "image: 'game:1', sandboxConfig: {labels: {a: b}}", "completionTime: '2026-01-01T00:00:00Z'") + "---\n" +
+				imagePull("kube-system", "excluded", "image: 'game:1'", ""),
+		},
 		"other kinds and stored versions": {
 			cluster: migrate.Cluster{Definitions: []migrate.Definition{
+				{Name: "imagelistpulljobs.apps.kruise.io", Kind: "ImageListPullJob", Stored: []string{"v1alpha1"}, Objects: true},
+				{Name: "nodeimages.apps.kruise.io", Kind: "NodeImage", Stored: []string{"v1alpha1"}, Objects: true},
 				{Name: "daemonsets.apps.kruise.io", Kind: "DaemonSet", Stored: []string{"v1alpha1"}, Objects: true},
 				{Name: "uniteddeployments.apps.kruise.io", Kind: "UnitedDeployment", Stored: []string{"v1alpha1"}, Objects: true},
 				{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1", "v1beta1"}, Objects: true},
@@ -315,6 +323,7 @@ spec:
 			}{
 				{test.markers, &test.cluster.Markers}, {test.cloneSets, &test.cluster.CloneSets}, {test.statefulSets, &test.cluster.StatefulSets},
 				{test.sidecarSets, &test.cluster.SidecarSets}, {test.cronJobs, &test.cluster.AdvancedCronJobs},
+				{test.imagePulls, &test.cluster.ImagePullJobs},
 			} {
 				if kind.text != "" {
 					*kind.into = objects(t, kind.text)
@@ -337,6 +346,16 @@ spec:
 			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
 		})
 	}
+}
+
+// imagePull returns an ImagePullJob with the fields in its spec and status, as OpenKruise stores it.
+func imagePull(namespace, name, fields, status string) string {
+	return fmt.Sprintf(`apiVersion: apps.kruise.io/v1alpha1
+kind: ImagePullJob
+metadata: {namespace: %s, name: %s, finalizers: [apps.kruise.io/deletion-protection]}
+spec: {%s, completionPolicy: {type: Always}, imagePullPolicy: IfNotPresent, pullPolicy: {timeoutSeconds: 600, backoffLimit: 3}}
+status: {desired: 1, %s}
+`, namespace, name, fields, status)
 }
 
 // cronJob returns an AdvancedCronJob with the fields in its spec.

@@ -23,7 +23,6 @@ const (
 
 	priorityVariable   = "KRUISE_CONTAINER_PRIORITY"
 	priorityAnnotation = "apps.kruise.io/container-launch-priority"
-	preDownloadPrefix  = "apps.kruise.io/image-predownload-"
 )
 
 // The feature gates of OpenKruise that decide about findings. All of them are off by default.
@@ -99,6 +98,7 @@ func checkTakeover(c Cluster) []Finding {
 	found := checkManager(c.Manager)
 	for _, s := range sets {
 		found = append(found, s.changes(c.Manager)...)
+		found = append(found, s.preDownloads(c.Manager)...)
 		if s.daemon != nil {
 			found = append(found, s.daemonChanges()...)
 		}
@@ -154,8 +154,6 @@ func (s *set) changes(m *Manager) []Finding {
 			"ignores it while the gate "+GateExpand+" is off, its default",
 			"expands the claims of a pod to the size of their templates before it updates the pod",
 			"set OnDelete if the claims are to keep their size")},
-		rule{(m == nil || m.has(s.preDownloadGate())) && s.preDownloads(), s.finding(Changes, "metadata.annotations "+preDownloadPrefix+"*",
-			s.preDownload()+", if the gate "+s.preDownloadGate()+" is on", "ignores the annotations", "")},
 		rule{s.template.Annotations[priorityAnnotation] != "" || slices.ContainsFunc(containers, hasPriority), s.finding(Changes, "spec.template",
 			"starts the containers of a new pod in the order of their launch priorities",
 			"starts them together: only updates in place follow the priorities",
@@ -184,13 +182,4 @@ func readsMetadata(c corev1.Container) bool {
 		path := e.ValueFrom.FieldRef.FieldPath
 		return strings.HasPrefix(path, "metadata.labels[") || strings.HasPrefix(path, "metadata.annotations[")
 	})
-}
-
-func (s *set) preDownloads() bool {
-	for key := range s.object.GetAnnotations() {
-		if strings.HasPrefix(key, preDownloadPrefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -112,6 +112,15 @@ func served() map[string][]string {
 		"sidecarsets.apps.kruise.io":      {"v1alpha1", "v1beta1"},
 		"advancedcronjobs.apps.kruise.io": {"v1alpha1", "v1beta1"},
 		"broadcastjobs.apps.kruise.io":    {"v1alpha1", "v1beta1"},
+		"imagepulljobs.apps.kruise.io":    {"v1alpha1", "v1beta1"},
+	}
+}
+
+// instead returns what to do about kinds that Seamark replaces.
+func instead() map[string]string {
+	return map[string]string{
+		"NodeImage":        "nothing: kubelets pull the images of ImagePullJobs, and step 7 of docs/migrate-from-openkruise.md deletes these objects",
+		"ImageListPullJob": "create an ImagePullJob per image",
 	}
 }
 
@@ -129,6 +138,9 @@ func checkDefinitions(definitions []Definition) []Finding {
 		case !isServed:
 			f.Level, f.OpenKruise, f.Seamark = Changes, "serves "+d.Kind+" objects", "does not serve this kind"
 			f.Action = "keep OpenKruise for it, without seamark-workloads; step 7 of docs/migrate-from-openkruise.md would delete these objects"
+			if action := instead()[d.Kind]; action != "" {
+				f.Action = action
+			}
 		case len(others) > 0:
 			f.Level, f.Field, f.OpenKruise = Blocks, "status.storedVersions", "may store objects in "+strings.Join(others, ", ")
 			f.Seamark = "serves " + strings.Join(versions, " and ") + " only"

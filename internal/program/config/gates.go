@@ -25,6 +25,10 @@ const (
 	// SidecarSetMetadataGate lets SidecarSets for which the white list has no rule set all annotations of pods.
 	// Default false.
 	SidecarSetMetadataGate = "SidecarSetPatchPodMetadataDefaultsAllowed"
+	// PreDownloadDaemonSetGate and PreDownloadInPlaceGate pull the images of an update before it: for DaemonSets, and for
+	// updates in place of CloneSets and StatefulSets. They require the controller of ImagePullJobs. Default false.
+	PreDownloadDaemonSetGate = "PreDownloadImageForDaemonSetUpdate"
+	PreDownloadInPlaceGate   = "PreDownloadImageForInPlaceUpdate"
 )
 
 // Gates that set the gates of a stage that are not set by name.
@@ -55,6 +59,8 @@ func workloadGates() gates {
 	return gates{
 		{name: RecreateForClaimsGate, on: false, stage: allAlpha},
 		{name: SidecarSetMetadataGate, on: false, stage: allAlpha},
+		{name: PreDownloadDaemonSetGate, on: false, stage: allAlpha},
+		{name: PreDownloadInPlaceGate, on: false, stage: allAlpha},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -43,6 +44,11 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	found.shared(c.Pprof, c.Logging)
 	found.name(field.NewPath("openKruise", "namespace"), c.OpenKruise.Namespace, validation.ValidateNamespaceName)
 	found.gates(c.FeatureGates, workloadGates())
+	for _, name := range []string{PreDownloadDaemonSetGate, PreDownloadInPlaceGate} {
+		if c.FeatureGates[name] && !c.FeatureGates[allAlpha] && !*c.Controllers.ImagePullJob.Enabled {
+			found.add(field.NewPath("featureGates").Key(name), true, "requires controllers.imagePullJob.enabled")
+		}
+	}
 	controllers, enabled := field.NewPath("controllers"), false
 	for name, controller := range map[string]v1alpha1.WorkloadController{
 		"cloneSet":        c.Controllers.CloneSet,
@@ -50,6 +56,7 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 		"advancedCronJob": c.Controllers.AdvancedCronJob,
 		"daemonSet":       c.Controllers.DaemonSet,
 		"broadcastJob":    c.Controllers.BroadcastJob,
+		"imagePullJob":    c.Controllers.ImagePullJob,
 		"sidecarSet":      c.Controllers.SidecarSet,
 	} {
 		enabled = enabled || *controller.Enabled
@@ -57,6 +64,12 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	}
 	if !enabled {
 		found.add(controllers.Child("cloneSet", "enabled"), false, "must be true if all other controllers are disabled: at least one controller must run")
+	}
+	pulls := field.NewPath("imagePull")
+	found.between(pulls.Child("perNode"), c.ImagePull.PerNode, 1, 100)
+	found.between(pulls.Child("total"), c.ImagePull.Total, 1, 10000)
+	if _, err := metav1.LabelSelectorAsSelector(c.ImagePull.NodeSelector); err != nil {
+		found.add(pulls.Child("nodeSelector"), metav1.FormatLabelSelector(c.ImagePull.NodeSelector), err.Error())
 	}
 	injector := field.NewPath("injector")
 	found.between(injector.Child("port"), c.Injector.Port, 1, 65535)

@@ -47,7 +47,9 @@ func TestWorkloads(t *testing.T) {
 		"gates": {
 			line{file: workloadsHead + "featureGates: {AllAlpha: true, " + RecreateForClaimsGate + ": false}", args: []string{"--feature-gates=" + RecreateForClaimsGate + "=true"}},
 			func(c *v1alpha1.WorkloadsConfiguration) {
-				c.FeatureGates["AllAlpha"], c.FeatureGates[RecreateForClaimsGate], c.FeatureGates[SidecarSetMetadataGate] = true, true, true
+				for _, gate := range []string{"AllAlpha", RecreateForClaimsGate, SidecarSetMetadataGate, PreDownloadDaemonSetGate, PreDownloadInPlaceGate} {
+					c.FeatureGates[gate] = true
+				}
 			},
 		},
 		"SidecarSets": {
@@ -76,7 +78,7 @@ func TestWorkloads(t *testing.T) {
 			want := &v1alpha1.WorkloadsConfiguration{}
 			v1alpha1.SetWorkloadsDefaults(want)
 			want.LeaderElection.ResourceNamespace = "marks"
-			want.FeatureGates = map[string]bool{RecreateForClaimsGate: false, SidecarSetMetadataGate: false}
+			want.FeatureGates = map[string]bool{RecreateForClaimsGate: false, SidecarSetMetadataGate: false, PreDownloadDaemonSetGate: false, PreDownloadInPlaceGate: false}
 			tc.want(want)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("configuration (-want +got):\n%s", diff)
@@ -126,9 +128,25 @@ func TestInvalidWorkloads(t *testing.T) {
 			line{file: workloadsHead + "injector: {url: \"http://injector\"}"},
 			`injector.url: Invalid value: "http://injector": must be https://host:port, without a path`,
 		},
+		"pulls of a node": {
+			line{file: workloadsHead + "imagePull: {perNode: 101}"},
+			"imagePull.perNode: Invalid value: 101: must be between 1 and 100, inclusive",
+		},
+		"pulls in the cluster": {
+			line{file: workloadsHead + "imagePull: {total: -1}"},
+			"imagePull.total: Invalid value: -1: must be between 1 and 10000, inclusive",
+		},
+		"nodes of pulls": {
+			line{file: workloadsHead + "imagePull: {nodeSelector: {matchExpressions: [{key: a, operator: In}]}}"},
+			"imagePull.nodeSelector: Invalid value",
+		},
+		"pulls before updates without their controller": {
+			line{file: workloadsHead + "featureGates: {PreDownloadImageForDaemonSetUpdate: true}"},
+			`featureGates[PreDownloadImageForDaemonSetUpdate]: Invalid value: true: requires controllers.imagePullJob.enabled`,
+		},
 		"gate of the manager": {
 			line{file: workloadsHead + "featureGates: {PodProbeMarkerGate: true}"},
-			`featureGates[PodProbeMarkerGate]: Unsupported value: "PodProbeMarkerGate": supported values: "AllAlpha", "AllBeta", "RecreatePodWhenChangeVCTInCloneSetGate"`,
+			`featureGates[PodProbeMarkerGate]: Unsupported value: "PodProbeMarkerGate": supported values: "AllAlpha", "AllBeta", "PreDownloadImageForDaemonSetUpdate", "PreDownloadImageForInPlaceUpdate", "RecreatePodWhenChangeVCTInCloneSetGate"`,
 		},
 		"namespace of the lease": {
 			line{args: []string{"--leader-election-namespace=A"}},

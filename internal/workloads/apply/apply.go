@@ -115,6 +115,7 @@ func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actio
 		func(ctx context.Context) { x.patches(ctx, actions.Patches) },
 		func(ctx context.Context) { x.deletes(ctx, actions.Deletes) },
 		func(ctx context.Context) { x.creates(ctx, actions.Creates) },
+		func(ctx context.Context) { x.pulls(ctx, actions) },
 	}
 	for _, phase := range phases {
 		if phase(ctx); !x.step.proceed() || x.blocked {
@@ -229,6 +230,29 @@ func (x *execution) creates(ctx context.Context, creates []*corev1.Pod) {
 		version, err := x.createPod(ctx, creates[i])
 		x.note(request{kind: podKind, operation: "create", name: creates[i].Name, version: version, reason: "Create", last: true}, err)
 		return err
+	})
+}
+
+// pulls deletes and creates ImagePullJobs. One that exists belongs to the set, or is one of the next step's that is refused.
+func (x *execution) pulls(ctx context.Context, actions *planning.Actions) {
+	x.each(ctx, len(actions.DeletePulls), func(ctx context.Context, i int) {
+		job := actions.DeletePulls[i]
+		uid := job.UID
+		err := x.options.Client.Delete(ctx, &v1alpha1.ImagePullJob{ObjectMeta: nameOf(job)}, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if !isOutdated(err) && client.IgnoreNotFound(err) != nil {
+			x.note(request{kind: pullKind, operation: "delete", name: job.Name}, err)
+		}
+	})
+	x.each(ctx, len(actions.CreatePulls), func(ctx context.Context, i int) {
+		created := actions.CreatePulls[i].DeepCopy()
+		err := x.options.Client.Create(ctx, created)
+		if exists(err) {
+			live := &v1alpha1.ImagePullJob{}
+			if getErr := x.options.Live.Get(ctx, client.ObjectKeyFromObject(created), live); getErr == nil && x.owns(live) {
+				return // The cache does not have it yet.
+			}
+		}
+		x.note(request{kind: pullKind, operation: "create", name: created.Name}, err)
 	})
 }
 

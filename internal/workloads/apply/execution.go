@@ -27,6 +27,7 @@ const (
 	podKind      = "pod"
 	claimKind    = "persistentvolumeclaim"
 	revisionKind = "controllerrevision"
+	pullKind     = "imagepulljob"
 )
 
 type execution struct {
@@ -83,7 +84,7 @@ func (x *execution) note(w request, err error) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		x.step.Ended = true
 	case isRefused(err):
-		x.step.Failures = append(x.step.Failures, planning.Failure{Update: w.update, Object: w.kind + " " + w.name, Err: err})
+		x.step.Failures = append(x.step.Failures, planning.Failure{Update: w.update, Pull: w.kind == pullKind, Object: w.kind + " " + w.name, Err: err})
 	default:
 		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // Types and reasons of conditions besides those of the API.
@@ -48,8 +49,24 @@ func (p *planner) status() {
 	}
 	conditions := conditionsOf(s)
 	p.conditions(&conditions)
+	p.preDownload(s, &conditions)
 	p.progress(s, &conditions)
 	setConditions(s, conditions)
+}
+
+// preDownload pulls images before an update in place.
+func (p *planner) preDownload(s *v1alpha1.CloneSetStatus, conditions *planning.Conditions) {
+	if !p.Input.PreDownload {
+		return
+	}
+	rollout := step.Rollout{UpdatedReady: int(s.UpdatedReadyReplicas), Total: p.replicas, AtOnce: p.maxUnavailable + p.maxSurge}
+	if kind := p.Set.Spec.UpdateStrategy.Type; kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
+		kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+		if pods := podsOf(p.updateOrder()); len(pods) > 0 {
+			rollout.Nodes, rollout.Sample = step.NodesOf(pods[:min(p.toUpdate(), len(pods))]), pods[0]
+		}
+	}
+	p.PreDownload(rollout, conditions)
 }
 
 // countPods counts the pods as they are, before the step changes members.

@@ -31,7 +31,7 @@ type config struct {
 	// revision is the name of the update revision, and templateGeneration the label of its pods, empty if they have none.
 	revision, templateGeneration string
 	minReady                     time.Duration
-	// rolling reports whether old pods are updated, surge whether new pods are created beside them, and exempt whether
+	// rolling reports whether old pods are updated, surge whether new pods are created next to them, and exempt whether
 	// unreachable nodes do not use up maxUnavailable.
 	rolling, surge, exempt bool
 }
@@ -84,7 +84,7 @@ func inPlace(set *v1alpha1.DaemonSet) bool {
 // budgets returns maxUnavailable and maxSurge of a set with so many nodes. One of them is 0.
 func budgets(set *v1alpha1.DaemonSet, nodes int) (unavailable, surge int) {
 	update := rolling(set)
-	if update.MaxSurge == nil && update.Type == v1alpha1.SurgingRollingUpdateType && update.MaxUnavailable == nil {
+	if update.MaxSurge == nil && update.Type == v1alpha1.SurgingRollingUpdateType {
 		update.MaxSurge = new(intstr.FromInt32(1))
 	}
 	if surge = scaled(update.MaxSurge, nodes); surge > 0 {

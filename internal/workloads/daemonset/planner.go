@@ -46,8 +46,6 @@ type planner struct {
 	permitted int
 	// unavailable and surging are the counts of the set after the step.
 	unavailable, surging int
-	// recreated is why a pod is recreated although the strategy prefers updates in place, empty if none is.
-	recreated string
 }
 
 // planner returns the planner of a step, with the slots as they are now.

@@ -25,24 +25,24 @@ type nodeFacts struct {
 	reached, unreachable bool
 }
 
-// slot is what is known about a node for a set.
+// slot is what is known about a node for a set. Small fields are next to each other: there is a slot per node and set.
 type slot struct {
 	// node is the name of the node, empty for the slot of pods that are bound to none.
-	node  string
-	facts nodeFacts
+	node string
 	// pods are those of the set on the node, in no order.
 	pods []*corev1.Pod
 	// failures is the number of failed pods that were deleted, and retry when the next one may be.
-	failures int
 	retry    time.Time
+	failures int32
 
+	facts nodeFacts
+	// dirty reports whether the view must be computed again, and the pods be visited.
+	dirty bool
 	// view follows from the above, the configuration and the time, until wake, zero for ever.
 	view view
 	wake time.Time
 	// since is when the view became unavailable.
 	since time.Time
-	// dirty reports whether the view must be computed again, and the pods be visited.
-	dirty bool
 }
 
 // class is what a step may do with the pods of a slot.
@@ -215,7 +215,7 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	v.available = current || old
 	v.begun = p.current != nil || p.old == nil || prepared(p.old)
 	v.surging = c.surge && p.current != nil && p.old != nil && !current
-	v.unavailable = !(c.exempt && s.facts.unreachable) && c.unavailable(&p, current, old)
+	v.unavailable = (!c.exempt || !s.facts.unreachable) && c.unavailable(&p, current, old)
 	switch {
 	case v.class == removes:
 	case p.current == nil && p.old == nil && !p.terminating && len(p.finished) == 0:

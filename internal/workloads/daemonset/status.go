@@ -6,6 +6,8 @@ package daemonset
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // The reasons of the condition Progressing.
@@ -39,6 +42,7 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 		NumberAvailable: clamp(n.available), NumberUnavailable: clamp(n.fits - n.available),
 		ObservedGeneration: p.set.Generation, DaemonSetHash: revision.Hash(p.History.Update.Name),
 	}
+	status.UpdateRevision = status.DaemonSetHash
 	collisions := p.History.CollisionCount
 	if status.CollisionCount = p.set.Status.CollisionCount; collisions > 0 {
 		status.CollisionCount = &collisions
@@ -48,8 +52,33 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 	progress.Type = string(v1alpha1.DaemonSetProgressing)
 	conditions.Put(progress, p.Now)
 	p.SetConditions(&conditions, conditionsOf(&p.set.Status), nil)
+	p.preDownload(&conditions)
 	setConditions(&status, conditions)
 	return status
+}
+
+// preDownload pulls images before the update, on the nodes with old pods that it reaches. With OnDelete, these are all.
+func (p *planner) preDownload(conditions *planning.Conditions) {
+	if !p.Input.PreDownload {
+		return
+	}
+	n, c := p.state.counts, p.state.config
+	rollout := step.Rollout{UpdatedReady: n.updatedReady, Total: n.fits, AtOnce: max(p.maxUnavailable, p.maxSurge)}
+	if n.old > 0 {
+		for _, s := range p.state.slots {
+			if s.view.old && s.facts.reached {
+				rollout.Nodes = append(rollout.Nodes, s.node)
+			}
+		}
+		slices.SortFunc(rollout.Nodes, func(a, b string) int { return strings.Compare(b, a) })
+	}
+	if c.rolling {
+		reach := max(n.fits-scaled(rolling(p.set).Partition, n.fits)-n.begun, 0)
+		rollout.Nodes = rollout.Nodes[:min(reach, len(rollout.Nodes))]
+	} else {
+		rollout.AtOnce = 0
+	}
+	p.PreDownload(rollout, conditions)
 }
 
 // progress returns the condition Progressing.
@@ -79,7 +108,25 @@ func (p *planner) progress() planning.SetCondition {
 	if nodes := p.blocking(); len(nodes) > 0 {
 		return is(blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, planning.List(nodes))
 	}
+	if why := p.recreates(); why != "" {
+		return is(updating, "Nodes have pods of another revision, which are recreated, because an update in place is not possible: %s.", why)
+	}
 	return is(updating, "Nodes have pods of another revision, which are being updated.")
+}
+
+// recreates returns why the pod that is updated next is recreated although the strategy prefers updates in place. It is
+// empty if it is not.
+func (p *planner) recreates() (why string) {
+	if !inPlace(p.set) {
+		return ""
+	}
+	for _, class := range []class{replaces, updates} {
+		if s, found := p.state.queues[class].Min(); found {
+			_, why = p.Change(p.state.config.pair(s).old, p.History.Update)
+			return why
+		}
+	}
+	return ""
 }
 
 // blocking returns the nodes that have had no available pod for so long that they block the update, nil if they do not.

@@ -4,7 +4,6 @@
 package daemonset
 
 import (
-	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,12 +54,10 @@ func (p *planner) updateSlot(s *slot) bool {
 	}
 	old := p.state.config.pair(s).old
 	if inPlace(p.set) {
-		change, why := p.Change(old, p.History.Update)
-		if change != nil {
+		if change, _ := p.Change(old, p.History.Update); change != nil {
 			p.updateInPlace(s, old, change)
 			return true
 		}
-		p.recreated = cmp.Or(p.recreated, why)
 	}
 	p.leave(s, old, updateReason)
 	return true

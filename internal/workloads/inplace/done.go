@@ -6,12 +6,12 @@ package inplace
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/imagename"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -145,22 +145,4 @@ func startTime(status *corev1.ContainerStatus) time.Time {
 }
 
 // sameImage reports whether two names refer to the same image of a registry.
-func sameImage(a, b string) bool { return canonical(a) == canonical(b) }
-
-// canonical returns the image name with the parts that may be omitted.
-func canonical(name string) string {
-	domain, rest, ok := strings.Cut(name, "/")
-	if !ok || !strings.ContainsAny(domain, ".:") && domain != "localhost" {
-		domain, rest = "docker.io", name
-	}
-	if domain == "index.docker.io" {
-		domain = "docker.io"
-	}
-	if domain == "docker.io" && !strings.Contains(rest, "/") {
-		rest = "library/" + rest
-	}
-	if !strings.ContainsAny(rest, ":@") {
-		rest += ":latest"
-	}
-	return domain + "/" + rest
-}
+func sameImage(a, b string) bool { return imagename.Canonical(a) == imagename.Canonical(b) }

@@ -4,6 +4,8 @@
 package planning
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
@@ -93,6 +97,9 @@ type Input struct {
 	// Revisions are the revisions that the set controls, those without a controller that the selector
 	// matches, and those of others with names of its revisions.
 	Revisions []*appsv1.ControllerRevision
+	// PreDownload reports whether images are pulled before an update. Pulls are the ImagePullJobs that the set controls.
+	PreDownload bool
+	Pulls       []*v1alpha1.ImagePullJob
 	// Encoder is that of the set. It may be nil.
 	Encoder *revision.Encoder
 	// Nodes are the labels of the pods' nodes by the name of the node. They are read only if the
@@ -154,6 +161,11 @@ func (k *Kind[S, T]) Failed(status *T, failures []Failure, now time.Time) {
 	conditions.Set(k.FailedScale, planFailed, "", now)
 	conditions.Set(k.FailedScale, writeFailed, first(failures, false), now)
 	conditions.Set(k.FailedUpdate, writeFailed, first(failures, true), now)
+	if i := slices.IndexFunc(failures, func(f Failure) bool { return f.Pull }); i >= 0 {
+		conditions.Put(SetCondition{
+			Type: PreDownloading, Status: corev1.ConditionFalse, Reason: PullsRefused, Message: text.Truncate(failures[i].Error(), longestMessage),
+		}, now)
+	}
 	k.SetConditions(status, conditions)
 }
 
@@ -174,11 +186,26 @@ type Failure struct {
 	// Update reports whether the write was a patch of a pod or the expansion of a claim. All other
 	// writes of a step create or delete revisions, claims or pods.
 	Update bool
+	// Pull reports whether the write was one of an ImagePullJob, without which the update goes on.
+	Pull bool
 	// Object is the kind and the name of the object, for example "pod db-0".
 	Object string
 	// Err is the error of the API server.
 	Err error
 }
+
+// Error returns the object and the error.
+func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Object, f.Err) }
+
+const (
+	// PreDownloading is the type of the condition of a set that is True while images of its update revision are pulled before
+	// the update, and otherwise says why they are not.
+	PreDownloading = "PreDownloading"
+	// PullsRefused is the reason of the condition if the API server has refused a job or a pod that pulls.
+	PullsRefused = "PullsRefused"
+	// longestMessage bounds the message in bytes.
+	longestMessage = 1000
+)
 
 // SelectorMarked is the type of the condition of a set that is True while a marker writes a label key
 // of the set's selector: the set releases a pod, and replaces it, when the marker changes the label.

@@ -129,9 +129,9 @@ func (c Conditions) True(kind string) bool {
 
 // first returns the message for the first failure of the kind, empty if there is none.
 func first(failures []Failure, update bool) string {
-	i := slices.IndexFunc(failures, func(f Failure) bool { return f.Update == update })
+	i := slices.IndexFunc(failures, func(f Failure) bool { return f.Update == update && !f.Pull })
 	if i < 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %v", failures[i].Object, failures[i].Err)
+	return failures[i].Error()
 }

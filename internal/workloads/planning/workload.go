@@ -14,6 +14,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // Actions are the writes of one step, in the order in which they are executed: revisions, claims,
@@ -35,6 +37,9 @@ type Actions struct {
 	// ExpandClaims are claims with a larger request of storage. A claim that the API server does not
 	// expand, for example because its storage class does not permit it, does not prevent other writes.
 	ExpandClaims []*corev1.PersistentVolumeClaim
+
+	// CreatePulls and DeletePulls are ImagePullJobs. Their writes come last, and those that fail do not prevent others.
+	CreatePulls, DeletePulls []*v1alpha1.ImagePullJob
 
 	// Patches change pods, at most one per pod.
 	Patches []PodPatch
@@ -104,7 +109,7 @@ type PodDelete struct {
 func (a *Actions) Empty() bool {
 	return a.CreateRevision == nil && len(a.UpdateRevisions)+len(a.DeleteRevisions)+
 		len(a.CreateClaims)+len(a.UpdateClaims)+len(a.ExpandClaims)+
-		len(a.Patches)+len(a.Deletes)+len(a.Creates) == 0
+		len(a.CreatePulls)+len(a.DeletePulls)+len(a.Patches)+len(a.Deletes)+len(a.Creates) == 0
 }
 
 // listed is how many names a message contains at most.

@@ -44,6 +44,9 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 	if b.claimSizes {
 		sources = append(sources, source.Kind(informers, &corev1.PersistentVolumeClaim{}, b.claimEvents()))
 	}
+	if b.Stores.Pulls != nil {
+		sources = append(sources, source.Kind(informers, &v1alpha1.ImagePullJob{}, controllers.Changes(b.pullChanged)))
+	}
 	if b.slots != nil {
 		sources = append(sources, source.Kind(informers, &corev1.Node{}, controllers.Changes(b.nodeChanged)))
 	}
@@ -54,6 +57,23 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 func (b *base) nodeChanged(_ context.Context, q controllers.Queue, before, after *corev1.Node, _ bool) {
 	for _, key := range b.slots.Node(before, after) {
 		b.enqueue(q, key)
+	}
+}
+
+// pullChanged enqueues the set of an ImagePullJob that is new, has ended or is gone, or whose conditions have changed.
+func (b *base) pullChanged(_ context.Context, q controllers.Queue, before, after *v1alpha1.ImagePullJob, initial bool) {
+	job := after
+	switch {
+	case initial:
+		return
+	case after == nil:
+		job = before
+	case before != nil && equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) &&
+		(before.Status.CompletionTime == nil) == (after.Status.CompletionTime == nil):
+		return
+	}
+	if owner := metav1.GetControllerOfNoCopy(job); owner != nil && b.isKind(owner) {
+		b.enqueue(q, types.NamespacedName{Namespace: job.Namespace, Name: owner.Name})
 	}
 }
 

@@ -109,6 +109,9 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 	} else {
 		in.Pods = matching[*corev1.Pod](b.Stores.Pods, set, selector)
 	}
+	if in.PreDownload = b.Stores.Pulls != nil; in.PreDownload {
+		in.Pulls = Controlled[*v1alpha1.ImagePullJob](b.Stores.Pulls, set.GetUID())
+	}
 	in.Markers = b.markers(set.GetNamespace(), parts.Template, in.Pods)
 	if b.Stores.Nodes != nil && len(parts.Template.Spec.TopologySpreadConstraints) > 0 {
 		in.Nodes = b.nodes(in.Pods)

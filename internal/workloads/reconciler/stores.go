@@ -30,6 +30,8 @@ type Stores struct {
 	Markers Store
 	// Nodes are the nodes, trimmed by trim.Node, nil if no kind needs them.
 	Nodes Store
+	// Pulls are the ImagePullJobs with PodIndexers, nil if images are not pulled before updates.
+	Pulls Store
 }
 
 // The names of the indexes.

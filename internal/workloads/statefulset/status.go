@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 const (
@@ -48,8 +49,22 @@ func (p *planner) status() appsv1beta1.StatefulSetStatus {
 	p.complete(&status)
 	conditions := conditionsOf(&status)
 	p.conditions(&conditions)
+	p.preDownload(&status, &conditions)
 	setConditions(&status, conditions)
 	return status
+}
+
+// preDownload pulls images before an update in place.
+func (p *planner) preDownload(status *appsv1beta1.StatefulSetStatus, conditions *planning.Conditions) {
+	if !p.Input.PreDownload {
+		return
+	}
+	rollout := step.Rollout{UpdatedReady: int(status.UpdatedReadyReplicas), Total: len(p.replicas), AtOnce: p.strategy.maxUnavailable}
+	pods := slices.DeleteFunc(slices.Clone(p.targets), p.updated)
+	if p.strategy.inPlace && len(pods) > 0 {
+		rollout.Nodes, rollout.Sample = step.NodesOf(pods), pods[0]
+	}
+	p.PreDownload(rollout, conditions)
 }
 
 func (p *planner) members() iter.Seq[*corev1.Pod] {

@@ -63,7 +63,9 @@ type Step struct {
 	// History is what becomes of the revisions.
 	History revision.Result
 
-	set         Set
+	set Set
+	// inUse are the names or hashes of the revisions of pods.
+	inUse       map[string]bool
 	actions     *planning.Actions
 	err         error
 	templates   map[string]*corev1.PodTemplateSpec
@@ -89,6 +91,7 @@ func New(set Set, in planning.Input, actions *planning.Actions) (*Step, error) {
 			inUse[hash] = true
 		}
 	}
+	s.inUse = inUse
 	s.History, err = revision.Plan(revision.Owner{
 		Object: set.Object, Kind: set.Kind, Template: set.Template, Encoder: in.Encoder,
 		CollisionCount: ptr.Deref(set.CollisionCount, 0), CurrentRevision: set.CurrentRevision, Labeled: set.LabelRevisions, Now: in.Now,

@@ -66,6 +66,22 @@ func (s *Server) CronJobs() *Program {
 	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {advancedCronJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
 }
 
+// ImagePulls starts seamark-workloads with ImagePullJobs and the rights of its service account.
+func (s *Server) ImagePulls() *Program {
+	s.b.Helper()
+	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
+	s.install("config/workloads/rbac.yaml", "config/imagepulls/rbac.yaml")
+	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {imagePullJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+}
+
+// DaemonSets starts seamark-workloads with DaemonSets and the rights of its service account.
+func (s *Server) DaemonSets() *Program {
+	s.b.Helper()
+	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
+	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/daemonsets/rbac.yaml")
+	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {daemonSet: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+}
+
 // workloads writes a configuration of seamark-workloads and returns its path.
 func (b *Bench) workloads(fields string) string {
 	b.Helper()

@@ -17,17 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
 
-// kubelets run the containers of all pods at once: a pod becomes ready with one write of its status.
+// kubelets run the containers of all pods at once: a pod becomes ready with one write of its status. Before, as
+// the scheduler does, they bind a pod that is bound to no node yet to the only one that it permits.
 // Pods have no termination grace period, so the API server removes them without a kubelet.
 type kubelets struct {
 	client client.Client
-	// writes is the number of status writes.
-	writes atomic.Int64
-	queue  chan *corev1.Pod
+	// writes is the number of status writes, and binds that of bindings.
+	writes, binds atomic.Int64
+	queue         chan *corev1.Pod
 
 	mu sync.Mutex
 	// ready is what was last written, by the pod.
@@ -102,8 +104,34 @@ func (k *kubelets) work(ctx context.Context) {
 	}
 }
 
+// pods returns the number of pods.
+func (k *kubelets) pods() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.ready)
+}
+
+// bind binds the pod to the node that it permits.
+func (k *kubelets) bind(ctx context.Context, pod *corev1.Pod) error {
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: nodefit.Target(pod)}}
+	err := k.client.SubResource("binding").Create(ctx, &corev1.Pod{ObjectMeta: pod.ObjectMeta}, binding)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // The pod was deleted.
+	}
+	if err != nil {
+		return fmt.Errorf("bind pod %s: %w", pod.Name, err)
+	}
+	k.binds.Add(1)
+	return nil
+}
+
 // run writes that the containers of a pod run.
 func (k *kubelets) run(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" {
+		if err := k.bind(ctx, pod); err != nil {
+			return err
+		}
+	}
 	status := fixture.Running("10.0.0.1")
 	for i := range status.Conditions {
 		if c := &status.Conditions[i]; c.Type == corev1.PodReady && !gatesTrue(pod) {

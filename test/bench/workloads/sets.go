@@ -30,6 +30,8 @@ type kind struct {
 	gvk schema.GroupVersionKind
 	// spec has what differs from kind to kind.
 	spec map[string]any
+	// perNode reports whether a set has a pod on each node, and no number of replicas.
+	perNode bool
 }
 
 func groupKind(group, version, name string) schema.GroupVersionKind {
@@ -45,24 +47,40 @@ func statefulSpec() map[string]any {
 }
 
 func cloneSet() kind {
-	return kind{groupKind("apps.kruise.io", "v1alpha1", "CloneSet"), map[string]any{
+	return kind{gvk: groupKind("apps.kruise.io", "v1alpha1", "CloneSet"), spec: map[string]any{
 		"updateStrategy": map[string]any{"type": "ReCreate", "maxUnavailable": maxUnavailable},
 	}}
 }
 
-func replicaSet() kind { return kind{groupKind("apps", "v1", "ReplicaSet"), nil} }
+func replicaSet() kind { return kind{gvk: groupKind("apps", "v1", "ReplicaSet")} }
 
 func deployment() kind {
-	return kind{groupKind("apps", "v1", "Deployment"), map[string]any{"strategy": map[string]any{
+	return kind{gvk: groupKind("apps", "v1", "Deployment"), spec: map[string]any{"strategy": map[string]any{
 		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": maxUnavailable, "maxSurge": int64(0)},
 	}}}
 }
 
 func advancedStatefulSet() kind {
-	return kind{groupKind("apps.kruise.io", "v1beta1", "StatefulSet"), statefulSpec()}
+	return kind{gvk: groupKind("apps.kruise.io", "v1beta1", "StatefulSet"), spec: statefulSpec()}
 }
 
-func builtinStatefulSet() kind { return kind{groupKind("apps", "v1", "StatefulSet"), statefulSpec()} }
+func builtinStatefulSet() kind {
+	return kind{gvk: groupKind("apps", "v1", "StatefulSet"), spec: statefulSpec()}
+}
+
+func daemonSpec() map[string]any {
+	return map[string]any{"updateStrategy": map[string]any{
+		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": daemonBudget},
+	}}
+}
+
+func advancedDaemonSet() kind {
+	return kind{gvk: groupKind("apps.kruise.io", "v1alpha1", "DaemonSet"), spec: daemonSpec(), perNode: true}
+}
+
+func builtinDaemonSet() kind {
+	return kind{gvk: groupKind("apps", "v1", "DaemonSet"), spec: daemonSpec(), perNode: true}
+}
 
 func setName(i int) string { return fmt.Sprintf("set-%d", i) }
 
@@ -76,6 +94,9 @@ func (k kind) object() *unstructured.Unstructured {
 // create creates the set with an index.
 func (k kind) create(ctx context.Context, c client.Client, i, replicas int) error {
 	pod := fixture.Pod("", "node", "", "")
+	if k.perNode {
+		pod.Spec.NodeName = ""
+	}
 	pod.Spec.TerminationGracePeriodSeconds = new(int64)
 	labels := map[string]string{"set": setName(i)}
 	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(
@@ -83,8 +104,9 @@ func (k kind) create(ctx context.Context, c client.Client, i, replicas int) erro
 	if err != nil {
 		return fmt.Errorf("convert template: %w", err)
 	}
-	spec := map[string]any{
-		"replicas": int64(replicas), "selector": map[string]any{"matchLabels": map[string]any{"set": setName(i)}}, "template": template,
+	spec := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"set": setName(i)}}, "template": template}
+	if !k.perNode {
+		spec["replicas"] = int64(replicas)
 	}
 	maps.Copy(spec, runtime.DeepCopyJSON(k.spec))
 	out := k.object()
@@ -108,8 +130,24 @@ func (k kind) patch(ctx context.Context, c client.Client, i int, patchType types
 	return target.Generation, nil
 }
 
+// complete returns what the status of a set of the kind shows that has the number of ready pods, and with update no
+// others.
+func (k kind) complete(pods int, update bool) map[string]int64 {
+	all, ready, updated := "replicas", "readyReplicas", "updatedReplicas"
+	if k.perNode {
+		all, ready, updated = "currentNumberScheduled", "numberReady", "updatedNumberScheduled"
+	}
+	wanted := map[string]int64{all: int64(pods), ready: int64(pods)}
+	if update {
+		wanted[updated] = int64(pods)
+	}
+	return wanted
+}
+
 // progress follows the status of all sets of a kind.
 type progress struct {
+	kind kind
+
 	mu   sync.Mutex
 	sets map[string]*unstructured.Unstructured
 	// written are the generations that the benchmark has written, by the name of the set.
@@ -120,7 +158,7 @@ type progress struct {
 // follow watches the sets until the measure ends.
 func (k kind) follow(b *harness.Bench, s *harness.Server) *progress {
 	b.Helper()
-	p := &progress{sets: map[string]*unstructured.Unstructured{}, written: map[string]int64{}, changed: make(chan struct{}, 1)}
+	p := &progress{kind: k, sets: map[string]*unstructured.Unstructured{}, written: map[string]int64{}, changed: make(chan struct{}, 1)}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
 	fixture.Follow(b, s, list, p.see, client.InNamespace(fixture.Namespace))
@@ -188,15 +226,11 @@ func (p *progress) missing(n, replicas int, update bool) string {
 			value, _, _ := unstructured.NestedInt64(set.Object, "status", name)
 			return value
 		}
-		wanted := map[string]int64{"replicas": int64(replicas), "readyReplicas": int64(replicas)}
-		if update {
-			wanted["updatedReplicas"] = int64(replicas)
-		}
 		generation := max(set.GetGeneration(), p.written[set.GetName()])
 		if observed := number("observedGeneration"); observed < generation {
 			return fmt.Sprintf("%s has the generation %d, and its status is of %d", set.GetName(), generation, observed)
 		}
-		for name, value := range wanted {
+		for name, value := range p.kind.complete(replicas, update) {
 			if number(name) != value {
 				return fmt.Sprintf("%s has %s %d, want %d", set.GetName(), name, number(name), value)
 			}

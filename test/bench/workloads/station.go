@@ -169,7 +169,7 @@ type cost struct {
 // cost returns the cost of do, which writes to sets of the kind the number of times.
 func (st *station) cost(written int, k kind, do func()) cost {
 	st.Helper()
-	used, kubelets := st.controller.Usage(), st.kubelets.writes.Load()
+	used, kubelets, binds := st.controller.Usage(), st.kubelets.writes.Load(), st.kubelets.binds.Load()
 	c := cost{}
 	difference := st.server.Counted(func() {
 		start := time.Now()
@@ -180,6 +180,7 @@ func (st *station) cost(written int, k kind, do func()) cost {
 	c.apiServer, c.controller = difference.CPU, st.controller.Usage().CPU-used.CPU
 	c.writes = writesOf(difference.Requests)
 	c.subtract("pods/status", int(st.kubelets.writes.Load()-kubelets))
+	c.subtract("pods/binding", int(st.kubelets.binds.Load()-binds))
 	c.subtract(strings.ToLower(k.gvk.Kind)+"s", written)
 	return c
 }

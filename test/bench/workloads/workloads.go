@@ -33,6 +33,11 @@ func Measures() []harness.Measure {
 			Name: "workloads/cronjobs", Run: measureCronJobs,
 			Rows: []string{rowDueAll, rowDueMedian, rowCronWrites, rowCronMemory, rowCronRestart},
 		},
+		{
+			Name: "workloads/imagepulls", Run: measureImagePulls,
+			Rows: []string{rowPullWrites, rowPullTime, rowPullMost, rowPullPresent, rowPullIdle},
+		},
+		{Name: "workloads/daemonsets", Run: measureDaemonSets, Rows: daemonRows()},
 	}
 }
 
@@ -55,7 +60,7 @@ func compared(name string, ours, peer, rolled kind, peerName, rolledName string)
 	m := harness.Measure{Name: name, Run: func(b *harness.Bench) harness.Output { return compare(b, sides, peers) }}
 	for _, shape := range shapeNames() {
 		for stage := range stages {
-			for _, r := range results(stage, shape, peers[stage], cost{}, cost{}) {
+			for _, r := range results(title(stage, shape), peers[stage], cost{}, cost{}, nil) {
 				m.Rows = append(m.Rows, r.Name)
 			}
 		}
@@ -90,7 +95,7 @@ func compare(b *harness.Bench, sides []side, peers [stages]string) (out harness.
 		played := play(b, stations, size)
 		for stage := range stages {
 			theirs, ours := median(played[0][stage]), median(played[1][stage])
-			out.Results = append(out.Results, results(stage, shapeNames()[i], peers[stage], ours, theirs)...)
+			out.Results = append(out.Results, results(title(stage, shapeNames()[i]), peers[stage], ours, theirs, nil)...)
 			out.Notes = append(out.Notes, fmt.Sprintf("Writes to %s: Seamark %s; %s %s.",
 				title(stage, shapeNames()[i]), list(ours.writes), peers[stage], list(theirs.writes)))
 		}
@@ -128,11 +133,11 @@ func title(stage int, shape string) string {
 	}[stage]
 }
 
-// results compares a stage with the peer's.
-func results(stage int, shape, peer string, ours, theirs cost) []harness.Result {
+// results compares a stage with the peer's. The budget of the controller's processor time may be nil.
+func results(title, peer string, ours, theirs cost, processors *harness.Budget) []harness.Result {
 	row := func(name, unit string, ours, theirs float64, budget *harness.Budget) harness.Result {
 		return harness.Result{
-			Name: title(stage, shape) + ": " + name, Value: ours, Unit: unit, Floor: theirs, FloorName: peer, Budget: budget,
+			Name: title + ": " + name, Value: ours, Unit: unit, Floor: theirs, FloorName: peer, Budget: budget,
 		}
 	}
 	const processor = "'s processor time"
@@ -140,7 +145,7 @@ func results(stage int, shape, peer string, ours, theirs cost) []harness.Result 
 		row("time", "s", ours.took.Seconds(), theirs.took.Seconds(), harness.RatioAtMost(1)),
 		row("writes", "", float64(ours.total()), float64(theirs.total()), harness.RatioAtMost(1)),
 		row("API server"+processor, "s", ours.apiServer.Seconds(), harness.Positive(theirs.apiServer.Seconds()), nil),
-		row("controller"+processor, "s", ours.controller.Seconds(), harness.Positive(theirs.controller.Seconds()), nil),
+		row("controller"+processor, "s", ours.controller.Seconds(), harness.Positive(theirs.controller.Seconds()), processors),
 	}
 }
 

@@ -87,7 +87,7 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"config/workloads/rbac.yaml", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
+	for _, path := range []string{"config/workloads/rbac.yaml", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
 		more, err := env.ReadManifests(path)
 		if err != nil {
 			t.Fatal(err)

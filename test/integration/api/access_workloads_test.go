@@ -33,6 +33,12 @@ func workloadsRights() rights {
 		rightsOf("apps.kruise.io", "broadcastjobs/status", "patch"),
 		rightsOf("apps.kruise.io", "broadcastjobs/finalizers", "update"),
 	)
+	// config/imagepulls adds rights for ImagePullJobs.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "imagepulljobs", "get", "list", "watch", "create", "patch", "delete"),
+		rightsOf("apps.kruise.io", "imagepulljobs/status", "patch"),
+		rightsOf("apps.kruise.io", "imagepulljobs/finalizers", "update"),
+	)
 	// config/sidecarsets adds rights for SidecarSets.
 	sets = join(sets,
 		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),

@@ -85,7 +85,7 @@ func TestMigrateCheck(t *testing.T) {
 	// A developer can read the namespace only: whether the node is virtual is not known.
 	e.Grant(t, game, env.UserSubject("dev"), rbacv1.PolicyRule{
 		APIGroups: []string{"", v1alpha1.GroupName}, Verbs: []string{"list"},
-		Resources: []string{"pods", "podprobemarkers", "clonesets", "statefulsets", "daemonsets", "advancedcronjobs", "broadcastjobs"},
+		Resources: []string{"pods", "podprobemarkers", "clonesets", "statefulsets", "daemonsets", "advancedcronjobs", "broadcastjobs", "imagepulljobs"},
 	})
 	findings, unread, code = migrated(t, e.User(t, "dev"), "-n", game)
 	if want := []string{"nodes", "customresourcedefinitions"}; code != exit.Access || !slices.Equal(unread, want) || !slices.Equal(findings, changes) {

@@ -20,7 +20,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -44,21 +46,24 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// start runs seamark-workloads with the rights of its service account, until the test ends or the function is called.
+// start runs seamark-workloads with the rights of its service account and pulls before updates, until the function is called.
 func start(t *testing.T, e *env.Env) (stop func()) {
 	t.Helper()
-	cfg := e.Component(t, workloads.Name)
-	for _, path := range []string{"config/workloads/policy.yaml", "config/daemonsets/rbac.yaml"} {
+	e.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil) // Creates the namespace.
+	for _, path := range []string{"config/workloads/policy.yaml", "config/daemonsets/rbac.yaml", "config/imagepulls/rbac.yaml"} {
 		manifests, err := env.ReadManifests(path)
 		must(t, err)
+		permitPulls(t, manifests)
 		e.Apply(t, manifests...)
 	}
+	cfg := e.Component(t, workloads.Name)
+	awaitPulls(t, e, cfg)
 	var c configv1alpha1.WorkloadsConfiguration
 	configv1alpha1.SetWorkloadsDefaults(&c)
-	c.Controllers.DaemonSet.Enabled = new(true)
+	c.Controllers.DaemonSet.Enabled, c.Controllers.ImagePullJob.Enabled = new(true), new(true)
 	program, err := workloads.New(workloads.Options{
 		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
-		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+		ImagePull: c.ImagePull, PreDownloadDaemonSets: true, Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,6 +74,43 @@ func start(t *testing.T, e *env.Env) (stop func()) {
 		if err := <-done; err != nil {
 			t.Error("run the program:", err)
 		}
+	})
+}
+
+// permitPulls lets the policy of pods permit the pods of pulls, as config/imagepulls does.
+func permitPulls(t *testing.T, manifests []*unstructured.Unstructured) {
+	t.Helper()
+	for _, manifest := range manifests {
+		if manifest.GetName() != "seamark-workloads-pods" || manifest.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		variables, _, err := unstructured.NestedSlice(manifest.Object, "spec", "variables")
+		must(t, err)
+		for i := range variables {
+			if variable := variables[i].(map[string]any); variable["name"] == "imagePulls" {
+				variable["expression"] = "true"
+			}
+		}
+		must(t, unstructured.SetNestedSlice(manifest.Object, variables, "spec", "variables"))
+	}
+}
+
+// awaitPulls waits until the API server applies the policy that permits pulls.
+func awaitPulls(t *testing.T, e *env.Env, cfg *rest.Config) {
+	t.Helper()
+	c, err := client.New(cfg, client.Options{})
+	must(t, err)
+	namespace := e.Namespace(t)
+	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, "pulls are permitted", func(ctx context.Context) error {
+		return c.Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull", OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion().String(), Kind: "ImagePullJob", Name: "job", UID: "uid", Controller: new(true),
+			}}},
+			Spec: corev1.PodSpec{
+				NodeName: "none", AutomountServiceAccountToken: new(false),
+				Containers: []corev1.Container{{Name: "pull", Image: "agent:1", Command: []string{"/dev/null/pull"}}},
+			},
+		}, client.DryRunAll)
 	})
 }
 
@@ -137,7 +179,10 @@ func (w *world) node(i int) string { return fmt.Sprintf("%s-%d", w.set.Namespace
 
 func (w *world) addNode(i int) {
 	w.Helper()
-	must(w, w.Client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node(i), Labels: map[string]string{"test": w.set.Namespace}}}))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node(i), Labels: map[string]string{"test": w.set.Namespace}}}
+	must(w, w.Client.Create(w.Context(), node))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	must(w, w.Client.Status().Update(w.Context(), node))
 }
 
 // taint replaces the taints of a node.
@@ -187,14 +232,17 @@ func (w *world) setImage(image string) {
 	w.edit(func(set *v1alpha1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = image })
 }
 
-// pods returns the pods, by node.
+// pods returns the pods, by node, without those of pulls: nothing collects the pods of jobs that are deleted.
 func (w *world) pods() []corev1.Pod {
 	w.Helper()
 	list := &corev1.PodList{}
 	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
+	list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return isPull(&pod) })
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName+a.Name, b.Spec.NodeName+b.Name) })
 	return list.Items
 }
+
+func isPull(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.ImagePullJobKey] != "" }
 
 // on returns the pods of a node.
 func (w *world) on(i int) []corev1.Pod {
@@ -255,7 +303,9 @@ func (w *world) watch(check func(pods map[string]*corev1.Pod) error) (stop func(
 	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
 	pods := map[string]*corev1.Pod{}
 	for i := range list.Items {
-		pods[list.Items[i].Name] = &list.Items[i]
+		if pod := &list.Items[i]; !isPull(pod) {
+			pods[pod.Name] = pod
+		}
 	}
 	events, err := w.Client.Watch(w.Context(), &corev1.PodList{}, client.InNamespace(w.set.Namespace), &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
@@ -268,6 +318,9 @@ func (w *world) watch(check func(pods map[string]*corev1.Pod) error) (stop func(
 			pod, ok := event.Object.(*corev1.Pod)
 			if !ok {
 				break // The watch was stopped.
+			}
+			if isPull(pod) {
+				continue
 			}
 			if pods[pod.Name] = pod; event.Type == "DELETED" {
 				delete(pods, pod.Name)

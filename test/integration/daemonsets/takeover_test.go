@@ -22,7 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-// TestTakeOver starts the program beside a set, pods and a revision as OpenKruise stores them, and again beside its own:
+// TestTakeOver starts the program with a set, pods and a revision as OpenKruise stores them, and again with its own:
 // it writes no pod and no revision. Then it updates, and its revisions have what OpenKruise compares.
 func TestTakeOver(t *testing.T) {
 	w := newWorld(t, 3).create(func(set *v1alpha1.DaemonSet) {

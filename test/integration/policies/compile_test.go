@@ -27,7 +27,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"config/workloads/policy.yaml", "config/cronjobs/policy.yaml", "config/sidecarsets/author.yaml"} {
+	for _, path := range []string{"config/workloads/policy.yaml", "config/cronjobs/policy.yaml", "config/imagepulls/author.yaml", "config/sidecarsets/author.yaml"} {
 		more, err := env.ReadManifests(path)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 			compile(t, policy)
 		})
 	}
-	if want := 8; seen != want {
+	if want := 9; seen != want {
 		t.Errorf("config/ has %d policies, want %d", seen, want)
 	}
 }

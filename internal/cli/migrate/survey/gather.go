@@ -44,6 +44,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.
 	r.sets(ctx)
 	r.advancedCronJobs(ctx)
 	r.cluster.BroadcastJobs = r.unstructured(ctx, "broadcastjobs", v1alpha1.GroupVersion().WithKind("BroadcastJob"))
+	r.cluster.ImagePullJobs = r.unstructured(ctx, "imagepulljobs", v1alpha1.GroupVersion().WithKind("ImagePullJob"))
 	if namespace == "" { // They belong to no namespace.
 		r.cluster.SidecarSets = r.unstructured(ctx, "sidecarsets", v1alpha1.GroupVersion().WithKind("SidecarSet"))
 	}

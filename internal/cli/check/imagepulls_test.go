@@ -1,0 +1,54 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/cli/check"
+)
+
+func TestImagePullJobs(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(t *testing.T, f *check.Facts)
+		want   string
+	}{
+		"ImagePullJobs without permissions, CRD and policy": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "controllers: {imagePullJob: {enabled: true}}")
+				allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != "imagepulljobs" })
+			},
+			"failed crd/imagepulljobs.apps.kruise.io: the CRD does not exist\n" +
+				"  kubectl apply --server-side --force-conflicts -f config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml\n" +
+				"failed permissions/seamark-workloads: the account lacks 8 of 49 permissions: " +
+				"get imagepulljobs.apps.kruise.io, list imagepulljobs.apps.kruise.io, watch imagepulljobs.apps.kruise.io and 5 more\n" +
+				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/imagepulls\n" +
+				"warning policy/seamark-imagepulljob-author: the policy does not exist: " +
+				"who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods\n" +
+				"  helm upgrade, or kubectl apply --server-side -k config/imagepulls\n",
+		},
+		"ImagePullJobs": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "controllers: {imagePullJob: {enabled: true}}")
+				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.ImagePullJobs()))
+				p, b := policy("seamark-imagepulljob-author", admissionregistrationv1.Warn)
+				f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
+				allow(t, f, func(check.Permission) bool { return true })
+			},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := healthy(t)
+			test.change(t, f)
+			if diff := cmp.Diff(test.want, lines(check.Run(f), false)); diff != "" {
+				t.Errorf("results that are not ok (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

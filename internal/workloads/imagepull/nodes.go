@@ -1,0 +1,98 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepull
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// Nodes returns the nodes of a job in the order of their names: those that the job selects and that the program allows,
+// without those that are being deleted and virtual ones, which have no images. pods are the pods of the namespace.
+func Nodes(job *v1alpha1.ImagePullJob, allowed labels.Selector, nodes []*corev1.Node, pods []*corev1.Pod) ([]*corev1.Node, error) {
+	selected, err := selection(job, pods)
+	if err != nil {
+		return nil, err
+	}
+	var found []*corev1.Node
+	for _, node := range nodes {
+		if node.DeletionTimestamp == nil && node.Labels[v1alpha1.NodeTypeLabel] != v1alpha1.NodeTypeVirtualKubelet &&
+			selected(node) && allowed.Matches(labels.Set(node.Labels)) {
+			found = append(found, node)
+		}
+	}
+	slices.SortFunc(found, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// selection returns which nodes the job selects.
+func selection(job *v1alpha1.ImagePullJob, pods []*corev1.Pod) (func(*corev1.Node) bool, error) {
+	if pods, err := podSelection(job, pods); job.Spec.PodSelector != nil {
+		return func(node *corev1.Node) bool { return pods.Has(node.Name) }, err
+	}
+	if job.Spec.Selector == nil {
+		return func(*corev1.Node) bool { return true }, nil
+	}
+	if len(job.Spec.Selector.Names) > 0 {
+		names := sets.New(job.Spec.Selector.Names...)
+		return func(node *corev1.Node) bool { return names.Has(node.Name) }, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&job.Spec.Selector.LabelSelector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
+	}
+	return func(node *corev1.Node) bool { return selector.Matches(labels.Set(node.Labels)) }, nil
+}
+
+// podSelection returns the names of the nodes of the selected pods.
+func podSelection(job *v1alpha1.ImagePullJob, pods []*corev1.Pod) (sets.Set[string], error) {
+	if job.Spec.PodSelector == nil {
+		return nil, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&job.Spec.PodSelector.LabelSelector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.podSelector: %w", err)
+	}
+	names := sets.New[string]()
+	for _, pod := range pods {
+		active := pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+		if active && pod.Spec.NodeName != "" && selector.Matches(labels.Set(pod.Labels)) {
+			names.Insert(pod.Spec.NodeName)
+		}
+	}
+	return names, nil
+}
+
+// condition returns whether the condition of a node is true, and since when it is as it is.
+func condition(node *corev1.Node, kind corev1.NodeConditionType) (bool, time.Time) {
+	for i := range node.Status.Conditions {
+		if each := &node.Status.Conditions[i]; each.Type == kind {
+			return each.Status == corev1.ConditionTrue, each.LastTransitionTime.Time
+		}
+	}
+	return false, time.Time{}
+}
+
+// Usable reports whether a node can pull: it is ready and has free disk space.
+func Usable(node *corev1.Node) bool {
+	ready, _ := condition(node, corev1.NodeReady)
+	full, _ := condition(node, corev1.NodeDiskPressure)
+	return ready && !full
+}
+
+// isOld reports whether the node has been as it is since before the time: it joined and could pull.
+func isOld(node *corev1.Node, since time.Time) bool {
+	_, ready := condition(node, corev1.NodeReady)
+	_, full := condition(node, corev1.NodeDiskPressure)
+	return Usable(node) && node.CreationTimestamp.Time.Before(since) && ready.Before(since) && full.Before(since)
+}

@@ -1,0 +1,174 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package daemonsets_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// testTwoUpdates starts an update before the pods of the last one are available.
+func testTwoUpdates(t *testing.T) {
+	w := newWorld(t, 3).create(nil)
+	w.images("agent:1", "agent:1", "agent:1")
+	stop := w.watch(func(pods map[string]*corev1.Pod) error {
+		if n := readyNodes(pods); n < 2 {
+			return fmt.Errorf("%d nodes have a ready pod", n)
+		}
+		return nil
+	})
+	w.edit(func(set *v1alpha1.DaemonSet) {
+		set.Spec.MinReadySeconds, set.Spec.Template.Spec.Containers[0].Image = 2, "agent:2"
+	})
+	w.until("the first pod is new", func() error {
+		if pods := w.on(2); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || !planning.Ready(&pods[0]) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.setImage("agent:3")
+	w.images("agent:3", "agent:3", "agent:3")
+	stop()
+}
+
+// testUnreachable updates although a node is unreachable if the set exempts such nodes.
+func testUnreachable(t *testing.T) {
+	w := newWorld(t, 3).create(nil)
+	w.images("agent:1", "agent:1", "agent:1")
+	w.setBroken(2, true)
+	w.until("the pod is not ready", func() error {
+		if pods := w.on(2); planning.Ready(&pods[0]) {
+			return errors.New("it is")
+		}
+		return nil
+	})
+	w.taint(2, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
+	w.setImage("agent:2")
+	// The pod that was not ready is replaced with another one at the same time, and blocks then.
+	w.until("two nodes are updated", func() error {
+		for _, i := range []int{1, 2} {
+			if pods := w.on(i); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || planning.Ready(&pods[0]) != (i == 1) {
+				return errors.New("not yet")
+			}
+		}
+		return nil
+	})
+	if pods := w.on(0); pods[0].Spec.Containers[0].Image != "agent:1" {
+		t.Error("a node is updated although another one is unavailable")
+	}
+	w.edit(func(set *v1alpha1.DaemonSet) {
+		set.Annotations = map[string]string{v1alpha1.ExemptUnreachableNodesKey: "true"}
+	})
+	w.until("the other nodes are updated", func() error {
+		if pods := w.on(0); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// testFailedPods replaces failed pods, the second one of a node later.
+func testFailedPods(t *testing.T) {
+	w := newWorld(t, 1).create(nil)
+	w.images("agent:1")
+	var replaced []time.Time
+	for range 3 {
+		pod := w.on(0)[0]
+		pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
+		must(t, w.Client.Status().Update(t.Context(), &pod))
+		w.until("the pod is replaced", func() error {
+			if pods := w.on(0); len(pods) != 1 || pods[0].UID == pod.UID || !planning.Ready(&pods[0]) {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		replaced = append(replaced, time.Now())
+	}
+	if first := replaced[1].Sub(replaced[0]); first < 900*time.Millisecond {
+		t.Errorf("a second pod was replaced after %v", first)
+	}
+}
+
+// testRefusals shows in conditions why pods are not created.
+func testRefusals(t *testing.T) {
+	w := newWorld(t, 1)
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.set.Namespace, Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	}
+	must(t, w.Client.Create(t.Context(), quota))
+	quota.Status.Hard = quota.Spec.Hard
+	quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	must(t, w.Client.Status().Update(t.Context(), quota))
+	w.create(nil)
+	if c := w.has(v1alpha1.DaemonSetFailedCreate, corev1.ConditionTrue, "WriteFailed"); !strings.Contains(c.Message, "exceeded quota: none") {
+		t.Error(c.Message)
+	}
+	must(t, w.Client.Delete(t.Context(), quota))
+	w.images("agent:1")
+	w.has(v1alpha1.DaemonSetFailedCreate, corev1.ConditionFalse, "Recovered")
+	affinity := func(operator corev1.NodeSelectorOperator) {
+		w.edit(func(set *v1alpha1.DaemonSet) {
+			set.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "test", Operator: operator}},
+				}}},
+			}}
+		})
+	}
+	affinity("Likes")
+	w.until("the condition names the field", func() error {
+		for _, c := range w.set.Status.Conditions {
+			if c.Type == v1alpha1.DaemonSetFailedCreate && c.Reason == "PlanFailed" && strings.Contains(c.Message,
+				`spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", w.set.Status.Conditions)
+	})
+	affinity(corev1.NodeSelectorOpExists)
+	w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionTrue, "Updated")
+}
+
+// testAdoption adopts a pod that the selector matches, releases one that it no longer matches, and deletes a second pod
+// of a node.
+func testAdoption(t *testing.T) {
+	w := newWorld(t, 1)
+	orphan := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.set.Namespace, Name: "orphan", Labels: map[string]string{"app": "agent"}},
+		Spec:       *w.set.Spec.Template.Spec.DeepCopy(),
+	}
+	orphan.Spec.NodeName = w.node(0)
+	must(t, w.Client.Create(t.Context(), orphan))
+	w.create(func(set *v1alpha1.DaemonSet) { set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteDaemonSetStrategyType })
+	w.until("one pod remains", func() error {
+		pods := w.on(0)
+		if len(pods) != 1 || metav1.GetControllerOf(&pods[0]) == nil {
+			return fmt.Errorf("%d pods", len(pods))
+		}
+		return nil
+	})
+	pod := w.on(0)[0]
+	before := pod.DeepCopy()
+	pod.Labels["app"] = "other"
+	must(t, w.Client.Patch(t.Context(), &pod, client.MergeFrom(before)))
+	w.until("the pod is released and replaced", func() error {
+		pods := w.on(0)
+		if len(pods) != 2 || (metav1.GetControllerOf(&pods[0]) == nil) == (metav1.GetControllerOf(&pods[1]) == nil) {
+			return fmt.Errorf("%d pods", len(pods))
+		}
+		return nil
+	})
+}

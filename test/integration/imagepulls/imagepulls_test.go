@@ -1,0 +1,368 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepulls_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+type spec = v1alpha1.ImagePullJobSpec
+
+func parallelism(n int32) func(*spec) {
+	return func(s *spec) { s.Parallelism = new(intstr.FromInt32(n)) }
+}
+
+func attempts(timeout, limit int32) func(*spec) {
+	return func(s *spec) {
+		s.PullPolicy = &v1alpha1.ImagePullJobPullPolicy{TimeoutSeconds: &timeout, BackoffLimit: &limit}
+	}
+}
+
+func TestImagePulls(t *testing.T) {
+	start(t, 100)
+	for name, test := range map[string]func(t *testing.T){
+		"pulls":                 testPulls,
+		"image is present":      testPresent,
+		"attempts":              testAttempts,
+		"timeout":               testTimeout,
+		"quota 0":               testQuota,
+		"quota for some":        testSomeQuota,
+		"foreign pod":           testForeignPod,
+		"node dies":             testNodeDies,
+		"disk pressure":         testDiskPressure,
+		"live changes":          testChanges,
+		"deadline and ttl":      testDeadline,
+		"never":                 testNever,
+		"pod selector":          testPodSelector,
+		"names":                 testNames,
+		"one pull per node":     testPerNode,
+		"finalizer of upstream": testFinalizer,
+		"ended by upstream":     testEndedByUpstream,
+		"percentage":            testPercentage,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+func testPulls(t *testing.T) {
+	w := newWorld(t, 12)
+	w.create(parallelism(3), func(s *spec) { s.PullSecrets = []string{"registry"} })
+	w.ends("Completed")
+	w.counts("12 0 12 0")
+	asked, most := w.asks()
+	if most > 3 || len(asked) != 12 || sets.New(asked...).Len() != 12 {
+		t.Errorf("at most %d pods, on %v", most, asked)
+	}
+	if s := w.job.Status; s.Cursor != w.name("9") || s.StartTime == nil || s.Message != "12 of 12 nodes have the image." {
+		t.Errorf("status %+v", s)
+	}
+	w.events("Completed")
+}
+
+func testPercentage(t *testing.T) {
+	w := newWorld(t, 10)
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.create(func(s *spec) { s.Parallelism = new(intstr.FromString("31%")) })
+	w.counts("10 4 0 0")
+	w.release("sha256:1")
+	w.ends("Completed")
+	if _, most := w.asks(); most != 4 {
+		t.Errorf("at most %d pods, want 4", most)
+	}
+}
+
+func testPresent(t *testing.T) {
+	w := newWorld(t, 0)
+	for i := range 3 {
+		w.join(fmt.Sprint(i), "docker.io/library/game:1")
+	}
+	w.create()
+	w.ends("Completed")
+	w.counts("3 0 3 0")
+	if asked, _ := w.asks(); len(asked) > 0 {
+		t.Errorf("pods on %v, although the nodes have the image", asked)
+	}
+	w.create(func(s *spec) { s.ImagePullPolicy = corev1.PullAlways })
+	w.ends("Completed")
+	if asked, _ := w.asks(); len(asked) != 3 {
+		t.Errorf("pods on %v, want each node", asked)
+	}
+}
+
+func testAttempts(t *testing.T) {
+	w := newWorld(t, 2)
+	w.kubelets(func(pod *corev1.Pod) string {
+		if pod.Spec.NodeName == w.name("0") {
+			return "ErrImagePull"
+		}
+		return "InvalidImageName"
+	})
+	w.create(parallelism(2), attempts(600, 1))
+	w.ends("NodesFailed")
+	asked, most := w.asks()
+	slices.Sort(asked)
+	if s := w.job.Status; !slices.Equal(asked, []string{"0", "0", "1"}) || most > 2 || !slices.Equal(s.FailedNodes, []string{w.name("0"), w.name("1")}) ||
+		!strings.Contains(s.Message, ": ErrImagePull: text of the runtime") {
+		t.Errorf("asked %v, status %+v", asked, s)
+	}
+	w.events("PullFailed", "NodesFailed")
+}
+
+func testTimeout(t *testing.T) {
+	w := newWorld(t, 1)
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.create(attempts(1, 0))
+	w.ends("NodesFailed")
+	if !strings.Contains(w.job.Status.Message, "pullPolicy.timeoutSeconds, 1") {
+		t.Errorf("message %q", w.job.Status.Message)
+	}
+}
+
+// quota lets the namespace have the number of pods.
+func (w *world) quota(pods string) *corev1.ResourceQuota {
+	w.Helper()
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "few"}}
+	quota.Spec.Hard = corev1.ResourceList{"count/pods": resource.MustParse(pods)}
+	must(w, server.Client.Create(w.Context(), quota))
+	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{"count/pods": resource.MustParse("0")}
+	must(w, server.Client.Status().Update(w.Context(), quota))
+	return quota
+}
+
+func testQuota(t *testing.T) {
+	w := newWorld(t, 5)
+	w.quota("0")
+	w.create(parallelism(2))
+	w.ends("NodesFailed")
+	w.counts("5 0 0 5")
+	w.has(v1alpha1.ImagePullJobPullsCreated, metav1.ConditionFalse, "Refused")
+	if !strings.Contains(w.job.Status.Message, "exceeded quota: few") {
+		t.Errorf("message %q", w.job.Status.Message)
+	}
+	w.events("FailedCreate")
+}
+
+// testSomeQuota checks that a quota that the job itself uses up fails no node.
+func testSomeQuota(t *testing.T) {
+	w := newWorld(t, 3)
+	w.quota("1")
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.create(parallelism(3))
+	w.has(v1alpha1.ImagePullJobPullsCreated, metav1.ConditionFalse, "Refused")
+	w.counts("3 1 0 0")
+}
+
+func testForeignPod(t *testing.T) {
+	w := newWorld(t, 2)
+	w.create(parallelism(0))
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
+	foreign := imagepull.Pod(w.job, w.name("0"), 0)
+	foreign.OwnerReferences = nil
+	must(t, server.Client.Create(t.Context(), foreign))
+	w.edit(parallelism(1))
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "NodesFailed")
+	if s := w.job.Status; s.Failed != 1 || s.Succeeded != 1 || !strings.Contains(s.Message, "whose name belongs to another object") {
+		t.Errorf("status %+v", s)
+	}
+	after := &corev1.Pod{}
+	must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), after))
+	if after.UID != foreign.UID {
+		t.Error("the pod of somebody else was replaced")
+	}
+}
+
+func testNodeDies(t *testing.T) {
+	w := newWorld(t, 2)
+	w.kubelets(func(pod *corev1.Pod) string {
+		if pod.Spec.NodeName == w.name("0") {
+			return ""
+		}
+		return "sha256:1"
+	})
+	w.create(attempts(600, 0))
+	w.until("a pull is active", func() error { return w.atLeast(1) })
+	w.set("0", corev1.NodeReady, corev1.ConditionUnknown)
+	w.counts("2 0 1 0")
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Waiting")
+	w.release("sha256:1")
+	w.set("0", corev1.NodeReady, corev1.ConditionTrue)
+	w.ends("Completed")
+	if _, most := w.asks(); most > 1 {
+		t.Errorf("at most %d pods, want 1", most)
+	}
+}
+
+// atLeast returns an error if fewer than n nodes were asked.
+func (w *world) atLeast(n int) error {
+	if asked, _ := w.asks(); len(asked) < n {
+		return fmt.Errorf("asked %v", asked)
+	}
+	return nil
+}
+
+func testDiskPressure(t *testing.T) {
+	w := newWorld(t, 2)
+	w.set("1", corev1.NodeDiskPressure, corev1.ConditionTrue)
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.create(parallelism(2))
+	w.counts("2 1 0 0")
+	w.set("0", corev1.NodeDiskPressure, corev1.ConditionTrue)
+	w.counts("2 0 0 1")
+	if !strings.Contains(w.job.Status.Message, "NodeDiskFull") || !strings.Contains(w.job.Status.Message, "1 wait until they are ready") {
+		t.Errorf("message %q", w.job.Status.Message)
+	}
+	w.set("1", corev1.NodeDiskPressure, corev1.ConditionFalse)
+	w.counts("2 1 0 1")
+}
+
+func testChanges(t *testing.T) {
+	w := newWorld(t, 4)
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.create(parallelism(1))
+	w.counts("4 1 0 0")
+	w.edit(parallelism(3))
+	w.counts("4 3 0 0")
+	w.edit(parallelism(0))
+	w.release("sha256:1")
+	w.counts("4 0 3 0")
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.edit(parallelism(1))
+	w.edit(attempts(1, 0))
+	w.ends("NodesFailed")
+	w.edit(func(s *spec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(0)) })
+	w.gone()
+}
+
+// gone waits until the job is deleted.
+func (w *world) gone() {
+	w.Helper()
+	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, "the job is deleted", func(ctx context.Context) error {
+		err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), &v1alpha1.ImagePullJob{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("the job exists"))
+	})
+}
+
+func testDeadline(t *testing.T) {
+	w := newWorld(t, 3)
+	w.kubelets(func(pod *corev1.Pod) string {
+		if pod.Spec.NodeName == w.name("0") {
+			return "sha256:1"
+		}
+		return ""
+	})
+	w.create(func(s *spec) {
+		s.CompletionPolicy.ActiveDeadlineSeconds, s.CompletionPolicy.TTLSecondsAfterFinished = new(int64(2)), new(int32(2))
+	})
+	w.ends("DeadlineExceeded")
+	w.counts("3 0 1 2")
+	w.gone()
+}
+
+func testNever(t *testing.T) {
+	w := newWorld(t, 2)
+	w.create(func(s *spec) { s.CompletionPolicy.Type = v1alpha1.CompleteNever })
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "Completed")
+	w.join("-first")
+	w.counts("3 0 3 0")
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "Completed")
+	if asked, _ := w.asks(); !slices.Equal(asked, []string{"0", "1", "-first"}) || w.job.Status.CompletionTime != nil {
+		t.Errorf("asked %v, status %+v", asked, w.job.Status)
+	}
+}
+
+func testPodSelector(t *testing.T) {
+	w := newWorld(t, 3)
+	pod := func(name, node string) {
+		pod := imagepull.Pod(w.newJob(), w.name(node), 0)
+		pod.Name, pod.Labels, pod.OwnerReferences = name, map[string]string{"app": "game"}, nil
+		must(t, server.Client.Create(t.Context(), pod))
+	}
+	pod("a", "1")
+	w.create(func(s *spec) {
+		s.Selector, s.CompletionPolicy.Type = nil, v1alpha1.CompleteNever
+		s.PodSelector = &v1alpha1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}}}
+	})
+	w.counts("1 0 1 0")
+	pod("b", "2")
+	w.counts("2 0 2 0")
+}
+
+func testNames(t *testing.T) {
+	w := newWorld(t, 3)
+	w.create(func(s *spec) {
+		s.Selector = &v1alpha1.ImagePullJobNodeSelector{Names: []string{w.name("2"), w.name("gone"), w.name("0")}}
+	})
+	w.ends("Completed")
+	w.counts("2 0 2 0")
+}
+
+// testPerNode checks that the jobs of a node pull one after the other.
+func testPerNode(t *testing.T) {
+	w := newWorld(t, 2)
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.create(parallelism(2))
+	w.counts("2 2 0 0")
+	first := w.job
+	w.create(parallelism(2), func(s *spec) { s.Image = "game:2" })
+	w.counts("2 0 0 0")
+	w.release("sha256:1")
+	w.ends("Completed")
+	w.job = first
+	w.ends("Completed")
+	if _, most := w.asks(); most > 2 {
+		t.Errorf("at most %d pods on two nodes", most)
+	}
+}
+
+func testFinalizer(t *testing.T) {
+	w := newWorld(t, 1)
+	w.job = w.newJob()
+	w.job.Finalizers = []string{"apps.kruise.io/deletion-protection"}
+	must(t, server.Client.Create(t.Context(), w.job))
+	w.ends("Completed")
+	must(t, server.Client.Delete(t.Context(), w.job))
+	w.gone()
+}
+
+// testEndedByUpstream checks that a job that OpenKruise has completed stays as it is.
+func testEndedByUpstream(t *testing.T) {
+	w := newWorld(t, 1)
+	w.create(parallelism(0))
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
+	must(t, server.Client.Status().Patch(t.Context(), w.job, env.MergePatch(`{"status": {"completionTime": "2026-01-01T00:00:00Z", "succeeded": 7, "message": "done", "conditions": null}}`)))
+	w.edit(parallelism(1))
+	other := newWorld(t, 1)
+	other.create()
+	other.ends("Completed")
+	must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(w.job), w.job))
+	if asked, _ := w.asks(); len(asked) > 0 || w.job.Status.Succeeded != 7 || w.job.Status.Message != "done" {
+		t.Errorf("asked %v, status %+v", asked, w.job.Status)
+	}
+}

@@ -1,0 +1,316 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imagepulls_test tests ImagePullJobs with a real API server. The tests play the kubelets.
+package imagepulls_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/follow"
+	"github.com/seamark-dev/seamark/test/integration/env"
+)
+
+// server is the API server that the tests share.
+var server *env.Env
+
+func TestMain(m *testing.M) { env.Main(m, &server) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// install applies the rights and policies of the program for ImagePullJobs.
+func install(t *testing.T) {
+	t.Helper()
+	server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil) // Creates the namespace.
+	for _, path := range []string{"config/imagepulls/rbac.yaml", "config/imagepulls/author.yaml", "config/workloads/policy.yaml"} {
+		manifests, err := env.ReadManifests(path)
+		must(t, err)
+		for _, manifest := range manifests {
+			if manifest.GetName() == "seamark-workloads-pods" && manifest.GetKind() == "ValidatingAdmissionPolicy" {
+				variables := manifest.Object["spec"].(map[string]any)["variables"].([]any)
+				variables[8].(map[string]any)["expression"] = "true" // As config/imagepulls does.
+			}
+		}
+		server.Apply(t, manifests...)
+	}
+	server.Component(t, workloads.Name)
+}
+
+// start runs seamark-workloads with the rights of its service account and at most total pulls, until the test ends or the
+// function is called.
+func start(t *testing.T, total int32) (stop func()) {
+	t.Helper()
+	install(t)
+	var c configv1alpha1.WorkloadsConfiguration
+	c.ImagePull.Total = total
+	configv1alpha1.SetWorkloadsDefaults(&c)
+	c.Controllers.ImagePullJob.Enabled = new(true)
+	program, err := workloads.New(workloads.Options{
+		Config: server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
+		Controllers: c.Controllers, ImagePull: c.ImagePull, OpenKruiseNamespace: c.OpenKruise.Namespace,
+		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- program.Run(ctx) }()
+	ended := false
+	stop = func() {
+		if !ended {
+			ended = true
+			cancel()
+			if err := <-done; err != nil {
+				t.Error("run the program:", err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// world is a namespace with jobs, nodes of its own, and their kubelets.
+type world struct {
+	testing.TB
+	namespace string
+	job       *v1alpha1.ImagePullJob
+
+	mu sync.Mutex
+	// reports returns what a kubelet reports about a new pod: a reason to wait, an image ID that begins with sha256, or
+	// nothing.
+	reports func(pod *corev1.Pod) string
+	// pods are those that exist, most is the highest number of them, and asked the names of their nodes in order.
+	pods  map[types.UID]*corev1.Pod
+	most  int
+	asked []string
+}
+
+// newWorld returns a world with nodes whose kubelets pull all images.
+func newWorld(t *testing.T, nodes int) *world {
+	t.Helper()
+	w := &world{
+		TB: t, namespace: server.Namespace(t), pods: map[types.UID]*corev1.Pod{},
+		reports: func(*corev1.Pod) string { return "sha256:1" },
+	}
+	// The pods of pulls satisfy the strictest standard.
+	must(t, server.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
+		env.MergePatch(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)))
+	for i := range nodes {
+		w.join(fmt.Sprint(i))
+	}
+	wait, err := follow.Objects(t.Context(), server.Client, &corev1.PodList{}, w.see, client.InNamespace(w.namespace))
+	must(t, err)
+	t.Cleanup(func() {
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// name returns the name of a node.
+func (w *world) name(suffix string) string { return w.namespace + "-" + suffix }
+
+// join adds a ready node that has the images.
+func (w *world) join(suffix string, images ...string) {
+	w.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name(suffix), Labels: map[string]string{"world": w.namespace}}}
+	must(w, server.Client.Create(w.Context(), node))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	if len(images) > 0 {
+		node.Status.Images = []corev1.ContainerImage{{Names: images}}
+	}
+	must(w, server.Client.Status().Update(w.Context(), node))
+	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
+}
+
+// set sets a condition of a node.
+func (w *world) set(suffix string, kind corev1.NodeConditionType, status corev1.ConditionStatus) {
+	w.Helper()
+	node := &corev1.Node{}
+	must(w, server.Client.Get(w.Context(), types.NamespacedName{Name: w.name(suffix)}, node))
+	var kept []corev1.NodeCondition
+	for _, each := range node.Status.Conditions {
+		if each.Type != kind {
+			kept = append(kept, each)
+		}
+	}
+	node.Status.Conditions = append(kept, corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now()})
+	must(w, server.Client.Status().Update(w.Context(), node))
+}
+
+// see plays the kubelets.
+func (w *world) see(event watch.Event) {
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok || metav1.GetControllerOfNoCopy(pod) == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch event.Type {
+	case watch.Deleted:
+		delete(w.pods, pod.UID)
+	case watch.Added:
+		w.pods[pod.UID] = pod
+		w.most = max(w.most, len(w.pods))
+		w.asked = append(w.asked, pod.Spec.NodeName[len(w.namespace)+1:])
+		w.report(pod, w.reports(pod))
+	}
+}
+
+// report writes the status of a pod.
+func (w *world) report(pod *corev1.Pod, what string) {
+	status := corev1.ContainerStatus{Name: "pull", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: what, Message: "text of the runtime"}}}
+	switch {
+	case what == "":
+		return
+	case len(what) > 6 && what[:6] == "sha256":
+		status = corev1.ContainerStatus{Name: "pull", Image: "x", ImageID: what, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError"}}}
+	}
+	pod = pod.DeepCopy()
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	// A pod whose status was reported before has a conflict.
+	if err := client.IgnoreNotFound(server.Client.Status().Update(context.Background(), pod)); err != nil && !apierrors.IsConflict(err) && w.Context().Err() == nil {
+		w.Error(err)
+	}
+}
+
+// release lets the kubelets report about all pods.
+func (w *world) release(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reports = func(*corev1.Pod) string { return what }
+	for _, pod := range w.pods {
+		w.report(pod, what)
+	}
+}
+
+// kubelets sets what the kubelets report about new pods.
+func (w *world) kubelets(reports func(pod *corev1.Pod) string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reports = reports
+}
+
+// asks returns the nodes of all pods, and most the highest number of pods.
+func (w *world) asks() (asked []string, most int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string{}, w.asked...), w.most
+}
+
+// newJob returns a job for the nodes of the world.
+func (w *world) newJob(edits ...func(*v1alpha1.ImagePullJobSpec)) *v1alpha1.ImagePullJob {
+	job := &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "pull-"}}
+	job.Spec.Image, job.Spec.Parallelism = "game:1", new(intstr.FromInt32(1))
+	job.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"world": w.namespace}}}
+	for _, edit := range edits {
+		edit(&job.Spec)
+	}
+	return job
+}
+
+// create creates the job, and deletes it at the end of the test.
+func (w *world) create(edits ...func(*v1alpha1.ImagePullJobSpec)) {
+	w.Helper()
+	w.job = w.newJob(edits...)
+	must(w, server.Client.Create(w.Context(), w.job))
+	job := w.job.DeepCopy()
+	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), job) })
+}
+
+// edit changes the specification.
+func (w *world) edit(change func(*v1alpha1.ImagePullJobSpec)) {
+	w.Helper()
+	must(w, server.Client.Get(w.Context(), client.ObjectKeyFromObject(w.job), w.job))
+	before := w.job.DeepCopy()
+	change(&w.job.Spec)
+	must(w, server.Client.Patch(w.Context(), w.job, client.MergeFrom(before)))
+}
+
+// until waits until the check of the job, which it reads, succeeds.
+func (w *world) until(what string, check func() error) {
+	w.Helper()
+	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, what, func(ctx context.Context) error {
+		return errors.Join(server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job), check())
+	})
+}
+
+// counts waits until the status has the numbers: desired, active, succeeded, failed.
+func (w *world) counts(want string) {
+	w.Helper()
+	w.until("the numbers of the status are "+want, func() error {
+		s := w.job.Status
+		if got := fmt.Sprintf("%d %d %d %d", s.Desired, s.Active, s.Succeeded, s.Failed); got != want {
+			return fmt.Errorf("%s: %s", got, s.Message)
+		}
+		return nil
+	})
+}
+
+// has waits for a condition.
+func (w *world) has(kind string, status metav1.ConditionStatus, reason string) {
+	w.Helper()
+	w.until(fmt.Sprintf("%s is %s", kind, status), func() error {
+		condition := meta.FindStatusCondition(w.job.Status.Conditions, kind)
+		if condition == nil || condition.Status != status || condition.Reason != reason {
+			return fmt.Errorf("%+v", w.job.Status)
+		}
+		return nil
+	})
+}
+
+// ends waits until the job has ended and its pods are gone.
+func (w *world) ends(reason string) {
+	w.Helper()
+	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, reason)
+	w.until("the pods are gone", func() error {
+		pods := &corev1.PodList{}
+		must(w, server.Client.List(w.Context(), pods, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.ImagePullJobKey}))
+		if len(pods.Items) > 0 || w.job.Status.CompletionTime == nil {
+			return fmt.Errorf("%d pods, status %+v", len(pods.Items), w.job.Status)
+		}
+		return nil
+	})
+}
+
+// events waits for events with the reasons.
+func (w *world) events(reasons ...string) {
+	w.Helper()
+	w.until("events exist", func() error {
+		events, found := &corev1.EventList{}, sets.New[string]()
+		must(w, server.Client.List(w.Context(), events, client.InNamespace(w.namespace)))
+		for i := range events.Items {
+			found.Insert(events.Items[i].Reason)
+		}
+		if !found.HasAll(reasons...) {
+			return fmt.Errorf("%v, want %v", found, reasons)
+		}
+		return nil
+	})
+}
