@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -206,29 +205,17 @@ func Namespace(namespace *metav1.PartialObjectMetadata) *metav1.PartialObjectMet
 func Node(node *corev1.Node) *corev1.Node {
 	kept := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: shared(node.Labels), DeletionTimestamp: node.DeletionTimestamp,
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
 		},
 		Spec: corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
 	}
 	for _, taint := range node.Spec.Taints {
-		kept.Spec.Taints = append(kept.Spec.Taints, corev1.Taint{Key: one(taint.Key), Value: one(taint.Value), Effect: one(taint.Effect)})
+		kept.Spec.Taints = append(kept.Spec.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady || condition.Type == corev1.NodeDiskPressure {
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: one(condition.Type), Status: one(condition.Status)})
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: condition.Type, Status: condition.Status})
 		}
 	}
 	return kept
-}
-
-// one returns the text with the memory that all equal texts share.
-func one[T ~string](text T) T { return unique.Make(text).Value() }
-
-// shared returns labels whose keys and values share their memory with those of other nodes.
-func shared(labels map[string]string) map[string]string {
-	all := make(map[string]string, len(labels))
-	for key, value := range labels {
-		all[one(key)] = one(value)
-	}
-	return all
 }
