@@ -56,14 +56,14 @@ func (p *planner) status() {
 
 // preDownload pulls images before an update in place.
 func (p *planner) preDownload(s *v1alpha1.CloneSetStatus, conditions *planning.Conditions) {
-	if !p.Input.PreDownload {
-		return
-	}
 	rollout := step.Rollout{UpdatedReady: int(s.UpdatedReadyReplicas), Total: p.replicas, AtOnce: p.maxUnavailable + p.maxSurge}
-	if kind := p.Set.Spec.UpdateStrategy.Type; kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
-		kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+	kind := p.Set.Spec.UpdateStrategy.Type
+	inPlace := kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType || kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+	if p.Input.PreDownload && inPlace {
 		if pods := podsOf(p.updateOrder()); len(pods) > 0 {
-			rollout.Nodes, rollout.Sample = step.NodesOf(pods[:min(p.toUpdate(), len(pods))]), pods[0]
+			pods = pods[:min(max(p.toUpdate(), 1), len(pods))]
+			rollout.Pods, rollout.Sample = p.toUpdate(), pods[0]
+			rollout.Nodes = func() []string { return step.NodesOf(pods) }
 		}
 	}
 	p.PreDownload(rollout, conditions)

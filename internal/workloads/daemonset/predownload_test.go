@@ -57,14 +57,19 @@ func TestPreDownload(t *testing.T) {
 	f.in.Revisions[i] = out.UpdateRevisions[0]
 	pulls := f.in.Pulls
 	f.in.Pulls = nil // They have ended, and were deleted after their time.
-	if out = f.plan(t); len(out.CreatePulls)+len(out.UpdateRevisions) > 0 {
-		t.Errorf("jobs are created again: %+v", out.Actions)
+	if out = f.plan(t); len(out.CreatePulls)+len(out.UpdateRevisions) > 0 || preDownloading(&out).Reason != "Pulled" {
+		t.Errorf("jobs are created again: %+v, condition %+v", out.Actions, preDownloading(&out))
 	}
 	f.in.Pulls = []*v1alpha1.ImagePullJob{pulls[0].DeepCopy(), pulls[1].DeepCopy()}
 	f.in.Pulls[1].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ImagePullJobPullsCreated, Status: "False", Message: "exceeded quota"}}
 	if out = f.plan(t); preDownloading(&out).Reason != "PullsRefused" || !strings.Contains(preDownloading(&out).Message, "exceeded quota") {
 		t.Errorf("condition %+v", preDownloading(&out))
 	}
+	f.in.PreDownload = false
+	if out = f.plan(t); preDownloading(&out).Reason != "NotNeeded" || len(out.DeletePulls) > 0 {
+		t.Errorf("without the gate: condition %+v", preDownloading(&out))
+	}
+	f.in.PreDownload = true
 	for _, pod := range f.pods {
 		f.change(pod, func(pod *corev1.Pod) { pod.Labels[appsv1.ControllerRevisionHashLabelKey] = f.set.Status.DaemonSetHash })
 	}
@@ -97,7 +102,18 @@ func TestWhichNodesPreDownload(t *testing.T) {
 			change: func(f *fixture) {
 				f.set.Spec.UpdateStrategy = v1alpha1.DaemonSetUpdateStrategy{Type: v1alpha1.OnDeleteDaemonSetStrategyType}
 			},
-			nodes: []string{"node-2", "node-1", "node-0"}, reason: "Pulling",
+			nodes: []string{"node-0", "node-1", "node-2"}, reason: "Pulling",
+		},
+		"the order of the update": {
+			change: func(f *fixture) {
+				f.set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(1))
+				for _, pod := range f.pods {
+					if pod.Spec.NodeName == "node-0" {
+						f.change(pod, func(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse })
+					}
+				}
+			},
+			nodes: []string{"node-0", "node-2"}, reason: "Pulling",
 		},
 		"all at once": {change: func(f *fixture) {
 			f.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("100%"))

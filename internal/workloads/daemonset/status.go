@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,24 +58,33 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 
 // preDownload pulls images before the update, on the nodes with old pods that it reaches. With OnDelete, these are all.
 func (p *planner) preDownload(conditions *planning.Conditions) {
-	if !p.Input.PreDownload {
-		return
-	}
-	n, c := p.state.counts, p.state.config
+	n, st := p.state.counts, p.state
 	rollout := step.Rollout{UpdatedReady: n.updatedReady, Total: n.fits, AtOnce: max(p.maxUnavailable, p.maxSurge)}
-	if n.old > 0 {
-		for _, s := range p.state.slots {
-			if s.view.old && s.facts.reached {
-				rollout.Nodes = append(rollout.Nodes, s.node)
+	if st.config.rolling {
+		reach := max(n.fits-scaled(rolling(p.set).Partition, n.fits)-n.begun, 0)
+		rollout.Pods = min(reach, st.queues[replaces].Len()+st.queues[updates].Len())
+	} else {
+		rollout.Pods, rollout.AtOnce = n.old, 0
+	}
+	rollout.Nodes = func() (nodes []string) {
+		add := func(s *slot) bool {
+			nodes = append(nodes, s.node)
+			return len(nodes) < rollout.Pods
+		}
+		if st.config.rolling {
+			st.queues[replaces].Ascend(add)
+			if len(nodes) < rollout.Pods {
+				st.queues[updates].Ascend(add)
+			}
+			return nodes
+		}
+		for _, s := range st.slots {
+			if s.view.old {
+				nodes = append(nodes, s.node)
 			}
 		}
-		slices.SortFunc(rollout.Nodes, func(a, b string) int { return strings.Compare(b, a) })
-	}
-	if c.rolling {
-		reach := max(n.fits-scaled(rolling(p.set).Partition, n.fits)-n.begun, 0)
-		rollout.Nodes = rollout.Nodes[:min(reach, len(rollout.Nodes))]
-	} else {
-		rollout.AtOnce = 0
+		slices.Sort(nodes)
+		return nodes
 	}
 	p.PreDownload(rollout, conditions)
 }

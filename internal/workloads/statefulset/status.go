@@ -56,13 +56,12 @@ func (p *planner) status() appsv1beta1.StatefulSetStatus {
 
 // preDownload pulls images before an update in place.
 func (p *planner) preDownload(status *appsv1beta1.StatefulSetStatus, conditions *planning.Conditions) {
-	if !p.Input.PreDownload {
-		return
-	}
 	rollout := step.Rollout{UpdatedReady: int(status.UpdatedReadyReplicas), Total: len(p.replicas), AtOnce: p.strategy.maxUnavailable}
-	pods := slices.DeleteFunc(slices.Clone(p.targets), p.updated)
-	if p.strategy.inPlace && len(pods) > 0 {
-		rollout.Nodes, rollout.Sample = step.NodesOf(pods), pods[0]
+	if p.Input.PreDownload && p.strategy.inPlace {
+		if pods := slices.DeleteFunc(slices.Clone(p.targets), p.updated); len(pods) > 0 {
+			rollout.Pods, rollout.Sample = len(pods), pods[0]
+			rollout.Nodes = func() []string { return step.NodesOf(pods) }
+		}
 	}
 	p.PreDownload(rollout, conditions)
 }

@@ -22,8 +22,10 @@ import (
 
 // Rollout is the update of a set, for the pulls of its images.
 type Rollout struct {
-	// Nodes are the nodes of the pods that the update reaches and that are not updated, in the order of the update.
-	Nodes []string
+	// Pods is the number of pods that the update reaches and that are not updated. Nodes returns their nodes, in the order of
+	// the update. It is called only if jobs may have to be created.
+	Pods  int
+	Nodes func() []string
 	// Sample is a pod that is to be updated, for a set that pulls images only for updates in place. It is nil for others.
 	Sample *corev1.Pod
 	// UpdatedReady is the number of updated pods that are ready, Total that of all pods that should exist, and AtOnce how
@@ -52,55 +54,90 @@ const (
 // its number is the value of a label of the revision when all jobs exist.
 func (s *Step) PreDownload(r Rollout, conditions *planning.Conditions) {
 	if !s.Input.PreDownload {
+		s.report(conditions, notNeeded, "The feature gate is off.")
 		return
 	}
-	wanted, reason, message := s.pulls(r)
 	update := s.History.Update
-	names := map[string]*v1alpha1.ImagePullJob{}
-	for _, job := range wanted {
-		names[job.Name] = job
-	}
+	images, options, reason, message := s.pulls(r)
 	existing := map[string]*v1alpha1.ImagePullJob{}
-	for _, job := range s.Input.Pulls {
+	for _, job := range s.Pulls {
 		existing[job.Name] = job
 		if job.DeletionTimestamp == nil && (reason == notNeeded || job.Labels[appsv1.ControllerRevisionHashLabelKey] != revision.Hash(update.Name)) {
 			s.actions.DeletePulls = append(s.actions.DeletePulls, job)
 		}
 	}
-	generation := strconv.FormatInt(s.set.Object.GetGeneration(), 10)
-	if reason == pulling && update.Labels[v1alpha1.PreDownloadCreatedKey] != generation {
-		complete := true
-		for _, job := range wanted {
-			known := existing[job.Name]
-			switch {
-			case known == nil:
-				s.actions.CreatePulls = append(s.actions.CreatePulls, job)
-			case known.DeletionTimestamp == nil && !covers(known, job):
-				s.actions.DeletePulls = append(s.actions.DeletePulls, known)
-			default:
-				continue
-			}
-			complete = false
-		}
-		if complete && update != s.History.Create {
+	if reason == pulling {
+		generation := strconv.FormatInt(s.set.Object.GetGeneration(), 10)
+		created := update.Labels[v1alpha1.PreDownloadCreatedKey] == generation
+		if !created && s.createPulls(images, options, r.Nodes(), existing) && update != s.History.Create {
 			s.label(update, generation)
 		}
-	}
-	if reason == pulling {
-		reason, message = progressOf(s.Input.Pulls, names, message)
+		reason, message = s.progress(images, existing, created)
 	}
 	s.report(conditions, reason, message)
 }
 
-// report sets the condition. A set without it does not get one that says that nothing is needed.
+// createPulls creates the jobs that do not exist, and deletes those that do not pull on all nodes, so that the next step
+// creates them again. It reports whether all jobs exist.
+func (s *Step) createPulls(images []newImage, options pullOptions, nodes []string, existing map[string]*v1alpha1.ImagePullJob) bool {
+	complete := true
+	for _, image := range images {
+		job := s.newPull(image, nodes, options)
+		switch known := existing[job.Name]; {
+		case known == nil:
+			s.actions.CreatePulls = append(s.actions.CreatePulls, job)
+		case known.DeletionTimestamp != nil: // It is created when this one is gone.
+		case !covers(known, job):
+			s.actions.DeletePulls = append(s.actions.DeletePulls, known)
+		default:
+			continue
+		}
+		complete = false
+	}
+	return complete
+}
+
+// progress returns what becomes of the jobs. One that was created and does not exist was deleted after its time.
+func (s *Step) progress(images []newImage, existing map[string]*v1alpha1.ImagePullJob, created bool) (reason, message string) {
+	ended, failed := 0, int32(0)
+	for _, image := range images {
+		job := existing[s.pullName(image)]
+		if job == nil {
+			if created {
+				ended++
+			}
+			continue
+		}
+		if refused := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ImagePullJobPullsCreated); refused != nil && refused.Status == metav1.ConditionFalse {
+			return planning.PullsRefused, fmt.Sprintf("ImagePullJob %s: %s", job.Name, refused.Message)
+		}
+		failed += job.Status.Failed
+		if job.Status.CompletionTime != nil {
+			ended++
+		}
+	}
+	switch {
+	case ended < len(images):
+		return pulling, fmt.Sprintf("Images are pulled before the update: %d of %d jobs have ended.", ended, len(images))
+	case failed > 0:
+		return pulled, fmt.Sprintf("Jobs have ended. %d pulls have failed: see the ImagePullJobs.", failed)
+	default:
+		return pulled, "Jobs have pulled the images of the update."
+	}
+}
+
+// report sets the condition. A set without it does not get one that says that nothing is needed. One that says that a job was
+// refused stays while the job is created again.
 func (s *Step) report(conditions *planning.Conditions, reason, message string) {
+	known := conditions.Find(planning.PreDownloading)
+	if known == nil && reason == notNeeded || known != nil && known.Reason == planning.PullsRefused && len(s.actions.CreatePulls) > 0 {
+		return
+	}
 	status := corev1.ConditionFalse
 	if reason == pulling {
 		status = corev1.ConditionTrue
 	}
-	if reason != notNeeded || conditions.Find(planning.PreDownloading) != nil {
-		conditions.Put(planning.SetCondition{Type: planning.PreDownloading, Status: status, Reason: reason, Message: message}, s.Now)
-	}
+	conditions.Put(planning.SetCondition{Type: planning.PreDownloading, Status: status, Reason: reason, Message: message}, s.Now)
 }
 
 // label notes in the update revision that the jobs of the generation exist.
@@ -113,27 +150,26 @@ func (s *Step) label(update *appsv1.ControllerRevision, generation string) {
 	metav1.SetMetaDataLabel(&update.ObjectMeta, v1alpha1.PreDownloadCreatedKey, generation)
 }
 
-// pulls returns the jobs for the update, and otherwise why there are none.
-func (s *Step) pulls(r Rollout) (jobs []*v1alpha1.ImagePullJob, reason, message string) {
+// pulls returns the images that jobs pull for the update, and otherwise why none do.
+func (s *Step) pulls(r Rollout) (images []newImage, options pullOptions, reason, message string) {
 	options, err := pullOptionsOf(s.set.Object.GetAnnotations(), r.Total)
 	if err != nil {
-		return nil, badAnnotation, err.Error()
+		return nil, options, badAnnotation, err.Error()
 	}
-	images, nodes := s.newImages(), r.Nodes
+	if r.Pods > 0 {
+		images = s.newImages()
+	}
 	switch {
-	case len(nodes) == 0:
-		return nil, notNeeded, "No pod is to be updated."
+	case r.Pods == 0:
+		return nil, options, notNeeded, "No pod is to be updated."
 	case len(images) == 0 || r.Sample != nil && !s.updatesInPlace(r.Sample):
-		return nil, notNeeded, "No image changes, or pods are recreated."
-	case len(nodes) == r.Total && r.AtOnce >= r.Total:
-		return nil, notNeeded, "One step updates all pods."
+		return nil, options, notNeeded, "No image changes, or pods are recreated."
+	case r.Pods == r.Total && r.AtOnce >= r.Total:
+		return nil, options, notNeeded, "One step updates all pods."
 	case r.UpdatedReady < options.minUpdatedReady:
-		return nil, tooFew, fmt.Sprintf("Images are pulled when %d updated pods are ready: %d are.", options.minUpdatedReady, r.UpdatedReady)
+		return nil, options, tooFew, fmt.Sprintf("Images are pulled when %d updated pods are ready: %d are.", options.minUpdatedReady, r.UpdatedReady)
 	}
-	for _, image := range images {
-		jobs = append(jobs, s.newPull(image, nodes, options))
-	}
-	return jobs, pulling, fmt.Sprintf("Pulling %d images on %d nodes before the update.", len(images), len(nodes))
+	return images, options, pulling, ""
 }
 
 func (s *Step) updatesInPlace(pod *corev1.Pod) bool {
@@ -182,12 +218,15 @@ func (s *Step) newImages() (images []newImage) {
 	return images
 }
 
+// pullName returns the name of the job of an image.
+func (s *Step) pullName(image newImage) string { return s.History.Update.Name + "-" + image.container }
+
 // newPull returns the job of an image. Its labels are those of the template, as those of all objects of the set.
 func (s *Step) newPull(image newImage, nodes []string, options pullOptions) *v1alpha1.ImagePullJob {
-	template, update := s.set.Template, s.History.Update.Name
+	template := s.set.Template
 	job := &v1alpha1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.set.Object.GetNamespace(), Name: update + "-" + image.container, Labels: maps.Clone(template.Labels),
+			Namespace: s.set.Object.GetNamespace(), Name: s.pullName(image), Labels: maps.Clone(template.Labels),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.set.Object, s.set.Kind)},
 		},
 		Spec: v1alpha1.ImagePullJobSpec{
@@ -196,7 +235,7 @@ func (s *Step) newPull(image newImage, nodes []string, options pullOptions) *v1a
 			CompletionPolicy: v1alpha1.ImagePullJobCompletionPolicy{Type: v1alpha1.CompleteAlways, TTLSecondsAfterFinished: new(int32(pullTTL))},
 		},
 	}
-	metav1.SetMetaDataLabel(&job.ObjectMeta, appsv1.ControllerRevisionHashLabelKey, revision.Hash(update))
+	metav1.SetMetaDataLabel(&job.ObjectMeta, appsv1.ControllerRevisionHashLabelKey, revision.Hash(s.History.Update.Name))
 	for _, secret := range template.Spec.ImagePullSecrets {
 		job.Spec.PullSecrets = append(job.Spec.PullSecrets, secret.Name)
 	}
@@ -209,24 +248,4 @@ func (s *Step) newPull(image newImage, nodes []string, options pullOptions) *v1a
 // covers reports whether the job pulls on all nodes of the other one.
 func covers(job, wanted *v1alpha1.ImagePullJob) bool {
 	return job.Spec.Selector != nil && job.Spec.Image == wanted.Spec.Image && sets.New(job.Spec.Selector.Names...).HasAll(wanted.Spec.Selector.Names...)
-}
-
-// progressOf returns what becomes of the wanted jobs.
-func progressOf(jobs []*v1alpha1.ImagePullJob, wanted map[string]*v1alpha1.ImagePullJob, message string) (string, string) {
-	ended := 0
-	for _, job := range jobs {
-		if wanted[job.Name] == nil {
-			continue
-		}
-		if refused := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ImagePullJobPullsCreated); refused != nil && refused.Status == metav1.ConditionFalse {
-			return planning.PullsRefused, fmt.Sprintf("ImagePullJob %s: %s", job.Name, refused.Message)
-		}
-		if job.Status.CompletionTime != nil {
-			ended++
-		}
-	}
-	if ended == len(wanted) {
-		return pulled, "The images of the update were pulled."
-	}
-	return pulling, message
 }
