@@ -98,12 +98,13 @@ func New(in Input) Plan {
 	}
 	p.observe()
 	p.trim()
+	template, _ := Template(&in.Object.Spec)
 	parsed, err := schedule.Parse(in.Object.Spec.Schedule, ptr.Deref(in.Object.Spec.TimeZone, ""))
 	p.schedule = parsed
 	switch {
 	case p.Status.Type == v1alpha1.BroadcastJobTemplateKind && !in.Broadcasts:
 		p.stop(ReasonUnsupported, "spec.template.broadcastJobTemplate: the controller broadcastJob of seamark-workloads is disabled")
-	case Template(&in.Object.Spec) == nil:
+	case template == nil:
 		p.stop(ReasonUnsupported, "spec.template: only jobTemplate and broadcastJobTemplate are supported")
 	case errors.Is(err, schedule.ErrZone):
 		p.stop(ReasonUnknownTimeZone, "spec.timeZone: "+err.Error())
@@ -116,12 +117,12 @@ func New(in Input) Plan {
 	return p.Plan
 }
 
-// Template returns the template of what is created, or nil.
-func Template(spec *v1alpha1.AdvancedCronJobSpec) *runtime.RawExtension {
+// Template returns the template of what is created, or nil, and its field.
+func Template(spec *v1alpha1.AdvancedCronJobSpec) (template *runtime.RawExtension, field string) {
 	if spec.Template.BroadcastJobTemplate != nil {
-		return spec.Template.BroadcastJobTemplate
+		return spec.Template.BroadcastJobTemplate, "spec.template.broadcastJobTemplate"
 	}
-	return spec.Template.JobTemplate
+	return spec.Template.JobTemplate, "spec.template.jobTemplate"
 }
 
 // Identity returns the schedule with its time zone: a schedule is another one if this text is.

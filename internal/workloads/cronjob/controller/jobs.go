@@ -136,8 +136,9 @@ func newJob(object *v1alpha1.AdvancedCronJob, plan *cronjob.Plan) (*unstructured
 		} `json:"metadata"`
 		Spec map[string]any `json:"spec"`
 	}
-	if err := json.Unmarshal(cronjob.Template(&object.Spec).Raw, &template); err != nil {
-		return nil, fmt.Errorf("spec.template: %w", err)
+	from, field := cronjob.Template(&object.Spec)
+	if err := json.Unmarshal(from.Raw, &template); err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	annotations := map[string]string{}
 	maps.Copy(annotations, template.Metadata.Annotations)
