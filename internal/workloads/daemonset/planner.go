@@ -67,6 +67,7 @@ func (e *Slots) planner(set *v1alpha1.DaemonSet, in planning.Input, out *Output)
 	}
 	p := &planner{Step: planned, out: out, set: set, state: st, acted: map[*slot]bool{}}
 	p.visited = st.refresh(in.Now)
+	clear(st.deleting) // A step is planned when the cache has what the last one wrote.
 	fits := st.counts.fits
 	p.creates = defaultBurst
 	if burst := set.Spec.BurstReplicas; burst != nil {

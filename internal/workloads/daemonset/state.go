@@ -63,7 +63,7 @@ type state struct {
 	dirty       []*slot
 	// hashes counts the pods of each revision.
 	hashes map[string]int
-	// deleting are the nodes of pods that were deleted.
+	// deleting are the nodes of the pods that the last step deleted.
 	deleting map[types.UID]string
 }
 
@@ -257,8 +257,6 @@ func (st *state) unseen(deleted map[types.UID]bool) map[types.UID]bool {
 			return pod.UID == uid && !planning.Terminating(pod)
 		}) {
 			unseen[uid] = true
-		} else {
-			delete(st.deleting, uid)
 		}
 	}
 	return unseen
