@@ -1,0 +1,46 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cloneset
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// TestPreDownload checks on which nodes the images of an update in place are pulled.
+func TestPreDownload(t *testing.T) {
+	two := func(set *v1alpha1.CloneSet) { set.Spec.UpdateStrategy.Partition = number(1) }
+	for name, tc := range map[string]struct {
+		change []func(*v1alpha1.CloneSet)
+		pods   string
+		want   []string
+	}{
+		"in place":                   {[]func(*v1alpha1.CloneSet){inPlace}, "a old, b old, c old", []string{"node-a", "node-b", "node-c"}},
+		"partition, not ready first": {[]func(*v1alpha1.CloneSet){inPlace, two}, "a old, b old, c old notReady", []string{"node-c", "node-a"}},
+		"one updated":                {[]func(*v1alpha1.CloneSet){inPlace}, "a old, b, c old", []string{"node-a", "node-c"}},
+		"recreated":                  {nil, "a old, b old, c old", nil},
+		"not possible in place":      {[]func(*v1alpha1.CloneSet){inPlace, env}, "a old, b old, c old", nil},
+		"one step updates all":       {[]func(*v1alpha1.CloneSet){inPlace, unavailable(percent("100%"))}, "a old, b old, c old", nil},
+		"no old pod":                 {[]func(*v1alpha1.CloneSet){inPlace}, "a, b, c", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 3, tc.change...).pod(tc.pods)
+			in := f.input()
+			in.PreDownload = true
+			out, err := Plan(f.set, in, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var nodes []string
+			if len(out.CreatePulls) > 0 {
+				nodes = out.CreatePulls[0].Spec.Selector.Names
+			}
+			if !slices.Equal(nodes, tc.want) {
+				t.Errorf("images are pulled on %v, want %v", nodes, tc.want)
+			}
+		})
+	}
+}
