@@ -279,7 +279,7 @@ func attempt(found *pull) int32 {
 	return found.attempt
 }
 
-// skip leaves a node alone until it can pull. A pull that was followed by DiskPressure is not tried again.
+// skip counts a node that cannot pull now. A pull that was followed by DiskPressure is not tried again.
 func (p *planning) skip(node *corev1.Node, found *pull) {
 	if full, _ := condition(node, corev1.NodeDiskPressure); full && attempt(found) > 0 {
 		p.decide(node, reasonDiskFull)
