@@ -216,7 +216,7 @@ func (c *Controller) nodes(job *v1alpha1.ImagePullJob) ([]*corev1.Node, error) {
 		found, _ := c.Pods.GetIndexer().ByIndex(toolscache.NamespaceIndex, job.Namespace)
 		pods = typed[*corev1.Pod](found)
 	}
-	nodes, err := imagepull.Nodes(job, c.Allowed, typed[*corev1.Node](c.Nodes.GetIndexer().List()), pods)
+	nodes, err := imagepull.Nodes(job, c.Allowed, reconciler.All[*corev1.Node](c.Nodes), pods)
 	if err != nil {
 		return nil, fmt.Errorf("select the nodes of ImagePullJob %s: %w", client.ObjectKeyFromObject(job), err)
 	}

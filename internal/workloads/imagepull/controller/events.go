@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
 // selectionPause is the time between a change of nodes or of selected pods and the plans of the jobs: many may change at
@@ -73,7 +74,7 @@ func (c *Controller) nodeChanged(_ context.Context, q controllers.Queue, before,
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && maps.Equal(before.Labels, after.Labels) {
 		return
 	}
-	for _, job := range typed[*v1alpha1.ImagePullJob](c.Jobs.GetIndexer().List()) {
+	for _, job := range reconciler.All[*v1alpha1.ImagePullJob](c.Jobs) {
 		if job.Status.CompletionTime == nil {
 			controllers.EnqueueAt(q, client.ObjectKeyFromObject(job), selectionPause, 0)
 		}
@@ -82,7 +83,7 @@ func (c *Controller) nodeChanged(_ context.Context, q controllers.Queue, before,
 
 // enqueueAll enqueues all jobs.
 func (c *Controller) enqueueAll(q controllers.Queue) {
-	for _, job := range typed[*v1alpha1.ImagePullJob](c.Jobs.GetIndexer().List()) {
+	for _, job := range reconciler.All[*v1alpha1.ImagePullJob](c.Jobs) {
 		controllers.Enqueue(q, client.ObjectKeyFromObject(job))
 	}
 }
