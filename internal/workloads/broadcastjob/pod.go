@@ -5,10 +5,7 @@ package broadcastjob
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
 	"maps"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,18 +15,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 )
 
-// nameLength is the number of characters of a pod's name after that of the job.
-const nameLength = 10
-
 // Kind returns the kind of the objects.
 func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("BroadcastJob") }
 
 // Name returns the name of the pod of a node. It is always the same, so that a node has one pod at most, and a pod whose
 // creation was not answered is found.
-func Name(job, node string) string {
-	sum := sha256.Sum256([]byte(node))
-	return job + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:nameLength])
-}
+func Name(job, node string) string { return job + "-" + nodefit.NameSuffix(node) }
 
 // Pod returns the pod of a node.
 func Pod(job *v1alpha1.BroadcastJob, node string) *corev1.Pod {

@@ -4,11 +4,8 @@
 package daemonset
 
 import (
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
 	"maps"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -235,16 +232,11 @@ func (p *planner) newPod(s *slot) {
 	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
 }
 
-// nameLength is the number of characters of a pod's name after that of the set: two pods of 10,000 have the same with a
-// probability of 1 to 20,000,000.
-const nameLength = 10
-
 // podName returns the name of the pod of a node and a revision. It is always the same, so that a pod whose creation was
 // not answered is found by its name, unless pods of others have it.
 func (p *planner) podName(node, rev string) string {
 	for attempt := 0; ; attempt++ {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", node, rev, attempt))
-		name := p.set.Name + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:nameLength])
+		name := p.set.Name + "-" + nodefit.NameSuffix(fmt.Sprintf("%s/%s/%d", node, rev, attempt))
 		if !p.TakenNames[name] {
 			return name
 		}

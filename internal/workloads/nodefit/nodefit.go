@@ -7,8 +7,11 @@
 package nodefit
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -121,6 +124,16 @@ func Bind(spec *corev1.PodSpec, node string) {
 		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 	}}}
 	spec.Affinity = affinity
+}
+
+// nameLength is the number of characters of NameSuffix: two of 10,000 are equal with a probability of 1 to 20,000,000.
+const nameLength = 10
+
+// NameSuffix returns the end of the name of a pod that the text identifies, such as the name of its node. It is always the
+// same, so that a pod whose creation was not answered is found by its name.
+func NameSuffix(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:nameLength])
 }
 
 // Target returns the name of the node on which the pod runs, or to which it is bound. It is empty for another pod that is
