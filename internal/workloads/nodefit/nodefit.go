@@ -9,7 +9,7 @@ package nodefit
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Fit is whether a pod runs on a node.
@@ -34,6 +36,9 @@ const (
 	Yes
 )
 
+// maxError is the maximum length of the error about a template, in bytes, because conditions and events have it.
+const maxError = 1000
+
 // Template is a compiled template. It is immutable.
 type Template struct {
 	nodeName    string
@@ -46,7 +51,8 @@ func Compile(spec *corev1.PodSpec) (*Template, error) {
 	if required := Required(spec.Affinity); required != nil {
 		path := field.NewPath("spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 		if _, err := nodeaffinity.NewNodeSelector(required, field.WithPath(path)); err != nil {
-			return nil, fmt.Errorf("compile the node affinity: %w", err)
+			// It quotes the values, which may be as long as the object.
+			return nil, errors.New(text.Truncate("compile the node affinity: "+err.Error(), maxError))
 		}
 	}
 	return &Template{
@@ -129,10 +135,10 @@ func Bind(spec *corev1.PodSpec, node string) {
 // nameLength is the number of characters of NameSuffix: two of 10,000 are equal with a probability of 1 to 20,000,000.
 const nameLength = 10
 
-// NameSuffix returns the end of the name of a pod that the text identifies, such as the name of its node. It is always the
+// NameSuffix returns the end of the name of a pod that the ID identifies, such as the name of its node. It is always the
 // same, so that a pod whose creation was not answered is found by its name.
-func NameSuffix(text string) string {
-	sum := sha256.Sum256([]byte(text))
+func NameSuffix(id string) string {
+	sum := sha256.Sum256([]byte(id))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:nameLength])
 }
 
