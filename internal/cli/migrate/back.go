@@ -90,8 +90,7 @@ func (s *set) unknownRevision(update *appsv1.ControllerRevision) ([]Finding, err
 	if err != nil {
 		return nil, fmt.Errorf("%s %s/%s: %w", s.object.GetKind(), s.object.GetNamespace(), s.object.GetName(), err)
 	}
-	wanted := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: content}}
-	if bytes.Equal(update.Data.Raw, content) || !revision.Equal(update, wanted) {
+	if bytes.Equal(update.Data.Raw, content) || !revision.Equal(update, content) {
 		return nil, nil
 	}
 	recorded, err := revision.Template(update)

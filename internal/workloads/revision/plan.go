@@ -88,9 +88,8 @@ func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse 
 	if len(own) > 0 {
 		number = own[len(own)-1].Revision + 1
 	}
-	wanted := build(&owner, content, result.CollisionCount, number)
 	for i := len(own) - 1; i >= 0 && result.Update == nil; i-- {
-		if !Equal(own[i], wanted) {
+		if !Equal(own[i], content) {
 			continue
 		}
 		result.Update = own[i]
@@ -103,6 +102,7 @@ func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse 
 		}
 	}
 	if result.Update == nil {
+		wanted := build(&owner, content, result.CollisionCount, number)
 		for ; taken[wanted.Name]; wanted = build(&owner, content, result.CollisionCount, number) {
 			if result.CollisionCount-owner.CollisionCount >= maxCollisions {
 				return Result{}, fmt.Errorf("name the revision of %s: %d names are taken", wanted.Name, maxCollisions)

@@ -166,17 +166,16 @@ func (e *Encoder) found(rev *appsv1.ControllerRevision) {
 	}
 }
 
-// Equal reports whether a revision that exists records the template of the wanted one, with or without
-// defaults.
-func Equal(existing, wanted *appsv1.ControllerRevision) bool {
-	if bytes.Equal(existing.Data.Raw, wanted.Data.Raw) {
+// Equal reports whether a revision records the template of the content, with or without defaults.
+func Equal(existing *appsv1.ControllerRevision, content []byte) bool {
+	if bytes.Equal(existing.Data.Raw, content) {
 		return true
 	}
 	recorded, err := Template(existing)
 	if err != nil {
 		return false
 	}
-	template, err := Template(wanted)
+	template, err := Template(&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: content}})
 	return err == nil && podtemplate.Records(recorded, template)
 }
 

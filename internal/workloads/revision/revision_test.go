@@ -274,7 +274,7 @@ func TestEqualIgnoresNothingThatMatters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := template("a:1")
 			test.change(changed)
-			if got := revision.Equal(first, history(t, changed)[0]); got != test.equal {
+			if got := revision.Equal(first, history(t, changed)[0].Data.Raw); got != test.equal {
 				t.Errorf("Equal = %v, want %v", got, test.equal)
 			}
 		})
@@ -282,7 +282,7 @@ func TestEqualIgnoresNothingThatMatters(t *testing.T) {
 	one, thousand := template("a:1"), template("a:1")
 	one.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1")}
 	thousand.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1000m")}
-	if !revision.Equal(history(t, one)[0], history(t, thousand)[0]) {
+	if !revision.Equal(history(t, one)[0], history(t, thousand)[0].Data.Raw) {
 		t.Error("1 and 1000m are not equal")
 	}
 }
