@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -233,5 +234,47 @@ func TestImagePullJobAuthors(t *testing.T) {
 		if diff := cmp.Diff([]string{action, "Audit"}, actions); diff != "" {
 			t.Errorf("actions (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// TestPolicyCoversRights checks that the policy of pods applies to every write of pods that the roles of the
+// program permit, with every controller enabled.
+func TestPolicyCoversRights(t *testing.T) {
+	objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+
+		",sidecarSets.enabled=true,workloads.controllers={cloneset,statefulset,advancedcronjob,daemonset,broadcastjob,imagepulljob}"))
+	policy := objects[key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-workloads-pods"}]
+	rules, _ := at(any(policy), []string{"spec", "matchConstraints", "resourceRules"}).([]any)
+	if len(rules) != 1 {
+		t.Fatalf("the policy has %d rules, want 1", len(rules))
+	}
+	covered, _ := at(rules[0], []string{"resources"}).([]any)
+	permitted := map[any]bool{}
+	for k, object := range objects {
+		if k.Kind != "ClusterRole" || !strings.HasPrefix(k.Name, "seamark-workloads") {
+			continue
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			readOnly := !slices.ContainsFunc(rule.Verbs, func(verb string) bool {
+				return !slices.Contains([]string{"get", "list", "watch"}, verb)
+			})
+			for _, resource := range rule.Resources {
+				if !readOnly && (resource == "*" || strings.HasPrefix(resource, "pods")) {
+					permitted[resource] = true
+				}
+			}
+		}
+	}
+	if !permitted["pods"] || !permitted["pods/status"] {
+		t.Errorf("the roles permit writes of %v only", slices.Collect(maps.Keys(permitted)))
+	}
+	for _, resource := range covered {
+		delete(permitted, resource)
+	}
+	if len(permitted) > 0 {
+		t.Errorf("the policy covers %v, and the roles also permit writes of %v", covered, slices.Collect(maps.Keys(permitted)))
 	}
 }
