@@ -45,9 +45,15 @@ func formatOf(codecs serializer.CodecFactory, contentType string) (format, bool)
 	return format{codecs: codecs, info: info}, ok && info.StreamSerializer != nil
 }
 
+// selfDescribed is the tag with which the API server begins each event in CBOR. Readers drop it.
+const selfDescribed = "\xd9\xd9\xf7"
+
 // frame returns an event as it is in the stream, with what separates it from the next.
 func (f format) frame(event []byte) ([]byte, error) {
 	var out bytes.Buffer
+	if f.info.MediaType == runtime.ContentTypeCBOR && !bytes.HasPrefix(event, []byte(selfDescribed)) {
+		out.WriteString(selfDescribed)
+	}
 	if _, err := f.info.StreamSerializer.NewFrameWriter(&out).Write(event); err != nil {
 		return nil, fmt.Errorf("write an event of a watch: %w", err)
 	}
