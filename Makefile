@@ -187,7 +187,7 @@ define UNIT
 
 endef
 
-UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/...
+UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/... ./test/chaos/proxy
 # Modules of which `go test ./...` runs unit tests. test-monitoring, test-ui, test-release and test-release-install test
 # the others.
 UNIT_MODULES := $(filter-out . test/monitoring test/release test/ui,$(CODE_MODULES))

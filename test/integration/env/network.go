@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/seamark-dev/seamark/test/kubeconfig"
 )
 
 // FreeAddress returns a TCP address of the loopback interface that nothing listens on.
@@ -50,17 +50,9 @@ func Get(ctx context.Context, address, path string) string {
 // Kubeconfig writes the configuration to a temporary kubeconfig file and returns its path.
 func Kubeconfig(tb testing.TB, config *rest.Config) string {
 	tb.Helper()
-	const name = "test"
-	file := api.NewConfig()
-	file.Clusters[name] = &api.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos[name] = &api.AuthInfo{
-		Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
-	}
-	file.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
-	file.CurrentContext = name
 	path := filepath.Join(tb.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		tb.Fatal("write kubeconfig:", err)
+	if err := kubeconfig.Write(path, config); err != nil {
+		tb.Fatal(err)
 	}
 	return path
 }
