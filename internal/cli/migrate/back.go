@@ -69,7 +69,8 @@ func (s *set) changesBack(m *Manager) []Finding {
 		rule{s.start != 0 && !m.has(GateStartOrdinal), s.finding(Blocks, "spec.ordinals.start",
 			"ignores it while the gate "+GateStartOrdinal+" is off, its default: starts at 0, and deletes the pods with higher ordinals",
 			fmt.Sprintf("starts at %d", s.start), "turn the gate on")},
-		rule{s.inPlace && !s.defaulted() && !m.has(GateNoDefaults), s.finding(Changes, "spec.template",
+		// OpenKruise's webhook of DaemonSets adds no defaults of pods.
+		rule{s.inPlace && s.daemon == nil && !s.defaulted() && !m.has(GateNoDefaults), s.finding(Changes, "spec.template",
 			"adds the defaults of pods at the first change of the template: the update is not in place, and InPlaceOnly refuses it",
 			"compares templates after these defaults", "turn the gate "+GateNoDefaults+" on")},
 	)

@@ -49,11 +49,16 @@ func onDelete(spec *v1alpha1.DaemonSetSpec) bool {
 	return spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType
 }
 
+// percentage reports whether the partition is one.
+func percentage(spec *v1alpha1.DaemonSetSpec) bool {
+	partition := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{}).Partition
+	return partition != nil && partition.Type == intstr.String
+}
+
 // daemonChanges returns what a take-over changes for a DaemonSet, besides what it changes for all sets.
 func (s *set) daemonChanges() []Finding {
-	partition := ptr.Deref(s.daemon.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{}).Partition
 	return applying(
-		rule{!onDelete(s.daemon) && partition != nil && partition.Type == intstr.String, s.finding(Changes,
+		rule{!onDelete(s.daemon) && percentage(s.daemon), s.finding(Changes,
 			"spec.updateStrategy.rollingUpdate.partition",
 			"takes the percentage of the number of nodes in the status, which is 0 for a new set",
 			"takes the percentage of the nodes that fit now", "")},
@@ -67,6 +72,9 @@ func (s *set) daemonChanges() []Finding {
 func (s *set) daemonChangesBack() []Finding {
 	annotations := s.object.GetAnnotations()
 	return applying(
+		rule{percentage(s.daemon), s.finding(Blocks, "spec.updateStrategy.rollingUpdate.partition",
+			"until version 1.8, cannot read any DaemonSet while one has a percentage: its manager ends after two minutes, again and again",
+			"takes the percentage of the nodes that fit now", "set the number of nodes")},
 		rule{annotations[v1alpha1.ExemptUnreachableNodesKey] == "true", s.finding(Changes, "metadata.annotations["+v1alpha1.ExemptUnreachableNodesKey+"]",
 			"ignores it: pods on unreachable nodes use up maxUnavailable", "does not count these pods", "")},
 		rule{

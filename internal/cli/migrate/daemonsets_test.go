@@ -68,6 +68,7 @@ func TestDaemonSetsOfAReturn(t *testing.T) {
 		daemonSet("exempt", exempt),
 		daemonSet("partitioned", "", "scaleStrategy: {partitionedScaling: true}"),
 		daemonSet("in-place", "", "updateStrategy: {rollingUpdate: {rollingUpdateType: InPlaceIfPossible}}"),
+		daemonSet("percent", "", "updateStrategy: {rollingUpdate: {partition: 50%}}"),
 	}
 	found, err := migrate.CheckBack(migrate.Cluster{DaemonSets: objects(t, strings.Join(sets, "---\n"))})
 	if err != nil {

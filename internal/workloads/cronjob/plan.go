@@ -14,6 +14,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -224,6 +225,8 @@ func (p *planning) see() {
 	switch {
 	case p.Status.ObservedSchedule != "":
 		// An edit causes no run for a time that has passed.
+	case p.isForgotten():
+		// The slots that have passed were started, and their Jobs are gone.
 	case p.Object.Generation == 1:
 		since = p.Object.CreationTimestamp
 	case p.Status.LastScheduleTime != nil:
@@ -231,4 +234,11 @@ func (p *planning) see() {
 		since = *p.Status.LastScheduleTime
 	}
 	p.Status.Since, p.Status.ObservedSchedule = &since, identity
+}
+
+// isForgotten reports whether OpenKruise, which does not set the condition, has processed the object and left no slot:
+// it knows those of Jobs that exist, and writes them when it processes the object again.
+func (p *planning) isForgotten() bool {
+	before := &p.Object.Status
+	return before.Type != "" && p.Status.LastScheduleTime == nil && meta.FindStatusCondition(before.Conditions, v1alpha1.AdvancedCronJobScheduled) == nil
 }

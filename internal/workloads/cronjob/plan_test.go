@@ -313,6 +313,16 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// TestForgottenRun has the status that OpenKruise stores, also when it has started a Job that is gone: the run is not repeated.
+func TestForgottenRun(t *testing.T) {
+	w := newWorld(t, "0 * * * *")
+	w.object.Status = v1alpha1.AdvancedCronJobStatus{Type: v1alpha1.JobTemplateKind}
+	w.now = noon.Add(62 * time.Minute)
+	w.until(noon.Add(2*time.Hour + time.Second))
+	w.step()
+	w.slots("14:00")
+}
+
 // TestRandom runs random schedules with a clock that stops and programs that end between writes. Each slot is started
 // once, or named as dropped.
 func TestRandom(t *testing.T) {

@@ -47,7 +47,7 @@ func must(t testing.TB, err error) {
 }
 
 // start runs seamark-workloads with the rights of its service account and pulls before updates, until the function is called.
-func start(t *testing.T, e *env.Env) (stop func()) {
+func start(t *testing.T, e *env.Env, edits ...func(*workloads.Options)) (stop func()) {
 	t.Helper()
 	e.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil) // Creates the namespace.
 	for _, path := range []string{"config/workloads/policy.yaml", "config/daemonsets/rbac.yaml", "config/imagepulls/rbac.yaml"} {
@@ -61,10 +61,14 @@ func start(t *testing.T, e *env.Env) (stop func()) {
 	var c configv1alpha1.WorkloadsConfiguration
 	configv1alpha1.SetWorkloadsDefaults(&c)
 	c.Controllers.DaemonSet.Enabled, c.Controllers.ImagePullJob.Enabled = new(true), new(true)
-	program, err := workloads.New(workloads.Options{
+	options := workloads.Options{
 		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
 		ImagePull: c.ImagePull, PreDownloadDaemonSets: true, Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
-	})
+	}
+	for _, edit := range edits {
+		edit(&options)
+	}
+	program, err := workloads.New(options)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -4,114 +4,126 @@
 package daemonsets_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/openkruise"
 )
 
-// TestTakeOver starts the program with a set, pods and a revision as OpenKruise stores them, and again with its own:
-// it writes no pod and no revision. Then it updates, and its revisions have what OpenKruise compares.
+// TestTakeOver starts the program with sets, pods and revisions that OpenKruise has stored, and again with its own: it
+// writes no pod and no revision. Then it updates, and its revisions have what OpenKruise compares.
 func TestTakeOver(t *testing.T) {
-	w := newWorld(t, 3).create(func(set *v1alpha1.DaemonSet) {
-		set.Spec.BurstReplicas = number(250)
-		rolling(set, func(r *v1alpha1.RollingUpdateDaemonSet) {
-			r.Type, r.MaxUnavailable, r.MaxSurge = v1alpha1.StandardRollingUpdateType, number(1), new(intstr.FromInt32(0))
+	w := newWorld(t, 2)
+	// OpenKruise 1.9 writes another version than 1.8.
+	owner := func(version string) string {
+		return `"apiVersion":"apps.kruise.io/` + version + `","blockOwnerDeletion":true,"controller":true,"kind":"DaemonSet","name":"rolling"`
+	}
+	sets := openkruise.Restore(t, w.Client, w.set.Namespace, "DaemonSet", owner("v1alpha1"), owner("v1beta1"))
+	each := func(do func()) {
+		for _, set := range sets {
+			w.set.Name = set.GetName()
+			do()
+		}
+	}
+	each(func() {
+		w.until("the kubelets have reported", func() error {
+			for _, pod := range w.pods() {
+				if len(pod.Status.ContainerStatuses) == 0 {
+					return fmt.Errorf("pod %s has no containers", pod.Name)
+				}
+			}
+			return nil
 		})
 	})
-	owner := metav1.NewControllerRef(w.set, v1alpha1.GroupVersion().WithKind("DaemonSet"))
-	owner.APIVersion = "apps.kruise.io/v1beta1" // That of OpenKruise 1.9.
-	const hash = "5d4b6f7c9"
-	must(t, w.Client.Create(t.Context(), &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.set.Namespace, Name: "agent-" + hash, OwnerReferences: []metav1.OwnerReference{*owner},
-			Labels: map[string]string{"app": "agent", appsv1.DefaultDaemonSetUniqueLabelKey: hash},
-		},
-		Data: runtime.RawExtension{Raw: upstreamData(t, w.set)}, Revision: 1,
-	}))
-	for i := range 3 {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: w.set.Namespace, GenerateName: "agent-", OwnerReferences: []metav1.OwnerReference{*owner},
-				Labels: map[string]string{"app": "agent", appsv1.DefaultDaemonSetUniqueLabelKey: hash},
-			},
-			Spec: *w.set.Spec.Template.Spec.DeepCopy(),
-		}
-		nodefit.Bind(&pod.Spec, w.node(i))
-		must(t, w.Client.Create(t.Context(), pod))
-	}
-	w.images("agent:1", "agent:1", "agent:1")
 	written := func() map[string]string {
-		versions, revisions := map[string]string{}, &appsv1.ControllerRevisionList{}
-		must(t, w.Client.List(t.Context(), revisions, client.InNamespace(w.set.Namespace)))
-		for i := range revisions.Items {
-			versions[revisions.Items[i].Name] = revisions.Items[i].ResourceVersion
-		}
-		for _, pod := range w.pods() {
-			versions[pod.Name] = pod.ResourceVersion
-		}
-		return versions
+		return openkruise.Versions(t, w.Client, w.set.Namespace, corev1.SchemeGroupVersion.WithKind("Pod"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
 	}
 	before := written()
-	stop := start(t, server)
-	w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionTrue, "Updated")
-	if w.set.Status.DaemonSetHash != hash || w.set.Status.NumberAvailable != 3 {
-		t.Errorf("status %+v", w.set.Status)
+	scheduled := func(n int32) func() {
+		return func() {
+			w.until("the set is processed", func() error {
+				if s := w.set.Status; len(s.Conditions) == 0 || s.CurrentNumberScheduled != n {
+					return fmt.Errorf("%s: %+v", w.set.Name, s)
+				}
+				return nil
+			})
+		}
 	}
+	// A pull would be recorded in a label of the revision.
+	withoutPulls := func(o *workloads.Options) { o.PreDownloadDaemonSets = false }
+	stop := start(t, server, withoutPulls)
+	each(scheduled(2))
 	stop()
-	if after := written(); !maps.Equal(before, after) {
-		t.Errorf("objects %v were written: %v", before, after)
+	if diff := cmp.Diff(before, written()); diff != "" {
+		t.Errorf("the take-over has written objects (-before +after):\n%s", diff)
 	}
-	stop = start(t, server)
-	w.setImage("agent:2")
-	w.images("agent:2", "agent:2", "agent:2")
-	w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionTrue, "Updated")
+	for _, set := range sets {
+		if err := openkruise.Changed(t, w.Client, set); err != nil {
+			t.Error(err)
+		}
+	}
+	revision := func(hash string) *appsv1.ControllerRevision {
+		found := &appsv1.ControllerRevision{}
+		must(t, w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.set.Namespace, Name: w.set.Name + "-" + hash}, found))
+		return found
+	}
+	stop = start(t, server, withoutPulls)
+	hashes := map[string]string{}
+	each(func() {
+		w.setImage("agent:3")
+		hashes[w.set.Name] = w.set.Status.DaemonSetHash
+	})
+	each(func() {
+		switch w.set.Name {
+		case "on-delete":
+			w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionFalse, "OnDelete")
+		case "partition", "hook":
+			w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionFalse, "Partition")
+		default:
+			w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionTrue, "Updated")
+		}
+		// OpenKruise finds the revision by its data, and the pods by the label of the revision.
+		want := strings.ReplaceAll(string(revision(hashes[w.set.Name]).Data.Raw), "agent:2", "agent:3")
+		current := revision(w.set.Status.DaemonSetHash)
+		if got := string(current.Data.Raw); got != want || current.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != w.set.Status.DaemonSetHash {
+			t.Errorf("revision %s with labels %v has the data\n%s\nwant\n%s", current.Name, current.Labels, got, want)
+		}
+	})
 	stop()
+	images := map[string]string{}
+	for _, pod := range w.pods() {
+		name := pod.Labels["app"]
+		images[name] = strings.Trim(images[name]+" "+pod.Spec.Containers[0].Image, " ")
+	}
+	if diff := cmp.Diff(map[string]string{
+		"generation": "agent:1 agent:1", "hook": "agent:1 agent:1", "on-delete": "agent:2 agent:1", "partition": "agent:1 agent:3",
+		"rich": "agent:3 agent:3", "rolling": "agent:3 agent:3", "surge": "agent:3 agent:3",
+	}, images); diff != "" {
+		t.Errorf("images of the nodes (-want +got):\n%s", diff)
+	}
 	before = written()
-	// OpenKruise finds the revision by its data, and the pods by the label of the revision.
-	current := &appsv1.ControllerRevision{}
-	must(t, w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.set.Namespace, Name: "agent-" + w.set.Status.DaemonSetHash}, current))
-	if want := string(upstreamData(t, w.set)); string(current.Data.Raw) != want || current.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != w.set.Status.DaemonSetHash ||
-		w.pods()[0].Labels[appsv1.DefaultDaemonSetUniqueLabelKey] != w.set.Status.DaemonSetHash {
-		t.Errorf("revision %+v\nwant data %s", current, want)
-	}
-	stop = start(t, server)
+	stop = start(t, server, withoutPulls)
 	// A change of another node shows that the program has planned.
-	w.addNode(3)
-	w.images("agent:2", "agent:2", "agent:2", "agent:2")
+	w.addNode(2)
+	each(scheduled(3))
 	stop()
+	after := written()
 	for name, was := range before {
-		if now := written()[name]; now != was {
+		if now := after[name]; now != was {
 			t.Errorf("%s was written: %s, before %s", name, now, was)
 		}
 	}
-}
-
-// upstreamData returns the data of the revision of a set as OpenKruise encodes it.
-func upstreamData(t *testing.T, set *v1alpha1.DaemonSet) []byte {
-	t.Helper()
-	encoded, err := json.Marshal(set)
-	must(t, err)
-	whole := map[string]any{}
-	must(t, json.Unmarshal(encoded, &whole))
-	template := whole["spec"].(map[string]any)["template"].(map[string]any)
-	template["$patch"] = "replace"
-	template["metadata"].(map[string]any)["creationTimestamp"] = nil // The libraries of its Kubernetes version write it.
-	encoded, err = json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
-	must(t, err)
-	return encoded
 }
 
 // TestRestarts stops and starts the program at any time during an update. No more nodes than maxUnavailable have no ready

@@ -23,7 +23,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/test/await"
-	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 type spec = v1alpha1.ImagePullJobSpec
@@ -41,24 +40,22 @@ func attempts(timeout, limit int32) func(*spec) {
 func TestImagePulls(t *testing.T) {
 	start(t, 100)
 	for name, test := range map[string]func(t *testing.T){
-		"pulls":                 testPulls,
-		"image is present":      testPresent,
-		"attempts":              testAttempts,
-		"timeout":               testTimeout,
-		"quota 0":               testQuota,
-		"quota for some":        testSomeQuota,
-		"foreign pod":           testForeignPod,
-		"node dies":             testNodeDies,
-		"disk pressure":         testDiskPressure,
-		"live changes":          testChanges,
-		"deadline and ttl":      testDeadline,
-		"never":                 testNever,
-		"pod selector":          testPodSelector,
-		"names":                 testNames,
-		"one pull per node":     testPerNode,
-		"finalizer of upstream": testFinalizer,
-		"ended by upstream":     testEndedByUpstream,
-		"percentage":            testPercentage,
+		"pulls":             testPulls,
+		"image is present":  testPresent,
+		"attempts":          testAttempts,
+		"timeout":           testTimeout,
+		"quota 0":           testQuota,
+		"quota for some":    testSomeQuota,
+		"foreign pod":       testForeignPod,
+		"node dies":         testNodeDies,
+		"disk pressure":     testDiskPressure,
+		"live changes":      testChanges,
+		"deadline and ttl":  testDeadline,
+		"never":             testNever,
+		"pod selector":      testPodSelector,
+		"names":             testNames,
+		"one pull per node": testPerNode,
+		"percentage":        testPercentage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,31 +335,5 @@ func testPerNode(t *testing.T) {
 	w.ends("Completed")
 	if _, most := w.asks(); most > 2 {
 		t.Errorf("at most %d pods on two nodes", most)
-	}
-}
-
-func testFinalizer(t *testing.T) {
-	w := newWorld(t, 1)
-	w.job = w.newJob()
-	w.job.Finalizers = []string{"apps.kruise.io/deletion-protection"}
-	must(t, server.Client.Create(t.Context(), w.job))
-	w.ends("Completed")
-	must(t, server.Client.Delete(t.Context(), w.job))
-	w.gone()
-}
-
-// testEndedByUpstream checks that a job that OpenKruise has completed stays as it is.
-func testEndedByUpstream(t *testing.T) {
-	w := newWorld(t, 1)
-	w.create(parallelism(0))
-	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
-	must(t, server.Client.Status().Patch(t.Context(), w.job, env.MergePatch(`{"status": {"completionTime": "2026-01-01T00:00:00Z", "succeeded": 7, "message": "done", "conditions": null}}`)))
-	w.edit(parallelism(1))
-	other := newWorld(t, 1)
-	other.create()
-	other.ends("Completed")
-	must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(w.job), w.job))
-	if asked, _ := w.asks(); len(asked) > 0 || w.job.Status.Succeeded != 7 || w.job.Status.Message != "done" {
-		t.Errorf("asked %v, status %+v", asked, w.job.Status)
 	}
 }

@@ -5,13 +5,17 @@ package imagepulls_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/openkruise"
 )
 
 // TestRestart ends the program while a job pulls.
@@ -65,5 +69,34 @@ func TestPlacesAreShared(t *testing.T) {
 	second.ends("Completed")
 	if _, most := first.asks(); most > 4 {
 		t.Errorf("at most %d pods, want 4", most)
+	}
+}
+
+// TestTakeOver checks that jobs of OpenKruise that have ended stay as they are, and that a running one begins again.
+func TestTakeOver(t *testing.T) {
+	w := newWorld(t, 2)
+	jobs := openkruise.Restore(t, server.Client, w.namespace, "ImagePullJob", `"test":"recorded"`, `"world":"`+w.namespace+`"`)
+	start(t, 100)
+	for _, job := range jobs {
+		w.job = &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: job.GetName()}}
+		switch job.GetName() {
+		case "paused":
+			w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
+			must(t, server.Client.Delete(t.Context(), w.job)) // With OpenKruise's finalizer.
+			w.gone()
+		case "running":
+			w.ends("Completed")
+			w.counts("2 0 2 0")
+		default:
+			w.until("the job is processed", func() error {
+				if w.job.Status.ObservedGeneration == 0 {
+					return errors.New("not yet")
+				}
+				return openkruise.Changed(t, server.Client, job)
+			})
+		}
+	}
+	if asked, _ := w.asks(); len(asked) != 2 {
+		t.Errorf("asked %v, want each node once", asked)
 	}
 }

@@ -1,0 +1,60 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package broadcastjobs_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/openkruise"
+)
+
+// TestTakeOver starts the program with jobs, schedules and pods that OpenKruise has stored: it writes no pod and no Job,
+// and each status stays as it is. Then the jobs that have not ended go on.
+func TestTakeOver(t *testing.T) {
+	w := newWorld(t, "0", "1")
+	w.becomes = all("")
+	jobs := openkruise.Restore(t, server.Client, w.namespace, "BroadcastJob")
+	schedules := openkruise.Restore(t, server.Client, w.namespace, "AdvancedCronJob")
+	written := func() map[string]string {
+		return openkruise.Versions(t, server.Client, w.namespace, corev1.SchemeGroupVersion.WithKind("Pod"), batchv1.SchemeGroupVersion.WithKind("Job"))
+	}
+	before := written()
+	start(t)
+	for _, object := range slices.Concat(jobs, schedules) {
+		poll().Success(t, object.GetName()+" is processed", func(ctx context.Context) error {
+			now := object.DeepCopy()
+			err := server.Client.Get(ctx, client.ObjectKeyFromObject(object), now)
+			if observed, _, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration"); err == nil && observed == 0 {
+				err = errors.New("not yet")
+			}
+			return err
+		})
+	}
+	if diff := cmp.Diff(before, written()); diff != "" {
+		t.Errorf("the take-over has written objects (-before +after):\n%s", diff)
+	}
+	for _, object := range slices.Concat(jobs, schedules) {
+		if err := openkruise.Changed(t, server.Client, object); err != nil {
+			t.Error(err)
+		}
+	}
+	w.let(all(corev1.PodSucceeded))
+	w.job = &v1alpha1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "running"}}
+	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
+	w.job.Name = "paused"
+	w.is(v1alpha1.BroadcastJobPaused, "2 0 1 0")
+	w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.Paused = false })
+	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
+}
