@@ -69,8 +69,9 @@ func TestBroadcastJobs(t *testing.T) {
 		"deadline": func(t *testing.T) {
 			w := newWorld(t, "a", "b")
 			w.becomes = all(corev1.PodRunning)
-			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
+			w.create(nil)
 			w.is(v1alpha1.BroadcastJobRunning, "2 2 0 0")
+			w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
 			w.is(v1alpha1.BroadcastJobHasFailed, "2 0 0 0")
 			w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "DeadlineExceeded")
 			w.gone()
