@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -82,7 +83,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
-	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addBroadcastJobs(ctx, mgr, shared, guard, census), w.addCronJobs(ctx, mgr, shared, guard, census), w.addImagePulls(ctx, mgr, shared, guard, census)); err != nil {
+	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addJobs(ctx, mgr, shared, guard, census)); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)
@@ -109,9 +110,9 @@ func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, share
 		}
 	}
 	return errors.Join(
-		addKind(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), inPlace, guard, census),
-		addKind(ctx, mgr, enabled.StatefulSet, statefulset.Set(), inPlace, guard, census),
-		addKind(ctx, mgr, enabled.DaemonSet, daemonset.Set(daemonset.NewSlots(daemonset.Cache{
+		addSet(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), inPlace, guard, census),
+		addSet(ctx, mgr, enabled.StatefulSet, statefulset.Set(), inPlace, guard, census),
+		addSet(ctx, mgr, enabled.DaemonSet, daemonset.Set(daemonset.NewSlots(daemonset.Cache{
 			Nodes:   func() []*corev1.Node { return reconciler.All[*corev1.Node](shared.Stores.Nodes) },
 			Pods:    func(set types.UID) []*corev1.Pod { return reconciler.Controlled[*corev1.Pod](shared.Stores.Pods, set) },
 			Version: func() string { return shared.Stores.Pods.GetIndexer().LastStoreSyncResourceVersion() },
@@ -119,21 +120,36 @@ func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, share
 	)
 }
 
-func addKind[S client.Object, T any](
+// addSet adds the controller of a kind of sets.
+func addSet[S client.Object, T any](
 	ctx context.Context, mgr ctrlmanager.Manager, enabled configv1alpha1.WorkloadController, kind planning.Kind[S, T],
 	options reconciler.Options, guard *guard, census *census,
+) error {
+	return addKind(ctx, mgr, enabled, kind.Kind.Kind, kind.New(), options, guard, census, func(options reconciler.Options) *reconciler.Reconciler[S, T] {
+		return reconciler.New(kind, options)
+	})
+}
+
+// addKind adds the controller of a kind, if it is enabled, with a gate and an informer of its objects.
+func addKind[S client.Object, C interface {
+	Add(mgr ctrlmanager.Manager, informers cache.Cache, concurrency int) error
+	Count(object S) planning.Count
+}](
+	ctx context.Context, mgr ctrlmanager.Manager, enabled configv1alpha1.WorkloadController, kind string, object S,
+	options reconciler.Options, guard *guard, census *census, create func(reconciler.Options) C,
 ) error {
 	if !*enabled.Enabled {
 		return nil
 	}
 	options.Gate = reconciler.NewGate()
-	guard.gates[kind.Kind.Kind] = options.Gate
+	guard.gates[kind] = options.Gate
 	var err error
-	if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), nil); err != nil {
+	if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), object, nil); err != nil {
 		return err
 	}
-	census.kinds[kind.Kind.Kind] = countAll(kind.Counts, options.Stores.Sets)
-	return reconciler.New(kind, options).Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
+	controller := create(options)
+	census.kinds[kind] = countAll(controller.Count, options.Stores.Sets)
+	return controller.Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
 }
 
 // census counts the sets in the cache for the metrics.

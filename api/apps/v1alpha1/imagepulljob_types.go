@@ -238,7 +238,7 @@ type ImagePullJobStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// cursor is the name of a node. The nodes up to it, in the order of their names, have succeeded or failed, except
-	// for those in pulling and those that joined or became ready after since. Seamark adds this field.
+	// for those in pulling and those that joined after the condition Complete changed. Seamark adds this field.
 	// +optional
 	Cursor string `json:"cursor,omitempty"`
 
@@ -246,11 +246,6 @@ type ImagePullJobStatus struct {
 	// +optional
 	// +listType=atomic
 	Pulling []string `json:"pulling,omitempty"`
-
-	// since is when the present pass over the nodes began, or when all nodes had last succeeded or failed. Seamark adds
-	// this field.
-	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
 
 	// conditions are Complete and PullsCreated. Seamark adds this field.
 	// +optional

@@ -1080,10 +1080,6 @@ func (in *ImagePullJobStatus) DeepCopyInto(out *ImagePullJobStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.Since != nil {
-		in, out := &in.Since, &out.Since
-		*out = (*in).DeepCopy()
-	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]metav1.Condition, len(*in))

@@ -55,6 +55,25 @@ func Changes[T client.Object](changed func(ctx context.Context, q Queue, before,
 	}
 }
 
+// Specs returns a handler that enqueues objects that are new or gone, whose specification has changed or whose deletion
+// has begun.
+func Specs[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q Queue) {
+			Enqueue(q, client.ObjectKeyFromObject(e.Object))
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q Queue) {
+			if before, after := e.ObjectOld, e.ObjectNew; before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
+				Enqueue(q, client.ObjectKeyFromObject(after))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q Queue) {
+			Enqueue(q, client.ObjectKeyFromObject(e.Object))
+		},
+	}
+}
+
 // MarkerEvents returns a handler that calls changed for every marker that is created,
 // edited or deleted. If an edit changes the selector, it calls changed for both versions.
 // It ignores the markers that exist at the start, because the controllers get an event for

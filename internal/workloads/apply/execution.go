@@ -178,6 +178,9 @@ func nameOf(object metav1.Object) metav1.ObjectMeta {
 
 func unchanged(object metav1.Object) client.Preconditions {
 	uid, version := object.GetUID(), object.GetResourceVersion()
+	if version == "" {
+		return client.Preconditions{UID: &uid}
+	}
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 

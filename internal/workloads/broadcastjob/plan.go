@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
@@ -40,16 +39,7 @@ type Input struct {
 }
 
 // Plan is what to do: stop and delete pods, create others, then write the status.
-type Plan struct {
-	planning.Actions
-	// Remove is whether to delete the job.
-	Remove bool
-	// Status is the status, and Urgent is whether it must be written at once.
-	Status v1alpha1.BroadcastJobStatus
-	Urgent bool
-	// Next is when to plan again without an event, zero for never.
-	Next time.Time
-}
+type Plan = planning.JobPlan[v1alpha1.BroadcastJobStatus]
 
 // stopped is the deadline of a pod that is to end: the kubelet ends it, and its logs and its status remain.
 const stopped = 1
@@ -103,18 +93,7 @@ func Parallelism(job *v1alpha1.BroadcastJob, nodes int) int {
 	if job.Spec.Parallelism == nil {
 		return math.MaxInt32
 	}
-	parallelism, err := intstr.GetScaledValueFromIntOrPercent(job.Spec.Parallelism, nodes, true)
-	if err != nil {
-		return 0 // The CRD refuses it.
-	}
-	return max(parallelism, 0)
-}
-
-// Wake plans again at the time, or earlier.
-func (p *Plan) Wake(at time.Time) {
-	if p.Next.IsZero() || at.Before(p.Next) {
-		p.Next = at
-	}
+	return planning.Parallelism(*job.Spec.Parallelism, nodes)
 }
 
 // observe finds the pod of each node, and stops those that have restarted too often.
@@ -210,7 +189,7 @@ func (p *planner) ordered() []*corev1.Node {
 		switch {
 		case len(p.Taken) > 0 && p.Taken[Name(p.Job.Name, node.Name)]:
 			return 2
-		case !isReady(node):
+		case !planning.NodeHas(node, corev1.NodeReady):
 			return 1
 		default:
 			return 0
@@ -218,12 +197,6 @@ func (p *planner) ordered() []*corev1.Node {
 	}
 	return slices.SortedFunc(slices.Values(p.Nodes), func(a, b *corev1.Node) int {
 		return cmp.Or(last(a)-last(b), strings.Compare(a.Name, b.Name))
-	})
-}
-
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
@@ -254,10 +227,7 @@ func (p *planner) end() {
 		p.clear()
 	}
 	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
-		at := p.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second)
-		if p.Remove = !p.Now.Before(at); !p.Remove {
-			p.Wake(at)
-		}
+		p.Remove = p.Reached(p.Now, p.Status.CompletionTime.Time, int64(*ttl))
 	}
 }
 

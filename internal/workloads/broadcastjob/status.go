@@ -5,11 +5,9 @@ package broadcastjob
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -34,13 +32,8 @@ const (
 func (p *planner) decide() {
 	policy, completion := p.Job.Spec.FailurePolicy.Type, &p.Job.Spec.CompletionPolicy
 	ended := p.Status.Desired > 0 && p.Status.Succeeded+p.Status.Failed == p.Status.Desired
-	late := false
-	if deadline := completion.ActiveDeadlineSeconds; deadline != nil && completion.Type != v1alpha1.BroadcastJobNever {
-		at := p.Status.StartTime.Add(time.Duration(min(*deadline, int64(math.MaxInt64/time.Second))) * time.Second)
-		if late = !p.Now.Before(at); !late {
-			p.Wake(at)
-		}
-	}
+	deadline := completion.ActiveDeadlineSeconds
+	late := deadline != nil && completion.Type != v1alpha1.BroadcastJobNever && p.Reached(p.Now, p.Status.StartTime.Time, *deadline)
 	switch {
 	case p.Job.Spec.Paused:
 		p.progress(v1alpha1.BroadcastJobPaused, ReasonPaused, " spec.paused is true.")
@@ -52,7 +45,7 @@ func (p *planner) decide() {
 	case ended && completion.Type != v1alpha1.BroadcastJobNever:
 		p.complete()
 	case late:
-		p.fail(ReasonDeadlineExceeded, fmt.Sprintf("completionPolicy.activeDeadlineSeconds is %d.", *completion.ActiveDeadlineSeconds))
+		p.fail(ReasonDeadlineExceeded, fmt.Sprintf("completionPolicy.activeDeadlineSeconds is %d.", *deadline))
 	default:
 		p.create()
 		reason := ReasonRunning
@@ -99,10 +92,7 @@ func (p *planner) fail(reason, why string) {
 
 func (p *planner) finish(phase v1alpha1.BroadcastJobPhase) {
 	now := metav1.NewTime(p.Now.Truncate(time.Second))
-	p.Status.Phase, p.Status.CompletionTime, p.Urgent, p.Next = phase, &now, true, time.Time{}
-	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
-		p.Wake(now.Add(time.Duration(*ttl) * time.Second))
-	}
+	p.Status.Phase, p.Status.CompletionTime, p.Urgent, p.Next = phase, &now, true, p.Now
 }
 
 // message says how far the job is, and names the nodes that need attention.
@@ -131,12 +121,5 @@ func (p *planner) event(kind, reason, message string) {
 }
 
 func (p *planner) condition(kind string, status metav1.ConditionStatus, reason, message string) {
-	SetCondition(&p.Status, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, p.Now)
-}
-
-// SetCondition sets a condition that has changed at the time. It reports whether it differs.
-func SetCondition(status *v1alpha1.BroadcastJobStatus, condition metav1.Condition, now time.Time) bool {
-	condition.ObservedGeneration = status.ObservedGeneration
-	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	return meta.SetStatusCondition(&status.Conditions, condition)
+	planning.PutCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, p.Job.Generation, p.Now)
 }

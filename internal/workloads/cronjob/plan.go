@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/schedule"
 )
 
@@ -80,8 +81,8 @@ const (
 	ReasonMissedDeadline = "MissedDeadline"
 )
 
-// planning is a plan in the making.
-type planning struct {
+// planner is a plan in the making.
+type planner struct {
 	Input
 	Plan
 	schedule schedule.Schedule
@@ -91,7 +92,7 @@ type planning struct {
 
 // New returns the plan.
 func New(in Input) Plan {
-	p := &planning{Input: in}
+	p := &planner{Input: in}
 	p.Status = *in.Object.Status.DeepCopy()
 	p.Status.Type, p.Status.ObservedGeneration = v1alpha1.JobTemplateKind, in.Object.Generation
 	if in.Object.Spec.Template.BroadcastJobTemplate != nil {
@@ -140,7 +141,7 @@ func Name(object *v1alpha1.AdvancedCronJob, slot time.Time) string {
 }
 
 // observe sets what the status says about Jobs.
-func (p *planning) observe() {
+func (p *planner) observe() {
 	for _, job := range p.Jobs {
 		if job.Ended == "" && job.GetDeletionTimestamp() == nil {
 			p.active = append(p.active, job)
@@ -159,7 +160,7 @@ func (p *planning) observe() {
 
 // trim deletes the oldest finished Jobs beyond the limits. A Job whose slot the stored status does not name yet is kept:
 // it shows that the slot was started.
-func (p *planning) trim() {
+func (p *planner) trim() {
 	for end, limit := range map[batchv1.JobConditionType]*int32{
 		batchv1.JobComplete: p.Object.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: p.Object.Spec.FailedJobsHistoryLimit,
 	} {
@@ -184,25 +185,26 @@ func (p *planning) trim() {
 }
 
 // isRecorded reports whether the stored status names the slot of the Job or a later one.
-func (p *planning) isRecorded(job *Job) bool {
+func (p *planner) isRecorded(job *Job) bool {
 	last := p.Object.Status.LastScheduleTime
 	slot, known := job.slot()
 	return !known || slot.After(p.Now) || last != nil && !slot.After(last.Time)
 }
 
 // stop records why no further run follows.
-func (p *planning) stop(reason, message string) {
+func (p *planner) stop(reason, message string) {
 	p.Status.NextScheduleTime = nil
 	p.condition(metav1.ConditionFalse, reason, message)
 }
 
-func (p *planning) condition(status metav1.ConditionStatus, reason, message string) {
-	SetCondition(&p.Status, metav1.Condition{Type: v1alpha1.AdvancedCronJobScheduled, Status: status, Reason: reason, Message: message}, p.Now)
+func (p *planner) condition(status metav1.ConditionStatus, reason, message string) {
+	condition := metav1.Condition{Type: v1alpha1.AdvancedCronJobScheduled, Status: status, Reason: reason, Message: message}
+	planning.PutCondition(&p.Status.Conditions, condition, p.Object.Generation, p.Now)
 }
 
 // see records when the schedule was first seen, and the last slot whose Job exists: the status may not have been
 // written, or be OpenKruise's.
-func (p *planning) see() {
+func (p *planner) see() {
 	slots := []time.Time{}
 	if p.Started != nil {
 		slots = append(slots, p.Started.Time)
@@ -238,7 +240,7 @@ func (p *planning) see() {
 
 // isForgotten reports whether OpenKruise, which does not set the condition, has processed the object and left no slot:
 // it knows those of Jobs that exist, and writes them when it processes the object again.
-func (p *planning) isForgotten() bool {
+func (p *planner) isForgotten() bool {
 	before := &p.Object.Status
 	return before.Type != "" && p.Status.LastScheduleTime == nil && meta.FindStatusCondition(before.Conditions, v1alpha1.AdvancedCronJobScheduled) == nil
 }

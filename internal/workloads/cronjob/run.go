@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -20,7 +19,7 @@ import (
 const tolerance = time.Second
 
 // run starts or drops the slots that are due, and finds the next one.
-func (p *planning) run() {
+func (p *planner) run() {
 	if ptr.Deref(p.Object.Spec.Paused, false) {
 		p.stop(ReasonPaused, "spec.paused is true. When it becomes false, the last missed run is made up.")
 		return
@@ -49,7 +48,7 @@ func (p *planning) run() {
 }
 
 // miss drops the slots after the base that are before the last one.
-func (p *planning) miss(base, last, since time.Time) {
+func (p *planner) miss(base, last, since time.Time) {
 	missed, dropped := 0, time.Time{}
 	for at := base; missed < maxMissed; missed++ {
 		next, found := p.schedule.Next(at, since)
@@ -70,12 +69,12 @@ func (p *planning) miss(base, last, since time.Time) {
 	p.event(corev1.EventTypeWarning, ReasonMissedRuns, fmt.Sprintf("Runs that did not start: %s, the last of %s. Only the one of %s is made up.", count, text(dropped), text(last)))
 }
 
-func (p *planning) event(kind, reason, message string) {
+func (p *planner) event(kind, reason, message string) {
 	p.Events = append(p.Events, Event{Type: kind, Reason: reason, Message: message})
 }
 
 // start starts the slot, drops it, or waits.
-func (p *planning) start(slot time.Time) {
+func (p *planner) start(slot time.Time) {
 	if seconds := p.Object.Spec.StartingDeadlineSeconds; seconds != nil {
 		if late := p.Now.Sub(slot).Seconds(); late > float64(*seconds)+tolerance.Seconds() {
 			p.done(slot)
@@ -97,17 +96,9 @@ func (p *planning) start(slot time.Time) {
 }
 
 // done records that the slot has been started or dropped.
-func (p *planning) done(slot time.Time) { p.Status.LastScheduleTime = &metav1.Time{Time: slot} }
+func (p *planner) done(slot time.Time) { p.Status.LastScheduleTime = &metav1.Time{Time: slot} }
 
 func text(slot time.Time) string { return slot.UTC().Format(time.RFC3339) }
-
-// SetCondition sets a condition that has changed at the time.
-// It reports whether it differs.
-func SetCondition(status *v1alpha1.AdvancedCronJobStatus, condition metav1.Condition, now time.Time) bool {
-	condition.ObservedGeneration = status.ObservedGeneration
-	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	return meta.SetStatusCondition(&status.Conditions, condition)
-}
 
 // Retry makes the status one before the creation, which has failed.
 func (p *Plan) Retry() {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // Nodes returns the nodes of a job in the order of their names: those that the job selects and that the program allows,
@@ -73,26 +73,7 @@ func podSelection(job *v1alpha1.ImagePullJob, pods []*corev1.Pod) (sets.Set[stri
 	return names, nil
 }
 
-// condition returns whether the condition of a node is true, and since when it is as it is.
-func condition(node *corev1.Node, kind corev1.NodeConditionType) (bool, time.Time) {
-	for i := range node.Status.Conditions {
-		if each := &node.Status.Conditions[i]; each.Type == kind {
-			return each.Status == corev1.ConditionTrue, each.LastTransitionTime.Time
-		}
-	}
-	return false, time.Time{}
-}
-
-// Usable reports whether a node can pull: it is ready and has free disk space.
-func Usable(node *corev1.Node) bool {
-	ready, _ := condition(node, corev1.NodeReady)
-	full, _ := condition(node, corev1.NodeDiskPressure)
-	return ready && !full
-}
-
-// isOld reports whether the node has been as it is since before the time: it joined and could pull.
-func isOld(node *corev1.Node, since time.Time) bool {
-	_, ready := condition(node, corev1.NodeReady)
-	_, full := condition(node, corev1.NodeDiskPressure)
-	return Usable(node) && node.CreationTimestamp.Time.Before(since) && ready.Before(since) && full.Before(since)
+// usable reports whether a node can pull: it is ready and has free disk space.
+func usable(node *corev1.Node) bool {
+	return planning.NodeHas(node, corev1.NodeReady) && !planning.NodeHas(node, corev1.NodeDiskPressure)
 }

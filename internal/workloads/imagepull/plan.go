@@ -8,7 +8,6 @@ package imagepull
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
@@ -48,37 +48,22 @@ type Input struct {
 	Now time.Time
 }
 
-// Plan is what to do.
+// Plan is what to do. Pods that are deleted hold their places until they are gone.
 type Plan struct {
-	// Delete are the pods to delete. They hold their places until they are gone.
-	Delete []*corev1.Pod
+	planning.JobPlan[v1alpha1.ImagePullJobStatus]
 	// Start are the nodes that can start a pull, in this order, of which at most Limit may.
 	Start []Start
 	Limit int
-	// Remove is whether to delete the job.
-	Remove bool
-	// Status is the status, and Urgent is whether it must be written at once.
-	Status v1alpha1.ImagePullJobStatus
-	Urgent bool
-	// Next is when to plan again without an event, zero for never.
-	Next time.Time
-	// Events are to be recorded.
-	Events []Event
 }
 
 // Start is a pull that can start.
 type Start struct {
-	Node    *corev1.Node
+	Node    string
 	Attempt int32
 }
 
-// Event is an event about a job.
-type Event struct {
-	Type, Reason, Message string
-}
-
-// planning is a plan in the making.
-type planning struct {
+// planner is a plan in the making.
+type planner struct {
 	Input
 	Plan
 	byName map[string]*corev1.Node
@@ -92,7 +77,7 @@ type planning struct {
 
 // New returns the plan.
 func New(in Input) Plan {
-	p := &planning{Input: in, byName: make(map[string]*corev1.Node, len(in.Nodes)), present: map[string]bool{}}
+	p := &planner{Input: in, byName: make(map[string]*corev1.Node, len(in.Nodes)), present: map[string]bool{}}
 	p.Status = *in.Job.Status.DeepCopy()
 	p.Status.ObservedGeneration = in.Job.Generation
 	p.Pods = slices.SortedFunc(slices.Values(in.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
@@ -110,91 +95,77 @@ func New(in Input) Plan {
 	return p.Plan
 }
 
-// Ends reports whether the job ends when each node has succeeded or failed.
-func Ends(job *v1alpha1.ImagePullJob) bool {
+// ends reports whether the job ends when each node has succeeded or failed.
+func ends(job *v1alpha1.ImagePullJob) bool {
 	return job.Spec.CompletionPolicy.Type != v1alpha1.CompleteNever
 }
 
-// Parallelism returns how many of the nodes may pull at the same time.
-func Parallelism(job *v1alpha1.ImagePullJob, nodes int) int {
-	parallelism, err := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(job.Spec.Parallelism, intstr.FromInt32(1))), nodes, true)
-	if err != nil {
-		return 0 // The CRD refuses it.
-	}
-	return max(parallelism, 0)
-}
-
-// Wake plans again at the time, or earlier.
-func (p *Plan) Wake(at time.Time) {
-	if p.Next.IsZero() || at.Before(p.Next) {
-		p.Next = at
-	}
+// parallelism returns how many of the nodes may pull at the same time.
+func (p *planner) parallelism() int {
+	return planning.Parallelism(ptr.Deref(p.Job.Spec.Parallelism, intstr.FromInt32(1)), len(p.Nodes))
 }
 
 // begin sets the times of the job, and begins another pass if it is due.
-func (p *planning) begin() {
+func (p *planner) begin() {
 	now := metav1.NewTime(p.Now.Truncate(time.Second))
 	if p.Status.StartTime == nil {
 		p.Status.StartTime, p.Urgent = &now, true
 	}
-	if p.Status.Since == nil {
-		p.Status.Since = &now
+	start := p.Status.StartTime.Time
+	if deadline := p.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds; deadline != nil && ends(p.Job) {
+		p.late = p.Reached(p.Now, start, *deadline)
 	}
-	start, policy := p.Status.StartTime.Time, &p.Job.Spec.CompletionPolicy
-	if deadline := policy.ActiveDeadlineSeconds; deadline != nil && Ends(p.Job) {
-		at := start.Add(seconds(*deadline))
-		if p.late = !p.Now.Before(at); !p.late {
-			p.Wake(at)
-		}
-	}
-	if Ends(p.Job) || p.Job.Spec.ImagePullPolicy != corev1.PullAlways {
+	if ends(p.Job) || p.Job.Spec.ImagePullPolicy != corev1.PullAlways {
 		return
 	}
 	due := start.Add(p.Now.Sub(start).Truncate(again))
-	if p.isSettled() && p.Status.Since.Time.Before(due) {
+	if settled, since := settled(p.Job); settled && since.Time.Before(due) {
 		*p.Progress = Progress{nodes: map[string]*pull{}}
-		p.Status.Since, p.Status.Cursor, p.Status.Pulling, p.Urgent = &now, "", nil, true
+		p.Urgent = true
 	}
 	p.Wake(due.Add(again))
 }
 
-// seconds returns the duration, which does not overflow.
-func seconds(n int64) time.Duration {
-	return time.Duration(min(n, int64(math.MaxInt64/time.Second))) * time.Second
-}
-
 // observe learns from the pods.
-func (p *planning) observe() {
+func (p *planner) observe() {
 	for _, pod := range p.Pods {
 		node := p.byName[pod.Spec.NodeName]
 		if node == nil {
-			p.Delete = append(p.Delete, pod)
+			p.delete(pod)
 			continue
 		}
 		p.present[node.Name] = true
-		if found := p.Progress.find(node); found != nil && (found.decided || attemptOf(pod) < found.attempt) {
-			p.Delete = append(p.Delete, pod)
+		if found := p.Progress.of(node); found.decided || attemptOf(pod) < found.attempt {
+			p.delete(pod)
 		} else if pod.DeletionTimestamp == nil && p.learn(pod, node) {
-			p.Delete = append(p.Delete, pod)
+			p.delete(pod)
+		}
+	}
+}
+
+// delete deletes pods, whatever their kubelets report meanwhile.
+func (p *planner) delete(pods ...*corev1.Pod) {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil {
+			gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
+			p.Deletes = append(p.Deletes, planning.PodDelete{Pod: gone, Reason: "PullEnded"})
 		}
 	}
 }
 
 // learn learns from the pod of the present attempt on a node, and reports whether it is to be deleted.
-func (p *planning) learn(pod *corev1.Pod, node *corev1.Node) bool {
-	found, timeout := p.Progress.of(node), seconds(int64(ptr.Deref(p.policy().TimeoutSeconds, 600)))
+func (p *planner) learn(pod *corev1.Pod, node *corev1.Node) bool {
+	found, timeout := p.Progress.of(node), time.Duration(ptr.Deref(p.policy().TimeoutSeconds, 600))*time.Second
 	found.attempt, found.created = attemptOf(pod), true
 	result, why := outcomeOf(pod, timeout, p.Now)
-	ready, _ := condition(node, corev1.NodeReady)
-	full, _ := condition(node, corev1.NodeDiskPressure)
 	switch {
 	case result == pulled:
 		p.decide(node, "")
 	case result == hopeless:
 		p.decide(node, why)
-	case full:
+	case planning.NodeHas(node, corev1.NodeDiskPressure):
 		p.decide(node, reasonDiskFull)
-	case !ready:
+	case !planning.NodeHas(node, corev1.NodeReady):
 		// The kubelet asks for the same attempt when it returns.
 		found.created, found.failedAt = false, time.Time{}
 		return true
@@ -210,7 +181,7 @@ func (p *planning) learn(pod *corev1.Pod, node *corev1.Node) bool {
 // reasonDiskFull is why no other attempt follows.
 const reasonDiskFull = "NodeDiskFull: the node has DiskPressure since the pull began"
 
-func (p *planning) policy() *v1alpha1.ImagePullJobPullPolicy {
+func (p *planner) policy() *v1alpha1.ImagePullJobPullPolicy {
 	if p.Job.Spec.PullPolicy == nil {
 		return &v1alpha1.ImagePullJobPullPolicy{}
 	}
@@ -219,7 +190,7 @@ func (p *planning) policy() *v1alpha1.ImagePullJobPullPolicy {
 
 // fail learns that the present attempt on a node has failed. It reports whether its pod is to be deleted, because the node
 // has failed or the next attempt is due. Until then, the kubelet tries again, too.
-func (p *planning) fail(node *corev1.Node, found *pull, why string) bool {
+func (p *planner) fail(node *corev1.Node, found *pull, why string) bool {
 	if found.failedAt.IsZero() {
 		found.failedAt, found.reason = p.Now, why
 	}
@@ -238,63 +209,49 @@ func (p *planning) fail(node *corev1.Node, found *pull, why string) bool {
 }
 
 // decide records that a node has succeeded, or why it failed.
-func (p *planning) decide(node *corev1.Node, failure string) {
-	p.Progress.decide(node, failure)
+func (p *planner) decide(node *corev1.Node, failure string) {
+	p.Progress.decide(node.Name, failure)
 	if failure != "" && len(p.Events) < maxEvents {
-		p.Events = append(p.Events, Event{corev1.EventTypeWarning, "PullFailed", fmt.Sprintf("Node %s failed: %s", node.Name, failure)})
+		p.Events = append(p.Events, planning.Event{
+			Type: corev1.EventTypeWarning, Reason: "PullFailed", Sentence: fmt.Sprintf("Node %s failed: %s", node.Name, failure),
+		})
 	}
 }
 
 // choose finds the nodes that can start a pull.
-func (p *planning) choose() {
-	parallelism := Parallelism(p.Job, len(p.Nodes))
+func (p *planner) choose() {
+	parallelism := p.parallelism()
 	p.Limit = max(0, parallelism-len(p.Pods))
 	for _, node := range p.Nodes {
-		found := p.Progress.find(node)
-		if found != nil && found.created && !found.decided && !p.present[node.Name] {
+		found := p.Progress.of(node)
+		if found.created && !found.decided && !p.present[node.Name] {
 			p.fail(node, found, "Deleted: the pod of the pull was deleted")
 		}
 		switch {
-		case found != nil && found.decided:
+		case found.decided:
 		case p.late:
 			p.decide(node, "DeadlineExceeded: completionPolicy.activeDeadlineSeconds has passed")
-		case p.present[node.Name] || found != nil && found.created || parallelism == 0:
-		case p.Job.Spec.ImagePullPolicy != corev1.PullAlways && (found == nil || found.attempt == 0) && trim.HasImage(node, p.Job.Spec.Image):
+		case p.present[node.Name] || found.created || parallelism == 0:
+		case p.Job.Spec.ImagePullPolicy != corev1.PullAlways && found.attempt == 0 && trim.HasImage(node, p.Job.Spec.Image):
 			p.decide(node, "")
-		case Usable(node):
-			p.Start = append(p.Start, Start{Node: node, Attempt: attempt(found)})
+		case usable(node):
+			p.Start = append(p.Start, Start{Node: node.Name, Attempt: found.attempt})
+		case planning.NodeHas(node, corev1.NodeDiskPressure) && found.attempt > 0:
+			p.decide(node, reasonDiskFull)
 		default:
-			p.skip(node, found)
+			p.skipped++
 		}
 	}
 	if p.late {
-		p.Start, p.Delete, p.active = nil, p.Pods, 0
+		p.Start, p.Deletes, p.active = nil, nil, 0
+		p.delete(p.Pods...)
 	}
-}
-
-func attempt(found *pull) int32 {
-	if found == nil {
-		return 0
-	}
-	return found.attempt
-}
-
-// skip counts a node that cannot pull now. A pull that was followed by DiskPressure is not tried again.
-func (p *planning) skip(node *corev1.Node, found *pull) {
-	if full, _ := condition(node, corev1.NodeDiskPressure); full && attempt(found) > 0 {
-		p.decide(node, reasonDiskFull)
-		return
-	}
-	p.skipped++
 }
 
 // end plans for a job that has ended: its pods are deleted, and the job when its time has passed.
-func (p *planning) end() {
-	p.Delete = p.Pods
-	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && Ends(p.Job) {
-		at := p.Status.CompletionTime.Add(seconds(int64(*ttl)))
-		if p.Remove = !p.Now.Before(at); !p.Remove {
-			p.Wake(at)
-		}
+func (p *planner) end() {
+	p.delete(p.Pods...)
+	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil && ends(p.Job) {
+		p.Remove = p.Reached(p.Now, p.Status.CompletionTime.Time, int64(*ttl))
 	}
 }

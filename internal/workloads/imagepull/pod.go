@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// Command cannot exist in a container: the runtime mounts /dev, whose null is not a folder. Nothing of the image
+	// command cannot exist in a container: the runtime mounts /dev, whose null is not a folder. Nothing of the image
 	// runs, whatever it contains.
-	Command = "/dev/null/pull"
+	command = "/dev/null/pull"
 
-	// MaxText is the maximum length of the text about a failure, in bytes.
-	MaxText = 512
+	// maxText is the maximum length of the text about a failure, in bytes.
+	maxText = 512
 
 	containerName = "pull"
 	// nobody is a user that is not root, which images need not know.
@@ -74,7 +74,7 @@ func Pod(job *v1alpha1.ImagePullJob, node string, attempt int32) *corev1.Pod {
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
-				Name: containerName, Image: job.Spec.Image, Command: []string{Command}, ImagePullPolicy: job.Spec.ImagePullPolicy,
+				Name: containerName, Image: job.Spec.Image, Command: []string{command}, ImagePullPolicy: job.Spec.ImagePullPolicy,
 				Resources: corev1.ResourceRequirements{Requests: resources, Limits: resources},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
@@ -167,5 +167,5 @@ func explain(reason, message string) string {
 	if message == "" {
 		return reason
 	}
-	return text.Truncate(reason+": "+message, MaxText)
+	return text.Truncate(reason+": "+message, maxText)
 }

@@ -4,14 +4,18 @@
 package imagepull
 
 import (
+	"maps"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Progress is what has become of the nodes of a job in the present pass. The status has enough of it that a process that
@@ -40,18 +44,14 @@ type pull struct {
 // failureMark is between the numbers and the last failure in the message of a status.
 const failureMark = " failed. "
 
-// Restore returns the progress of a job that the status knows.
+// Restore returns the progress of a job that the status knows: the nodes up to the cursor that are not pulling and did not
+// join later have succeeded or failed.
 func Restore(job *v1alpha1.ImagePullJob, nodes []*corev1.Node) *Progress {
-	p, status := &Progress{nodes: map[string]*pull{}}, &job.Status
-	if status.Cursor == "" || status.Since == nil {
-		return p
-	}
+	p, status := &Progress{nodes: make(map[string]*pull, len(nodes))}, &job.Status
+	_, since := settled(job)
 	pulling, failed := sets.New(status.Pulling...), sets.New(status.FailedNodes...)
 	for _, node := range nodes {
-		if node.Name > status.Cursor || pulling.Has(node.Name) || !node.CreationTimestamp.Before(status.Since) {
-			continue
-		}
-		if failed.Has(node.Name) || isOld(node, status.Since.Time) {
+		if node.Name <= status.Cursor && !pulling.Has(node.Name) && node.CreationTimestamp.Before(since) {
 			p.nodes[node.Name] = &pull{uid: node.UID, decided: true, failed: failed.Has(node.Name)}
 		}
 	}
@@ -60,52 +60,45 @@ func Restore(job *v1alpha1.ImagePullJob, nodes []*corev1.Node) *Progress {
 	return p
 }
 
-// find returns what has become of a node, or nil if nothing has. A node with another UID is another node.
-func (p *Progress) find(node *corev1.Node) *pull {
-	if found := p.nodes[node.Name]; found != nil && found.uid == node.UID {
-		return found
+// settled reports whether each node had succeeded or failed when the status was written, and since when it is so, or nil.
+func settled(job *v1alpha1.ImagePullJob) (bool, *metav1.Time) {
+	complete := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ImagePullJobComplete)
+	if complete == nil {
+		return false, nil
 	}
-	return nil
+	return complete.Status == metav1.ConditionTrue, &complete.LastTransitionTime
 }
 
-// of returns what has become of a node, to be changed.
+// of returns what has become of a node, to be changed. A node with another UID is another node.
 func (p *Progress) of(node *corev1.Node) *pull {
-	found := p.find(node)
-	if found == nil {
+	found := p.nodes[node.Name]
+	if found == nil || found.uid != node.UID {
 		found = &pull{uid: node.UID}
 		p.nodes[node.Name] = found
 	}
 	return found
 }
 
-// Created records that the pod of the present attempt on a node was created, or that it may have been.
-func (p *Progress) Created(node *corev1.Node) { p.of(node).created = true }
+// Created records that the pod of the present attempt on a node was created. The node is one of a plan.
+func (p *Progress) Created(node string) { p.nodes[node].created = true }
 
-// Missing records that there is no pod of the present attempt on a node.
-func (p *Progress) Missing(node *corev1.Node) { p.of(node).created = false }
-
-// Refused records that the API server has refused the pod of a node: no other attempt follows.
-func (p *Progress) Refused(node *corev1.Node, why string) { p.decide(node, why) }
+// Refused records that the API server has refused the pod of a node of a plan: no other attempt follows.
+func (p *Progress) Refused(node string, err error) {
+	p.decide(node, "Refused: "+text.Truncate(err.Error(), maxText))
+}
 
 // decide records that a node has succeeded, or why it failed.
-func (p *Progress) decide(node *corev1.Node, failure string) {
-	found := p.of(node)
+func (p *Progress) decide(node, failure string) {
+	found := p.nodes[node]
 	found.decided, found.failed, found.reason = true, failure != "", failure
 	if failure != "" {
-		p.failure = node.Name + ": " + failure
+		p.failure = node + ": " + failure
 	}
 }
 
 // prune forgets nodes that are gone, when they are many.
-func (p *Progress) prune(nodes []*corev1.Node) {
-	if len(p.nodes) <= 2*len(nodes) {
-		return
+func (p *Progress) prune(nodes map[string]*corev1.Node) {
+	if len(p.nodes) > 2*len(nodes) {
+		maps.DeleteFunc(p.nodes, func(name string, _ *pull) bool { return nodes[name] == nil })
 	}
-	kept := make(map[string]*pull, len(nodes))
-	for _, node := range nodes {
-		if found := p.find(node); found != nil {
-			kept[node.Name] = found
-		}
-	}
-	p.nodes = kept
 }

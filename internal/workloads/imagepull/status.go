@@ -8,10 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const (
@@ -32,96 +32,65 @@ const (
 )
 
 // conclude sets the status.
-func (p *planning) conclude() {
-	p.Progress.prune(p.Nodes)
-	decided := p.count()
-	p.advance()
-	open := len(p.Nodes) - decided
+func (p *planner) conclude() {
+	p.Progress.prune(p.byName)
+	open := p.count()
 	reason, message := p.explain(open)
 	p.Status.Message = message
 	condition := metav1.Condition{Type: v1alpha1.ImagePullJobComplete, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if open == 0 {
 		condition.Status = metav1.ConditionTrue
 	}
-	if (open == 0) != p.isSettled() {
+	if was, _ := settled(p.Job); was != (open == 0) {
 		p.Urgent = true
-		if open == 0 {
-			now := metav1.NewTime(p.Now.Truncate(time.Second))
-			p.Status.Since = &now
-			p.complete(reason, message, now)
+		if open == 0 && ends(p.Job) {
+			p.complete(reason, message)
 		}
 	}
-	SetCondition(&p.Status, condition, p.Now)
+	planning.PutCondition(&p.Status.Conditions, condition, p.Job.Generation, p.Now)
 }
 
-// complete ends the job, if it ends, when each node has succeeded or failed.
-func (p *planning) complete(reason, message string, now metav1.Time) {
-	if !Ends(p.Job) {
-		return
-	}
-	p.Status.CompletionTime, p.Next = &now, time.Time{}
-	p.Delete = p.Pods
-	event := Event{corev1.EventTypeNormal, reason, message}
+// complete ends the job.
+func (p *planner) complete(reason, message string) {
+	now := metav1.NewTime(p.Now.Truncate(time.Second))
+	p.Status.CompletionTime, p.Next = &now, p.Now
+	event := planning.Event{Type: corev1.EventTypeNormal, Reason: reason, Sentence: message}
 	if reason != ReasonCompleted {
 		event.Type = corev1.EventTypeWarning
 	}
-	p.Events = append(p.Events, event)
-	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
-		p.Wake(now.Add(seconds(int64(*ttl))))
-	}
+	p.StatusEvents = append(p.StatusEvents, event)
 }
 
-// isSettled reports whether each node had succeeded or failed when the status was written.
-func (p *planning) isSettled() bool {
-	return meta.IsStatusConditionTrue(p.Job.Status.Conditions, v1alpha1.ImagePullJobComplete)
-}
-
-// count sets the numbers of the status, and returns that of the nodes that have succeeded or failed.
-func (p *planning) count() int {
-	decided, failed := 0, 0
-	p.Status.FailedNodes = nil
+// count sets the numbers of the status and the cursor to the last node that has succeeded or failed, and names the nodes
+// before it that have not. It returns how many have not.
+func (p *planner) count() int {
+	decided, failed, cursor := 0, 0, true
+	p.Status.FailedNodes, p.Status.Cursor, p.Status.Pulling = nil, "", nil
+	var open []string
 	for _, node := range p.Nodes {
-		found := p.Progress.find(node)
-		if found == nil || !found.decided {
+		switch found := p.Progress.of(node); {
+		case !found.decided:
+			open = append(open, node.Name)
+			cursor = cursor && len(open) <= maxPulling
 			continue
-		}
-		decided++
-		if found.failed {
+		case found.failed:
 			if failed++; failed <= maxFailed {
 				p.Status.FailedNodes = append(p.Status.FailedNodes, node.Name)
 			}
+		}
+		if decided++; cursor {
+			p.Status.Cursor, p.Status.Pulling = node.Name, open
 		}
 	}
 	failed = min(decided, failed+int(p.Progress.unnamed))
 	p.Status.Desired, p.Status.Active = int32(len(p.Nodes)), int32(p.active)
 	p.Status.Failed, p.Status.Succeeded = int32(failed), int32(decided-failed)
-	return decided
-}
-
-// advance sets the cursor to the last node that has succeeded or failed, and names those before it that have not. Nodes
-// that cannot pull are not named: when they can, this is newer than the status.
-func (p *planning) advance() {
-	p.Status.Cursor, p.Status.Pulling = "", nil
-	var open []string
-	for _, node := range p.Nodes {
-		found := p.Progress.find(node)
-		switch {
-		case found != nil && found.decided:
-			p.Status.Cursor = node.Name
-			p.Status.Pulling = append(p.Status.Pulling, open...)
-			open = nil
-		case found != nil && found.created || Usable(node):
-			open = append(open, node.Name)
-			if len(p.Status.Pulling)+len(open) > maxPulling {
-				return
-			}
-		}
-	}
+	return len(open)
 }
 
 // explain returns the reason of the condition Complete, and the message of the status. open is the number of nodes that
 // have neither succeeded nor failed.
-func (p *planning) explain(open int) (reason, message string) {
+func (p *planner) explain(open int) (reason, message string) {
 	message = fmt.Sprintf("%d of %d nodes have the image.", p.Status.Succeeded, p.Status.Desired)
 	switch {
 	case open == 0 && p.late:
@@ -130,7 +99,7 @@ func (p *planning) explain(open int) (reason, message string) {
 		reason = ReasonNodesFailed
 	case open == 0:
 		reason = ReasonCompleted
-	case Parallelism(p.Job, len(p.Nodes)) == 0:
+	case p.parallelism() == 0:
 		reason = ReasonPaused
 		message += " parallelism is 0."
 	case p.skipped == open:
@@ -145,11 +114,4 @@ func (p *planning) explain(open int) (reason, message string) {
 		message += fmt.Sprintf(" %d%s%s", p.Status.Failed, failureMark, p.Progress.failure)
 	}
 	return reason, message
-}
-
-// SetCondition sets a condition that has changed at the time. It reports whether it differs.
-func SetCondition(status *v1alpha1.ImagePullJobStatus, condition metav1.Condition, now time.Time) bool {
-	condition.ObservedGeneration = status.ObservedGeneration
-	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	return meta.SetStatusCondition(&status.Conditions, condition)
 }

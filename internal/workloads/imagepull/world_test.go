@@ -145,16 +145,16 @@ func (w *world) step(limit int) bool {
 		w.progress = imagepull.Restore(w.job, nodes)
 	}
 	w.plan = imagepull.New(imagepull.Input{Job: w.job, Nodes: nodes, Pods: w.pods, Progress: w.progress, Now: w.now})
-	changed := cmp.Diff(w.job.Status, w.plan.Status) != "" || len(w.plan.Delete) > 0
+	changed := cmp.Diff(w.job.Status, w.plan.Status) != "" || len(w.plan.Deletes) > 0
 	w.job.Status = w.plan.Status
-	for _, gone := range w.plan.Delete {
-		w.pods = slices.DeleteFunc(w.pods, func(pod *corev1.Pod) bool { return pod == gone })
+	for _, gone := range w.plan.Deletes {
+		w.pods = slices.DeleteFunc(w.pods, func(pod *corev1.Pod) bool { return pod.UID == gone.Pod.UID })
 	}
 	for _, start := range w.plan.Start[:min(len(w.plan.Start), w.plan.Limit, limit)] {
 		w.create(start)
 		changed = true
 	}
-	for _, event := range w.plan.Events {
+	for _, event := range slices.Concat(w.plan.Events, w.plan.StatusEvents) {
 		w.events = append(w.events, event.Reason)
 	}
 	w.removed = w.removed || w.plan.Remove
@@ -163,14 +163,14 @@ func (w *world) step(limit int) bool {
 
 func (w *world) create(start imagepull.Start) {
 	w.Helper()
-	pod := imagepull.Pod(w.job, start.Node.Name, start.Attempt)
+	pod := imagepull.Pod(w.job, start.Node, start.Attempt)
 	if slices.ContainsFunc(w.pods, func(other *corev1.Pod) bool { return other.Name == pod.Name }) {
-		w.Fatalf("pod of node %s, attempt %d exists", start.Node.Name, start.Attempt)
+		w.Fatalf("pod of node %s, attempt %d exists", start.Node, start.Attempt)
 	}
 	w.uid++
 	pod.UID, pod.CreationTimestamp = types.UID(fmt.Sprint("pod-", w.uid)), metav1.NewTime(w.now)
 	w.pods = append(w.pods, pod)
-	w.created = append(w.created, start.Node.Name)
+	w.created = append(w.created, start.Node)
 	w.progress.Created(start.Node)
 }
 

@@ -98,7 +98,8 @@ const (
 )
 
 // PodDelete deletes one pod, with its UID and its resource version as preconditions: a pod that has
-// changed since the decision, for example because a match started in it, is not deleted.
+// changed since the decision, for example because a match started in it, is not deleted. A pod without a
+// resource version is deleted whatever has changed.
 type PodDelete struct {
 	Pod *corev1.Pod
 	// Reason is why the pod is deleted, for logs, events and metrics: a CamelCase word.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -36,7 +37,7 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 	sources := []source.Source{
 		source.Kind(informers, object, b.setEvents()),
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
-		b.Gate.Source(b.enqueueAll),
+		b.Gate.Source(EnqueueAll(b.Stores.Sets)),
 	}
 	if b.Stores.Markers != nil {
 		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(b.enqueueMarked)))
@@ -72,7 +73,7 @@ func (b *base) pullChanged(_ context.Context, q controllers.Queue, before, after
 		(before.Status.CompletionTime == nil) == (after.Status.CompletionTime == nil):
 		return
 	}
-	if owner := metav1.GetControllerOfNoCopy(job); owner != nil && b.isKind(owner) {
+	if owner := metav1.GetControllerOfNoCopy(job); IsKind(owner, b.kind) {
 		b.enqueue(q, types.NamespacedName{Namespace: job.Namespace, Name: owner.Name})
 	}
 }
@@ -145,7 +146,7 @@ func (b *base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Requ
 			if before != nil && (after == nil || after.UID != before.UID) {
 				b.enqueueOwner(q, e.ObjectOld)
 			}
-			if after != nil && !b.isKind(after) || !b.matters(e.ObjectOld, e.ObjectNew) {
+			if after != nil && !IsKind(after, b.kind) || !b.matters(e.ObjectOld, e.ObjectNew) {
 				return
 			}
 			b.enqueueOf(q, e.ObjectNew)
@@ -202,18 +203,14 @@ func changed(before, after *corev1.Pod) bool {
 		planning.Terminating(before) != planning.Terminating(after) || planning.Ready(before) != planning.Ready(after)
 }
 
-// isKind reports whether the reference is to a set of the kind, in any version.
-func (b *base) isKind(reference *metav1.OwnerReference) bool {
-	if reference.Kind != b.kind.Kind {
-		return false
-	}
-	group, _, _ := strings.Cut(reference.APIVersion, "/")
-	return group == b.kind.Group
+// IsKind reports whether the reference is to an object of the kind, in any version. It may be nil.
+func IsKind(reference *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
+	return reference != nil && reference.Kind == kind.Kind && strings.HasPrefix(reference.APIVersion, kind.Group+"/")
 }
 
 // enqueueOwner enqueues the set that controls the pod.
 func (b *base) enqueueOwner(q controllers.Queue, pod *corev1.Pod) {
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && b.isKind(owner) {
+	if owner := metav1.GetControllerOfNoCopy(pod); IsKind(owner, b.kind) {
 		b.enqueue(q, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name})
 	}
 }
@@ -244,10 +241,11 @@ func (b *base) enqueueMarked(_ context.Context, q controllers.Queue, marker *v1a
 	})
 }
 
-func (b *base) enqueueAll(q controllers.Queue) {
-	for _, object := range b.Stores.Sets.GetIndexer().List() {
-		if set, ok := object.(client.Object); ok {
-			controllers.Enqueue(q, client.ObjectKeyFromObject(set))
+// EnqueueAll returns a function that enqueues the objects of a store.
+func EnqueueAll(store Store) func(q controllers.Queue) {
+	return func(q controllers.Queue) {
+		for _, object := range All[client.Object](store) {
+			controllers.Enqueue(q, client.ObjectKeyFromObject(object))
 		}
 	}
 }

@@ -73,12 +73,11 @@ func TestChangesOfPodsThatMatter(t *testing.T) {
 }
 
 func TestOwnersOfTheKindInAnyVersion(t *testing.T) {
-	b := newBase(Options{})
-	b.kind = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}
+	kind := schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}
 	for apiVersion, want := range map[string]bool{
 		"apps.kruise.io/v1beta1": true, "apps.kruise.io/v1alpha1": true, "apps/v1": false, "apps.kruise.io.example.com/v1": false,
 	} {
-		if got := b.isKind(&metav1.OwnerReference{APIVersion: apiVersion, Kind: "StatefulSet"}); got != want {
+		if got := IsKind(&metav1.OwnerReference{APIVersion: apiVersion, Kind: "StatefulSet"}, kind); got != want {
 			t.Errorf("a StatefulSet of %s: of the kind %t, want %t", apiVersion, got, want)
 		}
 	}

@@ -101,6 +101,9 @@ func (r *Reconciler[S, T]) Add(mgr manager.Manager, informers cache.Cache, concu
 	return controllers.Add(mgr, strings.ToLower(r.kind.Kind), SubjectSet, r, concurrency, r.sources(informers, r.of.New())...)
 }
 
+// Count returns what the metrics count of a set.
+func (r *Reconciler[S, T]) Count(set S) planning.Count { return r.of.Counts(set) }
+
 // Reconcile executes the next step of the set.
 func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object, in, err := r.observe(request.NamespacedName)

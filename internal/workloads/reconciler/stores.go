@@ -131,6 +131,11 @@ func All[T any](store Store) []T {
 	return objects
 }
 
+// Namespaced returns the objects of a namespace.
+func Namespaced[T any](store Store, namespace string) []T {
+	return list[T](store, namespaceIndex, namespace)
+}
+
 // Controlled returns the objects of a store with RevisionIndexers or PodIndexers that the object with the UID
 // controls.
 func Controlled[T any](store Store, controller types.UID) []T {

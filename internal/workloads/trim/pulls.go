@@ -26,19 +26,11 @@ const (
 	maxMessage = 1024
 )
 
-// NodeWithImages is like Node. It also keeps since when the node has been as it is, and a digest of each name of an image
-// that the node has: 4 bytes instead of some 80. A node lists at most 50 images by default.
+// NodeWithImages is like Node. It also keeps when the node joined, and a digest of each name of an image that the node has:
+// 4 bytes instead of some 80. A node lists at most 50 images by default.
 func NodeWithImages(node *corev1.Node) *corev1.Node {
 	kept := Node(node)
 	kept.CreationTimestamp = node.CreationTimestamp
-	kept.Status.Conditions = nil
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady || condition.Type == corev1.NodeDiskPressure {
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{
-				Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
-			})
-		}
-	}
 	kept.Status.Images = []corev1.ContainerImage{{Names: []string{packed + digests(node)}}}
 	return kept
 }

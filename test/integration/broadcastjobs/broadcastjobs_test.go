@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 func noExecute() corev1.Taint { return corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoExecute} }
@@ -68,8 +69,9 @@ func TestBroadcastJobs(t *testing.T) {
 		"deadline": func(t *testing.T) {
 			w := newWorld(t, "a", "b")
 			w.becomes = all(corev1.PodRunning)
-			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
+			w.create(nil)
 			w.is(v1alpha1.BroadcastJobRunning, "2 2 0 0")
+			w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
 			w.is(v1alpha1.BroadcastJobHasFailed, "2 0 0 0")
 			w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "DeadlineExceeded")
 			w.gone()
@@ -77,7 +79,7 @@ func TestBroadcastJobs(t *testing.T) {
 		"time to live": func(t *testing.T) {
 			w := newWorld(t, "a")
 			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(1)) })
-			poll().Success(t, "the job is deleted", func(ctx context.Context) error {
+			program.Poll().Success(t, "the job is deleted", func(ctx context.Context) error {
 				if err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("%+v: %w", w.job.Status, err)
 				}
@@ -207,7 +209,7 @@ func testFailFast(t *testing.T) {
 		t.Errorf("pods %s", pods)
 	}
 	w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(0)) })
-	poll().Success(t, "the job is deleted", func(ctx context.Context) error {
+	program.Poll().Success(t, "the job is deleted", func(ctx context.Context) error {
 		if err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%+v: %w", w.job.Status, err)
 		}
@@ -297,7 +299,7 @@ func testSchedule(t *testing.T) {
 	must(t, server.Client.Create(t.Context(), object))
 	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), object) })
 	key := client.ObjectKeyFromObject(object)
-	poll().Success(t, "a BroadcastJob is active", func(ctx context.Context) error {
+	program.Poll().Success(t, "a BroadcastJob is active", func(ctx context.Context) error {
 		if err := server.Client.Get(ctx, key, object); err != nil || len(object.Status.Active) != 1 || object.Status.Active[0].Kind != "BroadcastJob" || object.Status.Type != "BroadcastJob" {
 			return fmt.Errorf("status %+v: %w", object.Status, err)
 		}
@@ -311,7 +313,7 @@ func testSchedule(t *testing.T) {
 	w.job = &jobs.Items[0]
 	first := w.job.Name
 	w.let(all(corev1.PodSucceeded))
-	poll().Success(t, "the history is trimmed", func(ctx context.Context) error {
+	program.Poll().Success(t, "the history is trimmed", func(ctx context.Context) error {
 		if err := server.Client.List(ctx, jobs, client.InNamespace(w.namespace)); err != nil || len(jobs.Items) == 0 || len(jobs.Items) > 2 {
 			return fmt.Errorf("%d jobs: %w", len(jobs.Items), err)
 		}
@@ -367,7 +369,7 @@ func TestOnlyBroadcastJobsOfSchedulesAreCreated(t *testing.T) {
 		must(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
 		change(job)
 		// API servers learn of policies by a watch.
-		poll().Success(t, name+" is refused", func(ctx context.Context) error {
+		program.Poll().Success(t, name+" is refused", func(ctx context.Context) error {
 			err := account.Create(ctx, job.DeepCopy(), client.DryRunAll)
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "seamark-workloads cannot write Job") {
 				return fmt.Errorf("error %w, want a refusal of the policy", err)

@@ -6,17 +6,12 @@ package broadcastjobs_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -28,9 +23,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
-	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // server is the API server that the tests share.
@@ -38,45 +33,15 @@ var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
-// start runs seamark-workloads with the rights of its service account, until the test ends or the function is called.
+// start runs seamark-workloads until the test ends or the function is called.
 func start(t *testing.T) (stop func()) {
 	t.Helper()
-	cfg := server.Component(t, workloads.Name)
-	for _, path := range []string{"config/workloads/policy.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml"} {
-		manifests, err := env.ReadManifests(path)
-		must(t, err)
-		server.Apply(t, manifests...)
-	}
-	var c configv1alpha1.WorkloadsConfiguration
-	configv1alpha1.SetWorkloadsDefaults(&c)
-	c.Controllers.BroadcastJob.Enabled, c.Controllers.AdvancedCronJob.Enabled = new(true), new(true)
-	program, err := workloads.New(workloads.Options{
-		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
-		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	cfg := program.Install(t, server, "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml")
+	return program.Start(t, cfg, func(_ *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		enabled.BroadcastJob.Enabled, enabled.AdvancedCronJob.Enabled = new(true), new(true)
 	})
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program.Run(ctx) }()
-	ended := false
-	stop = func() {
-		if !ended {
-			ended = true
-			cancel()
-			if err := <-done; err != nil {
-				t.Error("run the program:", err)
-			}
-		}
-	}
-	t.Cleanup(stop)
-	return stop
 }
 
 // world is a job, nodes of its own, and their kubelets.
@@ -152,7 +117,7 @@ func (w *world) see(event watch.Event) {
 	}
 	w.most = max(w.most, running)
 	if pod.DeletionTimestamp != nil {
-		w.check(server.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0)))
+		w.check(server.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}))
 	} else if phase := w.becomes(node); phase != "" && phase != pod.Status.Phase && !planning.Finished(pod) {
 		w.end(pod, phase)
 	}
@@ -219,20 +184,13 @@ func (w *world) create(change func(*v1alpha1.BroadcastJobSpec)) {
 // edit changes the specification.
 func (w *world) edit(change func(*v1alpha1.BroadcastJobSpec)) {
 	w.Helper()
-	must(w, server.Client.Get(w.Context(), client.ObjectKeyFromObject(w.job), w.job))
-	before := w.job.DeepCopy()
-	change(&w.job.Spec)
-	must(w, server.Client.Patch(w.Context(), w.job, client.MergeFrom(before)))
+	program.Edit(w, server.Client, w.job, func() { change(&w.job.Spec) })
 }
-
-func poll() await.Poll { return await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout} }
 
 // until waits until the check of the job, which it reads, succeeds.
 func (w *world) until(what string, check func() error) {
 	w.Helper()
-	poll().Success(w, what, func(ctx context.Context) error {
-		return errors.Join(server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job), check())
-	})
+	program.Until(w, server.Client, w.job, what, check)
 }
 
 // is waits for the phase, with the numbers of nodes: desired, active, succeeded and failed.
@@ -251,16 +209,7 @@ func (w *world) is(phase v1alpha1.BroadcastJobPhase, numbers string) {
 // has waits for a condition.
 func (w *world) has(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	w.Helper()
-	var found metav1.Condition
-	w.until(fmt.Sprintf("%s is %s", kind, status), func() error {
-		condition := meta.FindStatusCondition(w.job.Status.Conditions, kind)
-		if condition == nil || condition.Status != status || condition.Reason != reason {
-			return fmt.Errorf("%+v", condition)
-		}
-		found = *condition
-		return nil
-	})
-	return found
+	return program.Has(w, server.Client, w.job, &w.job.Status.Conditions, kind, status, reason)
 }
 
 func number(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }

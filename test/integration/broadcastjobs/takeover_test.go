@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/openkruise"
 )
 
@@ -33,7 +34,7 @@ func TestTakeOver(t *testing.T) {
 	before := written()
 	start(t)
 	for _, object := range slices.Concat(jobs, schedules) {
-		poll().Success(t, object.GetName()+" is processed", func(ctx context.Context) error {
+		program.Poll().Success(t, object.GetName()+" is processed", func(ctx context.Context) error {
 			now := object.DeepCopy()
 			err := server.Client.Get(ctx, client.ObjectKeyFromObject(object), now)
 			if observed, _, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration"); err == nil && observed == 0 {

@@ -6,17 +6,12 @@ package cronjobs_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +19,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
-	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // server is the API server that the tests share.
@@ -33,45 +28,15 @@ var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
-// start runs seamark-workloads with the rights of its service account, until the test ends or the function is called.
+// start runs seamark-workloads until the test ends or the function is called.
 func start(t *testing.T, e *env.Env) (stop func()) {
 	t.Helper()
-	cfg := e.Component(t, workloads.Name)
-	for _, path := range []string{"config/workloads/policy.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml"} {
-		manifests, err := env.ReadManifests(path)
-		must(t, err)
-		e.Apply(t, manifests...)
-	}
-	var c configv1alpha1.WorkloadsConfiguration
-	configv1alpha1.SetWorkloadsDefaults(&c)
-	c.Controllers.AdvancedCronJob.Enabled = new(true)
-	program, err := workloads.New(workloads.Options{
-		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
-		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	cfg := program.Install(t, e, "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml")
+	return program.Start(t, cfg, func(_ *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		enabled.AdvancedCronJob.Enabled = new(true)
 	})
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program.Run(ctx) }()
-	ended := false
-	stop = func() {
-		if !ended {
-			ended = true
-			cancel()
-			if err := <-done; err != nil {
-				t.Error("run the program:", err)
-			}
-		}
-	}
-	t.Cleanup(stop)
-	return stop
 }
 
 // world is an AdvancedCronJob in its own namespace.
@@ -105,10 +70,7 @@ func create(t *testing.T, e *env.Env, change func(*v1alpha1.AdvancedCronJobSpec)
 // edit changes the specification.
 func (w *world) edit(change func(*v1alpha1.AdvancedCronJobSpec)) {
 	w.Helper()
-	must(w, w.Client.Get(w.Context(), client.ObjectKeyFromObject(w.object), w.object))
-	before := w.object.DeepCopy()
-	change(&w.object.Spec)
-	must(w, w.Client.Patch(w.Context(), w.object, client.MergeFrom(before)))
+	program.Edit(w, w.Client, w.object, func() { change(&w.object.Spec) })
 }
 
 // jobs returns the Jobs that exist, the oldest slot first.
@@ -146,22 +108,11 @@ func (w *world) complete(job *batchv1.Job) {
 // until waits until the check of the object, which it reads, succeeds.
 func (w *world) until(what string, check func() error) {
 	w.Helper()
-	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, what, func(ctx context.Context) error {
-		return errors.Join(w.Client.Get(ctx, client.ObjectKeyFromObject(w.object), w.object), check())
-	})
+	program.Until(w, w.Client, w.object, what, check)
 }
 
 // has waits for a condition.
 func (w *world) has(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	w.Helper()
-	var found metav1.Condition
-	w.until(fmt.Sprintf("%s is %s", kind, status), func() error {
-		condition := meta.FindStatusCondition(w.object.Status.Conditions, kind)
-		if condition == nil || condition.Status != status || condition.Reason != reason || condition.ObservedGeneration != w.object.Generation {
-			return fmt.Errorf("%+v", condition)
-		}
-		found = *condition
-		return nil
-	})
-	return found
+	return program.Has(w, w.Client, w.object, &w.object.Status.Conditions, kind, status, reason)
 }

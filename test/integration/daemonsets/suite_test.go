@@ -15,12 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
 )
 
@@ -39,64 +37,19 @@ var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
-// start runs seamark-workloads with the rights of its service account and pulls before updates, until the function is called.
+// start runs seamark-workloads with pulls before updates, until the test ends or the function is called.
 func start(t *testing.T, e *env.Env, edits ...func(*workloads.Options)) (stop func()) {
 	t.Helper()
-	e.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil) // Creates the namespace.
-	for _, path := range []string{"config/workloads/policy.yaml", "config/daemonsets/rbac.yaml", "config/imagepulls/rbac.yaml"} {
-		manifests, err := env.ReadManifests(path)
-		must(t, err)
-		permitPulls(t, manifests)
-		e.Apply(t, manifests...)
-	}
-	cfg := e.Component(t, workloads.Name)
+	cfg := program.Install(t, e, "config/daemonsets/rbac.yaml", "config/imagepulls/rbac.yaml")
 	awaitPulls(t, e, cfg)
-	var c configv1alpha1.WorkloadsConfiguration
-	configv1alpha1.SetWorkloadsDefaults(&c)
-	c.Controllers.DaemonSet.Enabled, c.Controllers.ImagePullJob.Enabled = new(true), new(true)
-	options := workloads.Options{
-		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
-		ImagePull: c.ImagePull, PreDownloadDaemonSets: true, Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
-	}
-	for _, edit := range edits {
-		edit(&options)
-	}
-	program, err := workloads.New(options)
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program.Run(ctx) }()
-	return sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error("run the program:", err)
+	return program.Start(t, cfg, func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		options.PreDownloadDaemonSets, enabled.DaemonSet.Enabled, enabled.ImagePullJob.Enabled = true, new(true), new(true)
+		for _, edit := range edits {
+			edit(options)
 		}
 	})
-}
-
-// permitPulls lets the policy of pods permit the pods of pulls, as config/imagepulls does.
-func permitPulls(t *testing.T, manifests []*unstructured.Unstructured) {
-	t.Helper()
-	for _, manifest := range manifests {
-		if manifest.GetName() != "seamark-workloads-pods" || manifest.GetKind() != "ValidatingAdmissionPolicy" {
-			continue
-		}
-		variables, _, err := unstructured.NestedSlice(manifest.Object, "spec", "variables")
-		must(t, err)
-		for i := range variables {
-			if variable := variables[i].(map[string]any); variable["name"] == "imagePulls" {
-				variable["expression"] = "true"
-			}
-		}
-		must(t, unstructured.SetNestedSlice(manifest.Object, variables, "spec", "variables"))
-	}
 }
 
 // awaitPulls waits until the API server applies the policy that permits pulls.

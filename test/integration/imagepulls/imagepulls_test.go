@@ -181,7 +181,7 @@ func testForeignPod(t *testing.T) {
 	must(t, server.Client.Create(t.Context(), foreign))
 	w.edit(parallelism(1))
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "NodesFailed")
-	if s := w.job.Status; s.Failed != 1 || s.Succeeded != 1 || !strings.Contains(s.Message, "whose name belongs to another object") {
+	if s := w.job.Status; s.Failed != 1 || s.Succeeded != 1 || !strings.Contains(s.Message, "exists and does not belong to the set") {
 		t.Errorf("status %+v", s)
 	}
 	after := &corev1.Pod{}

@@ -6,30 +6,26 @@ package imagepulls_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
-	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // server is the API server that the tests share.
@@ -37,61 +33,20 @@ var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
 // install applies the rights and policies of the program for ImagePullJobs.
-func install(t *testing.T) {
+func install(t *testing.T) *rest.Config {
 	t.Helper()
-	server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil) // Creates the namespace.
-	for _, path := range []string{"config/imagepulls/rbac.yaml", "config/imagepulls/author.yaml", "config/workloads/policy.yaml"} {
-		manifests, err := env.ReadManifests(path)
-		must(t, err)
-		for _, manifest := range manifests {
-			if manifest.GetName() == "seamark-workloads-pods" && manifest.GetKind() == "ValidatingAdmissionPolicy" {
-				variables := manifest.Object["spec"].(map[string]any)["variables"].([]any)
-				variables[8].(map[string]any)["expression"] = "true" // As config/imagepulls does.
-			}
-		}
-		server.Apply(t, manifests...)
-	}
-	server.Component(t, workloads.Name)
+	return program.Install(t, server, "config/imagepulls/rbac.yaml", "config/imagepulls/author.yaml")
 }
 
-// start runs seamark-workloads with the rights of its service account and at most total pulls, until the test ends or the
-// function is called.
+// start runs seamark-workloads with at most total pulls, until the test ends or the function is called.
 func start(t *testing.T, total int32) (stop func()) {
 	t.Helper()
-	install(t)
-	var c configv1alpha1.WorkloadsConfiguration
-	c.ImagePull.Total = total
-	configv1alpha1.SetWorkloadsDefaults(&c)
-	c.Controllers.ImagePullJob.Enabled = new(true)
-	program, err := workloads.New(workloads.Options{
-		Config: server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Controllers: c.Controllers, ImagePull: c.ImagePull, OpenKruiseNamespace: c.OpenKruise.Namespace,
-		Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	return program.Start(t, install(t), func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		options.ImagePull.Total, enabled.ImagePullJob.Enabled = total, new(true)
 	})
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program.Run(ctx) }()
-	ended := false
-	stop = func() {
-		if !ended {
-			ended = true
-			cancel()
-			if err := <-done; err != nil {
-				t.Error("run the program:", err)
-			}
-		}
-	}
-	t.Cleanup(stop)
-	return stop
 }
 
 // world is a namespace with jobs, nodes of its own, and their kubelets.
@@ -247,18 +202,13 @@ func (w *world) create(edits ...func(*v1alpha1.ImagePullJobSpec)) {
 // edit changes the specification.
 func (w *world) edit(change func(*v1alpha1.ImagePullJobSpec)) {
 	w.Helper()
-	must(w, server.Client.Get(w.Context(), client.ObjectKeyFromObject(w.job), w.job))
-	before := w.job.DeepCopy()
-	change(&w.job.Spec)
-	must(w, server.Client.Patch(w.Context(), w.job, client.MergeFrom(before)))
+	program.Edit(w, server.Client, w.job, func() { change(&w.job.Spec) })
 }
 
 // until waits until the check of the job, which it reads, succeeds.
 func (w *world) until(what string, check func() error) {
 	w.Helper()
-	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, what, func(ctx context.Context) error {
-		return errors.Join(server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job), check())
-	})
+	program.Until(w, server.Client, w.job, what, check)
 }
 
 // counts waits until the status has the numbers: desired, active, succeeded, failed.
@@ -276,13 +226,7 @@ func (w *world) counts(want string) {
 // has waits for a condition.
 func (w *world) has(kind string, status metav1.ConditionStatus, reason string) {
 	w.Helper()
-	w.until(fmt.Sprintf("%s is %s", kind, status), func() error {
-		condition := meta.FindStatusCondition(w.job.Status.Conditions, kind)
-		if condition == nil || condition.Status != status || condition.Reason != reason {
-			return fmt.Errorf("%+v", w.job.Status)
-		}
-		return nil
-	})
+	program.Has(w, server.Client, w.job, &w.job.Status.Conditions, kind, status, reason)
 }
 
 // ends waits until the job has ended and its pods are gone.

@@ -8,7 +8,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -46,21 +44,13 @@ func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("A
 
 // Options are the dependencies of a Controller. All but BroadcastJobs are required.
 type Options struct {
-	// Objects and Jobs are the informers of AdvancedCronJobs, and of Jobs with reconciler.PodIndexers.
-	Objects, Jobs reconciler.Store
-	// BroadcastJobs is the informer of BroadcastJobs with reconciler.PodIndexers, nil if they are not served.
-	BroadcastJobs reconciler.Store
-	// Gate is closed while another program serves the kind.
-	Gate *reconciler.Gate
-	// Client writes, and Live reads without the cache.
-	Client client.Client
-	Live   client.Reader
-	// Recorder records events on the objects.
-	Recorder record.EventRecorder
-	// Metrics count writes.
-	Metrics reconciler.Metrics
-	// Now is the clock.
-	Now func() time.Time
+	// Options have the informer of AdvancedCronJobs, as Sets.
+	reconciler.Options
+	// Jobs is the informer of Jobs with reconciler.PodIndexers, and BroadcastJobs that of BroadcastJobs, nil if they are not
+	// served.
+	Jobs, BroadcastJobs reconciler.Store
+	// Live reads without the cache.
+	Live client.Reader
 }
 
 // Controller runs the objects.
@@ -77,9 +67,9 @@ func New(options Options) *Controller {
 // Add runs the Controller under the manager, with at most concurrency objects at a time.
 func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	sources := []source.Source{
-		source.Kind(informers, &v1alpha1.AdvancedCronJob{}, controllers.Changes(c.objectChanged)),
+		source.Kind(informers, &v1alpha1.AdvancedCronJob{}, controllers.Specs[*v1alpha1.AdvancedCronJob]()),
 		source.Kind(informers, &batchv1.Job{}, controllers.Changes(changes(cronjob.OfJob))),
-		c.Gate.Source(c.enqueueAll),
+		c.Gate.Source(reconciler.EnqueueAll(c.Stores.Sets)),
 	}
 	if c.BroadcastJobs != nil {
 		sources = append(sources, source.Kind(informers, &v1alpha1.BroadcastJob{}, controllers.Changes(changes(cronjob.OfBroadcastJob))))
@@ -89,7 +79,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 
 // Reconcile does what is due for an object, and comes back at its next slot.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	found, _, _ := c.Objects.GetIndexer().GetByKey(request.String())
+	found, _, _ := c.Stores.Sets.GetIndexer().GetByKey(request.String())
 	object, ok := found.(*v1alpha1.AdvancedCronJob)
 	if !ok || object.DeletionTimestamp != nil {
 		c.memory.Forget(request.NamespacedName)
@@ -161,17 +151,6 @@ func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob
 	return nil
 }
 
-// objectChanged enqueues an object whose specification has changed.
-func (c *Controller) objectChanged(_ context.Context, q controllers.Queue, before, after *v1alpha1.AdvancedCronJob, _ bool) {
-	if after == nil {
-		after = before
-	} else if before != nil && before.UID == after.UID && before.Generation == after.Generation &&
-		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) {
-		return
-	}
-	controllers.Enqueue(q, client.ObjectKeyFromObject(after))
-}
-
 // changes returns what enqueues the object of a Job that has ended or is gone. A new one was created for the object,
 // which is enqueued.
 func changes[J interface {
@@ -184,7 +163,7 @@ func changes[J interface {
 			return
 		}
 		owner := metav1.GetControllerOfNoCopy(before)
-		if owner == nil || owner.Kind != Kind().Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+		if !reconciler.IsKind(owner, Kind()) {
 			return
 		}
 		if after != none && of(before).Ended == of(after).Ended && (before.GetDeletionTimestamp() == nil) == (after.GetDeletionTimestamp() == nil) {
@@ -194,16 +173,7 @@ func changes[J interface {
 	}
 }
 
-// enqueueAll enqueues all objects.
-func (c *Controller) enqueueAll(q controllers.Queue) {
-	for _, each := range c.Objects.GetIndexer().List() {
-		if object, ok := each.(client.Object); ok {
-			controllers.Enqueue(q, client.ObjectKeyFromObject(object))
-		}
-	}
-}
-
 // Count returns what the metrics count of an object: whether the API server has refused its last Job.
-func Count(object *v1alpha1.AdvancedCronJob) planning.Count {
+func (*Controller) Count(object *v1alpha1.AdvancedCronJob) planning.Count {
 	return planning.Count{Failing: meta.IsStatusConditionFalse(object.Status.Conditions, v1alpha1.AdvancedCronJobJobsCreated)}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const (
@@ -39,9 +40,9 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 		return false, err
 	}
 	if known.created {
-		cronjob.SetCondition(&plan.Status, metav1.Condition{
+		planning.PutCondition(&plan.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last Job was created.",
-		}, c.Now())
+		}, object.Generation, c.Now())
 	}
 	if plan.Create.IsZero() {
 		c.trim(ctx, plan)
@@ -56,7 +57,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 	condition := metav1.Condition{
 		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: text.Truncate(err.Error(), maxMessage),
 	}
-	if cronjob.SetCondition(&plan.Status, condition, c.Now()) {
+	if planning.PutCondition(&plan.Status.Conditions, condition, object.Generation, c.Now()) {
 		c.Recorder.Event(object, corev1.EventTypeWarning, "FailedCreate", condition.Message)
 	}
 	var foreign *foreignError

@@ -35,6 +35,6 @@ func (r *remembered) creates(job *cronjob.Job, slot time.Time) {
 
 // cached reports whether the caches have what was written.
 func (r *remembered) cached(c *Controller) bool {
-	return !reconciler.Behind(c.Objects, r.object) && !reconciler.Behind(c.Jobs, r.job) &&
+	return !reconciler.Behind(c.Stores.Sets, r.object) && !reconciler.Behind(c.Jobs, r.job) &&
 		(c.BroadcastJobs == nil || !reconciler.Behind(c.BroadcastJobs, r.broadcast))
 }

@@ -4,10 +4,7 @@
 package controller_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -16,256 +13,144 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull/controller"
+	"github.com/seamark-dev/seamark/internal/workloads/nodejob"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
+	"github.com/seamark-dev/seamark/test/crash"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
-
-type noMetrics struct{}
-
-func (noMetrics) Failed(string)        {}
-func (noMetrics) Waited(string)        {}
-func (noMetrics) StatusWritten(string) {}
-
-// store is an informer whose cache a test fills. A cache that is not synced says so.
-type store struct {
-	toolscache.Indexer
-	synced bool
-}
-
-func (s *store) GetIndexer() toolscache.Indexer { return s }
-
-func (s *store) LastStoreSyncResourceVersion() string {
-	if s.synced {
-		return "1000000"
-	}
-	return "1"
-}
-
-var errLost = errors.New("connection lost")
-
-// world is two jobs, their pods and nodes, and a clock. Writes fail, or take place and their answers are lost.
-type world struct {
-	*testing.T
-	random            *rand.Rand
-	api               client.WithWatch
-	jobs, pods, nodes *store
-	now               time.Time
-	controller        *controller.Controller
-	// asked counts the pods that were created, by name, and restarts the processes that ended.
-	asked    map[string]int
-	restarts int
-	quiet    bool
-}
 
 const (
 	limit, total = 3, 4
 	nodes        = 8
 )
 
-var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-
-func uidOf(i int) types.UID { return types.UID(fmt.Sprint("uid-", i)) }
+// world is two jobs, their pods and nodes.
+type world struct {
+	*crash.World
+	stores     reconciler.Stores
+	jobs       []client.Object
+	controller *controller.Controller
+	// restarts counts the processes that ended.
+	restarts int
+	// fails is whether pulls may fail.
+	fails bool
+}
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := &world{T: t, random: rand.New(rand.NewPCG(seed, 3)), now: noon, asked: map[string]int{}}
-	var objects []client.Object
+	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	w := &world{}
 	for i := range 2 {
 		job := &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
-			Namespace: fmt.Sprint("ns", i), Name: "pull", UID: uidOf(i), Generation: 1, CreationTimestamp: metav1.NewTime(noon),
+			Namespace: fmt.Sprint("ns", i), Name: "pull", UID: types.UID(fmt.Sprint("job-", i)), Generation: 1, CreationTimestamp: metav1.NewTime(noon),
 		}}
 		job.Spec.Image, job.Spec.Parallelism = "game:1", new(intstr.FromInt32(limit))
 		job.Spec.PullPolicy = &v1alpha1.ImagePullJobPullPolicy{TimeoutSeconds: new(int32(1000)), BackoffLimit: new(int32(1000))}
-		objects = append(objects, job)
+		w.jobs = append(w.jobs, job)
 	}
-	w.api = fakeapi.Client(t, objects...).WithStatusSubresource(objects[0], &corev1.Pod{}).Build()
-	w.jobs = &store{Indexer: fakeapi.NewStore[any](t, nil, nil).Indexer}
-	w.pods = &store{Indexer: fakeapi.NewStore[any](t, reconciler.PodIndexers(), nil).Indexer}
-	w.nodes = &store{Indexer: fakeapi.NewStore[any](t, nil, nil).Indexer, synced: true}
+	w.World = crash.New(t, seed, noon, w.jobs...)
+	var all []*corev1.Node
 	for i := range nodes {
-		at := metav1.NewTime(noon.Add(-time.Hour))
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), CreationTimestamp: at}}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: at}}
-		if err := w.nodes.Add(trim.NodeWithImages(node)); err != nil {
-			t.Fatal(err)
-		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		all = append(all, trim.NodeWithImages(node))
 	}
+	w.stores = reconciler.Stores{Sets: w.Store(&v1alpha1.ImagePullJobList{}), Pods: w.Store(&corev1.PodList{}), Nodes: fakeapi.NewStore(t, nil, all)}
 	w.restart()
 	return w
 }
 
-// restart starts another process, whose caches are filled.
+// restart starts another process.
 func (w *world) restart() {
+	w.Helper()
 	w.restarts++
-	w.fill()
-	gate := reconciler.NewGate()
-	gate.Set(true)
-	w.controller = controller.New(controller.Options{
-		Jobs: w.jobs, Pods: w.pods, Nodes: w.nodes, Allowed: labels.Everything(), PerNode: 1, Total: total, Gate: gate,
-		Client: interceptor.NewClient(w.api, w.faults()), Live: w.api,
-		Recorder: record.NewFakeRecorder(10000), Metrics: noMetrics{}, Now: func() time.Time { return w.now },
-	})
-}
-
-// fault makes the write fail, or loses its answer.
-func (w *world) fault(write func() error) error {
-	if w.quiet {
-		return write()
-	}
-	switch w.random.IntN(6) {
-	case 0:
-		return errLost
-	case 1:
-		return errors.Join(write(), errLost)
-	default:
-		return write()
-	}
-}
-
-func (w *world) faults() interceptor.Funcs {
-	return interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			w.pods.synced = false
-			return w.fault(func() error {
-				o.SetUID(uidOf(1000 + w.random.IntN(1_000_000_000)))
-				o.SetCreationTimestamp(metav1.NewTime(w.now))
-				err := c.Create(ctx, o, options...)
-				if err == nil {
-					w.asked[o.GetName()]++
-					err = c.Update(ctx, o) // To version 2: a cache that is not synced has 1.
-				}
-				w.check()
-				return err
-			})
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-			return w.fault(func() error { return c.Delete(ctx, o, options...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, resource string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
-			w.jobs.synced = false
-			return w.fault(func() error { return c.SubResource(resource).Patch(ctx, o, p, options...) })
-		},
-	}
-}
-
-// check checks that no job has too many pods, nor a node or the cluster.
-func (w *world) check() {
-	w.Helper()
-	list := &corev1.PodList{}
-	if err := w.api.List(w.Context(), list); err != nil {
-		w.Fatal(err)
-	}
-	perJob, perNode := map[string]int{}, map[string]int{}
-	for i := range list.Items {
-		perJob[list.Items[i].Namespace]++
-		if perNode[list.Items[i].Spec.NodeName]++; perNode[list.Items[i].Spec.NodeName] > 1 {
-			w.Fatalf("node %s has two pods", list.Items[i].Spec.NodeName)
-		}
-	}
-	for job, n := range perJob {
-		if n > limit {
-			w.Fatalf("the job in %s has %d pods", job, n)
-		}
-	}
-	if len(list.Items) > total {
-		w.Fatalf("%d pods exist", len(list.Items))
-	}
-}
-
-// fill makes the caches as the API server.
-func (w *world) fill() {
-	w.Helper()
-	jobs, pods := &v1alpha1.ImagePullJobList{}, &corev1.PodList{}
-	if err := errors.Join(w.api.List(w.Context(), jobs), w.api.List(w.Context(), pods)); err != nil {
-		w.Fatal(err)
-	}
-	var all [2][]any
-	for i := range jobs.Items {
-		all[0] = append(all[0], &jobs.Items[i])
-	}
-	for i := range pods.Items {
-		all[1] = append(all[1], &pods.Items[i])
-	}
-	for i, s := range []*store{w.jobs, w.pods} {
-		if err := s.Replace(all[i], ""); err != nil {
-			w.Fatal(err)
-		}
-		s.synced = true
-	}
+	options, live := w.Options(w.stores)
+	w.controller = controller.New(nodejob.Options{Options: options, Live: live}, controller.Limits{Allowed: labels.Everything(), PerNode: 1, Total: total})
 }
 
 // report lets the kubelet of a random pod pull, or fail.
 func (w *world) report() {
 	w.Helper()
-	list := &corev1.PodList{}
-	if err := w.api.List(w.Context(), list); err != nil {
-		w.Fatal(err)
-	}
-	if len(list.Items) == 0 {
+	pods := crash.List[*corev1.Pod](w.World, &corev1.PodList{})
+	if len(pods) == 0 {
 		return
 	}
-	pod := &list.Items[w.random.IntN(len(list.Items))]
-	status := corev1.ContainerStatus{Name: "pull", ImageID: "sha256:1"}
-	if !w.quiet && w.random.IntN(4) == 0 {
+	pod, status := pods[w.Random.IntN(len(pods))], corev1.ContainerStatus{Name: "pull", ImageID: "sha256:1"}
+	if w.fails && w.Random.IntN(4) == 0 {
 		status = corev1.ContainerStatus{Name: "pull", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
-	if err := w.api.Status().Update(w.Context(), pod); err != nil {
+	if err := w.API.Status().Update(w.Context(), pod); err != nil {
 		w.Fatal(err)
 	}
 }
 
+// reconcile reconciles a random job, and checks that no job has too many pods, nor a node or the cluster.
 func (w *world) reconcile() {
-	job := client.ObjectKey{Namespace: fmt.Sprint("ns", w.random.IntN(2)), Name: "pull"}
-	w.now = w.now.Add(25 * time.Millisecond)
-	// Errors are those of the faults: the next reconcile tries again.
-	_, _ = w.controller.Reconcile(w.Context(), reconcile.Request{NamespacedName: job})
+	w.Helper()
+	w.Now = w.Now.Add(60 * time.Millisecond)
+	w.Reconcile(w.controller, w.jobs[w.Random.IntN(len(w.jobs))])
+	pods := crash.List[*corev1.Pod](w.World, &corev1.PodList{})
+	if len(pods) > total {
+		w.Fatalf("%d pods exist", len(pods))
+	}
+	perJob, perNode := map[string]int{}, map[string]int{}
+	for _, pod := range pods {
+		if perJob[pod.Namespace]++; perJob[pod.Namespace] > limit {
+			w.Fatalf("the job in %s has %d pods", pod.Namespace, perJob[pod.Namespace])
+		}
+		if perNode[pod.Spec.NodeName]++; perNode[pod.Spec.NodeName] > 1 {
+			w.Fatalf("node %s has two pods", pod.Spec.NodeName)
+		}
+	}
 }
 
-// TestLimitsHoldAtAnyCrash loses writes and answers, delays the cache and ends the process between any two reconciles. No
-// limit is exceeded, in the end each node has the image, and few nodes are asked again.
+// TestLimitsHoldAtAnyCrash loses writes and answers, delays the caches and ends the process between any two reconciles. No
+// limit is exceeded, in the end each node has the image, and no node is asked again whose pull has not failed.
 func TestLimitsHoldAtAnyCrash(t *testing.T) {
 	for seed := range uint64(40) {
 		w := newWorld(t, seed)
+		w.fails = seed%2 == 1
 		for range 300 {
-			switch w.random.IntN(9) {
+			switch w.Random.IntN(9) {
 			case 0:
-				if w.random.IntN(4) == 0 {
+				if w.Random.IntN(4) == 0 {
 					w.restart()
 				}
 			case 1, 2:
 				w.report()
 			case 3:
-				w.now = w.now.Add(time.Duration(w.random.IntN(8)) * time.Second)
-			case 4, 5:
-				w.fill()
+				w.Now = w.Now.Add(time.Duration(w.Random.IntN(8)) * time.Second)
+			case 4:
+				w.Fill()
+			case 5:
+				w.FillOne()
 			default:
 				w.reconcile()
 			}
 		}
-		w.quiet = true
-		for range 1000 {
-			w.fill()
+		most := 1
+		if w.fails {
+			most += w.restarts
+		}
+		w.fails, w.Fate = false, func(string) crash.Fate { return crash.Done }
+		for range 300 {
+			w.Fill()
 			w.report()
 			w.reconcile()
 		}
-		w.fill()
-		for _, each := range w.jobs.List() {
-			if status := each.(*v1alpha1.ImagePullJob).Status; status.Succeeded != nodes || status.CompletionTime == nil {
+		for _, job := range crash.List[*v1alpha1.ImagePullJob](w.World, &v1alpha1.ImagePullJobList{}) {
+			if status := job.Status; status.Succeeded != nodes || status.CompletionTime == nil {
 				t.Fatalf("seed %d: status %+v", seed, status)
 			}
 		}
-		for name, times := range w.asked {
-			if times > 1+w.restarts {
+		for name, times := range w.Created {
+			if times > most {
 				t.Errorf("seed %d: pod %s was created %d times, in %d processes", seed, name, times, w.restarts)
 			}
 		}

@@ -4,10 +4,10 @@
 package controller
 
 import (
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 )
@@ -18,8 +18,6 @@ type places struct {
 
 	mu     sync.Mutex
 	claims map[types.NamespacedName]*claim
-	// nodes are the numbers of pulls by node.
-	nodes map[string]int
 }
 
 // claim is what a job has and wants.
@@ -32,7 +30,7 @@ type claim struct {
 }
 
 func newPlaces(perNode, total int) *places {
-	return &places{perNode: perNode, total: total, claims: map[types.NamespacedName]*claim{}, nodes: map[string]int{}}
+	return &places{perNode: perNode, total: total, claims: map[types.NamespacedName]*claim{}}
 }
 
 // take records the nodes of the pulls of a job, and takes places for at most limit of those that can start, in their order.
@@ -40,62 +38,42 @@ func newPlaces(perNode, total int) *places {
 func (p *places) take(job imagepull.Claim, has []string, starts []imagepull.Start, limit int) (granted []imagepull.Start, others []types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	left := p.set(job, has)
-	own, open := p.claims[job.Job], []imagepull.Start{}
+	before, own := p.claims[job.Job], &claim{Claim: job, nodes: has}
+	p.claims[job.Job] = own
+	pulls, open := map[string]int{}, []imagepull.Start{}
+	for _, each := range p.claims {
+		for _, node := range each.nodes {
+			pulls[node]++
+		}
+	}
 	for _, start := range starts {
-		if p.nodes[start.Node.Name] < p.perNode {
+		if pulls[start.Node] < p.perNode {
 			open = append(open, start)
 		}
 	}
 	own.blocked = len(open) < min(limit, len(starts))
-	own.More = min(limit, len(open))
+	own.Active, own.More = len(has), min(limit, len(open))
 	granted = open[:min(own.More, p.share()[job.Job])]
 	for _, start := range granted {
-		own.nodes = append(own.nodes, start.Node.Name)
-		p.nodes[start.Node.Name]++
+		own.nodes = append(own.nodes, start.Node)
 	}
 	own.Active, own.More = len(own.nodes), own.More-len(granted)
-	if left {
+	if before != nil && !sets.New(has...).HasAll(before.nodes...) {
 		others = p.waiting(job.Job)
 	}
 	return granted, others
-}
-
-// set replaces what a job has. It reports whether it has left a place.
-func (p *places) set(job imagepull.Claim, has []string) bool {
-	left := p.remove(job.Job, has)
-	job.Active = len(has)
-	p.claims[job.Job] = &claim{Claim: job, nodes: slices.Clone(has)}
-	for _, node := range has {
-		p.nodes[node]++
-	}
-	return left
-}
-
-// remove removes what a job has. It reports whether that is more than what remains.
-func (p *places) remove(job types.NamespacedName, remains []string) (left bool) {
-	before := p.claims[job]
-	if before == nil {
-		return false
-	}
-	for _, node := range before.nodes {
-		left = left || !slices.Contains(remains, node)
-		if p.nodes[node]--; p.nodes[node] <= 0 {
-			delete(p.nodes, node)
-		}
-	}
-	delete(p.claims, job)
-	return left
 }
 
 // leave removes a job, and returns the jobs that may start more.
 func (p *places) leave(job types.NamespacedName) []types.NamespacedName {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.remove(job, nil) {
-		return p.waiting(job)
+	before := p.claims[job]
+	delete(p.claims, job)
+	if before == nil || len(before.nodes) == 0 {
+		return nil
 	}
-	return nil
+	return p.waiting(job)
 }
 
 func (p *places) share() map[types.NamespacedName]int {

@@ -1,0 +1,165 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodejob runs jobs that create a pod per node: BroadcastJobs and ImagePullJobs. It carries out their plans. The
+// names of their pods are deterministic, so that a creation whose answer is lost is found and not repeated.
+package nodejob
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+)
+
+const (
+	// cachePause is the time between two looks at a cache that does not have the controller's own writes yet.
+	cachePause = 20 * time.Millisecond
+	// planPause is the time between two plans of a job, which read all nodes: many pods may change at the same time.
+	planPause = 50 * time.Millisecond
+	// statusPause is the time between two writes of the status of a job that goes on.
+	statusPause = time.Second
+	// refusedPause is when pods are created again after the API server has refused one, for example because of a quota.
+	refusedPause = 5 * time.Second
+)
+
+// Options are the dependencies of a Controller. All are required.
+type Options struct {
+	// Options have the informers of the jobs, as Sets, of the pods and of the nodes.
+	reconciler.Options
+	// Live reads without the cache.
+	Live client.Reader
+}
+
+// Kind is a kind of jobs. J is the type of a job, S that of its status, and M that of what is remembered for its plans.
+type Kind[J client.Object, S, M any] struct {
+	// Kind is the kind, and New returns an empty job.
+	Kind schema.GroupVersionKind
+	New  func() J
+	// Status returns the status of a job, and Conditions the conditions of a status.
+	Status     func(job J) *S
+	Conditions func(status *S) *[]metav1.Condition
+	// Created is the type of the condition that is False if the API server has refused the last pod.
+	Created string
+	// StatusFirst is whether the status is written before pods are deleted: it remembers what became of them.
+	StatusFirst bool
+	// Ended reports whether the nodes do not matter to a job any more.
+	Ended func(job J) bool
+	// Plan plans with the pods of a job, all that were created. left is how many of those that the last plan wanted were not.
+	Plan func(job J, pods []*corev1.Pod, memory *M, left int) (planning.JobPlan[S], error)
+	// Learn remembers what became of the writes of a plan. It reports whether the next plan is another one although the API
+	// server has refused pods.
+	Learn func(memory *M, plan *planning.JobPlan[S], step *apply.Step) bool
+	// Stop is called for a job that is gone, is being deleted or that another program serves. It may be nil.
+	Stop func(ctx context.Context, key types.NamespacedName, job J) (reconcile.Result, error)
+	// Sources are those of other events. It may be nil.
+	Sources func(informers cache.Cache) []source.Source
+}
+
+// Controller runs the jobs of a kind.
+type Controller[J client.Object, S, M any] struct {
+	Options
+	kind   Kind[J, S, M]
+	memory *reconciler.Memory[remembered[M]]
+}
+
+// remembered is what the process remembers about a job.
+type remembered[M any] struct {
+	// plans is for the plans.
+	plans M
+	// job and pods are the resource versions that were written last, empty if none were.
+	job, pods string
+	// unsure are the names of the pods whose creation was not answered, and left is the number of pods of the last plan that
+	// were not created.
+	unsure []string
+	left   int
+	// planned and written are when the last plan was made and when the status was written.
+	planned, written time.Time
+}
+
+// New returns a Controller.
+func New[J client.Object, S, M any](kind Kind[J, S, M], options Options) *Controller[J, S, M] {
+	return &Controller[J, S, M]{Options: options, kind: kind, memory: reconciler.NewMemory[remembered[M]]()}
+}
+
+// Add runs the Controller under the manager, with at most concurrency jobs at a time.
+func (c *Controller[J, S, M]) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
+	sources := []source.Source{
+		source.Kind(informers, c.kind.New(), controllers.Specs[J]()),
+		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
+		source.Kind(informers, &corev1.Node{}, controllers.Changes(c.nodeChanged)),
+		c.Gate.Source(reconciler.EnqueueAll(c.Stores.Sets)),
+	}
+	if c.kind.Sources != nil {
+		sources = append(sources, c.kind.Sources(informers)...)
+	}
+	return controllers.Add(mgr, strings.ToLower(c.kind.Kind.Kind), reconciler.SubjectSet, c, concurrency, sources...)
+}
+
+// Count returns what the metrics count of a job: whether the API server has refused its last pod.
+func (c *Controller[J, S, M]) Count(job J) planning.Count {
+	return planning.Count{Failing: meta.IsStatusConditionFalse(*c.kind.Conditions(c.kind.Status(job)), c.kind.Created)}
+}
+
+// Reconcile does what is due for a job.
+func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	found, _, _ := c.Stores.Sets.GetIndexer().GetByKey(request.String())
+	job, ok := found.(J)
+	if !ok || job.GetDeletionTimestamp() != nil || !c.Gate.Open() {
+		c.memory.Forget(request.NamespacedName)
+		if c.kind.Stop == nil {
+			return reconcile.Result{}, nil
+		}
+		return c.kind.Stop(ctx, request.NamespacedName, job)
+	}
+	known := c.memory.Of(job)
+	if pause := known.planned.Add(planPause).Sub(c.Now()); pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+	if err := c.find(ctx, job.GetNamespace(), known); err != nil {
+		return reconcile.Result{}, err
+	}
+	if reconciler.Behind(c.Stores.Sets, known.job) || reconciler.Behind(c.Stores.Pods, known.pods) {
+		c.Metrics.Waited(c.kind.Kind.Kind)
+		return reconcile.Result{RequeueAfter: cachePause}, nil
+	}
+	known.planned = c.Now()
+	plan, err := c.kind.Plan(job, reconciler.Controlled[*corev1.Pod](c.Stores.Pods, job.GetUID()), &known.plans, known.left)
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	if plan.Remove {
+		return reconcile.Result{}, c.remove(ctx, job)
+	}
+	c.record(job, plan.Events)
+	if c.kind.StatusFirst && len(plan.Deletes) > 0 {
+		plan.Urgent = true
+		if job, err = c.publish(ctx, job, known, &plan); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	failed := c.carryOut(ctx, job, known, &plan)
+	if _, err = c.publish(ctx, job, known, &plan); err != nil || failed != nil {
+		return reconcile.Result{}, errors.Join(err, failed)
+	}
+	if plan.Next.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond)}, nil
+}

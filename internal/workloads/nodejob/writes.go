@@ -1,0 +1,141 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodejob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// maxMessage is the maximum length of the message of a condition, in bytes. The API server allows 32 KiB.
+const maxMessage = 1024
+
+// carryOut executes the actions of the plan. The error is why it must be tried again.
+func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *remembered[M], plan *planning.JobPlan[S]) error {
+	if plan.Empty() {
+		return nil
+	}
+	step := c.Executor.Execute(ctx, apply.Set{Kind: c.kind.Kind, Object: job}, &plan.Actions)
+	known.wrote(step.Pods)
+	known.created(plan.Creates, &step)
+	for range len(step.Failures) + len(step.Errs) {
+		c.Metrics.Failed(c.kind.Kind.Kind)
+	}
+	pause := planPause // The status follows with the pods of the cache.
+	if learned := c.kind.Learn(&known.plans, plan, &step); step.Ended || len(step.Failures) > 0 && !learned {
+		pause = refusedPause
+	}
+	plan.Wake(c.Now().Add(pause))
+	condition := metav1.Condition{Type: c.kind.Created, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last pod was created."}
+	switch conditions := c.kind.Conditions(&plan.Status); {
+	case len(step.Failures) > 0:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Refused", text.Truncate(step.Failures[0].Error(), maxMessage)
+		if planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now()) {
+			c.Recorder.Event(job, corev1.EventTypeWarning, "FailedCreate", condition.Message)
+			plan.Urgent = true
+		}
+	case known.left < len(plan.Creates) && meta.IsStatusConditionFalse(*conditions, c.kind.Created):
+		plan.Urgent = planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now())
+	}
+	return errors.Join(step.Errs...)
+}
+
+// wrote remembers the resource version of a pod that exists.
+func (r *remembered[M]) wrote(version string) {
+	if order, err := resourceversion.CompareResourceVersion(r.pods, version); r.pods == "" || err == nil && order < 0 {
+		r.pods = version
+	}
+}
+
+// created remembers which pods of a plan were created.
+func (r *remembered[M]) created(creates []*corev1.Pod, step *apply.Step) {
+	r.left, r.unsure = 0, nil
+	written, started := sets.New(step.Written...), len(step.Written)+len(step.Failures)+len(step.Errs)
+	for i, pod := range creates {
+		if written.Has(pod.Name) {
+			continue
+		}
+		r.left++
+		if len(step.Errs) > 0 && i < started {
+			r.unsure = append(r.unsure, pod.Name)
+		}
+	}
+}
+
+// find finds out which pods exist whose creation was not answered: the cache must have them before the next plan.
+func (c *Controller[J, S, M]) find(ctx context.Context, namespace string, known *remembered[M]) error {
+	for len(known.unsure) > 0 {
+		pod := &corev1.Pod{}
+		key := types.NamespacedName{Namespace: namespace, Name: known.unsure[0]}
+		err := c.Live.Get(ctx, key, pod)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get pod %s: %w", key.Name, err)
+		}
+		if err == nil {
+			known.wrote(pod.ResourceVersion)
+			known.left = max(0, known.left-1)
+		}
+		known.unsure = known.unsure[1:]
+	}
+	return nil
+}
+
+// publish writes the status if it differs, at most once per second unless it is urgent, and records its events. It returns
+// the job with it.
+func (c *Controller[J, S, M]) publish(ctx context.Context, job J, known *remembered[M], plan *planning.JobPlan[S]) (J, error) {
+	if equality.Semantic.DeepEqual(c.kind.Status(job), &plan.Status) {
+		return job, nil
+	}
+	if at := known.written.Add(statusPause); !plan.Urgent && c.Now().Before(at) {
+		plan.Wake(at)
+		return job, nil
+	}
+	written := c.copy(job)
+	*c.kind.Status(written) = plan.Status
+	written = c.copy(written) // The plan is changed after it.
+	if err := c.Client.Status().Patch(ctx, written, client.MergeFrom(job), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return job, client.IgnoreNotFound(fmt.Errorf("write the status of %s %s: %w", c.kind.Kind.Kind, client.ObjectKeyFromObject(job), err))
+	}
+	c.Metrics.StatusWritten(c.kind.Kind.Kind)
+	known.job, known.written = written.GetResourceVersion(), c.Now()
+	c.record(job, plan.StatusEvents)
+	plan.StatusEvents = nil
+	return written, nil
+}
+
+func (*Controller[J, S, M]) copy(job J) J {
+	return job.DeepCopyObject().(J) //nolint:forcetypeassert // A copy has the same type.
+}
+
+func (c *Controller[J, S, M]) record(job J, events []planning.Event) {
+	for i := range events {
+		c.Recorder.Event(job, events[i].Type, events[i].Reason, events[i].Message())
+	}
+}
+
+// remove deletes a job whose time has passed.
+func (c *Controller[J, S, M]) remove(ctx context.Context, job J) error {
+	uid := job.GetUID()
+	err := c.Client.Delete(ctx, c.copy(job), client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		c.Metrics.Failed(c.kind.Kind.Kind)
+		return fmt.Errorf("delete %s %s: %w", c.kind.Kind.Kind, client.ObjectKeyFromObject(job), err)
+	}
+	return nil
+}
