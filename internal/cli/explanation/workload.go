@@ -86,7 +86,7 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 	}
 	x.Conclusion, x.Settled = "Settled: nothing is wrong, and nothing is waited for", true
 	if step := w.first(Unknown); step != nil {
-		x.Conclusion, x.Next = "Settled, as far as it could be read. Not checked: "+step.Title, step.Next
+		x.Conclusion, x.Next = "Settled, as far as it could be read. Not checked: "+strings.Join(w.unchecked(), ", "), step.Next
 	}
 	return x
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -68,14 +69,14 @@ func startWorkloads(t *testing.T) {
 	})
 }
 
-// settles waits until the conclusion about a set or a job matches, and each of the lines is that of a step or of its
+// settles waits until the conclusion about a set or a job, which flags may follow, matches, and each of the lines is that of a step or of its
 // evidence. All are regular expressions for the whole text.
 func (w world) settles(object, want string, lines ...string) {
 	w.Helper()
 	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(w, want, func(ctx context.Context) error {
 		var out, errOut bytes.Buffer
 		command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, "seamark", "test")
-		command.SetArgs([]string{"explain", object, "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace})
+		command.SetArgs(append([]string{"explain", "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace}, strings.Fields(object)...))
 		code := exit.Code(command.ExecuteContext(ctx))
 		var x explanation.WorkloadExplanation
 		if err := json.Unmarshal(out.Bytes(), &x); err != nil {
@@ -143,7 +144,14 @@ func TestWorkloads(t *testing.T) {
 		"info Nodes that do not fit: [0-9]+ nodes get no pod", "the template does not tolerate the taint gpu=true:NoSchedule: "+c)
 	serves.Store(true)
 	nodes.Again()
-	w.settles("ads/agent", "Settled: nothing is wrong, and nothing is waited for", "ok Pods: 2 of 2 are available")
+	const settled = "Settled: nothing is wrong, and nothing is waited for"
+	w.settles("ads/agent", settled, "ok Pods: 2 of 2 are available")
+	shared.Grant(t, w.namespace, env.UserSubject("viewer-of-sets"),
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}})
+	w.settles("ads/agent --as=viewer-of-sets", "Settled, as far as it could be read. Not checked: Controllers, Nodes", "unknown Nodes: .*")
+	shared.GrantStates(t, "viewer-of-sets")
+	w.settles("ads/agent --as=viewer-of-sets", settled, "ok Controllers: .* leads")
 
 	job := &v1alpha1.BroadcastJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "report"},
