@@ -57,7 +57,7 @@ func TestPullsFromAPrivateRegistry(t *testing.T) {
 			return err
 		}
 		for _, c := range set.Status.Conditions {
-			if string(c.Type) == planning.PreDownloading && c.Reason == "Pulled" && strings.Contains(c.Message, "have pulled") {
+			if string(c.Type) == planning.PreDownloading && c.Reason == "Pulled" {
 				return nil
 			}
 		}
@@ -88,7 +88,7 @@ func newPull(name string, image image, secrets ...string) *v1alpha1.ImagePullJob
 	}
 }
 
-// pullEnds waits until a job is complete for the reason.
+// pullEnds waits until a job is complete, and expects the reason.
 func (s *suite) pullEnds(name, reason string) *v1alpha1.ImagePullJob {
 	s.Helper()
 	job := &v1alpha1.ImagePullJob{}
@@ -96,11 +96,14 @@ func (s *suite) pullEnds(name, reason string) *v1alpha1.ImagePullJob {
 		if err := s.Client.Get(ctx, s.Key(name), job); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ImagePullJobComplete); c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason {
+		if !meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ImagePullJobComplete) {
 			return fmt.Errorf("status %+v", job.Status)
 		}
 		return nil
 	})
+	if c := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ImagePullJobComplete); c.Reason != reason {
+		s.Fatalf("job %s ended with %+v, want the reason %s", name, c, reason)
+	}
 	return job
 }
 
