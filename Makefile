@@ -143,6 +143,7 @@ LOCAL_VALUES = --set-string image.tag=$(IMAGE_TAG) \
 	--set-string 'manager.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-manager.tar | cut -c-64) \
 	--set-string 'agent.podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-agent.tar | cut -c-64) \
 	--set workloads.enabled=true --set 'workloads.controllers={cloneset,statefulset,advancedcronjob,daemonset,broadcastjob,imagepulljob}' --set sidecarSets.enabled=true \
+	--set workloads.config.featureGates.PreDownloadImageForInPlaceUpdate=true \
 	$(foreach c,workloads injector,--set-string '$(c).podAnnotations.seamark\.dev/image-digest'=$$(sha256sum <$(IMAGES)/seamark-workloads.tar | cut -c-64)) \
 	--set-string agent.runtimeFolder=$(CLUSTER_DIR)/nodes \
 	--set-string 'agent.criEndpoint=unix:///run/$$(NODE_NAME)/containerd.sock'

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain implements `seamark explain`, which says why a pod is or is not marked. It reads
-// what package explanation explains, and prints the result.
+// Package explain implements `seamark explain`, which says why a pod is or is not marked, and what a set or a job
+// waits for. It reads what package explanation explains, and prints the result.
 package explain
 
 import (
@@ -40,12 +40,18 @@ Each step is one of these:
   unknown  not checked, because a permission is missing
   info     prevents no mark
 
-The command needs the permission to get the pod and to list podprobemarkers. Without the
+With KIND/NAME, explain instead what a set or a job of apps.kruise.io waits for: a DaemonSet,
+BroadcastJob, ImagePullJob, AdvancedCronJob, SidecarSet, CloneSet or StatefulSet. The steps are its
+conditions, the nodes without a pod, those that do not fit, the pods that are not as they should
+be, and the runs of an AdvancedCronJob. A permission that is missing makes a step unknown.
+
+For a pod, the command needs the permission to get the pod and to list podprobemarkers. Without the
 permissions for the node, its plan and its reports, it explains the rest, and takes the states
 from the conditions of the pod. It changes nothing.
 
-Exit codes: 0 if the pod is marked as it should be, 1 if something is wrong or the pod is still
-waiting, 2 for bad input, 3 if the cluster or the pod cannot be read.`
+Exit codes: 0 if the pod is marked as it should be, or nothing is wrong with the set or the job and
+it waits for nothing; 1 if something is wrong or still waited for, 2 for bad input, 3 if the
+cluster or the object cannot be read.`
 
 // The placeholders are the name of the program.
 const example = `  # Explain the marks of a pod
@@ -53,6 +59,9 @@ const example = `  # Explain the marks of a pod
 
   # Explain only those of one marker, in another namespace
   %[1]s explain worker-0 -n jobs -m worker
+
+  # Explain which nodes have no pod of a DaemonSet, and why
+  %[1]s explain daemonset/node-agent -n jobs
 
   # Print the problems
   %[1]s explain worker-0 -o json | jq '.steps[] | select(.verdict == "problem")'`
@@ -62,7 +71,7 @@ type Options struct {
 	genericiooptions.IOStreams
 	// Cluster are the flags of the connection.
 	Cluster *cluster.Flags
-	// Pod is the name of the pod.
+	// Pod is the name of the pod, or KIND/NAME of a set or a job.
 	Pod string
 	// Marker limits the steps to one marker. Empty is all.
 	Marker string
@@ -83,8 +92,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 func newCommand(o *Options, program string) *cobra.Command {
 	command := &cobra.Command{
-		Use:     "explain POD",
-		Short:   "Explain why a pod is or is not marked",
+		Use:     "explain POD|KIND/NAME",
+		Short:   "Explain why a pod is or is not marked, or what a set or a job waits for",
 		Long:    long,
 		Example: fmt.Sprintf(example, program),
 		Args:    onePod,
@@ -124,6 +133,16 @@ func (o *Options) Validate() error {
 	if o.Pod == "" {
 		errs = append(errs, fmt.Errorf("name of the pod: %q is invalid: must not be empty", o.Pod))
 	}
+	if kind, name, found := strings.Cut(o.Pod, "/"); found {
+		switch {
+		case kindOf(kind) == nil:
+			errs = append(errs, fmt.Errorf("kind: %q is invalid: must be pod or one of %s", kind, strings.Join(kindNames(), ", ")))
+		case name == "" || strings.Contains(name, "/"):
+			errs = append(errs, fmt.Errorf("name of the %s: %q is invalid: must be one name", kind, name))
+		case o.Marker != "":
+			errs = append(errs, fmt.Errorf("--marker: %q is invalid: only pods have marks", o.Marker))
+		}
+	}
 	if o.SeamarkNamespace == "" {
 		errs = append(errs, fmt.Errorf("--seamark-namespace: %q is invalid: must not be empty", o.SeamarkNamespace))
 	}
@@ -136,12 +155,15 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if kind, name, found := strings.Cut(o.Pod, "/"); found {
+		return o.explainWorkload(ctx, connection, kindOf(kind), name)
+	}
 	in, err := o.read(ctx, connection)
 	if err != nil {
 		return err
 	}
 	x := explanation.Pod(in)
-	if err := o.print(x); err != nil {
+	if err := o.print(x, x.Answer); err != nil {
 		return exit.Failure(err)
 	}
 	if !x.Marked {
@@ -150,11 +172,11 @@ func (o *Options) Run(ctx context.Context) error {
 	return nil
 }
 
-// print prints the explanation in the requested format.
-func (o *Options) print(x explanation.Explanation) error {
+// print prints the explanation with its answer in the requested format.
+func (o *Options) print(x any, answer explanation.Answer) error {
 	return o.Output.Print(o.Out, x, func(out io.Writer) error {
 		// The text is safe already.
-		if _, err := io.WriteString(printing.Raw(out), render(x, printing.HasColors(out, os.Getenv))); err != nil {
+		if _, err := io.WriteString(printing.Raw(out), render(answer, printing.HasColors(out, os.Getenv))); err != nil {
 			return fmt.Errorf("print explanation: %w", err)
 		}
 		return nil
@@ -163,7 +185,7 @@ func (o *Options) print(x explanation.Explanation) error {
 
 // render returns the explanation as text: one line per step, its evidence below it, and the
 // conclusion with the next command at the end.
-func render(x explanation.Explanation, colors bool) string {
+func render(x explanation.Answer, colors bool) string {
 	var out strings.Builder
 	for _, step := range x.Steps {
 		verdict := fmt.Sprintf("%-8s", step.Verdict)

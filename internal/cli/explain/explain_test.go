@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
+	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/golden"
@@ -72,7 +75,27 @@ func objects(t *testing.T) []client.Object {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "seamark-system", Name: "seamark-manager"},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("manager-1"), RenewTime: &metav1.MicroTime{Time: now()}},
 	}
-	return []client.Object{marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+	return append(workloads(), marked, other, marker, npp, report, agent, lease, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
+}
+
+// workloads are a DaemonSet whose only node has no pod, and an AdvancedCronJob that has run.
+func workloads() []client.Object {
+	set := &v1alpha1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "agent", Generation: 2, CreationTimestamp: ago(time.Hour)},
+		Status:     v1alpha1.DaemonSetStatus{ObservedGeneration: 2},
+	}
+	object := &v1alpha1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "backup", UID: "backup"}}
+	object.Spec.Schedule, object.Spec.Template.JobTemplate = "@hourly", &runtime.RawExtension{Raw: []byte("{}")}
+	object.Status = v1alpha1.AdvancedCronJobStatus{ObservedSchedule: "@hourly", Since: new(ago(time.Hour)), LastScheduleTime: new(ago(0))}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "games", Name: cronjob.Name(object, now()), Annotations: map[string]string{v1alpha1.ScheduledAtKey: now().Format(time.RFC3339)},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, v1alpha1.GroupVersion().WithKind("AdvancedCronJob"))},
+	}}
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+	return []client.Object{set, object, job, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "seamark-system", Name: "seamark-workloads"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("workloads-1"), RenewTime: &metav1.MicroTime{Time: now()}},
+	}}
 }
 
 // result is what a command line printed and its exit code.
@@ -131,6 +154,8 @@ func TestOutput(t *testing.T) {
 		"other-label-json": {args: []string{"game-1", "-o", "json"}, code: exit.Failed},
 		"marked-yaml":      {args: []string{"game-0", "-o", "yaml", "-m", "game"}},
 		"namespaced":       {args: []string{"game-0"}, refuse: clusterWide},
+		"daemonset":        {args: []string{"daemonset/agent"}, code: exit.Failed},
+		"cronjob":          {args: []string{"acj/backup", "-o", "json"}, code: exit.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainPod(t, test.refuse, test.args...)
@@ -153,14 +178,19 @@ func TestErrors(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no pod":             {nil, nil, exit.Usage, "the name of a pod is required"},
-		"two pods":           {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be the name of one pod`},
-		"empty name":         {[]string{"pod/"}, nil, exit.Usage, `name of the pod: "" is invalid: must not be empty`},
-		"output":             {[]string{"a", "-o", "wide"}, nil, exit.Usage, `--output: "wide" is invalid: must be text, json or yaml`},
-		"namespace":          {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},
-		"pod does not exist": {[]string{"game-9"}, nil, exit.Failed, `pod "game-9" not found in namespace games; did you mean "game-0"?`},
-		"pods forbidden":     {[]string{"game-0"}, pods, exit.Access, "no permission to get pods in namespace games"},
-		"not marked":         {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},
+		"no pod":              {nil, nil, exit.Usage, "the name of a pod is required"},
+		"two pods":            {[]string{"a", "b"}, nil, exit.Usage, `"b" is unexpected: must be the name of one pod`},
+		"empty name":          {[]string{"pod/"}, nil, exit.Usage, `name of the pod: "" is invalid: must not be empty`},
+		"output":              {[]string{"a", "-o", "wide"}, nil, exit.Usage, `--output: "wide" is invalid: must be text, json or yaml`},
+		"namespace":           {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},
+		"pod does not exist":  {[]string{"game-9"}, nil, exit.Failed, `pod "game-9" not found in namespace games; did you mean "game-0"?`},
+		"pods forbidden":      {[]string{"game-0"}, pods, exit.Access, "no permission to get pods in namespace games"},
+		"kind":                {[]string{"deployment/a"}, nil, exit.Usage, `kind: "deployment" is invalid: must be pod or one of daemonset, broadcastjob`},
+		"empty name of a set": {[]string{"ads/"}, nil, exit.Usage, `name of the ads: "" is invalid: must be one name`},
+		"marker of a set":     {[]string{"ads/a", "-m", "b"}, nil, exit.Usage, `--marker: "b" is invalid: only pods have marks`},
+		"set does not exist":  {[]string{"DaemonSets.apps.kruise.io/agen"}, nil, exit.Failed, `daemonset "agen" not found in namespace games; did you mean "agent"?`},
+		"not settled":         {[]string{"ds/agent"}, nil, exit.Failed, "DaemonSet agent is not settled"},
+		"not marked":          {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainPod(t, test.refuse, test.args...)
@@ -172,7 +202,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestColorsAndControlCharacters(t *testing.T) {
-	x := explanation.Explanation{
+	x := explanation.Answer{
 		Steps:      []explanation.Step{{Title: "Report", Verdict: explanation.Problem, Text: "a\n" + texttest.Hostile, Evidence: []string{texttest.Hostile}}},
 		Conclusion: "Problem: " + texttest.Hostile, Next: "kubectl get " + texttest.Hostile,
 	}

@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	// managerLease is the name of the lease of the managers.
-	managerLease = "seamark-manager"
+	// managerLease is the name of the lease of the managers, and workloadsLease that of the controllers of workloads.
+	managerLease   = "seamark-manager"
+	workloadsLease = "seamark-workloads"
 	// maxObjects is the number of agents, events and markers of other namespaces that are read: one
 	// answer to a list.
 	maxObjects = 500
@@ -57,7 +58,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 	}
 	r := reading{reader: connection.Client, in: &in}
 	if node != "" {
-		r.lease(ctx)
+		r.lease(ctx, managerLease)
 		r.agent(ctx, node)
 		r.lapse(ctx, node)
 	}
@@ -92,9 +93,9 @@ func (r *reading) note(err error, resource permission.Resource, verb, namespace 
 	return err == nil
 }
 
-func (r *reading) lease(ctx context.Context) {
+func (r *reading) lease(ctx context.Context, name string) {
 	namespace, lease := r.in.SystemNamespace, &coordinationv1.Lease{}
-	err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: managerLease}, lease)
+	err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, lease)
 	if apierrors.IsNotFound(err) {
 		return
 	}

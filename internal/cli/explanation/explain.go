@@ -103,9 +103,14 @@ type Explanation struct {
 	// Marked is whether the pod has exactly the marks that it should have, as far as this can
 	// be checked.
 	Marked bool `json:"marked"`
-	// Steps are in the order from the pod to its marks.
+	Answer
+}
+
+// Answer is what was found.
+type Answer struct {
+	// Steps are in the order from the pod to its marks, or from the program to the pods of a workload.
 	Steps []Step `json:"steps"`
-	// Conclusion is the first problem, or what the pod is waiting for, or the marks.
+	// Conclusion is the first problem, or what is waited for, or the marks.
 	Conclusion string `json:"conclusion"`
 	// Next is the command of the first problem.
 	Next string `json:"next,omitempty"`
@@ -123,6 +128,7 @@ func (e *explainer) run() {
 	if !e.pod() {
 		return
 	}
+	e.controller()
 	e.sidecarSets()
 	if !e.markers() {
 		return
@@ -149,12 +155,9 @@ func (e *explainer) run() {
 
 // conclude returns the explanation with its last line.
 func (e *explainer) conclude() Explanation {
-	x := Explanation{Namespace: e.in.Namespace, Pod: e.in.Name, Steps: e.steps}
-	for _, verdict := range []Verdict{Problem, Waiting} {
-		if step := e.first(verdict); step != nil {
-			x.Conclusion, x.Next = string(upper(verdict))+": "+step.Title+": "+step.Text, step.Next
-			return x
-		}
+	x := Explanation{Namespace: e.in.Namespace, Pod: e.in.Name}
+	if x.Answer = e.answer(); x.Conclusion != "" {
+		return x
 	}
 	x.Conclusion, x.Marked = e.outcome()
 	if step := e.first(Unknown); step != nil && !x.Marked {
@@ -163,4 +166,14 @@ func (e *explainer) conclude() Explanation {
 		x.Next = step.Next
 	}
 	return x
+}
+
+// answer returns the steps, and the first problem or what is waited for as the conclusion.
+func (e *explainer) answer() Answer {
+	for _, verdict := range []Verdict{Problem, Waiting} {
+		if step := e.first(verdict); step != nil {
+			return Answer{Steps: e.steps, Conclusion: string(upper(verdict)) + ": " + step.Title + ": " + step.Text, Next: step.Next}
+		}
+	}
+	return Answer{Steps: e.steps}
 }

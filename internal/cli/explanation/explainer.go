@@ -87,6 +87,17 @@ func (e *explainer) first(verdict Verdict) *Step {
 	return &e.steps[i]
 }
 
+// unchecked returns the titles of the steps that could not be checked.
+func (e *explainer) unchecked() []string {
+	var titles []string
+	for _, step := range e.steps {
+		if step.Verdict == Unknown {
+			titles = append(titles, step.Title)
+		}
+	}
+	return titles
+}
+
 // shown reports whether the steps of the marker are requested.
 func (e *explainer) shown(marker string) bool { return e.in.Marker == "" || e.in.Marker == marker }
 

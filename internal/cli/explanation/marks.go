@@ -250,7 +250,8 @@ func (e *explainer) lastWrite(others bool) (manager string, at time.Time) {
 // outcome returns the conclusion if there is no problem, and whether the pod is marked as it should
 // be.
 func (e *explainer) outcome() (string, bool) {
-	var states, unchecked []string
+	var states []string
+	unchecked := e.unchecked()
 	for _, p := range e.view.Plan.Probes {
 		if !e.shown(p.ID.Marker) {
 			continue
@@ -266,11 +267,6 @@ func (e *explainer) outcome() (string, bool) {
 			line += ", and this state sets no marks"
 		}
 		states = append(states, line)
-	}
-	for _, step := range e.steps {
-		if step.Verdict == Unknown {
-			unchecked = append(unchecked, step.Title)
-		}
 	}
 	switch {
 	case len(states) == 0 && len(unchecked) == 0:

@@ -19,21 +19,25 @@ import (
 
 // manager adds the step about the leading manager.
 func (e *explainer) manager() {
-	const title = "Manager"
-	if e.unread(Leases, title, "the lease of the managers") {
+	e.leader("Manager", "manager", "manager", "plans and marks do not change")
+}
+
+// leader adds the step about the process that leads, of a component of Seamark. The effect is that of having none.
+func (e *explainer) leader(title, process, component, effect string) {
+	if e.unread(Leases, title, "the lease of the "+process+"s") {
 		return
 	}
-	pods := e.system("get pods -l app.kubernetes.io/component=manager")
+	pods := e.system("get pods -l app.kubernetes.io/component=%s", component)
 	if e.in.Lease == nil {
-		e.problem(title, "no manager has run: namespace "+e.in.SystemNamespace+" has no lease of managers", pods)
+		e.problem(title, fmt.Sprintf("no %s has run: namespace %s has no lease of %ss", process, e.in.SystemNamespace, process), pods)
 		return
 	}
 	holder, renewed, leads := diagnosis.Leader(e.in.Lease, e.in.Now)
 	switch {
 	case holder == "":
-		e.late(renewed, title, "no manager leads: plans and marks do not change", pods)
+		e.late(renewed, title, fmt.Sprintf("no %s leads: %s", process, effect), pods)
 	case !leads:
-		e.problem(title, fmt.Sprintf("no manager has led for %s: plans and marks do not change", e.age(renewed)), pods, "the last leader was "+holder)
+		e.problem(title, fmt.Sprintf("no %s has led for %s: %s", process, e.age(renewed), effect), pods, "the last leader was "+holder)
 	default:
 		e.add(Step{Title: title, Verdict: OK, Text: holder + " leads"})
 	}

@@ -6,9 +6,12 @@ package explanation
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -16,6 +19,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 )
 
 // pod adds the step about the pod itself. It returns false if there is none.
@@ -24,6 +29,10 @@ func (e *explainer) pod() bool {
 	pod := e.in.Pod
 	if pod == nil {
 		e.problem(title, fmt.Sprintf("namespace %s has no pod %s", e.in.Namespace, e.in.Name), e.kubectl("get pods"))
+		return false
+	}
+	if owner := controllerOf(pod); owner != nil && owner.Kind == imagepull.Kind().Kind {
+		e.problem(title, fmt.Sprintf("it pulls an image for the %s %s: no container of it ever runs, so it is not probed", owner.Kind, owner.Name), e.ofOwner(owner))
 		return false
 	}
 	if e.waiting = diagnosis.OfPod(pod); e.waiting == nil {
@@ -44,6 +53,31 @@ func (e *explainer) pod() bool {
 	}
 	e.problem(title, e.waiting.String(), e.kubectl("describe pod %s", pod.Name), evidence...)
 	return true
+}
+
+// controllerOf returns the set or the job of apps.kruise.io that controls the pod, nil if none does.
+func controllerOf(pod *corev1.Pod) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+		return nil
+	}
+	return owner
+}
+
+// ofOwner returns the command that explains a set or a job.
+func (e *explainer) ofOwner(owner *metav1.OwnerReference) string {
+	return fmt.Sprintf("seamark explain %s/%s -n %s", strings.ToLower(owner.Kind), owner.Name, e.in.Namespace)
+}
+
+// controller adds the step about the set or the job of the pod. It prevents no mark.
+func (e *explainer) controller() {
+	if owner := controllerOf(e.in.Pod); owner != nil {
+		text := fmt.Sprintf("a pod of the %s %s", owner.Kind, owner.Name)
+		if node := nodefit.Target(e.in.Pod); node != "" && e.in.Pod.Spec.NodeName == "" {
+			text += ", for node " + node
+		}
+		e.add(Step{Title: "Workload", Verdict: Info, Text: text, Evidence: []string{"what it waits for: " + e.ofOwner(owner)}})
+	}
 }
 
 // conditionLine returns a line about a condition of the pod.

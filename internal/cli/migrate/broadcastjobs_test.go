@@ -36,3 +36,25 @@ func TestBroadcastJobs(t *testing.T) {
 	}
 	golden.Compare(t, filepath.Join("testdata", "BroadcastJobs.txt"), text(found))
 }
+
+// TestBroadcastJobsOfAdvancedCronJobs has the findings about the jobs, with the path of the template.
+func TestBroadcastJobsOfAdvancedCronJobs(t *testing.T) {
+	scheduled := func(name, fields string) string {
+		return "apiVersion: apps.kruise.io/v1alpha1\nkind: AdvancedCronJob\nmetadata: {namespace: game, name: " + name + "}\n" +
+			"spec: {schedule: '@hourly', timeZone: UTC, template: {broadcastJobTemplate: {spec: {" +
+			"template: {spec: {restartPolicy: OnFailure, containers: [{name: main, image: main}]}}, " + fields + "}}}}\n"
+	}
+	const ends = "completionPolicy: {type: Always}"
+	objectsOf := []string{
+		scheduled("runs", ends),
+		scheduled("steps", ends+", parallelism: 10%, failurePolicy: {type: FailFast}"),
+		strings.ReplaceAll(scheduled("restarts", ends), "OnFailure", "Always"),
+		strings.ReplaceAll(scheduled("excluded", ends), "namespace: game", "namespace: kube-system"),
+		scheduled("wrong", "completionPolicy: {type: Sometimes}"),
+	}
+	found, err := migrate.Check(t.Context(), migrate.Cluster{AdvancedCronJobs: objects(t, strings.Join(objectsOf, "---\n"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, filepath.Join("testdata", "BroadcastJobsOfAdvancedCronJobs.txt"), text(found))
+}

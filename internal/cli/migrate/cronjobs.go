@@ -5,12 +5,15 @@ package migrate
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/workloads/schedule"
 )
@@ -32,6 +35,30 @@ func checkAdvancedCronJobs(ctx context.Context, objects []*unstructured.Unstruct
 		if !refused.Has((Finding{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}).Object()) {
 			found = append(found, checkSchedule(object, now)...)
 		}
+	}
+	templates, failure := checkBroadcastJobTemplates(ctx, objects)
+	return append(found, templates...), errors.Join(err, failure)
+}
+
+// checkBroadcastJobTemplates returns the findings about the BroadcastJobs that AdvancedCronJobs create.
+func checkBroadcastJobTemplates(ctx context.Context, objects []*unstructured.Unstructured) ([]Finding, error) {
+	var jobs []*unstructured.Unstructured
+	for _, object := range objects {
+		template, found, err := unstructured.NestedMap(object.Object, "spec", "template", "broadcastJobTemplate")
+		if err != nil || !found {
+			continue // The schema refuses another type.
+		}
+		job := &unstructured.Unstructured{Object: map[string]any{"spec": template["spec"]}}
+		job.SetAPIVersion(v1alpha1.GroupVersion().String())
+		job.SetKind("BroadcastJob")
+		job.SetNamespace(object.GetNamespace())
+		job.SetName(object.GetName())
+		jobs = append(jobs, job)
+	}
+	found, err := checkBroadcastJobs(ctx, jobs)
+	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Field == "metadata.namespace" }) // That of the AdvancedCronJob.
+	for i := range found {
+		found[i].Kind, found[i].Field = "AdvancedCronJob", "spec.template.broadcastJobTemplate."+found[i].Field
 	}
 	return found, err
 }

@@ -73,7 +73,7 @@ func podSelection(job *v1alpha1.ImagePullJob, pods []*corev1.Pod) (sets.Set[stri
 	return names, nil
 }
 
-// usable reports whether a node can pull: it is ready and has free disk space.
-func usable(node *corev1.Node) bool {
+// Usable reports whether a node can pull: it is ready and has free disk space.
+func Usable(node *corev1.Node) bool {
 	return planning.NodeHas(node, corev1.NodeReady) && !planning.NodeHas(node, corev1.NodeDiskPressure)
 }

@@ -234,7 +234,7 @@ func (p *planner) choose() {
 		case p.present[node.Name] || found.created || parallelism == 0:
 		case p.Job.Spec.ImagePullPolicy != corev1.PullAlways && found.attempt == 0 && trim.HasImage(node, p.Job.Spec.Image):
 			p.decide(node, "")
-		case usable(node):
+		case Usable(node):
 			p.Start = append(p.Start, Start{Node: node.Name, Attempt: found.attempt})
 		case planning.NodeHas(node, corev1.NodeDiskPressure) && found.attempt > 0:
 			p.decide(node, reasonDiskFull)

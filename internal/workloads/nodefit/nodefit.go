@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -74,16 +75,40 @@ func (t *Template) Node(node *corev1.Node) Fit {
 	}
 	fit := Yes
 	for i := range node.Spec.Taints {
-		switch taint := &node.Spec.Taints[i]; {
-		case taint.Effect == corev1.TaintEffectPreferNoSchedule, taint.Key == corev1.TaintNodeNotReady, taint.Key == corev1.TaintNodeUnreachable,
-			scheduling.TolerationsTolerateTaint(logr.Discard(), t.tolerations, taint, true):
-		case taint.Effect == corev1.TaintEffectNoExecute:
-			return No
-		default:
-			fit = Keeps
-		}
+		fit = min(fit, t.taint(&node.Spec.Taints[i]))
 	}
 	return fit
+}
+
+// taint returns what a taint lets a node be.
+func (t *Template) taint(taint *corev1.Taint) Fit {
+	switch {
+	case taint.Effect == corev1.TaintEffectPreferNoSchedule, taint.Key == corev1.TaintNodeNotReady, taint.Key == corev1.TaintNodeUnreachable,
+		scheduling.TolerationsTolerateTaint(logr.Discard(), t.tolerations, taint, true):
+		return Yes
+	case taint.Effect == corev1.TaintEffectNoExecute:
+		return No
+	default:
+		return Keeps
+	}
+}
+
+// Why returns why the pods do not run on the node, and nothing if they do. Nodes for the same reason have the same text.
+func (t *Template) Why(node *corev1.Node) string {
+	if t.nodeName != "" && t.nodeName != node.Name {
+		return "spec.template.spec.nodeName is " + t.nodeName
+	}
+	if matches, err := t.affinity.Match(node); err != nil || !matches {
+		return "nodeSelector or the required node affinity of the template does not select the node"
+	}
+	for _, want := range []Fit{No, Keeps} {
+		for i := range node.Spec.Taints {
+			if taint := &node.Spec.Taints[i]; t.taint(taint) == want {
+				return fmt.Sprintf("the template does not tolerate the taint %s", taint.ToString())
+			}
+		}
+	}
+	return ""
 }
 
 // Tolerations returns the tolerations of the pods: those of the template, and those of conditions of a node, which the

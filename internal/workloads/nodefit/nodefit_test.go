@@ -64,7 +64,23 @@ func TestNode(t *testing.T) {
 			if got := template.Node(node); got != tc.want {
 				t.Errorf("fit is %v, want %v", got, tc.want)
 			}
+			if why := template.Why(node); (why == "") != (tc.want == nodefit.Yes) {
+				t.Errorf("why is %q with the fit %v", why, tc.want)
+			}
 		})
+	}
+}
+
+func TestWhyNamesTheTaintThatMattersMost(t *testing.T) {
+	template, err := nodefit.Compile(&corev1.PodSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+		{Key: "a", Effect: corev1.TaintEffectNoSchedule}, {Key: "gpu", Value: "true", Effect: corev1.TaintEffectNoExecute},
+	}}}
+	if got, want := template.Why(node), "the template does not tolerate the taint gpu=true:NoExecute"; got != want {
+		t.Errorf("why is %q, want %q", got, want)
 	}
 }
 

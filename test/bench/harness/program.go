@@ -74,6 +74,14 @@ func (s *Server) ImagePulls() *Program {
 	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {imagePullJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
 }
 
+// BroadcastJobs starts seamark-workloads with BroadcastJobs and the rights of its service account.
+func (s *Server) BroadcastJobs() *Program {
+	s.b.Helper()
+	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
+	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/broadcastjobs/rbac.yaml")
+	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {broadcastJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+}
+
 // DaemonSets starts seamark-workloads with DaemonSets and the rights of its service account.
 func (s *Server) DaemonSets() *Program {
 	s.b.Helper()

@@ -96,13 +96,10 @@ func measureCronJobs(b *harness.Bench) harness.Output {
 	before := ours.Usage().RSS
 	c.create(advancedCronJobs(), idle, "0 0 1 1 *")
 	memory := max(0, float64(ours.Usage().RSS)-float64(before)) / harness.Mebibyte
-	restarted := 0
-	for _, written := range writesOf(c.server.Counted(func() {
+	restarted := total(c.server.Counted(func() {
 		ours.Restart()
 		c.Idle(harness.Pick(b, 20*time.Second, 3*time.Second))
-	}).Requests) {
-		restarted += written
-	}
+	}))
 	return harness.Output{
 		Results: []harness.Result{
 			{Name: rowDueAll, Value: slices.Max(ownMany), Unit: "ms", Floor: slices.Max(peerMany), FloorName: "CronJob", Budget: harness.RatioAtMost(1)},
@@ -164,9 +161,7 @@ func (c *crons) due(side cronSide, n int) (late []float64, writes int) {
 		// The statuses follow.
 		c.Idle(harness.Pick(c.Bench, 8*time.Second, time.Second))
 	})
-	for _, written := range writesOf(counted.Requests) {
-		writes += written
-	}
+	writes = total(counted)
 	for _, object := range []client.Object{side.empty, &batchv1.Job{}} {
 		c.Must(c.server.Client.DeleteAllOf(c.Context(), object, client.InNamespace(cronNamespace), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}

@@ -62,24 +62,18 @@ func measureImagePulls(b *harness.Bench) harness.Output {
 	fixture.Follow(b, p.server, &corev1.PodList{}, p.see, client.InNamespace(pullNamespace))
 	ours := p.server.ImagePulls()
 	p.Idle(2 * time.Second)
-	p.join(nodes)
+	joinNodes(b, p.server, nodes, images())
 	p.Idle(3 * time.Second)
 	var took time.Duration
 	counted := p.server.Counted(func() { took = p.run("absent", "registry.example.com/games/server:v2") })
-	writes := -1 // That of the job itself.
-	for _, written := range writesOf(counted.Requests) {
-		writes += written
-	}
+	writes := total(counted) - 1 // That of the job itself.
 	most, created := p.most, p.created
 	p.run("present", presentImage)
 	present := p.created - created
-	restarted := 0
-	for _, written := range writesOf(p.server.Counted(func() {
+	restarted := total(p.server.Counted(func() {
 		ours.Restart()
 		p.Idle(harness.Pick(b, 10*time.Second, 4*time.Second))
-	}).Requests) {
-		restarted += written
-	}
+	}))
 	return harness.Output{
 		Results: []harness.Result{
 			{Name: rowPullWrites, Value: float64(writes) / float64(nodes), Budget: harness.AtMost(6)},
@@ -92,21 +86,28 @@ func measureImagePulls(b *harness.Bench) harness.Output {
 	}
 }
 
-// join creates ready nodes that have 50 images.
-func (p *pulls) join(nodes int) {
-	p.Helper()
+// images returns 50 images of a node, with presentImage.
+func images() []corev1.ContainerImage {
 	images := []corev1.ContainerImage{{Names: []string{presentImage}}}
 	for i := range 49 {
 		images = append(images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/others/image-%d:v1", i), fmt.Sprintf("registry.example.com/others/image@sha256:%064d", i)}})
 	}
-	p.Each(nodes, harness.Clients, func(ctx context.Context, i int) error {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%05d", i), Labels: map[string]string{"pool": "game"}}}
-		if err := p.server.Client.Create(ctx, node); err != nil {
+	return images
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
+
+// joinNodes creates ready nodes that have images.
+func joinNodes(b *harness.Bench, server *harness.Server, nodes int, images []corev1.ContainerImage) {
+	b.Helper()
+	b.Each(nodes, harness.Clients, func(ctx context.Context, i int) error {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{"pool": "game"}}}
+		if err := server.Client.Create(ctx, node); err != nil {
 			return fmt.Errorf("create node %s: %w", node.Name, err)
 		}
 		node.Status.Images = images
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-		return p.server.Client.Status().Update(ctx, node)
+		return server.Client.Status().Update(ctx, node)
 	})
 }
 

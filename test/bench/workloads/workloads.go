@@ -37,6 +37,10 @@ func Measures() []harness.Measure {
 			Name: "workloads/imagepulls", Run: measureImagePulls,
 			Rows: []string{rowPullWrites, rowPullTime, rowPullMost, rowPullPresent, rowPullIdle},
 		},
+		{
+			Name: "workloads/broadcastjobs", Run: measureBroadcastJobs,
+			Rows: []string{rowBroadcastTime, rowBroadcastWrites, rowBroadcastServer, rowBroadcastEnd, rowBroadcastSteps, rowBroadcastMost, rowBroadcastIdle},
+		},
 		{Name: "workloads/daemonsets", Run: measureDaemonSets, Rows: daemonRows()},
 	}
 }

@@ -1,0 +1,301 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explanation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/trim"
+)
+
+// placement is what is known about the nodes of a template.
+type placement struct {
+	// fits is the number of nodes that fit, and without those of them that have no pod.
+	fits    int
+	without []string
+	// misfits are the nodes that do not fit and have no pod, by reason. leaving are those that have one.
+	misfits map[string][]string
+	leaving []string
+}
+
+// place compares the nodes with a template. It returns false if this is not possible.
+func (w *workload) place(spec *corev1.PodSpec) (placement, bool) {
+	found := placement{misfits: map[string][]string{}}
+	if w.unread(permission.Nodes, "Nodes", "the nodes") || w.unread(permission.Pods, "Pods", "the pods of the namespace") {
+		return found, false
+	}
+	fit, err := nodefit.Compile(spec)
+	if err != nil {
+		w.problem("Nodes", err.Error(), w.describe())
+		return found, false
+	}
+	has := map[string]bool{}
+	for _, pod := range w.pods {
+		has[nodefit.Target(pod)] = true
+	}
+	for _, node := range slices.SortedFunc(slices.Values(w.given.Nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
+		switch fits := fit.Node(node); {
+		case fits == nodefit.Yes && !has[node.Name]:
+			found.without = append(found.without, node.Name+notReady(node))
+			found.fits++
+		case fits == nodefit.Yes:
+			found.fits++
+		case !has[node.Name]:
+			found.misfits[fit.Why(node)] = append(found.misfits[fit.Why(node)], node.Name)
+		case fits == nodefit.No:
+			found.leaving = append(found.leaving, fmt.Sprintf("%s: %s", node.Name, fit.Why(node)))
+		}
+	}
+	return found, true
+}
+
+// notReady returns a remark about a node that is not ready.
+func notReady(node *corev1.Node) string {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return " (not ready)"
+		}
+	}
+	return ""
+}
+
+// nodes adds the steps about the nodes. why is why nodes that fit have no pod.
+func (w *workload) nodes(found placement, why string) {
+	if len(found.without) > 0 {
+		w.add(Step{
+			Title: "Nodes", Verdict: Waiting, Text: fmt.Sprintf("%d of %d nodes that fit have no pod: %s", len(found.without), found.fits, planning.List(found.without)),
+			Evidence: []string{why}, Next: w.describe(),
+		})
+	} else {
+		w.add(Step{Title: "Nodes", Verdict: OK, Text: fmt.Sprintf("%[1]d of %[1]d nodes that fit have a pod", found.fits)})
+	}
+	if len(found.leaving) > 0 {
+		w.add(Step{Title: "Nodes that do not fit", Verdict: Waiting, Text: fmt.Sprintf("the pods of %d nodes are deleted", len(found.leaving)), Evidence: bounded(found.leaving), Next: w.describe()})
+	}
+	var lines []string
+	count := 0
+	for _, reason := range slices.Sorted(maps.Keys(found.misfits)) {
+		lines = append(lines, fmt.Sprintf("%s: %s", reason, planning.List(found.misfits[reason])))
+		count += len(found.misfits[reason])
+	}
+	if count > 0 {
+		w.add(Step{Title: "Nodes that do not fit", Verdict: Info, Text: fmt.Sprintf("%d nodes get no pod", count), Evidence: bounded(lines)})
+	}
+}
+
+// maxLines is the maximum number of lines of evidence about nodes, pods or events.
+const maxLines = 10
+
+// bounded returns the first lines, and how many more there are.
+func bounded(lines []string) []string {
+	if len(lines) <= maxLines {
+		return lines
+	}
+	return append(slices.Clone(lines[:maxLines]), fmt.Sprintf("and %d more", len(lines)-maxLines))
+}
+
+func (w *workload) daemonSet(set *v1alpha1.DaemonSet) {
+	found, known := w.place(&set.Spec.Template.Spec)
+	if !known {
+		return
+	}
+	w.nodes(found, "the controller creates them within seconds, unless the partition also limits creation or a condition above says why it cannot")
+	w.podsOf(time.Duration(set.Spec.MinReadySeconds) * time.Second)
+}
+
+// podsOf adds the step about pods that are not available.
+func (w *workload) podsOf(minReady time.Duration) {
+	if w.unread(permission.Pods, "Pods", "the pods of the namespace") {
+		return
+	}
+	w.unfinished(func(pod *corev1.Pod) (string, bool) {
+		why, wrong := w.stateOf(pod)
+		if _, left := planning.Available(pod, minReady, w.in.Now); why == "" && left > 0 {
+			why = fmt.Sprintf("is ready, and available in %s", left.Round(time.Second))
+		}
+		return why, wrong
+	}, "are available")
+}
+
+// unfinished adds the step about pods that are not as they should be. state says what a pod waits for, and whether
+// something is wrong; nothing if it is as it should be.
+func (w *workload) unfinished(state func(*corev1.Pod) (string, bool), done string) {
+	var wrong, waiting []string
+	for _, pod := range w.pods {
+		why, isWrong := state(pod)
+		if why == "" {
+			continue
+		}
+		line := fmt.Sprintf("pod %s: %s", pod.Name, why)
+		if node := nodefit.Target(pod); node != "" {
+			line = fmt.Sprintf("node %s, %s", node, line)
+		}
+		if isWrong {
+			wrong = append(wrong, line)
+		} else {
+			waiting = append(waiting, line)
+		}
+	}
+	step := Step{Title: "Pods", Verdict: OK, Text: fmt.Sprintf("%[1]d of %[1]d %[2]s", len(w.pods), done)}
+	if bad := len(wrong) + len(waiting); bad > 0 {
+		step.Verdict, step.Text, step.Next = Waiting, fmt.Sprintf("%d of %d %s", len(w.pods)-bad, len(w.pods), done), w.describe()
+	}
+	if len(wrong) > 0 {
+		step.Verdict = Problem
+		step.Text += ", and " + wrong[0]
+	}
+	step.Evidence = bounded(append(wrong, waiting...))
+	w.add(step)
+}
+
+// stateOf says what a pod waits for before it is ready, and whether it needs attention. It returns nothing for a pod
+// that is ready.
+func (w *workload) stateOf(pod *corev1.Pod) (why string, wrong bool) {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return fmt.Sprintf("is being deleted for %s", w.age(pod.DeletionTimestamp.Time)), false
+	case pod.Status.Phase == corev1.PodFailed:
+		return "failed" + ended(pod), true
+	case planning.Ready(pod):
+		return "", false
+	case pod.Spec.NodeName == "":
+		if c := planning.Condition(pod, corev1.PodScheduled); c != nil && c.Message != "" {
+			return "waits for the scheduler: " + c.Message, true
+		}
+		return "waits for the scheduler", false
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waiting := status.State.Waiting
+		if waiting == nil || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
+			continue
+		}
+		why = fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason)
+		if waiting.Message != "" {
+			why += ": " + waiting.Message
+		}
+		return why, true
+	}
+	for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
+		if c := planning.Condition(pod, kind); c != nil && c.Status != corev1.ConditionTrue && c.Message != "" {
+			return "is not ready: " + c.Message, false
+		}
+	}
+	return "is not ready", false
+}
+
+// ended says how the containers of a pod ended that failed.
+func ended(pod *corev1.Pod) string {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if end := status.State.Terminated; end != nil && end.ExitCode != 0 {
+			return strings.TrimSpace(fmt.Sprintf(": container %s ended with the exit code %d (%s) %s", status.Name, end.ExitCode, end.Reason, end.Message))
+		}
+	}
+	if pod.Status.Reason != "" || pod.Status.Message != "" {
+		return strings.TrimSuffix(": "+cmp.Or(pod.Status.Reason, "Failed")+": "+pod.Status.Message, ": ")
+	}
+	return ""
+}
+
+// broadcastJob says which nodes are not done.
+func (w *workload) broadcastJob(job *v1alpha1.BroadcastJob) {
+	found, known := w.place(&job.Spec.Template.Spec)
+	if !known || broadcastjob.Ended(job) {
+		if known {
+			w.unfinished(w.jobPod, "have succeeded")
+		}
+		return
+	}
+	plan := broadcastjob.New(broadcastjob.Input{Job: job, Nodes: w.given.Nodes, Pods: slices.Clone(w.pods), Now: w.in.Now})
+	why := fmt.Sprintf("the next %d get one now", len(plan.Creates))
+	switch limit := broadcastjob.Parallelism(job, int(plan.Status.Desired)); {
+	case len(plan.Creates) > 0:
+	case plan.Status.Phase == v1alpha1.BroadcastJobPaused:
+		why = "no pod is created while the job is paused"
+	case limit == 0:
+		why = "spec.parallelism is 0"
+	default:
+		why = fmt.Sprintf("spec.parallelism permits pods on %d nodes at the same time, and the next ones follow when they have ended", limit)
+	}
+	w.nodes(found, why)
+	w.unfinished(w.jobPod, "have succeeded")
+}
+
+// jobPod says why a pod of a job has not succeeded.
+func (w *workload) jobPod(pod *corev1.Pod) (string, bool) {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return "", false
+	}
+	if why, wrong := w.stateOf(pod); why != "" {
+		return why, wrong
+	}
+	return "runs", false
+}
+
+// imagePullJob says which nodes do not have the image.
+func (w *workload) imagePullJob(job *v1alpha1.ImagePullJob) {
+	if failed := job.Status.FailedNodes; len(failed) > 0 {
+		w.problem("Failed nodes", planning.List(failed), w.describe(), job.Status.Message)
+	}
+	if job.Status.CompletionTime != nil || w.unread(permission.Nodes, "Nodes", "the nodes") || w.unread(permission.Pods, "Pods", "the pods of the namespace") {
+		return
+	}
+	selected, err := imagepull.Nodes(job, allowedNodes(), w.given.Nodes, w.given.Pods)
+	if err != nil {
+		w.problem("Nodes", err.Error(), w.describe())
+		return
+	}
+	nodes := make([]*corev1.Node, len(selected))
+	for i, node := range selected {
+		nodes[i] = trim.NodeWithImages(node)
+	}
+	plan := imagepull.New(imagepull.Input{Job: job, Nodes: nodes, Pods: w.pods, Progress: imagepull.Restore(job, nodes), Now: w.in.Now})
+	text := fmt.Sprintf("%d of the nodes are selected; by default, none of the control plane is", len(nodes))
+	switch {
+	case len(nodes) == 0:
+		w.problem("Nodes", text, w.describe())
+		return
+	case len(plan.Start) > 0:
+		var names []string
+		for _, start := range plan.Start {
+			names = append(names, start.Node)
+		}
+		w.add(Step{
+			Title: "Nodes", Verdict: Waiting, Text: fmt.Sprintf("%d of %d nodes wait for their turn: %s", len(names), len(nodes), planning.List(names)),
+			Evidence: []string{fmt.Sprintf("spec.parallelism permits %d pulls at the same time; imagePull.total and imagePull.perNode of seamark-workloads limit all jobs", planning.Parallelism(ptr.Deref(job.Spec.Parallelism, intstr.FromInt32(1)), len(nodes)))},
+			Next:     w.describe(),
+		})
+	default:
+		w.add(Step{Title: "Nodes", Verdict: OK, Text: text})
+	}
+	var unusable []string
+	for _, node := range nodes {
+		if !imagepull.Usable(node) {
+			unusable = append(unusable, node.Name)
+		}
+	}
+	if len(unusable) > 0 {
+		w.add(Step{Title: "Nodes that cannot pull", Verdict: Waiting, Text: "not ready, or with DiskPressure: " + planning.List(unusable), Next: "kubectl get nodes"})
+	}
+	w.unfinished(func(pod *corev1.Pod) (string, bool) {
+		if why, wrong := w.stateOf(pod); wrong {
+			return why, wrong
+		}
+		return fmt.Sprintf("pulls for %s", w.age(pod.CreationTimestamp.Time)), false
+	}, "have ended")
+}

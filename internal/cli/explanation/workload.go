@@ -1,0 +1,184 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explanation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// WorkloadInput is everything that the state of a set or a job depends on, as far as it could be read.
+type WorkloadInput struct {
+	// Kind is the kind of the object, which apps.kruise.io has.
+	Kind string
+	// Object is the set or the job.
+	Object metav1.Object
+	// Nodes are all nodes, and Pods all pods of the namespace. They are read for the kinds that depend on them.
+	Nodes []*corev1.Node
+	Pods  []*corev1.Pod
+	// Jobs are those that an AdvancedCronJob controls.
+	Jobs []cronjob.Job
+	// Events are those of the object, in any order.
+	Events []corev1.Event
+	// Lease is that of the controllers, or nil if there is none.
+	Lease *coordinationv1.Lease
+	// Unread are the resources that could not be read. Their fields are empty.
+	Unread map[permission.Resource]permission.Missing
+	// SystemNamespace is the namespace of the controllers.
+	SystemNamespace string
+	// Now is the current time.
+	Now time.Time
+}
+
+// WorkloadExplanation is the answer for one set or job.
+type WorkloadExplanation struct {
+	// Namespace, Kind and Name identify the object. Namespace is empty for a SidecarSet.
+	Namespace string `json:"namespace,omitempty"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	// Settled is whether nothing is wrong and nothing is waited for, as far as this can be checked.
+	Settled bool `json:"settled"`
+	Answer
+}
+
+// workload collects the steps about a set or a job.
+type workload struct {
+	*explainer
+	given WorkloadInput
+	// pods are those that the object controls.
+	pods []*corev1.Pod
+}
+
+// Workload explains why a set or a job does nothing, or what it waits for: from its conditions, its pods and nodes, and
+// by the functions that plan its steps.
+func Workload(given WorkloadInput) WorkloadExplanation {
+	object := given.Object
+	w := &workload{given: given, explainer: &explainer{in: Input{
+		Namespace: object.GetNamespace(), Name: strings.ToLower(given.Kind) + "/" + object.GetName(),
+		Lease: given.Lease, Unread: given.Unread, SystemNamespace: given.SystemNamespace, Now: given.Now,
+	}}}
+	for _, pod := range given.Pods {
+		if metav1.IsControlledBy(pod, object) {
+			w.pods = append(w.pods, pod)
+		}
+	}
+	slices.SortFunc(w.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	w.leader("Controllers", "controller", "workloads", "sets and jobs do not change")
+	w.status()
+	w.parts()
+	x := WorkloadExplanation{Namespace: object.GetNamespace(), Kind: given.Kind, Name: object.GetName(), Answer: w.answer()}
+	if x.Conclusion != "" {
+		return x
+	}
+	x.Conclusion, x.Settled = "Settled: nothing is wrong, and nothing is waited for", true
+	if step := w.first(Unknown); step != nil {
+		x.Conclusion, x.Next = "Settled, as far as it could be read. Not checked: "+strings.Join(w.unchecked(), ", "), step.Next
+	}
+	return x
+}
+
+// parts adds the steps about what the object consists of.
+func (w *workload) parts() {
+	switch object := w.given.Object.(type) {
+	case *v1alpha1.DaemonSet:
+		w.daemonSet(object)
+	case *v1alpha1.BroadcastJob:
+		w.broadcastJob(object)
+	case *v1alpha1.ImagePullJob:
+		w.imagePullJob(object)
+	case *v1alpha1.AdvancedCronJob:
+		w.cronJob(object)
+	case *v1alpha1.SidecarSet:
+		status := &object.Status
+		w.add(Step{Title: "Pods", Verdict: Info, Text: fmt.Sprintf("%d pods have the containers, %d of them of the latest revision and %d ready; %d selected pods run without them",
+			status.MatchedPods, status.UpdatedPods, status.ReadyPods, status.UninjectedPods)})
+	default:
+		w.podsOf(0)
+	}
+}
+
+// status adds the steps about whether the object was handled, and its conditions.
+func (w *workload) status() {
+	var stored struct {
+		Status struct {
+			ObservedGeneration int64              `json:"observedGeneration"`
+			Conditions         []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	// The conditions of all kinds have these fields. Objects that were read can be written.
+	if data, err := json.Marshal(w.given.Object); err == nil {
+		_ = json.Unmarshal(data, &stored)
+	}
+	object := w.given.Object
+	if deleted := object.GetDeletionTimestamp(); deleted != nil {
+		w.add(Step{Title: "Deletion", Verdict: Waiting, Text: fmt.Sprintf("it has been deleting for %s, and waits for its finalizers: %s", w.age(deleted.Time), list(object.GetFinalizers())), Next: w.describe()})
+	}
+	if seen := stored.Status.ObservedGeneration; seen < object.GetGeneration() {
+		w.late(cached.Edited(object), "Generation", fmt.Sprintf("the last change was not handled: the generation is %d, and the status is that of generation %d", object.GetGeneration(), seen),
+			w.system("logs -l app.kubernetes.io/component=workloads --tail=50"), fmt.Sprintf("the configuration of seamark-workloads must enable the controller of a %s", w.given.Kind))
+	}
+	for i := range stored.Status.Conditions {
+		if c := &stored.Status.Conditions[i]; verdictOf(c) != "" {
+			w.add(Step{Title: "Condition " + c.Type, Verdict: verdictOf(c), Text: fmt.Sprintf("%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message), Next: w.describe()})
+		}
+	}
+}
+
+// verdictOf returns what a condition means, and nothing if it says nothing.
+func verdictOf(c *metav1.Condition) Verdict {
+	isTrue := c.Status == metav1.ConditionTrue
+	switch c.Reason {
+	case "BlockedByUnavailable", "ProgressDeadlineExceeded", "NoNodes", "PodFailed", "PodsFailed", "NodesFailed", "DeadlineExceeded":
+		return Problem
+	}
+	switch c.Type {
+	case v1alpha1.AdvancedCronJobJobsCreated, v1alpha1.BroadcastJobPodsCreated, v1alpha1.ImagePullJobPullsCreated, v1alpha1.SidecarSetAccepted, v1alpha1.SidecarSetUpgradable:
+		if !isTrue {
+			return Problem
+		}
+		return OK
+	case string(v1alpha1.DaemonSetProgressing), v1alpha1.BroadcastJobComplete, v1alpha1.AdvancedCronJobScheduled, v1alpha1.SidecarSetInjecting:
+		switch {
+		case !isTrue && c.Type == v1alpha1.AdvancedCronJobScheduled && c.Reason != cronjob.ReasonPaused, !isTrue && c.Type == v1alpha1.SidecarSetInjecting && c.Reason != "Paused":
+			return Problem
+		case !isTrue || c.Reason == "Updating":
+			return Waiting
+		}
+		return OK
+	case planning.PreDownloading:
+		return Info // The update goes on without.
+	default:
+		// FailedCreate and others are True while something is wrong.
+		if isTrue {
+			return Problem
+		}
+		return ""
+	}
+}
+
+// describe returns the command that shows the object with its events.
+func (w *workload) describe() string {
+	if w.in.Namespace == "" {
+		return "kubectl describe " + w.resource()
+	}
+	return w.kubectl("describe %s", w.resource())
+}
+
+// resource returns the object as kubectl names it. Other groups have some of the kinds, too.
+func (w *workload) resource() string {
+	return fmt.Sprintf("%ss.%s/%s", strings.ToLower(w.given.Kind), v1alpha1.GroupName, w.given.Object.GetName())
+}
