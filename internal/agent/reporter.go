@@ -128,6 +128,8 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 			"probe", key.String(), "container", key.Name,
 			"from", string(cmp.Or(transition.From, "none")), "to", string(transition.To), "message", transition.Message)
 		r.wakeBy(now)
+	case before.ContainerID != change.State.ContainerID && change.State.State != "":
+		r.wakeBy(now)
 	case before.Message != change.State.Message && r.plan.ChangesValue(key, change.State.State, before.Message, change.State.Message):
 		r.wakeBy(now)
 	case before.Message != change.State.Message:
