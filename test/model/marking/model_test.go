@@ -80,6 +80,10 @@ func TestKept(t *testing.T) {
 		"a probe moves to another container": {Seed: 12, Steps: []Step{
 			{"end a watch", 3018566252}, {"create a marker", 643270011}, {"label a pod", 519922484}, {"create a pod", 3528414906},
 		}},
+		// A manager whose cache had the earlier Node, and the plan of the later one with the same name, deleted this plan.
+		"a node is recreated": {Seed: 706, Steps: []Step{
+			{"recreate a node", 1859654930}, {"come to rest", 2725695862}, {"create a pod", 359119554}, {"restart the manager", 4160224765},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Play(t, &c, false); err != nil {
