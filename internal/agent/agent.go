@@ -45,8 +45,11 @@ type Options struct {
 	NodeName string
 	// Config is the configuration of the API client. Its rate limit is ignored.
 	Config *rest.Config
-	// Runtime is the node's container runtime. The agent does not close it.
+	// Runtime is the node's container runtime. The agent does not close it. It is required unless
+	// Node is set.
 	Runtime *cri.Client
+	// Node replaces the runtime and what probes its containers, in simulations. It is optional.
+	Node Node
 	// ExecConcurrency is how many exec probes run at a time, at least 1.
 	ExecConcurrency int
 	// ReportInterval is the minimum time between the starts of two batches of slices of the
@@ -71,6 +74,15 @@ type Options struct {
 	Log logr.Logger
 }
 
+// Node is a simulated node: its containers, and what probes them.
+type Node interface {
+	probing.Prober
+	// Track reports the containers of the node until ctx ends.
+	Track(ctx context.Context, callbacks cri.Callbacks)
+	// Jitter returns a random time that is shorter than the given one.
+	Jitter(longest time.Duration) time.Duration
+}
+
 // Agent is the node side of Seamark.
 type Agent struct {
 	options  Options
@@ -83,7 +95,9 @@ type Agent struct {
 	worker   *worker.Worker
 	commands *exec.Prober
 	tracker  *cri.Tracker
-	running  runningContainers
+	// track is the tracker's Run, or that of a simulated node.
+	track   func(ctx context.Context)
+	running runningContainers
 
 	// synced reports whether all containers of the node are known.
 	synced atomic.Bool
@@ -106,8 +120,12 @@ func New(options Options) (*Agent, error) {
 	a.watched = newWatched(a.reporter.Relisted)
 	a.commands = exec.New(options.Runtime, options.ExecConcurrency, options.Metrics)
 	network := slots.New(probers.NetworkSlots, options.Metrics.WaitedForNetwork)
+	var prober probing.Prober = probers.New(a.commands, network, options.Version)
+	if options.Node != nil {
+		prober = options.Node
+	}
 	a.worker = worker.New(worker.Options{
-		Prober:  probers.New(a.commands, network, options.Version),
+		Prober:  prober,
 		Sink:    a.reporter,
 		Observe: a.observe,
 		Phase:   worker.PhaseOf,
@@ -119,6 +137,11 @@ func New(options Options) (*Agent, error) {
 	}
 	wanted := func() bool { return a.follower.probes.Load() > 0 }
 	a.tracker = cri.NewTracker(options.Runtime, wanted, a.callbacks(), options.Log.WithName("runtime"))
+	a.track = a.tracker.Run
+	if options.Node != nil {
+		a.track = func(ctx context.Context) { options.Node.Track(ctx, a.callbacks()) }
+		a.reporter.jitter, a.status.jitter = options.Node.Jitter, options.Node.Jitter
+	}
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
 		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, NetworkQueued: network.Queued, Unended: a.commands.Unended,
 		Errors: a.reporter.errors, Slices: a.reporter.slices,
@@ -229,7 +252,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts.Go(func() { plans.run(ctx) })
 	parts.Go(func() { a.follower.run(ctx) })
 	parts.Go(func() { a.worker.Run(ctx) })
-	parts.Go(func() { a.tracker.Run(ctx) })
+	parts.Go(func() { a.track(ctx) })
 	if a.options.Listener != nil {
 		parts.Go(func() {
 			cancelOn(cancel, health.Serve(ctx, a.options.Listener, handler(a.options.Gatherer, a.checks())))

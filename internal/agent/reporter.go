@@ -6,6 +6,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -63,6 +64,8 @@ type reporter struct {
 	wake chan struct{}
 	// listed is closed when the slices have been read.
 	listed chan struct{}
+	// jitter returns a random time that is shorter than the given one.
+	jitter func(time.Duration) time.Duration
 
 	mu     sync.Mutex
 	plan   report.Plan
@@ -103,7 +106,7 @@ func newReporter(node string, store sliceStore, status *statusKeeper, running fu
 	return &reporter{
 		node: node, store: store, status: status, running: running, interval: interval, metrics: metrics, log: log,
 		wake: make(chan struct{}, 1), listed: make(chan struct{}), states: report.States{}, rejected: map[int]*retry{},
-		listAt: time.Now(), writes: newRetry(), lists: newRetry(),
+		listAt: time.Now(), writes: newRetry(), lists: newRetry(), jitter: rand.N[time.Duration],
 	}
 }
 
@@ -124,6 +127,8 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 		r.log.Info("Probe changed state", "pod", change.Pod.String(), "marker", change.Pod.Namespace+"/"+key.Marker,
 			"probe", key.String(), "container", key.Name,
 			"from", string(cmp.Or(transition.From, "none")), "to", string(transition.To), "message", transition.Message)
+		r.wakeBy(now)
+	case before.ContainerID != change.State.ContainerID && change.State.State != "":
 		r.wakeBy(now)
 	case before.Message != change.State.Message && r.plan.ChangesValue(key, change.State.State, before.Message, change.State.Message):
 		r.wakeBy(now)

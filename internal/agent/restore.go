@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -89,7 +88,7 @@ func (r *reporter) Relisted() {
 	defer r.mu.Unlock()
 	r.relisted = true
 	if r.read {
-		schedule(r.wake, &r.listAt, time.Now().Add(rand.N(relistJitter)))
+		schedule(r.wake, &r.listAt, time.Now().Add(r.jitter(relistJitter)))
 	}
 }
 
@@ -139,7 +138,7 @@ func (r *reporter) Restore(object *v1alpha1.NodePodProbe) report.States {
 		r.owners = ownersOf(object)
 		r.adopt(r.stored)
 		r.stored = nil
-		schedule(r.wake, &r.listAt, time.Now().Add(confirmDelay+rand.N(confirmDelay)))
+		schedule(r.wake, &r.listAt, time.Now().Add(confirmDelay+r.jitter(confirmDelay)))
 	}
 	return report.Restore(planOf(object), r.ledger)
 }

@@ -55,6 +55,8 @@ type statusKeeper struct {
 	log      logr.Logger
 	// wake has a token if wakeAt has changed.
 	wake chan struct{}
+	// jitter returns a random time that is shorter than the given one.
+	jitter func(time.Duration) time.Duration
 
 	mu sync.Mutex
 	// observed is the newest object from the watch, or nil if there is none.
@@ -97,7 +99,7 @@ type statusKeeper struct {
 func newStatusKeeper(writer statusWriter, mirrorAlways bool, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *statusKeeper {
 	return &statusKeeper{
 		writer: writer, mirrorAlways: mirrorAlways, interval: interval, metrics: metrics, log: log,
-		wake: make(chan struct{}, 1), writes: newRetry(),
+		wake: make(chan struct{}, 1), writes: newRetry(), jitter: rand.N[time.Duration],
 	}
 }
 
@@ -163,7 +165,7 @@ func (k *statusKeeper) Relisted() {
 func (k *statusKeeper) found(now time.Time, object *v1alpha1.NodePodProbe) {
 	status := &object.Status
 	k.written, k.stored, k.version = *status, status, object.ResourceVersion
-	until := now.Add(mirrorFor + rand.N(mirrorJitter))
+	until := now.Add(mirrorFor + k.jitter(mirrorJitter))
 	if len(status.PodProbeStatuses) > 0 || status.ObservedGeneration > 0 && !status.ProbeReports {
 		k.mirrorUntil = until
 	}

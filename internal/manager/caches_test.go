@@ -8,13 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
-
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 )
 
 func TestEndedPodsAreNotCached(t *testing.T) {
 	found := false
-	for object, options := range caches(cached.Options{}, "", true).ByObject {
+	for object, options := range Caches(Options{UIBindAddress: "localhost:8080"}).ByObject {
 		if _, isPod := object.(*corev1.Pod); !isPod {
 			continue
 		}

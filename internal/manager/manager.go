@@ -40,6 +40,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -50,7 +51,6 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/marker"
-	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/manager/podmark"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
@@ -150,7 +150,7 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	mgr, err := m.program.Manager(ctrlmanager.Options{
 		Scheme:                  scheme,
-		Cache:                   caches(options.views(), options.Namespace, options.uiEnabled()),
+		Cache:                   Caches(options),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
@@ -165,20 +165,21 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
 		return mgr, nil
 	}
-	reader, err := newReader(ctx, mgr.GetCache(), options.Namespace, options.views())
-	if err != nil {
-		return nil, err
-	}
-	counters, err := addMetrics(ctx, mgr, reader, options)
-	if err != nil {
-		return nil, err
-	}
 	if options.uiEnabled() {
 		if err := addPage(ctx, mgr, options); err != nil {
 			return nil, err
 		}
 	}
-	return mgr, m.addControllers(ctx, mgr, reader, counters)
+	clients, err := m.clients(mgr)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := AddControllers(ctx, mgr, options, clients)
+	if err != nil || m.hook.Server == nil {
+		return mgr, err
+	}
+	// The controllers run in the leader, and the webhook in every manager.
+	return mgr, m.hook.Add(ctx, mgr, reader)
 }
 
 // resources returns the custom resources that the controllers need.
@@ -205,53 +206,68 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func (m *Manager) addControllers(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, counters *metrics.Metrics) error {
+// Clients are how the controllers write, besides the client of the manager that runs them.
+type Clients struct {
+	// Metadata patches objects, and returns only their metadata.
+	Metadata metadata.Interface
+	// Recorder records events.
+	Recorder record.EventRecorder
+}
+
+// clients returns the clients of the controllers that the manager runs.
+func (m *Manager) clients(mgr ctrlmanager.Manager) (Clients, error) {
 	metadataClient, err := metadata.NewForConfigAndClient(metadata.ConfigFor(m.program.Config), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("create the metadata client: %w", err)
+		return Clients{}, fmt.Errorf("create the metadata client: %w", err)
 	}
 	recorder, err := m.program.Recorder(mgr, Name)
+	return Clients{Metadata: metadataClient, Recorder: recorder}, err
+}
+
+// AddControllers adds the controllers of a leader and their metrics to the manager, and returns what reads
+// its cache. The cache must have the options that Caches returns.
+func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Options, clients Clients) (gather.Reader, error) {
+	reader, err := newReader(ctx, mgr.GetCache(), options.Namespace, options.views())
 	if err != nil {
-		return err
+		return reader, err
 	}
-	informers, size := mgr.GetCache(), m.options.Controllers
-	pods, plans := apply.NewPods(metadataClient), apply.NewPlans(mgr.GetClient(), metadataClient)
+	counters, err := addMetrics(ctx, mgr, reader, options)
+	if err != nil {
+		return reader, err
+	}
+	informers, size := mgr.GetCache(), options.Controllers
+	pods, plans := apply.NewPods(clients.Metadata), apply.NewPlans(mgr.GetClient(), clients.Metadata)
 	podInbox, nodeInbox := &controllers.Inbox{}, &controllers.Inbox{}
 	refusals, marks := &problems.Refusals{}, &problems.Marks{}
 	pace := staleness.NewPace(podInbox)
 	stale := &controllers.Inbox{}
 	nodes := staleness.New(staleness.Options{
-		Reader: reader, Informers: informers, Namespace: m.options.Namespace, Pods: podInbox, Counted: stale, Pace: pace, Now: time.Now,
+		Reader: reader, Informers: informers, Namespace: options.Namespace, Pods: podInbox, Counted: stale, Pace: pace, Now: time.Now,
 	})
 	reader.Lapses = nodes.Of
 	counters.WatchStale(nodes.Count, pace.Waiting)
-	markers := apply.NewMarkers(mgr.GetClient(), metadataClient)
+	markers := apply.NewMarkers(mgr.GetClient(), clients.Metadata)
 	marking := podmark.New(podmark.Options{
 		Reader: reader, Pods: pods, Exclusive: exclusiveWriter{pods, markers}, Live: mgr.GetAPIReader(), Inbox: podInbox, Pace: pace,
-		Refusals: refusals, Problems: marks, Recorder: recorder, Metrics: counters, Now: time.Now,
+		Refusals: refusals, Problems: marks, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
 	})
 	counters.WatchExclusive(marking.Waiting)
 	err = errors.Join(
 		mgr.Add(pace), nodes.Add(mgr, informers),
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: plans, Slices: plans,
-			Inbox: nodeInbox, Refusals: refusals, Recorder: recorder, Metrics: counters, Now: time.Now,
+			Inbox: nodeInbox, Refusals: refusals, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		marking.Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{
 			Reader: reader, Markers: markers, Pods: podInbox, Plans: nodeInbox, Refusals: refusals,
-			Problems: marks, Stale: stale, Recorder: recorder, Metrics: counters, Now: time.Now,
+			Problems: marks, Stale: stale, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.Marker.Concurrency)),
 	)
-	if err != nil || !m.options.Serverless {
-		return err
+	if err != nil || !options.Serverless {
+		return reader, err
 	}
-	// The controller runs in the leader, and the webhook in every manager.
-	err = virtualpod.New(virtualpod.Options{Reader: reader, Pods: pods, Inbox: podInbox}).Add(mgr, informers, int(size.Serverless.Concurrency))
-	if err != nil || m.hook.Server == nil {
-		return err
-	}
-	return m.hook.Add(ctx, mgr, reader)
+	return reader, virtualpod.New(virtualpod.Options{Reader: reader, Pods: pods, Inbox: podInbox}).Add(mgr, informers, int(size.Serverless.Concurrency))
 }
 
 // exclusiveWriter is podmark.Exclusive.
@@ -270,14 +286,14 @@ func newWebhook(options Options) *webhook.Webhook {
 	return webhook.New(unlimited, *options.Webhook)
 }
 
-// caches returns the options of the manager's cache, which keeps only the fields that views
+// Caches returns the options of the manager's cache, which keeps only the fields that views
 // are built from. Readers share the cached objects without a copy, because no controller
 // changes what it reads.
 // The web page also shows the controllers of pods. Whole Nodes are cached only when a marker has
 // staleAfterSeconds.
-func caches(options cached.Options, agents string, withPage bool) cache.Options {
-	pods := cached.NewPodTrimmer(options).WithAgents(agents)
-	if withPage {
+func Caches(options Options) cache.Options {
+	pods := cached.NewPodTrimmer(options.views()).WithAgents(options.Namespace)
+	if options.uiEnabled() {
 		pods = pods.WithControllers()
 	}
 	plans := cached.NewPlanTrimmer()

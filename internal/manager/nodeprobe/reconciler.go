@@ -113,8 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.Name)
 		return reconcile.Result{}, errors.Join(r.delete(ctx, npp), r.deleteSlices(ctx, request.Name))
 	case npp != nil && ownedByAnother(npp, node):
-		// The deletion enqueues the node again.
-		return reconcile.Result{}, r.delete(ctx, npp)
+		return reconcile.Result{}, r.deleteForeign(ctx, npp)
 	}
 	// The plan does not wait for lost reports.
 	notRestored := r.restore(ctx, npp)
@@ -154,6 +153,17 @@ func (r *Reconciler) deleteOrphans(ctx context.Context, name string, npp *v1alph
 		return err
 	}
 	return errors.Join(r.delete(ctx, npp), r.deleteSlices(ctx, name))
+}
+
+// deleteForeign deletes the plan of an earlier node with the same name, which enqueues the node again. It checks
+// with the API server first: the cache may have the earlier node and the plan of the later one. Then the event of the
+// later node enqueues it.
+func (r *Reconciler) deleteForeign(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
+	node, err := gather.GetNode(ctx, r.Live, npp.Name)
+	if err != nil || node != nil && !ownedByAnother(npp, node) {
+		return err
+	}
+	return r.delete(ctx, npp)
 }
 
 func (r *Reconciler) delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error {

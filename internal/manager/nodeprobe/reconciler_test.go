@@ -193,7 +193,10 @@ func TestReconcile(t *testing.T) {
 		"agent of an earlier release":     {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", earlier)}, want: "replace node-1"},
 		"earlier release, no probed pods": {cached: []client.Object{node("node-1", "u"), referring("", earlier)}, want: "replace node-1"},
 		"plan of an earlier node":         {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
-		"plan without node":               {cached: []client.Object{inSpec}, want: "delete node-1"},
+		"plan of a later node": {
+			cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "later", correct)}, live: []client.Object{node("node-1", "later")},
+		},
+		"plan without node": {cached: []client.Object{inSpec}, want: "delete node-1"},
 		"plan of a node that is not in the cache": {
 			cached: []client.Object{inSpec}, live: []client.Object{node("node-1", "u")},
 		},

@@ -66,6 +66,36 @@ func TestDecideRecreatedMarker(t *testing.T) {
 	}
 }
 
+// TestDecideOtherContainer checks that a state that applies to another container, or another run of it, is
+// reported although nothing else changes: otherwise the next agent would start it again from Unknown.
+func TestDecideOtherContainer(t *testing.T) {
+	base := entry("m#p", succeeded, "ok", 0, 0)
+	cases := map[string]struct {
+		reported, current string
+		write             bool
+	}{
+		"same":          {"a", "a", false},
+		"other":         {"a", "b", true},
+		"not known yet": {"a", "", true},
+		"known now":     {"", "b", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			state := known(succeeded, "ok", 0, 0)
+			state.ContainerID = tc.current
+			var want []report.Write
+			if tc.write {
+				want = append(want, write(podReport("a", of(base, "1", tc.current))))
+			}
+			ledger := report.Read(stored(podReport("a", of(base, "1", tc.reported))), nil)
+			got := report.Decide(at(0), planWith("1"), ledger, report.States{key(t, "a", "m#p"): state}, nil).Writes
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestRestoreRecreatedMarker checks that an agent starts only from states of the planned markers.
 func TestRestoreRecreatedMarker(t *testing.T) {
 	cases := map[string]struct {

@@ -101,15 +101,16 @@ func (s *sliceDecider) states(m *member, limit int) []v1alpha1.ContainerProbeSta
 	return entries
 }
 
-// state returns the current or the reported entry of a probe. The identity in the entry is
+// state returns the current or the reported entry of a probe. The plan value in the entry is
 // always the current one. Before is the limit of the reported message.
 func (s *sliceDecider) state(m *member, c *candidate, before int) v1alpha1.ContainerProbeState {
 	if !c.known {
 		return c.reported
 	}
 	fresh, reported := entryOf(c.planned, c.state), c.reported
-	reported.Plan, reported.ContainerID = fresh.Plan, fresh.ContainerID
-	if !c.wasReported || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
+	reported.Plan = fresh.Plan
+	// A later agent compares the container with the reported one: if they differ, the state starts again.
+	if !c.wasReported || fresh.ContainerID != reported.ContainerID || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
 		s.write = true
 		return fresh
 	}

@@ -1,0 +1,249 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package marking
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	validation "k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// userManager is the field manager of users.
+const userManager = "kubectl"
+
+// field is a field of a pod that has owners: a label, an annotation, or a condition or a field of one.
+type field struct {
+	// list is labels, annotations or conditions. sub is a field of a condition, empty for the condition.
+	list, name, sub string
+}
+
+// configuration is what an apply to the status of a pod contains.
+type configuration struct {
+	Metadata struct {
+		UID             types.UID         `json:"uid"`
+		ResourceVersion string            `json:"resourceVersion"`
+		Labels          map[string]string `json:"labels"`
+		Annotations     map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Status struct {
+		Conditions []json.RawMessage `json:"conditions"`
+	} `json:"status"`
+}
+
+// applyMarks does what a forced server-side apply to the status of a pod does. It changes the pod unless it
+// is a dry run.
+func (s *server) applyMarks(by string, key types.NamespacedName, body []byte, dryRun bool) (client.Object, error) {
+	stored, err := s.get(pods, key)
+	if err != nil {
+		return nil, err
+	}
+	var config configuration
+	if err := json.Unmarshal(body, &config); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if config.Metadata.UID != stored.GetUID() {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, key.Name, validation.ErrorList{
+			validation.Invalid(validation.NewPath("metadata", "uid"), config.Metadata.UID, "field is immutable"),
+		})
+	}
+	if dryRun {
+		return stored, nil
+	}
+	return s.update(by, pods, key, preconditions{version: config.Metadata.ResourceVersion}, func(o client.Object) error {
+		pod := o.(*corev1.Pod) //nolint:forcetypeassert // of this kind
+		return s.own(pod, &config)
+	})
+}
+
+// own replaces what Seamark owns of the pod.
+func (s *server) own(pod *corev1.Pod, config *configuration) error {
+	all := s.ownersOf(pod.UID)
+	before, after := all[v1alpha1.FieldManager], map[field]bool{}
+	set := func(list string, values map[string]string, wanted map[string]string) map[string]string {
+		for name, value := range wanted {
+			f := field{list: list, name: name}
+			after[f] = true
+			if values[name] != value {
+				delete(all[userManager], f)
+			}
+			if values == nil {
+				values = map[string]string{}
+			}
+			values[name] = value
+		}
+		return values
+	}
+	pod.Labels = set("labels", pod.Labels, config.Metadata.Labels)
+	pod.Annotations = set("annotations", pod.Annotations, config.Metadata.Annotations)
+	for _, raw := range config.Status.Conditions {
+		var wanted corev1.PodCondition
+		var present map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &wanted); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		if err := json.Unmarshal(raw, &present); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		after[field{list: "conditions", name: string(wanted.Type)}] = true
+		for sub := range present {
+			after[field{"conditions", string(wanted.Type), sub}] = true
+		}
+		setCondition(pod, wanted)
+	}
+	for f := range before {
+		if !after[f] && f.sub == "" && !all[userManager][f] {
+			removeField(pod, f)
+		}
+	}
+	all[v1alpha1.FieldManager] = after
+	pod.ManagedFields = s.managedFields(pod.UID)
+	return nil
+}
+
+func setCondition(pod *corev1.Pod, wanted corev1.PodCondition) {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == wanted.Type {
+			pod.Status.Conditions[i] = wanted
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, wanted)
+}
+
+func removeField(pod *corev1.Pod, f field) {
+	switch f.list {
+	case "labels":
+		delete(pod.Labels, f.name)
+	case "annotations":
+		delete(pod.Annotations, f.name)
+	default:
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == f.name })
+	}
+}
+
+// removeMarks does what a strategic merge patch of the status does that removes labels, annotations and
+// conditions, whoever owns them.
+func (s *server) removeMarks(by string, key types.NamespacedName, body []byte) (client.Object, error) {
+	var patch struct {
+		Metadata struct {
+			ResourceVersion     string             `json:"resourceVersion"`
+			Labels, Annotations map[string]*string `json:",omitempty"`
+		} `json:"metadata"`
+		Status struct {
+			Conditions []struct {
+				Type string `json:"type"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return s.update(by, pods, key, preconditions{version: patch.Metadata.ResourceVersion}, func(o client.Object) error {
+		pod := o.(*corev1.Pod) //nolint:forcetypeassert // of this kind
+		var removed []field
+		for name := range patch.Metadata.Labels {
+			removed = append(removed, field{list: "labels", name: name})
+		}
+		for name := range patch.Metadata.Annotations {
+			removed = append(removed, field{list: "annotations", name: name})
+		}
+		for _, c := range patch.Status.Conditions {
+			removed = append(removed, field{list: "conditions", name: c.Type})
+		}
+		for _, f := range removed {
+			removeField(pod, f)
+			for _, fields := range s.ownersOf(pod.UID) {
+				maps.DeleteFunc(fields, func(g field, _ bool) bool { return g.list == f.list && g.name == f.name })
+			}
+		}
+		pod.ManagedFields = s.managedFields(pod.UID)
+		return nil
+	})
+}
+
+// label lets a user set a label, or remove it if the value is empty.
+func (s *server) label(pod *corev1.Pod, name, value string) {
+	f := field{list: "labels", name: name}
+	all := s.ownersOf(pod.UID)
+	if before, found := pod.Labels[name]; value == "" || found && before != value {
+		delete(all[v1alpha1.FieldManager], f)
+	}
+	if delete(all[userManager], f); value == "" {
+		delete(pod.Labels, name)
+	} else {
+		all[userManager][f] = true
+		pod.Labels[name] = value
+	}
+	pod.ManagedFields = s.managedFields(pod.UID)
+}
+
+func (s *server) ownersOf(pod types.UID) map[string]map[field]bool {
+	if s.owners[pod] == nil {
+		s.owners[pod] = map[string]map[field]bool{userManager: {}, v1alpha1.FieldManager: {}}
+	}
+	return s.owners[pod]
+}
+
+// managedFields returns the entries of the pod.
+func (s *server) managedFields(pod types.UID) []metav1.ManagedFieldsEntry {
+	var entries []metav1.ManagedFieldsEntry
+	add := func(entry metav1.ManagedFieldsEntry) {
+		if fields := s.owners[pod][entry.Manager]; len(fields) > 0 {
+			entry.FieldsType, entry.FieldsV1, entry.APIVersion = "FieldsV1", metav1.NewFieldsV1(encodeFields(fields)), "v1"
+			entries = append(entries, entry)
+		}
+	}
+	add(metav1.ManagedFieldsEntry{Manager: userManager, Operation: metav1.ManagedFieldsOperationUpdate})
+	add(metav1.ManagedFieldsEntry{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"})
+	return entries
+}
+
+// encodeFields returns the fields in the form of FieldsV1.
+func encodeFields(fields map[field]bool) string {
+	lists := map[string][]string{}
+	for _, f := range slices.SortedFunc(maps.Keys(fields), func(a, b field) int {
+		return compare(a.list+"\x00"+a.name+"\x00"+a.sub, b.list+"\x00"+b.name+"\x00"+b.sub)
+	}) {
+		switch {
+		case f.sub != "":
+			continue
+		case f.list != "conditions":
+			lists[f.list] = append(lists[f.list], fmt.Sprintf("%q:{}", "f:"+f.name))
+			continue
+		}
+		subs := []string{`".":{}`}
+		for g := range fields {
+			if g.list == f.list && g.name == f.name && g.sub != "" {
+				subs = append(subs, fmt.Sprintf("%q:{}", "f:"+g.sub))
+			}
+		}
+		slices.Sort(subs)
+		lists[f.list] = append(lists[f.list], fmt.Sprintf("%q:{%s}", fmt.Sprintf("k:{\"type\":%q}", f.name), strings.Join(subs, ",")))
+	}
+	var metadata, all []string
+	for _, list := range []string{"annotations", "labels"} {
+		if len(lists[list]) > 0 {
+			metadata = append(metadata, fmt.Sprintf("%q:{%s}", "f:"+list, strings.Join(lists[list], ",")))
+		}
+	}
+	if len(metadata) > 0 {
+		all = append(all, fmt.Sprintf(`"f:metadata":{%s}`, strings.Join(metadata, ",")))
+	}
+	if len(lists["conditions"]) > 0 {
+		all = append(all, fmt.Sprintf(`"f:status":{"f:conditions":{%s}}`, strings.Join(lists["conditions"], ",")))
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}

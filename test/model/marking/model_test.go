@@ -1,0 +1,123 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+// The race detector crashes in many synctest bubbles with timers (golang/go#78156).
+
+package marking
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/test/model"
+)
+
+const (
+	// seeds is the number of seeds that run by default.
+	seeds = 100
+	// shrinking is the maximum number of cases that are played to shrink one.
+	shrinking = 400
+	// maxFailures is the number of failures after which no more seeds run.
+	maxFailures = 5
+)
+
+// number returns the value of an environment variable, or the default.
+func number(t *testing.T, name string, value uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return value
+	}
+	value, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %q is invalid: must be a number", name, text)
+	}
+	return value
+}
+
+// TestSeeds plays the seeds 1 to 100, or to SEAMARK_MODEL_SEEDS, or only SEAMARK_MODEL_SEED. It shrinks those that fail.
+func TestSeeds(t *testing.T) {
+	first, last := uint64(1), number(t, model.SeedsVariable, seeds)
+	if seed := number(t, model.SeedVariable, 0); seed > 0 {
+		first, last = seed, seed
+	}
+	start, played, failures := time.Now(), 0, 0
+	for seed := first; seed <= last && failures < maxFailures; seed++ {
+		played++
+		c := NewCase(seed)
+		if _, err := Play(t, c, false); err != nil {
+			failures++
+			report(t, c, err)
+		}
+	}
+	t.Logf("%d seeds, %.0f per minute", played, float64(played)/time.Since(start).Minutes())
+}
+
+// report reports the smallest case that fails, and what happens in it.
+func report(t *testing.T, c *Case, err error) {
+	t.Helper()
+	small := Shrink(c, shrinking, func(c *Case) bool {
+		_, err := Play(t, c, false)
+		return err != nil
+	})
+	lines, again := Play(t, small, true)
+	t.Errorf("seed %d: %v\n%d of %d steps: %v\nto repeat it, add to TestKept:\n%s\n%s",
+		c.Seed, err, len(small.Steps), len(c.Steps), again, small, strings.Join(lines, "\n"))
+}
+
+// TestKept plays the cases that have failed before.
+func TestKept(t *testing.T) {
+	for name, c := range map[string]Case{
+		// The report of a probe that an edit moves to another container had the ID of the former container, so the next
+		// agent started the state again from Unknown.
+		"a probe moves to another container": {Seed: 12, Steps: []Step{
+			{"end a watch", 3018566252}, {"create a marker", 643270011}, {"label a pod", 519922484}, {"create a pod", 3528414906},
+		}},
+		// A manager whose cache had the earlier Node, and the plan of the later one with the same name, deleted this plan.
+		"a node is recreated": {Seed: 706, Steps: []Step{
+			{"recreate a node", 1859654930}, {"come to rest", 2725695862}, {"create a pod", 359119554}, {"restart the manager", 4160224765},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Play(t, &c, false); err != nil {
+				report(t, &c, err)
+			}
+		})
+	}
+}
+
+func TestRepeatedCasesAreEqual(t *testing.T) {
+	for seed := range uint64(5) {
+		first, _ := Play(t, NewCase(seed+1), true)
+		second, _ := Play(t, NewCase(seed+1), true)
+		if diff := cmp.Diff(first, second); diff != "" {
+			t.Errorf("seed %d (-first +second):\n%s", seed+1, diff)
+		}
+	}
+}
+
+func TestShrink(t *testing.T) {
+	c := &Case{Seed: 1}
+	for i := range 40 {
+		c.Steps = append(c.Steps, Step{Operation: strconv.Itoa(i)})
+	}
+	has := func(c *Case, operation string) bool {
+		for _, s := range c.Steps {
+			if s.Operation == operation {
+				return true
+			}
+		}
+		return false
+	}
+	small := Shrink(c, shrinking, func(c *Case) bool { return has(c, "7") && has(c, "31") })
+	if diff := cmp.Diff([]Step{{Operation: "7"}, {Operation: "31"}}, small.Steps); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}

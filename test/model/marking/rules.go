@@ -1,0 +1,296 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package marking
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
+
+// This file is the model of the rules of docs/concepts.md. It does not call the packages that it checks.
+
+// markPrefix begins the keys of all marks.
+const markPrefix = "model.io/"
+
+// marks are the values of labels and annotations, and the statuses of conditions.
+type marks map[field]string
+
+// history is what happened in a run, as far as it decides which marks were ever allowed.
+type history struct {
+	// versions are all markers that users ever stored.
+	versions []*v1alpha1.PodProbeMarker
+	// labels are the labels that each pod ever had, outcomes the states that each probe of a pod may have had.
+	labels map[types.UID][]map[string]string
+	states map[types.UID]map[string]map[v1alpha1.ProbeState]bool
+	// ended and restarted are the pods of which a container ever ended or restarted.
+	ended, restarted map[types.UID]bool
+	// moved are the probes whose container was ever edited.
+	moved map[string]bool
+	// labelled are the mark labels that users ever set.
+	labelled map[types.UID]map[string]bool
+}
+
+func newHistory() history {
+	return history{
+		labels: map[types.UID][]map[string]string{}, states: map[types.UID]map[string]map[v1alpha1.ProbeState]bool{},
+		ended: map[types.UID]bool{}, restarted: map[types.UID]bool{}, labelled: map[types.UID]map[string]bool{}, moved: map[string]bool{},
+	}
+}
+
+// token identifies a probe of a marker, whatever is edited. Another marker of the same name has other tokens.
+func token(p *v1alpha1.PodContainerProbe) string { return p.Probe.Exec.Command[0] }
+
+func matches(m *v1alpha1.PodProbeMarker, labels map[string]string) bool {
+	for key, value := range m.Spec.Selector.MatchLabels {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// marksIn returns the marks that a probe declares for a state.
+func marksIn(p *v1alpha1.PodContainerProbe, state v1alpha1.ProbeState) marks {
+	found := marks{}
+	for i := range p.MarkerPolicy {
+		if policy := &p.MarkerPolicy[i]; policy.State == state {
+			for key, value := range policy.Labels {
+				found[field{list: "labels", name: key}] = value
+			}
+			for key, value := range policy.Annotations {
+				found[field{list: "annotations", name: key}] = value
+			}
+		}
+	}
+	if p.PodConditionType != "" {
+		status := map[v1alpha1.ProbeState]string{v1alpha1.ProbeSucceeded: "True", v1alpha1.ProbeFailed: "False", v1alpha1.ProbeUnknown: "Unknown"}
+		found[field{list: "conditions", name: p.PodConditionType}] = status[state]
+	}
+	return found
+}
+
+// declared returns the keys that a probe declares in any state.
+func declared(p *v1alpha1.PodContainerProbe) map[field]bool {
+	keys := map[field]bool{}
+	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
+		for key := range marksIn(p, state) {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+func ending(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// wanted returns the marks that the pod must have when nothing changes any more, and the keys that probes claim.
+func (w *world) wanted(pod *corev1.Pod) (want marks, claimed map[field]bool) {
+	want, claimed = marks{}, map[field]bool{}
+	initialized := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodInitialized && c.Status == corev1.ConditionTrue
+	})
+	if pod.Spec.NodeName == "" || !initialized {
+		return want, claimed
+	}
+	// Ordered by name.
+	for _, o := range w.server.list(markers) {
+		marker := o.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // all are
+		if marker.DeletionTimestamp != nil || marker.Namespace != pod.Namespace || !matches(marker, pod.Labels) {
+			continue
+		}
+		for i := range marker.Spec.Probes {
+			probe := &marker.Spec.Probes[i]
+			if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == probe.ContainerName }) {
+				continue
+			}
+			now := marksIn(probe, w.state(pod, probe))
+			for key := range declared(probe) {
+				if value, has := now[key]; has && !claimed[key] {
+					want[key] = value
+				}
+			}
+			maps.Copy(claimed, declared(probe))
+		}
+	}
+	return want, claimed
+}
+
+// state returns the state that a probe has when nothing changes any more.
+func (w *world) state(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) v1alpha1.ProbeState {
+	for _, c := range w.nodes[pod.Spec.NodeName].containersOf(pod.UID) {
+		switch {
+		case c.Name != probe.ContainerName:
+		case !c.Running:
+			return v1alpha1.ProbeFailed
+		case w.outcome(pod.UID, token(probe)):
+			return v1alpha1.ProbeSucceeded
+		default:
+			return v1alpha1.ProbeFailed
+		}
+	}
+	return ""
+}
+
+// actual returns the marks of the pod, whoever set them.
+func actual(pod *corev1.Pod) marks {
+	found := marks{}
+	for key, value := range pod.Labels {
+		found[field{list: "labels", name: key}] = value
+	}
+	for key, value := range pod.Annotations {
+		found[field{list: "annotations", name: key}] = value
+	}
+	for _, c := range pod.Status.Conditions {
+		found[field{list: "conditions", name: string(c.Type)}] = string(c.Status)
+	}
+	maps.DeleteFunc(found, func(key field, _ string) bool { return !strings.HasPrefix(key.name, markPrefix) })
+	return found
+}
+
+// checkRest compares all pods with the rules when nothing changes any more.
+func (w *world) checkRest() error {
+	for _, o := range w.server.list(pods) {
+		pod := o.(*corev1.Pod) //nolint:forcetypeassert // all are
+		if ending(pod) {
+			continue
+		}
+		want, claimed := w.wanted(pod)
+		have := actual(pod)
+		for key, value := range have {
+			isUsers := value == userValue && !claimed[key] && w.history.labelled[pod.UID][key.name]
+			if wanted, has := want[key]; !isUsers && (!has || wanted != value) {
+				return fmt.Errorf("pod %s (%s) has %s %s=%q, want %q", pod.Name, pod.UID, key.list, key.name, value, wanted)
+			}
+		}
+		for key, value := range want {
+			if _, has := have[key]; !has {
+				return fmt.Errorf("pod %s (%s) lacks %s %s=%q", pod.Name, pod.UID, key.list, key.name, value)
+			}
+		}
+	}
+	for _, o := range w.server.list(markers) {
+		if o.GetDeletionTimestamp() != nil {
+			return fmt.Errorf("marker %s is not released", o.GetName())
+		}
+		if !slices.Contains(o.GetFinalizers(), v1alpha1.PodProbeMarkerFinalizer) {
+			return fmt.Errorf("marker %s has no finalizer", o.GetName())
+		}
+	}
+	return nil
+}
+
+// checkWrite checks a write while the run goes on.
+func (w *world) checkWrite(by string, k kind, e event) {
+	switch {
+	case !strings.HasPrefix(by, "manager"):
+	case k == pods && e.after != nil:
+		w.checkMarks(e)
+	case k == markers && e.after == nil:
+		w.checkRelease(by, e)
+	case e.after == nil && k >= plans:
+		// Plans and reports belong to a Node.
+		owners := e.before.GetOwnerReferences()
+		if node, err := w.server.get(nodes, types.NamespacedName{Name: owners[0].Name}); err == nil && node.GetUID() == owners[0].UID {
+			w.fail(fmt.Errorf("%s deletes %s %s of Node %s, which exists", by, k, e.key.Name, node.GetName()))
+		}
+	}
+}
+
+// checkMarks checks that each mark that a manager has written was allowed at some time by some rule.
+func (w *world) checkMarks(e event) {
+	pod := e.after.(*corev1.Pod)             //nolint:forcetypeassert // of this kind
+	before := actual(e.before.(*corev1.Pod)) //nolint:forcetypeassert // of this kind
+	for key, value := range actual(pod) {
+		if before[key] != value && !w.everAllowed(pod.UID, key, value) {
+			w.fail(fmt.Errorf("pod %s (%s) gets %s %s=%q, which no rule ever allowed", pod.Name, pod.UID, key.list, key.name, value))
+		}
+	}
+}
+
+// everAllowed reports whether a marker that selected the pod at some time had such a mark for a state that its
+// probe may have had.
+func (w *world) everAllowed(pod types.UID, key field, value string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := &w.history
+	for _, marker := range h.versions {
+		if !slices.ContainsFunc(h.labels[pod], func(labels map[string]string) bool { return matches(marker, labels) }) {
+			continue
+		}
+		for i := range marker.Spec.Probes {
+			probe := &marker.Spec.Probes[i]
+			possible := maps.Clone(h.states[pod][token(probe)])
+			if possible == nil {
+				possible = map[v1alpha1.ProbeState]bool{}
+			}
+			if h.ended[pod] {
+				possible[v1alpha1.ProbeFailed] = true
+			}
+			// An agent that starts after an edit of the container does not know that the state is not of an earlier run.
+			if h.restarted[pod] || h.moved[token(probe)] {
+				possible[v1alpha1.ProbeUnknown] = true
+			}
+			for state := range possible {
+				if marksIn(probe, state)[key] == value {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// checkRelease checks that a manager releases no marker of which its own cache showed a mark when it decided.
+func (w *world) checkRelease(by string, e event) {
+	marker := e.before.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // of this kind
+	values := map[string]bool{}
+	for _, version := range w.history.versions {
+		if version.UID != marker.UID {
+			continue
+		}
+		for i := range version.Spec.Probes {
+			for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
+				for key, value := range marksIn(&version.Spec.Probes[i], state) {
+					values[value] = key.list != "conditions"
+				}
+			}
+		}
+	}
+	seen := func(o client.Object) bool {
+		pod, isPod := o.(*corev1.Pod)
+		if !isPod || ending(pod) {
+			return false
+		}
+		for key, value := range actual(pod) {
+			if key.list != "conditions" && values[value] && !w.declaredByOthers(marker.UID, pod, key) {
+				w.fail(fmt.Errorf("%s releases marker %s (%s), but pod %s (%s) has %s %s=%q", by, marker.Name, marker.UID, pod.Name, pod.UID, key.list, key.name, value))
+				return true
+			}
+		}
+		return false
+	}
+	for _, m := range w.managers {
+		if m.name == by && slices.ContainsFunc(m.seen, seen) {
+			return
+		}
+	}
+}
+
+// declaredByOthers reports whether another marker that may select the pod declares the key: as long as nothing is
+// known about its probe, the pod keeps what it has.
+func (w *world) declaredByOthers(marker types.UID, pod *corev1.Pod, key field) bool {
+	return slices.ContainsFunc(w.history.versions, func(other *v1alpha1.PodProbeMarker) bool {
+		return other.UID != marker && matches(other, pod.Labels) &&
+			slices.ContainsFunc(other.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return declared(&p)[key] })
+	})
+}
