@@ -19,8 +19,10 @@ import (
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/seamark-dev/seamark/test/bench/page"
 	"github.com/seamark-dev/seamark/test/chaos/report"
 	"github.com/seamark-dev/seamark/test/chaos/schedule"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // Environment variables of a run. Without the first, nothing runs.
@@ -108,6 +110,7 @@ func TestChaos(t *testing.T) {
 		t.Fatalf("the load does not start: %v", err)
 	}
 	r.forget()
+	r.growth(t.Context())
 	start := time.Now()
 	for i, turn := range s.turns {
 		if time.Since(start) > s.duration {
@@ -122,7 +125,28 @@ func TestChaos(t *testing.T) {
 		t.Error(lost)
 	}
 	t.Logf("seed %d, %s, %d faults, deletions of pods: %v\n%s", s.seed, time.Since(start).Round(time.Second), len(r.Turns), r.ledger.Causes(), r.Table())
-	r.writeBlock("chaos", fmt.Sprintf("Seed %d, %s, %d faults.\n\n", s.seed, time.Since(start).Round(time.Second), len(r.Turns))+r.Table())
+	r.keep(s, time.Since(start))
+}
+
+// keep writes the results of the runs of this commit into the pages, if that is wanted.
+func (r *run) keep(s settings, took time.Duration) {
+	r.Helper()
+	if os.Getenv(writeVariable) == "" {
+		return
+	}
+	machine := r.machine()
+	runs, err := report.Keep(filepath.Join(os.Getenv("SEAMARK_BIN"), "chaos", "runs.json"),
+		report.Run{Seed: s.seed, Took: took, Commit: machine.Commit, Report: r.Report})
+	r.must(err)
+	all, sum, seeds := report.Merge(runs)
+	r.writeBlock("chaos", fmt.Sprintf("| machine | Kubernetes | commit | date | seeds | time | faults |\n| --- | --- | --- | --- | --- | --- | --- |\n"+
+		"| %d × %s, %s | %s | %s | %s | %s | %.0f min | %d |\n\n%s", machine.Cores, machine.CPU, machine.Memory, machine.Kubernetes, machine.Commit, machine.Date,
+		strings.Join(seeds, ", "), sum.Minutes(), len(all.Turns), all.Table()))
+}
+
+// machine describes where the test runs.
+func (w *world) machine() page.Machine {
+	return page.Describe(w.Context(), w.Root, filepath.Join(w.Dir, "bin"), time.Now().UTC().Format(time.DateOnly))
 }
 
 // forget starts to count what is lost.
@@ -148,6 +172,10 @@ func (r *run) turn(ctx context.Context, turn schedule.Turn) bool {
 	unsettled := r.settle(ctx)
 	r.users.mayLose = false
 	result.Recovered = time.Since(healed)
+	if unsettled == nil {
+		// The ledger has seen the same.
+		unsettled = r.settleFor(ctx, r.watch.reader)
+	}
 	if unsettled != nil {
 		result.Lost = append(result.Lost, fmt.Sprintf("not recovered after %s: %v", recoveryLimit, unsettled))
 	}
@@ -206,7 +234,22 @@ func (r *run) growth(ctx context.Context) []string {
 	if r.first == nil {
 		r.first = now
 	}
-	return grown(r.first, now)
+	found := grown(r.first, now)
+	if len(found) > 0 {
+		r.profile(ctx)
+	}
+	return found
+}
+
+// profile writes the goroutines of the programs next to their logs.
+func (r *run) profile(ctx context.Context) {
+	for _, program := range r.running {
+		for _, arg := range program.Args {
+			if address, ok := strings.CutPrefix(arg, "--pprof-bind-address="); ok {
+				r.must(os.WriteFile(program.Log+".goroutines", []byte(env.Get(ctx, address, "/debug/pprof/goroutine?debug=1")), 0o600))
+			}
+		}
+	}
 }
 
 // writeBlock writes results into the pages of both languages, if that is wanted.

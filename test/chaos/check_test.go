@@ -27,13 +27,13 @@ import (
 const recoveryLimit = 4 * time.Minute
 
 // settle waits until everything is as it should be, and returns what is not, if the time is over.
-func (w *world) settle(ctx context.Context) error {
+func (w *world) settle(ctx context.Context) error { return w.settleFor(ctx, w.Client) }
+
+func (w *world) settleFor(ctx context.Context, reader client.Reader) error {
 	var last error
 	err := poll(ctx, recoveryLimit, func(ctx context.Context) bool {
-		last = w.whole(ctx, w.Client)
-		if last == nil {
-			// The watch has seen the same.
-			last = w.whole(ctx, w.watch.reader)
+		if last = w.whole(ctx, reader); last == nil {
+			last = w.led(ctx)
 		}
 		return last == nil
 	})
@@ -41,6 +41,26 @@ func (w *world) settle(ctx context.Context) error {
 		return last
 	}
 	return err
+}
+
+// led checks that one process of each program leads, except for agents.
+func (w *world) led(ctx context.Context) error {
+	for _, name := range []string{managerName, workloadsName} {
+		leaders := 0
+		for _, program := range w.of(name) {
+			sample, err := program.Sample(ctx)
+			if err != nil {
+				return fmt.Errorf("find the leader: %w", err)
+			}
+			if sample.Leads {
+				leaders++
+			}
+		}
+		if leaders != 1 {
+			return fmt.Errorf("%s has %d leaders, want 1", name, leaders)
+		}
+	}
+	return nil
 }
 
 // whole returns what is not as it should be.
@@ -138,6 +158,7 @@ func (w *world) use(ctx context.Context) (usage, error) {
 			if err != nil {
 				return nil, fmt.Errorf("sample: %w", err)
 			}
+			w.Logf("  %s: %d starts, %+v", program.Name, program.Starts(), sample)
 			sum.Goroutines += sample.Goroutines
 			sum.Descriptors += sample.Descriptors
 			sum.Threads += sample.Threads

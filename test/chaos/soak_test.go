@@ -70,7 +70,8 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("seed %d, %s, wrong for longest: %s (%s), deletions of pods: %v", s.seed, s.duration, worst.Round(time.Millisecond), where, w.ledger.Causes())
 	w.evaluate(minutes, samples)
-	w.writeBlock("soak", fmt.Sprintf("Seed %d, %s, %d pods.\n\n", s.seed, s.duration, soakPods)+page.Curves(charts(minutes, samples)))
+	w.writeBlock("soak", fmt.Sprintf("Seed %d, %s, %d pods without a set, commit %s.\n\n", s.seed, s.duration, soakPods, w.machine().Commit)+
+		page.Curves(charts(minutes, samples)))
 }
 
 // soak lets users act until the time is over, and samples the programs.
@@ -81,7 +82,7 @@ func (w *world) soak(ctx context.Context, s settings) (minutes []float64, sample
 	next := start
 	for time.Since(start) < s.duration {
 		w.must(w.users.act(ctx, random, 1, true))
-		linger(ctx, 200*time.Millisecond)
+		linger(ctx, time.Second)
 		if time.Now().Before(next) {
 			continue
 		}

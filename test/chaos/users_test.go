@@ -39,9 +39,8 @@ type users struct {
 	next int
 	// goals are those of the sets.
 	goals map[string]ledger.Goal
-	// edits counts the edits of markers, and temporary is whether the temporary marker exists.
-	edits     int
-	temporary bool
+	// edits counts the edits of a marker.
+	edits int
 	// least and most bound the number of pods without a set, which are spread over nodes.
 	least, most int
 	nodes       []corev1.Node
@@ -178,18 +177,25 @@ func (u *users) editMarker(ctx context.Context, _ *rand.Rand) error {
 	return edit(ctx, u.w, want.DeepCopy(), func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = want.Spec.Probes })
 }
 
-// toggleMarker creates or deletes a marker.
+// toggleMarker creates or deletes a marker. One that is still removing its marks is left alone.
 func (u *users) toggleMarker(ctx context.Context, _ *rand.Rand) error {
-	u.temporary = !u.temporary
-	u.w.Logf("  users: the temporary marker exists: %t", u.temporary)
 	marker := markerTemporary()
 	marker.Namespace = u.w.Namespace
+	exists := false
+	err := u.w.persist(ctx, func(ctx context.Context) error {
+		err := u.w.Client.Get(ctx, client.ObjectKeyFromObject(marker), marker)
+		exists = err == nil
+		return client.IgnoreNotFound(err)
+	})
+	if err != nil || exists && marker.DeletionTimestamp != nil {
+		return err
+	}
+	u.w.Logf("  users: the temporary marker exists: %t", !exists)
 	return u.w.persist(ctx, func(ctx context.Context) error {
-		if u.temporary {
-			// One of the same name may still be removing its marks.
-			return u.w.Client.Create(ctx, marker.DeepCopy())
+		if exists {
+			return client.IgnoreNotFound(u.w.Client.Delete(ctx, marker))
 		}
-		return client.IgnoreNotFound(u.w.Client.Delete(ctx, marker))
+		return client.IgnoreAlreadyExists(u.w.Client.Create(ctx, marker.DeepCopy()))
 	})
 }
 

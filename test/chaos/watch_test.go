@@ -36,6 +36,10 @@ type watcher struct {
 	w      *world
 	reader cache.Cache
 
+	// pods and markers are the last ones that run has read.
+	pods    *corev1.PodList
+	markers *v1alpha1.PodProbeMarkerList
+
 	mu sync.Mutex
 	// places are all that a marker of the run has declared.
 	places map[oracle.Mark]bool
@@ -57,7 +61,7 @@ type watcher struct {
 func newWatcher(w *world) *watcher {
 	w.Helper()
 	o := &watcher{
-		w: w, places: map[oracle.Mark]bool{}, right: map[placeOf]time.Time{}, labels: map[types.UID]string{}, relabeled: map[types.UID]time.Time{},
+		w: w, pods: &corev1.PodList{}, markers: &v1alpha1.PodProbeMarkerList{}, places: map[oracle.Mark]bool{}, right: map[placeOf]time.Time{}, labels: map[types.UID]string{}, relabeled: map[types.UID]time.Time{},
 	}
 	var err error
 	o.reader, err = cache.New(w.Config, cache.Options{Scheme: w.Client.Scheme(), DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}})
@@ -156,15 +160,30 @@ func (o *watcher) run(ctx context.Context) {
 	}
 }
 
+// listTimeout limits a request of the watcher.
+const listTimeout = 5 * time.Second
+
+// read lists pods and markers. It does not use the cache, whose watches continue up to a minute after the API server
+// is back. While the API server does not answer, the last answer is what everybody knows.
+func (o *watcher) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	pods, markers, again := &corev1.PodList{}, &v1alpha1.PodProbeMarkerList{}, &v1alpha1.PodProbeMarkerList{}
+	for _, list := range []client.ObjectList{markers, pods, again} {
+		if o.w.Client.List(ctx, list, client.InNamespace(o.w.Namespace)) != nil {
+			return
+		}
+	}
+	// If the markers changed meanwhile, it is not known which ones the pods followed.
+	if rulesOf(markers) == rulesOf(again) {
+		o.pods, o.markers = pods, markers
+	}
+}
+
 // look compares the marks of all running pods with those that they should have.
 func (o *watcher) look(ctx context.Context) error {
-	pods, markers := &corev1.PodList{}, &v1alpha1.PodProbeMarkerList{}
-	if err := o.reader.List(ctx, markers); err != nil {
-		return fmt.Errorf("list markers: %w", err)
-	}
-	if err := o.reader.List(ctx, pods); err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
+	o.read(ctx)
+	pods, markers := o.pods, o.markers
 	o.noteRules(markers)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -185,18 +204,24 @@ func (o *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// noteRules notes when the markers have changed.
-func (o *watcher) noteRules(markers *v1alpha1.PodProbeMarkerList) {
+// rulesOf returns a text that is equal for equal markers.
+func rulesOf(markers *v1alpha1.PodProbeMarkerList) string {
 	var rules []string
 	for i := range markers.Items {
 		marker := &markers.Items[i]
 		rules = append(rules, fmt.Sprintf("%s %d %t", marker.UID, marker.Generation, marker.DeletionTimestamp != nil))
 	}
 	slices.Sort(rules)
+	return strings.Join(rules, "\n")
+}
+
+// noteRules notes when the markers have changed.
+func (o *watcher) noteRules(markers *v1alpha1.PodProbeMarkerList) {
+	rules := rulesOf(markers)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if text := strings.Join(rules, "\n"); text != o.rules {
-		o.rules, o.edited = text, time.Now()
+	if rules != o.rules {
+		o.rules, o.edited = rules, time.Now()
 	}
 }
 

@@ -58,7 +58,7 @@ func (w *world) hook(ctx context.Context, wait func(context.Context)) (*webhook,
 	}}
 	go func() { _ = h.server.ServeTLS(listener, "", "") }()
 	h.config = configOf(w.Namespace, "https://"+listener.Addr().String(), certificate)
-	return h, w.persist(ctx, func(ctx context.Context) error { return w.Client.Create(ctx, h.config) })
+	return h, w.persist(ctx, func(ctx context.Context) error { return client.IgnoreAlreadyExists(w.Client.Create(ctx, h.config)) })
 }
 
 // configOf returns the configuration of a webhook for a namespace. Requests of administrators, such as the test, are

@@ -5,7 +5,9 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,8 +125,8 @@ func (w *world) startPrograms() {
 	config := filepath.Join(w.folder, "workloads.yaml")
 	w.must(os.WriteFile(config, []byte("apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\ncontrollers: {daemonSet: {enabled: true}}\n"), 0o600))
 	for i := range 2 {
-		w.start(managerName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(managerName, nil), "--health-probe-bind-address=0")
-		w.start(workloadsName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(workloadsName, nil), "--health-probe-bind-address=0", "--config="+config)
+		w.start(managerName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(managerName, nil), "--health-probe-bind-address=0", "--pprof-bind-address="+env.FreeAddress(w))
+		w.start(workloadsName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(workloadsName, nil), "--health-probe-bind-address=0", "--config="+config, "--pprof-bind-address="+env.FreeAddress(w))
 	}
 	for _, node := range w.nodes {
 		w.startAgent(node.Name)
@@ -170,8 +172,13 @@ func (w *world) start(name, suffix, netns, metrics, token string, args ...string
 	config, err := w.proxy.Config(full)
 	w.must(err)
 	config.BearerToken = token
+	// The logs stay, next to those of the cluster.
+	log := filepath.Join(w.Dir, "logs", full+".log")
+	if err := os.Remove(log); !errors.Is(err, fs.ErrNotExist) {
+		w.must(err)
+	}
 	program, err := programs.Start(programs.Spec{
-		Name: full, Path: path, NetNS: netns, Metrics: "http://" + metrics + "/metrics", Log: filepath.Join(w.folder, full+".log"),
+		Name: full, Path: path, NetNS: netns, Metrics: "http://" + metrics + "/metrics", Log: log,
 		Args: append(args, "--kubeconfig="+env.Kubeconfig(w, config), "--metrics-bind-address="+metrics),
 	})
 	w.must(err)
@@ -242,7 +249,7 @@ func edit[T client.Object](ctx context.Context, w *world, o T, change func(T)) e
 // persist repeats a request of a user until it succeeds, or cannot.
 func (w *world) persist(ctx context.Context, do func(context.Context) error) error {
 	final := func(err error) bool {
-		return err == nil || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)
+		return err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
 	}
 	var last error
 	err := poll(ctx, userPatience, func(ctx context.Context) bool {

@@ -6,6 +6,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,6 +142,7 @@ const (
 	byNode     = "lost node"
 	ofEnded    = "ended pod"
 	byUpdate   = "update"
+	ofUnready  = "update of an unready pod"
 	byScale    = "scale-down"
 	notAllowed = "no rule"
 )
@@ -161,6 +163,10 @@ func (l *Ledger) evaluate(pod *corev1.Pod) (cause, problem string) {
 		return notAllowed, "it has no set and the test did not delete it"
 	}
 	if version := pod.Labels[VersionLabel]; version != s.Version {
+		if !ready(pod) {
+			// It is not available: maxUnavailable does not protect it.
+			return ofUnready, ""
+		}
 		if left, floor := l.left(owner), s.low-s.MaxUnavailable; left < floor {
 			return notAllowed, fmt.Sprintf("%s has %d pods left of %d, and maxUnavailable is %d", owner, left, s.low, s.MaxUnavailable)
 		}
@@ -185,6 +191,12 @@ func (l *Ledger) left(owner string) int {
 		}
 	}
 	return n
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func ownerOf(pod *corev1.Pod) string {

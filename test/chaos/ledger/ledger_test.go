@@ -21,6 +21,7 @@ const db = "StatefulSet/db"
 
 func podOf(ordinal int, version string) *corev1.Pod {
 	return builders.Pod("ns", fmt.Sprintf("db-%d", ordinal)).UID(fmt.Sprintf("%d-%s", ordinal, version)).Label(ledger.VersionLabel, version).
+		Condition(corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}).
 		Owner(metav1.OwnerReference{Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}).Build()
 }
 
@@ -75,6 +76,17 @@ func TestLedger(t *testing.T) {
 		"updated two at a time": {
 			do:     func(l *ledger.Ledger) { l.Want(db, goal(3, "2")); end(l, podOf(2, "1")); end(l, podOf(1, "1")) },
 			causes: map[string]int{"update": 1, "no rule": 1}, violation: "1 pods left of 3, and maxUnavailable is 1",
+		},
+		"updated while another one is not ready": {
+			do: func(l *ledger.Ledger) {
+				l.Want(db, goal(3, "2"))
+				end(l, podOf(2, "1"))
+				unready := podOf(1, "1")
+				unready.Status.Conditions = nil
+				l.See(unready, false)
+				end(l, unready)
+			},
+			causes: map[string]int{"update": 1, "update of an unready pod": 1},
 		},
 		"the new template again": {
 			do: func(l *ledger.Ledger) {

@@ -5,28 +5,78 @@
 package report
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // Turn is what one fault did.
 type Turn struct {
-	Fault string
+	Fault string `json:"fault"`
 	// Lost are marks and pods that were lost, and everything else that is not allowed.
-	Lost []string
+	Lost []string `json:"lost,omitempty"`
 	// Wrong is the longest time for which a mark was wrong although its container's state was stable.
-	Wrong time.Duration
+	Wrong time.Duration `json:"wrong"`
 	// Recovered is the time from the end of the fault until everything was as it should be.
-	Recovered time.Duration
+	Recovered time.Duration `json:"recovered"`
 }
 
-// Report is the turns of a run.
-type Report struct{ Turns []Turn }
+// Report is the turns of a run, or of several.
+type Report struct {
+	Turns []Turn `json:"turns"`
+}
+
+// Run is a run and where its faults come from.
+type Run struct {
+	Seed uint64        `json:"seed"`
+	Took time.Duration `json:"took"`
+	// Commit is that of the programs.
+	Commit string `json:"commit"`
+	Report
+}
+
+// Keep adds a run to those in a file. Runs of other commits, and of the same seed, are dropped. It returns all that
+// are in the file now.
+func Keep(path string, run Run) ([]Run, error) {
+	var runs []Run
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &runs)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read runs: %w", err)
+	}
+	runs = append(slices.DeleteFunc(runs, func(r Run) bool { return r.Commit != run.Commit || r.Seed == run.Seed }), run)
+	if text, err = json.MarshalIndent(runs, "", "  "); err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(path, text, 0o644) //nolint:gosec // Results are not secret.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep runs: %w", err)
+	}
+	return runs, nil
+}
+
+// Merge returns the turns of all runs, their time and their seeds.
+func Merge(runs []Run) (all Report, took time.Duration, seeds []string) {
+	for _, run := range runs {
+		all.Turns = append(all.Turns, run.Turns...)
+		took += run.Took
+		seeds = append(seeds, strconv.FormatUint(run.Seed, 10))
+	}
+	return all, took, seeds
+}
 
 // Table returns the table of the run in Markdown, with a row for each fault, ordered by name.
 func (r Report) Table() string {

@@ -5,6 +5,8 @@ package report_test
 
 import (
 	"math"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +35,29 @@ func TestTable(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"fault 2, API server down: pod a"}, example().Lost()); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "folder", "runs.json")
+	keep := func(seed uint64, commit string) []report.Run {
+		t.Helper()
+		runs, err := report.Keep(path, report.Run{Seed: seed, Commit: commit, Took: time.Minute, Report: example()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runs
+	}
+	keep(1, "old")
+	keep(1, "new")
+	keep(2, "new")
+	all, took, seeds := report.Merge(keep(1, "new"))
+	if len(all.Turns) != 6 || took != 2*time.Minute || !slices.Equal(seeds, []string{"2", "1"}) {
+		t.Errorf("%d turns in %s of the seeds %q, want 6 in 2m of 2 and 1", len(all.Turns), took, seeds)
+	}
+	if diff := cmp.Diff(example().Turns, all.Turns[:3]); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
 	}
 }
 
