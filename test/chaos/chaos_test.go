@@ -152,6 +152,7 @@ func (w *world) machine() page.Machine {
 // forget starts to count what is lost.
 func (r *run) forget() {
 	r.watch.take()
+	r.watch.settle()
 	r.ledger.Settle()
 }
 
@@ -184,6 +185,7 @@ func (r *run) turn(ctx context.Context, turn schedule.Turn) bool {
 	result.Lost = append(append(result.Lost, problems...), r.ledger.Violations()[violations:]...)
 	r.ledger.Settle()
 	if unsettled == nil {
+		r.watch.settle()
 		result.Lost = append(result.Lost, r.growth(ctx)...)
 	}
 	r.Logf("  wrong for %s (%s), recovered after %s, lost %q", worst.Round(time.Millisecond), where, result.Recovered.Round(time.Millisecond), result.Lost)

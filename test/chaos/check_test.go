@@ -29,9 +29,20 @@ const recoveryLimit = 4 * time.Minute
 // settle waits until everything is as it should be, and returns what is not, if the time is over.
 func (w *world) settle(ctx context.Context) error { return w.settleFor(ctx, w.Client) }
 
+// restartInterval is how often daemons of Kubernetes that have ended are started while the world does not settle. The
+// scheduler ends when its cache does not agree with the API server, and a kubelet would start it again.
+const restartInterval = 20 * time.Second
+
 func (w *world) settleFor(ctx context.Context, reader client.Reader) error {
 	var last error
+	restart := time.Now().Add(restartInterval)
 	err := poll(ctx, recoveryLimit, func(ctx context.Context) bool {
+		if time.Now().After(restart) {
+			restart = time.Now().Add(restartInterval)
+			if last = w.up(ctx); last != nil {
+				return false
+			}
+		}
 		if last = w.whole(ctx, reader); last == nil {
 			last = w.led(ctx)
 		}

@@ -45,7 +45,15 @@ func (w *world) hostile() map[string]fault {
 				}
 				return create(ctx, space.Name)
 			},
-			heal: func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, space)) },
+			heal: func(ctx context.Context) error {
+				if err := w.Client.Delete(ctx, space); err != nil {
+					return client.IgnoreNotFound(err)
+				}
+				// Until then, the probes run.
+				return poll(ctx, recoveryLimit, func(ctx context.Context) bool {
+					return apierrors.IsNotFound(w.Client.Get(ctx, client.ObjectKeyFromObject(space), space))
+				})
+			},
 		}
 	}
 	slice := &seamarkv1alpha1.ProbeReport{}

@@ -60,6 +60,7 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("the load does not start: %v", err)
 	}
 	w.watch.take()
+	w.watch.settle()
 	minutes, samples := w.soak(t.Context(), s)
 	if err := w.settle(t.Context()); err != nil {
 		t.Errorf("at the end: %v", err)

@@ -49,8 +49,9 @@ type watcher struct {
 	edited    time.Time
 	labels    map[types.UID]string
 	relabeled map[types.UID]time.Time
-	// right is since when what a right mark depends on is unchanged.
-	right map[placeOf]time.Time
+	// settled is when all marks were right, and nothing failed. lost are the marks that were lost since.
+	settled time.Time
+	lost    map[placeOf]bool
 	// worst is the longest time that a mark was wrong, and where. problems are lost marks and claims.
 	worst    time.Duration
 	where    string
@@ -61,7 +62,7 @@ type watcher struct {
 func newWatcher(w *world) *watcher {
 	w.Helper()
 	o := &watcher{
-		w: w, pods: &corev1.PodList{}, markers: &v1alpha1.PodProbeMarkerList{}, places: map[oracle.Mark]bool{}, right: map[placeOf]time.Time{}, labels: map[types.UID]string{}, relabeled: map[types.UID]time.Time{},
+		w: w, pods: &corev1.PodList{}, markers: &v1alpha1.PodProbeMarkerList{}, places: map[oracle.Mark]bool{}, lost: map[placeOf]bool{}, labels: map[types.UID]string{}, relabeled: map[types.UID]time.Time{},
 	}
 	var err error
 	o.reader, err = cache.New(w.Config, cache.Options{Scheme: w.Client.Scheme(), DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}})
@@ -253,8 +254,8 @@ func (o *watcher) differences(pod *corev1.Pod, markers *v1alpha1.PodProbeMarkerL
 	return oracle.Differences(pod, want, places), nil
 }
 
-// note measures for how long marks are wrong, and finds those that were right and are wrong although nothing that they
-// depend on has changed since.
+// note measures for how long marks are wrong, and finds those that are wrong although nothing that they depend on has
+// changed since all were right.
 func (o *watcher) note(pod *corev1.Pod, since time.Time, wrong map[oracle.Mark]string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -263,22 +264,23 @@ func (o *watcher) note(pod *corev1.Pod, since time.Time, wrong map[oracle.Mark]s
 			since = change
 		}
 	}
-	for place := range o.places {
-		key := placeOf{pod.UID, place}
-		what, is := wrong[place]
-		if !is {
-			o.right[key] = since
-			continue
-		}
-		if o.right[key].Equal(since) && !since.IsZero() {
+	for place, what := range wrong {
+		if key := (placeOf{pod.UID, place}); since.Before(o.settled) && !o.lost[key] {
+			o.lost[key] = true
 			o.problems = append(o.problems, fmt.Sprintf("mark of pod %s on %s: %s, but it was right, and nothing has changed for %s",
 				pod.Name, pod.Spec.NodeName, what, time.Since(since).Round(time.Millisecond)))
-			delete(o.right, key)
 		}
 		if age := time.Since(since); age > o.worst {
 			o.worst, o.where = age, fmt.Sprintf("pod %s: %s", pod.Name, what)
 		}
 	}
+}
+
+// settle records that all marks are right now.
+func (o *watcher) settle() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.settled, o.lost = time.Now(), map[placeOf]bool{}
 }
 
 // take returns and forgets what was found since the last call.
