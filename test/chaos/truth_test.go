@@ -87,8 +87,12 @@ func (t *truth) since(pod *corev1.Pod) time.Time {
 	defer t.mu.Unlock()
 	since := t.changed[pod.Name]
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.State.Running != nil && status.State.Running.StartedAt.After(since) {
-			since = status.State.Running.StartedAt.Time
+		if status.State.Running == nil {
+			continue
+		}
+		// The time has whole seconds: it is up to a second earlier than the start.
+		if started := status.State.Running.StartedAt.Add(time.Second); started.After(since) {
+			since = started
 		}
 	}
 	return since
