@@ -71,7 +71,7 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("seed %d, %s, wrong for longest: %s (%s), deletions of pods: %v", s.seed, s.duration, worst.Round(time.Millisecond), where, w.ledger.Causes())
 	w.evaluate(minutes, samples)
-	w.writeBlock("soak", fmt.Sprintf("Seed %d, %s, %d pods without a set, commit %s.\n\n", s.seed, s.duration, soakPods, w.machine().Commit)+
+	w.writeBlock("soak", fmt.Sprintf("Seed %d, %s, %d pods without a set, commit %s.\n", s.seed, s.duration, soakPods, w.machine().Commit)+
 		page.Curves(charts(minutes, samples)))
 }
 

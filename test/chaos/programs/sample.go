@@ -22,7 +22,8 @@ type Sample struct {
 	RSS uint64
 	// Leads is whether the process is the leader of its program.
 	Leads bool
-	// Writes is the number of its requests to the API server since its start that are not reads.
+	// Writes is the number of its requests to the API server since its start that are not reads. Those of an agent are its
+	// reports and events: it does not count its requests.
 	Writes float64
 }
 
@@ -54,7 +55,7 @@ func (p *Program) Sample(ctx context.Context) (Sample, error) {
 	}
 	return Sample{
 		Leads: leads, Goroutines: int(metrics["go_goroutines"].GetMetric()[0].GetGauge().GetValue()), Descriptors: descriptors,
-		Threads: stat.NumThreads, RSS: status.VmRSS, Writes: writes(metrics["rest_client_requests_total"]),
+		Threads: stat.NumThreads, RSS: status.VmRSS, Writes: writes(metrics),
 	}, nil
 }
 
@@ -82,10 +83,15 @@ func (p *Program) metrics(ctx context.Context) (map[string]*dto.MetricFamily, er
 	return families, nil
 }
 
-// writes sums the requests whose method changes something.
-func writes(family *dto.MetricFamily) float64 {
+// writes sums the requests that change something.
+func writes(metrics map[string]*dto.MetricFamily) float64 {
 	sum := 0.0
-	for _, metric := range family.GetMetric() {
+	for _, name := range []string{"seamark_agent_report_writes_total", "seamark_agent_status_writes_total", "seamark_agent_events_total"} {
+		for _, metric := range metrics[name].GetMetric() {
+			sum += metric.GetCounter().GetValue()
+		}
+	}
+	for _, metric := range metrics["rest_client_requests_total"].GetMetric() {
 		for _, pair := range metric.GetLabel() {
 			if pair.GetName() == "method" && pair.GetValue() != http.MethodGet {
 				sum += metric.GetCounter().GetValue()
