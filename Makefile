@@ -263,7 +263,7 @@ test-e2e: jq ## Run the end-to-end tests. A cluster started for them is stopped 
 	$(call COMPILE,./test/e2e/...); \
 	echo 'go test ./test/e2e/...'; \
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
-	[[ -n "$(E2E_ARGS)" ]] || $(call TIMED,test-docs); \
+	[[ -n "$(E2E_ARGS)" ]] || { $(call TIMED,test-chaos test-docs); }; \
 	[[ -n $$keep ]] || $(call TIMED,test-e2e-nodes)
 
 # The release that the end-to-end tests upgrade from and roll back to. Its reports are in NodePodProbe.status.
@@ -308,6 +308,36 @@ test-e2e-nodes: ## Change the local cluster to two nodes with containerd 1.6 and
 	@$(MAKE) --no-print-directory NODES=2 RUNTIME=debian,containerd-1.7 install e2e-images
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -parallel $(E2E_PARALLEL) -timeout 20m ./test/e2e \
 		-run 'TestEveryNode|TestContainerEndWithOtherSubscribers|TestThresholds|TestMessages|TestContainerRestart|TestContainerStart|TestRecreatedPodWithTheSameName|TestHangingProbe|TestLostNode'
+
+# The short selection on the cluster that runs, whose installed programs are paused meanwhile.
+.PHONY: test-chaos
+test-chaos: build
+	@go -C hack/cluster build -o $(BIN)/cluster .
+	SEAMARK_CHAOS=short SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 20m ./test/chaos
+
+# The seed of a run, how long new faults start, the beginning of the names of the faults to inject, and a value to write
+# the results into docs/reliability.md.
+SEED ?= 1
+DURATION ?=
+ONLY ?=
+WRITE ?=
+
+# $(call CHAOS,test,duration) runs a test on a cluster of two nodes. A cluster started for it is stopped at the end.
+CHAOS = if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \
+	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
+	$(MAKE) --no-print-directory NODES=2 cluster-up; \
+	go -C hack/cluster build -o $(BIN)/cluster .; \
+	SEAMARK_CHAOS=full SEAMARK_CHAOS_SEED='$(SEED)' SEAMARK_CHAOS_DURATION='$(or $(DURATION),$(2))' SEAMARK_CHAOS_ONLY='$(ONLY)' \
+		SEAMARK_CHAOS_WRITE='$(WRITE)' SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) \
+		go test -count=1 -v -timeout 24h -run '^$(1)$$' ./test/chaos
+
+.PHONY: chaos
+chaos: build ## Inject faults from SEED=n for DURATION=10m, those that begin with ONLY=name, and print what was lost. Not part of test.
+	@$(call CHAOS,TestChaos,10m)
+
+.PHONY: soak
+soak: build ## Churn 100 pods with 300 probes for DURATION=30m, and fail if a program grows. Not part of test.
+	@$(call CHAOS,TestSoak,30m)
 
 .PHONY: e2e-images
 e2e-images:

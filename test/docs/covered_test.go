@@ -19,6 +19,7 @@ var covered = map[string]string{
 	"lint":              "make verify",
 	"fuzz":              "make fuzz-short in make test, for less time and without packages that link client-go's typed clients, whose seeds are run",
 	"bench":             "nothing: it measures, and needs the whole machine",
+	"chaos":             "make test-e2e, with a short selection of the faults",
 	"demo":              "make install, TestExamples in test/e2e, and the tests of hack/demo",
 	"demo-roles":        "make install, make example-images, TestSwitchesOfThePrimary in test/e2e/workloads, and the tests of hack/demo",
 	"demo-down":         "make cluster-down, which is all it does",

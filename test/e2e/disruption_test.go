@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -150,16 +149,10 @@ func (f *fleet) writes() map[string]metav1.Time {
 	return at
 }
 
+// TestKilledDaemons kills the installed programs while no state changes. test/chaos kills programs while states change.
 func TestKilledDaemons(t *testing.T) {
 	s := newSuite(t)
 	f := newFleet(s, 6)
-	for _, daemon := range []string{"manager", "agent"} {
-		f.flip()
-		s.kill("seamark-" + daemon)
-		f.settled()
-		s.systemReady(daemon)
-	}
-
 	before := f.writes()
 	s.kill("seamark-manager")
 	s.kill("seamark-agent")
@@ -188,25 +181,4 @@ func (s *suite) clusterUp() {
 	if out, err := s.Run(s.Context(), "env", "-C", "hack/cluster", program, "up", "--dir", s.Dir); err != nil {
 		s.Fatalf("restart the cluster: %v\n%s", err, out)
 	}
-}
-
-func TestRuntimeRestart(t *testing.T) {
-	s := newSuite(t)
-	f := newFleet(s, 4)
-	s.kill("containerd")
-	s.Never(5*time.Second, "a mark changed while the runtime was down", func(ctx context.Context) error {
-		for _, name := range f.pods {
-			if err := s.meets(name, hasCondition("test.dev/ok", corev1.ConditionTrue), hasLabel("ok", "true"))(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	s.clusterUp()
-	s.Eventually("the kubelet reconnects to the runtime", func(context.Context) error {
-		_, err := s.tryExec(f.pods[0], "true")
-		return err
-	})
-	f.flip()
-	f.settled()
 }

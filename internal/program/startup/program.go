@@ -116,6 +116,7 @@ func (p *Program) Manager(options ctrlmanager.Options) (ctrlmanager.Manager, err
 	options.Logger = p.log
 	// The mapper knows the kinds that the CRDs were waited for.
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.crds.mapper, nil }
+	options.Cache.NewInformer = newInformer
 	options.Client = client.Options{Cache: &client.CacheOptions{}}
 	options.LeaderElectionReleaseOnCancel = true
 	options.HealthProbeBindAddress = "0"

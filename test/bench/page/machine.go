@@ -65,8 +65,8 @@ func Describe(ctx context.Context, root, bin, date string) Machine {
 		Commit:     field(output("git", "rev-parse", "--short=10", "HEAD"), `(\S+)`),
 		Date:       date,
 	}
-	// The page is an output of the run.
-	if changed := output("git", "status", "--porcelain", "--", ".", ":!docs/performance.md", ":!docs/performance"); len(bytes.TrimSpace(changed)) > 0 {
+	// The pages are an output of the run.
+	if changed := output("git", "status", "--porcelain", "--", ".", ":!docs/performance.md", ":!docs/performance", ":!docs/reliability.md", ":!docs/zh/reliability.md"); len(bytes.TrimSpace(changed)) > 0 {
 		m.Commit += " with changes"
 	}
 	var kilobytes float64

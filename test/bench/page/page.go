@@ -127,7 +127,7 @@ func Render(pages Pages, measures []harness.Measure, records Records) (Pages, er
 		}
 		if charts := record.Output.Charts; len(charts) > 0 {
 			required = append(required, m.Name+"/curves")
-			blocks[m.Name+"/curves"] = curvesBlock(charts)
+			blocks[m.Name+"/curves"] = Curves(charts)
 		}
 	}
 	var present []string

@@ -166,9 +166,9 @@ func measureBlock(record Record) string {
 	return out.String()
 }
 
-// curvesBlock shows the charts of one measure as Mermaid diagrams, which have no legend: a line below
+// Curves shows the charts of one measure as Mermaid diagrams, which have no legend: a line below
 // names the series by their colors.
-func curvesBlock(charts []harness.Chart) string {
+func Curves(charts []harness.Chart) string {
 	colors := []struct{ name, code string }{{"Blue", "#0969da"}, {"orange", "#bc4c00"}, {"green", "#1a7f37"}}
 	list := func(values []float64) string {
 		var out []string

@@ -1,0 +1,164 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package programs runs Seamark's programs as processes of this machine, and restarts them as the kubelet restarts
+// containers.
+package programs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// restartDelay is the time after the end of a program until it is started again.
+const restartDelay = time.Second
+
+// Spec describes a program.
+type Spec struct {
+	// Name is unique in a run. It is a DNS label.
+	Name string
+	// Path and Args are the command, without the name of the program.
+	Path string
+	Args []string
+	// NetNS is the name of a network namespace, or empty for that of the machine.
+	NetNS string
+	// Metrics is the URL of the program's metrics.
+	Metrics string
+	// Log is the file that its output is appended to.
+	Log string
+}
+
+// Program is a program that is started again whenever it ends. It is for concurrent use.
+type Program struct {
+	Spec
+
+	mu      sync.Mutex
+	process *os.Process
+	// log replaces Spec.Log unless it is empty.
+	log    string
+	starts int
+	closed bool
+	done   chan struct{}
+	stop   chan struct{}
+}
+
+// Start starts a program. The caller must call Close.
+func Start(spec Spec) (*Program, error) {
+	p := &Program{Spec: spec, done: make(chan struct{}), stop: make(chan struct{})}
+	command, err := p.run()
+	if err != nil {
+		return nil, err
+	}
+	go p.supervise(command)
+	return p, nil
+}
+
+// supervise waits for the end of the program and starts it again, until Close.
+func (p *Program) supervise(command *exec.Cmd) {
+	defer close(p.done)
+	for {
+		// How it ended is in its log.
+		_ = command.Wait()
+		for {
+			select {
+			case <-p.stop:
+				return
+			case <-time.After(restartDelay):
+			}
+			var err error
+			if command, err = p.run(); err == nil {
+				break
+			}
+		}
+	}
+}
+
+var errClosed = errors.New("the program is closed")
+
+func (p *Program) run() (*exec.Cmd, error) {
+	p.mu.Lock()
+	path := cmp.Or(p.log, p.Log)
+	p.mu.Unlock()
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", p.Name, err)
+	}
+	defer func() { _ = log.Close() }()
+	args := append([]string{p.Path}, p.Args...)
+	if p.NetNS != "" {
+		// nsenter becomes the program: the process ID stays the same.
+		args = append([]string{"nsenter", "--net=/run/netns/" + p.NetNS, "--"}, args...)
+	}
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	p.process = command.Process
+	p.starts++
+	return command, nil
+}
+
+// LogTo sends the output of the next starts to another file, or to that of the Spec if path is empty.
+func (p *Program) LogTo(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = path
+}
+
+// Signal sends a signal to the process.
+func (p *Program) Signal(signal syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to %s: %w", signal, p.Name, err)
+	}
+	return nil
+}
+
+// PID returns the ID of the process.
+func (p *Program) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process.Pid
+}
+
+// Starts returns how often the program was started.
+func (p *Program) Starts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.starts
+}
+
+// Close ends the program, and kills it when ctx ends.
+func (p *Program) Close(ctx context.Context) {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		close(p.stop)
+	}
+	// A stopped process does not handle SIGTERM.
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
+		_ = p.process.Signal(signal)
+	}
+	p.mu.Unlock()
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		_ = p.Signal(syscall.SIGKILL)
+		<-p.done
+	}
+}

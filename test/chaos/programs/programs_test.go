@@ -1,0 +1,51 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package programs_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/chaos/programs"
+)
+
+func TestAKilledProgramStartsAgain(t *testing.T) {
+	t.Parallel()
+	program, err := programs.Start(programs.Spec{Name: "sleep", Path: "/bin/sleep", Args: []string{"1000"}, Log: filepath.Join(t.TempDir(), "log")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := program.PID()
+	if err := program.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "a second start", func(context.Context) (string, error) {
+		if n := program.Starts(); n != 2 {
+			return fmt.Sprint(n, " starts"), nil
+		}
+		return "", nil
+	})
+	if program.PID() == first {
+		t.Error("the killed process still runs")
+	}
+	if err := program.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// A stopped program ends, too, and it does not start again.
+	program.Close(t.Context())
+	if n := program.Starts(); n != 2 {
+		t.Errorf("%d starts after Close, want 2", n)
+	}
+}
+
+func TestStartNamesAMissingProgram(t *testing.T) {
+	t.Parallel()
+	if _, err := programs.Start(programs.Spec{Name: "none", Path: "/none", Log: filepath.Join(t.TempDir(), "log")}); err == nil {
+		t.Error("no error for a program that does not exist")
+	}
+}
