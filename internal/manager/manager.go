@@ -165,16 +165,15 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
 		return mgr, nil
 	}
-	if options.uiEnabled() {
-		if err := addPage(ctx, mgr, options); err != nil {
-			return nil, err
-		}
-	}
 	clients, err := m.clients(mgr)
 	if err != nil {
 		return nil, err
 	}
 	reader, err := AddControllers(ctx, mgr, options, clients)
+	if err == nil && options.uiEnabled() {
+		// The page uses the indexes of the reader.
+		err = addPage(ctx, mgr, options)
+	}
 	if err != nil || m.hook.Server == nil {
 		return mgr, err
 	}

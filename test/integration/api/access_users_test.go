@@ -32,6 +32,7 @@ func TestViewersOfStates(t *testing.T) {
 	system := join(states,
 		rightsOf("", "pods", "get", "list", "watch"),
 		rightsOf("coordination.k8s.io", "leases/seamark-manager", "get"),
+		rightsOf("coordination.k8s.io", "leases/seamark-workloads", "get"),
 	)
 	if diff := awaitRights(t, viewer, env.SystemNamespace, system); diff != "" {
 		t.Errorf("rights in the namespace of Seamark (-want +got):\n%s", diff)

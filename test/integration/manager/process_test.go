@@ -101,6 +101,7 @@ func TestRestart(t *testing.T) {
 	w.must(err)
 	w.must(w.client.Delete(t.Context(), ended))
 	w.matched("web", 2)
+	w.matched("api", 2)
 	w.settle()
 	w.settle()
 	w.settle()
