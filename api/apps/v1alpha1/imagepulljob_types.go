@@ -126,7 +126,7 @@ type ImagePullJobSpec struct {
 
 // ImagePullJobNodeSelector selects nodes.
 type ImagePullJobNodeSelector struct {
-	// names are the names of nodes. They must not be set together with labels.
+	// names are the names of nodes, in the order of the pulls. They must not be set together with labels.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10000
@@ -237,8 +237,8 @@ type ImagePullJobStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// cursor is the name of a node. The nodes up to it, in the order of their names, have succeeded or failed, except
-	// for those in pulling and those that joined after the condition Complete changed. Seamark adds this field.
+	// cursor is the name of a node. The nodes up to it, in the order of the pulls, have succeeded or failed, except for
+	// those in pulling and those that joined after the condition Complete changed. Seamark adds this field.
 	// +optional
 	Cursor string `json:"cursor,omitempty"`
 

@@ -32,6 +32,13 @@ func FuzzPlan(f *testing.F) {
 		if r.IntN(3) == 0 {
 			always(w.job)
 		}
+		if r.IntN(3) == 0 {
+			var list []string
+			for _, i := range r.Perm(len(w.nodes)) {
+				list = append(list, w.nodes[i].Name)
+			}
+			names(list...)(w.job)
+		}
 		for range 150 {
 			w.act(r)
 			w.step(r.IntN(4))
@@ -81,8 +88,11 @@ func (w *world) consistent() {
 	if s.Succeeded < 0 || s.Failed < 0 || s.Active < 0 || s.Succeeded+s.Failed > s.Desired || int(s.Desired) != len(w.targets()) && s.CompletionTime == nil {
 		w.Fatalf("status %+v", s)
 	}
+	position := func(name string) int {
+		return slices.IndexFunc(w.targets(), func(node *corev1.Node) bool { return node.Name == name })
+	}
 	for _, name := range s.Pulling {
-		if name > s.Cursor {
+		if position(name) > position(s.Cursor) {
 			w.Fatalf("node %s is pulling behind the cursor %s", name, s.Cursor)
 		}
 	}

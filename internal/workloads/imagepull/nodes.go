@@ -4,6 +4,7 @@
 package imagepull
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-// Nodes returns the nodes of a job in the order of their names: those that the job selects and that the program allows,
+// Nodes returns the nodes of a job in the order of its pulls: those that the job selects and that the program allows,
 // without those that are being deleted and virtual ones, which have no images. pods are the pods of the namespace.
 func Nodes(job *v1alpha1.ImagePullJob, allowed labels.Selector, nodes []*corev1.Node, pods []*corev1.Pod) ([]*corev1.Node, error) {
 	selected, err := selection(job, pods)
@@ -31,8 +32,24 @@ func Nodes(job *v1alpha1.ImagePullJob, allowed labels.Selector, nodes []*corev1.
 			found = append(found, node)
 		}
 	}
-	slices.SortFunc(found, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	compare := order(job)
+	slices.SortFunc(found, func(a, b *corev1.Node) int { return compare(a.Name, b.Name) })
 	return found, nil
+}
+
+// order returns how to compare the names of nodes of a job: by their positions in its selector, such as the order of an
+// update, or as texts. A name that is not in the selector is before all others.
+func order(job *v1alpha1.ImagePullJob) func(a, b string) int {
+	if job.Spec.Selector == nil {
+		return strings.Compare
+	}
+	positions := make(map[string]int, len(job.Spec.Selector.Names))
+	for i, name := range job.Spec.Selector.Names {
+		positions[name] = i + 1
+	}
+	return func(a, b string) int {
+		return cmp.Or(cmp.Compare(positions[a], positions[b]), strings.Compare(a, b))
+	}
 }
 
 // selection returns which nodes the job selects.

@@ -35,6 +35,11 @@ func never(j *job) { j.Spec.CompletionPolicy.Type = v1alpha1.CompleteNever }
 
 func always(j *job) { j.Spec.ImagePullPolicy = corev1.PullAlways }
 
+// names selects nodes.
+func names(list ...string) func(*job) {
+	return func(j *job) { j.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{Names: list} }
+}
+
 func TestParallelism(t *testing.T) {
 	for value, want := range map[any]int{1: 1, 3: 3, "30%": 2, "31%": 2, "100%": 5, 99: 5, 0: 0, "0%": 0} {
 		w := newWorld(t, 5, parallelism(value))
@@ -338,6 +343,23 @@ func TestPod(t *testing.T) {
 	}
 	if len(names) != 12 {
 		t.Errorf("%d names, want 12", len(names))
+	}
+}
+
+// TestOrderOfTheSelector asks the nodes in the order of the selector, also after the process has ended.
+func TestOrderOfTheSelector(t *testing.T) {
+	w := newWorld(t, 4, parallelism(1), names("n004", "n001", "n003"))
+	w.settle()
+	w.reports("n004", "sha256:1")
+	w.settle()
+	if w.job.Status.Cursor != "n004" {
+		t.Fatalf("cursor %s, want n004", w.job.Status.Cursor)
+	}
+	w.restart()
+	w.pull()
+	w.want("3 0 3 0")
+	if want := []string{"n004", "n001", "n003"}; !slices.Equal(w.created, want) {
+		t.Errorf("nodes %v, want %v", w.created, want)
 	}
 }
 

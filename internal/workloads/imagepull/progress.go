@@ -49,9 +49,9 @@ const failureMark = " failed. "
 func Restore(job *v1alpha1.ImagePullJob, nodes []*corev1.Node) *Progress {
 	p, status := &Progress{nodes: make(map[string]*pull, len(nodes))}, &job.Status
 	_, since := settled(job)
-	pulling, failed := sets.New(status.Pulling...), sets.New(status.FailedNodes...)
+	pulling, failed, compare := sets.New(status.Pulling...), sets.New(status.FailedNodes...), order(job)
 	for _, node := range nodes {
-		if node.Name <= status.Cursor && !pulling.Has(node.Name) && node.CreationTimestamp.Before(since) {
+		if compare(node.Name, status.Cursor) <= 0 && !pulling.Has(node.Name) && node.CreationTimestamp.Before(since) {
 			p.nodes[node.Name] = &pull{uid: node.UID, decided: true, failed: failed.Has(node.Name)}
 		}
 	}
