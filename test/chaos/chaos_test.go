@@ -136,7 +136,7 @@ func (r *run) keep(s settings, took time.Duration) {
 	}
 	machine := r.machine()
 	runs, err := report.Keep(filepath.Join(os.Getenv("SEAMARK_BIN"), "chaos", "runs.json"),
-		report.Run{Seed: s.seed, Took: took, Commit: machine.Commit, Report: r.Report})
+		report.Run{Seed: s.seed, Only: os.Getenv(onlyVariable), Took: took, Commit: machine.Commit, Report: r.Report})
 	r.must(err)
 	all, sum, seeds := report.Merge(runs)
 	r.writeBlock("chaos", fmt.Sprintf("| machine | Kubernetes | commit | date | seeds | time | faults |\n| --- | --- | --- | --- | --- | --- | --- |\n"+

@@ -37,15 +37,17 @@ type Report struct {
 
 // Run is a run and where its faults come from.
 type Run struct {
-	Seed uint64        `json:"seed"`
+	Seed uint64 `json:"seed"`
+	// Only is what the names of the faults begin with, empty for all faults.
+	Only string        `json:"only,omitempty"`
 	Took time.Duration `json:"took"`
 	// Commit is that of the programs.
 	Commit string `json:"commit"`
 	Report
 }
 
-// Keep adds a run to those in a file. Runs of other commits, and of the same seed, are dropped. It returns all that
-// are in the file now.
+// Keep adds a run to those in a file. Runs of other commits, and of the same seed and faults, are dropped. It returns
+// all that are in the file now.
 func Keep(path string, run Run) ([]Run, error) {
 	var runs []Run
 	text, err := os.ReadFile(path)
@@ -55,7 +57,7 @@ func Keep(path string, run Run) ([]Run, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read runs: %w", err)
 	}
-	runs = append(slices.DeleteFunc(runs, func(r Run) bool { return r.Commit != run.Commit || r.Seed == run.Seed }), run)
+	runs = append(slices.DeleteFunc(runs, func(r Run) bool { return r.Commit != run.Commit || r.Seed == run.Seed && r.Only == run.Only }), run)
 	if text, err = json.MarshalIndent(runs, "", "  "); err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}
@@ -68,12 +70,14 @@ func Keep(path string, run Run) ([]Run, error) {
 	return runs, nil
 }
 
-// Merge returns the turns of all runs, their time and their seeds.
+// Merge returns the turns of all runs, their time and their seeds, each once.
 func Merge(runs []Run) (all Report, took time.Duration, seeds []string) {
 	for _, run := range runs {
 		all.Turns = append(all.Turns, run.Turns...)
 		took += run.Took
-		seeds = append(seeds, strconv.FormatUint(run.Seed, 10))
+		if seed := strconv.FormatUint(run.Seed, 10); !slices.Contains(seeds, seed) {
+			seeds = append(seeds, seed)
+		}
 	}
 	return all, took, seeds
 }
