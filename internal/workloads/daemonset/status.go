@@ -108,7 +108,7 @@ func (p *planner) progress() planning.SetCondition {
 		return is(onDelete, "%d nodes have pods of another revision. They are updated when their pods are deleted.", n.old)
 	case p.paused():
 		return is(paused, "The update is paused. %d nodes have pods of another revision.", n.old)
-	case waiting > 0 && p.permitted <= 0 && len(p.acted) == 0:
+	case waiting > 0 && p.permitted <= 0 && n.begun == n.updated && len(p.acted) == 0:
 		return is(partitioned, "spec.updateStrategy.rollingUpdate.partition keeps %d nodes at another revision.", n.old)
 	case waiting == 0 && n.unavailable == 0 && n.surging == 0:
 		return is(notReached, "spec.updateStrategy.rollingUpdate.selector does not match %d nodes with pods of another revision.", n.old)

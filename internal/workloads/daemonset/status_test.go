@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -114,6 +115,20 @@ func TestProgressing(t *testing.T) {
 		"partition": {
 			change: update(func(r *v1alpha1.RollingUpdateDaemonSet) { r.Partition = new(intstr.FromString("100%")) }),
 			status: "False", reason: "Partition", says: "keeps 3 nodes",
+		},
+		"a hook holds the last pod that the partition permits": {
+			change: func(f *fixture) {
+				f.set.Spec.UpdateStrategy.RollingUpdate.Partition = new(intstr.FromInt32(2))
+				f.set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+				for _, pod := range f.pods {
+					if pod.Spec.NodeName == "node-2" {
+						f.change(pod, func(pod *corev1.Pod) {
+							pod.Labels["hold"], pod.Labels[pub.LifecycleStateKey] = "yes", string(pub.LifecycleStatePreparingDelete)
+						})
+					}
+				}
+			},
+			status: "True", reason: "Updating",
 		},
 		"selector": {
 			change: update(func(r *v1alpha1.RollingUpdateDaemonSet) {
