@@ -6,63 +6,69 @@ package startup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// insistence is how long a request is repeated before its error is logged.
-const insistence = time.Minute
+// silence is the minimum time between two logged errors of an informer.
+const silence = time.Minute
 
-// newInformer returns an informer that continues within seconds when the API server is back. Those of client-go wait
-// 30 to 60 seconds after an outage of half a minute. The leader exits by then, because it cannot renew its lease, and
-// the replica that takes over would act on what it knew before the outage.
+// errStart is the answer to the first requests of an informer, before its error handler follows the source.
+var errStart = errors.New("not followed yet")
+
+// newInformer returns an informer that continues within five seconds when the API server is back, or when it continues
+// watches again. Those of client-go wait up to 60 seconds after some failures, and their back-off is not an option. The
+// leader exits by then, because it cannot renew its lease, and the replica that takes over would act on what it knew
+// before. Therefore, the error handler does what client-go would do after it returns, with other delays.
 func newInformer(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return toolscache.NewSharedIndexInformer(insisting(toolscache.ToListerWatcherWithContext(source)), object, resync, indexers)
-}
-
-// insisting returns a source that repeats requests that an outage has failed.
-func insisting(source toolscache.ListerWatcherWithContext) *toolscache.ListWatch {
-	return &toolscache.ListWatch{
+	from, followed := toolscache.ToListerWatcherWithContext(source), false
+	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return insist(ctx, func() (runtime.Object, error) { return source.ListWithContext(ctx, options) })
+			if !followed {
+				return nil, errStart
+			}
+			return from.ListWithContext(ctx, options) //nolint:wrapcheck // the caller knows the kinds of errors
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return insist(ctx, func() (watch.Interface, error) { return source.WatchWithContext(ctx, options) })
+			if !followed {
+				return nil, errStart
+			}
+			started, err := from.WatchWithContext(ctx, options)
+			if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+				// After errors of these kinds, the reflector waits itself.
+				err = errors.New(err.Error())
+			}
+			return started, err
 		},
-	}
+	}, object, resync, indexers)
+	// It fails only if the informer runs.
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *toolscache.Reflector, _ error) {
+		followed = true
+		follow(ctx, reflector, log.FromContext(ctx).WithValues("type", fmt.Sprintf("%T", object)))
+	})
+	return informer
 }
 
-// insist repeats the request until the API server answers it, for as long as insistence or until ctx ends.
-func insist[T any](ctx context.Context, request func() (T, error)) (T, error) {
-	delays := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 5 * time.Second}
-	for start := time.Now(); ; {
-		answer, err := request()
-		if err == nil || !isOutage(err) || time.Since(start) > insistence {
-			return answer, err
+// follow lists and watches until ctx ends.
+func follow(ctx context.Context, reflector *toolscache.Reflector, lines logr.Logger) {
+	var logged time.Time
+	delays := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 2500 * time.Millisecond}
+	_ = delays.DelayWithReset(clock.RealClock{}, time.Minute).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && time.Since(logged) > silence {
+			logged = time.Now()
+			lines.Error(err, "Failed to list or watch, retrying")
 		}
-		select {
-		case <-ctx.Done():
-			return answer, err
-		case <-time.After(delays.Step()):
-		}
-	}
-}
-
-// isOutage reports whether the error comes from an API server that is down, or whose storage is.
-func isOutage(err error) bool {
-	if errors.Is(err, context.Canceled) {
-		return false
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		// There is no answer.
-		return true
-	}
-	return apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
+		return false, nil
+	})
 }

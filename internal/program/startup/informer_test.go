@@ -5,7 +5,6 @@ package startup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -21,77 +20,74 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// TestInformerContinuesAfterAnOutage runs an informer whose API server is down for a time.
-func TestInformerContinuesAfterAnOutage(t *testing.T) {
+// TestInformerContinues runs an informer whose API server does not serve it for a time. A pod is created at the end of
+// this time.
+func TestInformerContinues(t *testing.T) {
 	t.Parallel()
-	for _, outage := range []time.Duration{time.Second, 20 * time.Second, 50 * time.Second, 10 * time.Minute} {
-		t.Run(outage.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { testOutage(t, outage) })
-		})
+	for name, fault := range map[string]error{
+		"the API server is down":        fmt.Errorf("connect: %w", syscall.ECONNREFUSED),
+		"the API server is overloaded":  apierrors.NewTooManyRequests("later", 0),
+		"watches expire after a second": nil,
+	} {
+		for _, lasts := range []time.Duration{time.Second, 14 * time.Second, 50 * time.Second, 10 * time.Minute} {
+			for _, from := range []time.Duration{0, time.Hour} {
+				t.Run(fmt.Sprintf("%s, after %s, for %s", name, from, lasts), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { testContinues(t, fault, from, from+lasts) })
+				})
+			}
+		}
 	}
 }
 
-func testOutage(t *testing.T, outage time.Duration) {
+func testContinues(t *testing.T, fault error, from, until time.Duration) {
 	t.Helper()
 	start := time.Now()
-	answers := func() error {
-		if time.Since(start) < outage {
-			return fmt.Errorf("connect: %w", syscall.ECONNREFUSED)
+	fails := func() bool { return time.Since(start) >= from && time.Since(start) < until }
+	refused := func() error {
+		if fails() {
+			return fault
 		}
 		return nil
 	}
-	pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pod"}}}}
 	source := &toolscache.ListWatch{
-		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return pods, answers() },
-		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if err := answers(); err != nil {
-				return nil, err
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+			if time.Since(start) >= until {
+				pods.Items = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pod"}}}
 			}
-			if options.SendInitialEvents != nil {
+			return pods, refused()
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			switch err := refused(); {
+			case err != nil:
+				return nil, err
+			case options.SendInitialEvents != nil:
 				return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
 			}
-			return watch.NewFake(), nil
+			w := watch.NewFakeWithChanSize(1, false)
+			// All watches expire when the fault begins.
+			expires := time.Second
+			if !fails() {
+				expires = from - time.Since(start)
+			}
+			if expires > 0 {
+				time.AfterFunc(expires, func() { w.Error(new(apierrors.NewResourceExpired("too old").Status())) })
+			}
+			return w, nil
 		},
 	}
 	informer := newInformer(source, &corev1.Pod{}, 0, toolscache.Indexers{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); informer.RunWithContext(ctx) }()
-	for !informer.HasSynced() {
+	for len(informer.GetIndexer().ListKeys()) == 0 {
 		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // The time is virtual.
 	}
-	// The longest delay is the cap of five seconds with its jitter, and once per minute that of client-go.
-	if late := time.Since(start) - outage; late > 12*time.Second {
-		t.Errorf("the informer has the pod %s after the outage", late)
+	// A watch may expire after a second, and the longest delay has five.
+	if late := time.Since(start) - until; late > 6100*time.Millisecond {
+		t.Errorf("the informer has the pod %s after the fault", late)
 	}
 	cancel()
 	<-done
-}
-
-func TestIsOutage(t *testing.T) {
-	t.Parallel()
-	pods := schema.GroupResource{Resource: "pods"}
-	tests := map[string]struct {
-		err  error
-		want bool
-	}{
-		"connection refused":  {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), true},
-		"storage down":        {apierrors.NewInternalError(errors.New("etcdserver: no leader")), true},
-		"no API server":       {apierrors.NewServiceUnavailable("no endpoints"), true},
-		"storage slow":        {apierrors.NewTimeoutError("request timed out", 0), true},
-		"canceled":            {fmt.Errorf("request: %w", context.Canceled), false},
-		"forbidden":           {apierrors.NewForbidden(pods, "", nil), false},
-		"too old":             {apierrors.NewResourceExpired("too old"), false},
-		"too many requests":   {apierrors.NewTooManyRequests("later", 1), false},
-		"unknown custom kind": {apierrors.NewNotFound(pods, ""), false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := isOutage(test.err); got != test.want {
-				t.Errorf("outage: %t, want %t", got, test.want)
-			}
-		})
-	}
 }
