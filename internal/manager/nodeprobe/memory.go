@@ -119,6 +119,11 @@ func removal(before, after *seamarkv1alpha1.ProbeReport) loss {
 	return lost
 }
 
+// unreported returns the loss of unknown ProbeReports with the pods. No earlier loss has the version of the NodePodProbe.
+func unreported(npp *v1alpha1.NodePodProbe, pods []seamarkv1alpha1.PodReport) loss {
+	return loss{value: "unreported/" + npp.ResourceVersion, version: npp.ResourceVersion, pods: pods}
+}
+
 // join returns the last of both losses, with the pods of both: agents restore all of their
 // ProbeReports at once. The value is that of the latest loss, so the order of the initial events does
 // not matter.

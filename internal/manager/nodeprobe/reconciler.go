@@ -85,6 +85,8 @@ type Reconciler struct {
 	bursts  keyed.Store[string, burst]
 	losses  keyed.Store[string, loss]
 	created keyed.Store[string, []creation]
+	// searched are the nodes whose losses before this manager led are known.
+	searched keyed.Store[string, bool]
 }
 
 // New returns a Reconciler.
@@ -133,6 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) forget(node string) {
 	r.unstored.Forget(node)
 	r.losses.Forget(node)
+	r.searched.Forget(node)
 	r.created.Forget(node)
 	r.Refusals.Note(types.NamespacedName{Name: node}, nil)
 }

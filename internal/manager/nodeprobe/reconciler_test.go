@@ -103,7 +103,7 @@ func reconciler(t *testing.T, plans Plans, objects, live []client.Object) (*Reco
 					return nil
 				}
 				return []string{pod.Spec.NodeName}
-			}).Build()
+			}).WithReturnManagedFields().Build()
 	}
 	counters := metrics.New(prometheus.NewRegistry())
 	recorder := record.NewFakeRecorder(10)

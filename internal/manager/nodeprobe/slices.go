@@ -74,6 +74,9 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 	if npp == nil || npp.DeletionTimestamp != nil {
 		return nil
 	}
+	if err := r.search(ctx, npp); err != nil {
+		return err
+	}
 	lost, found := r.losses.Get(npp.Name)
 	if !found {
 		return nil
@@ -96,6 +99,36 @@ func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) er
 	}
 	// There may have been another loss meanwhile.
 	r.losses.Update(npp.Name, func(known *loss) bool { return known.value != lost.value })
+	return nil
+}
+
+// search looks once for pods that have marks but no report. Their ProbeReport was lost while no manager led; later losses
+// have events.
+func (r *Reconciler) search(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
+	if _, searched := r.searched.Get(npp.Name); searched {
+		return nil
+	}
+	report, err := r.Reader.Report(ctx, npp.Name)
+	if err != nil {
+		return err
+	}
+	pods, err := r.Reader.NodePods(ctx, npp.Name)
+	if err != nil {
+		return err
+	}
+	var lost []seamarkv1alpha1.PodReport
+	for _, pod := range pods {
+		if mark.Entry(pod.ManagedFields) != nil && !report.Of(pod.UID).Reported {
+			lost = append(lost, seamarkv1alpha1.PodReport{UID: string(pod.UID)})
+		}
+	}
+	if len(lost) > 0 {
+		r.losses.Update(npp.Name, func(known *loss) bool {
+			*known = known.join(unreported(npp, lost))
+			return true
+		})
+	}
+	r.searched.Set(npp.Name, true)
 	return nil
 }
 

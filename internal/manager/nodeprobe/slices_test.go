@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -177,6 +178,40 @@ func TestReportsLostWithTheirPlan(t *testing.T) {
 			}
 			asked := slices.DeleteFunc(calls.calls, func(call string) bool { return !strings.HasPrefix(call, "restore") })
 			if diff := cmp.Diff(tc.want, asked, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("requests to the agent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReportsLostBeforeTheStart starts with a planned pod, and checks whether the agent is asked to restore its report.
+func TestReportsLostBeforeTheStart(t *testing.T) {
+	marked := []metav1.ManagedFieldsEntry{{
+		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", APIVersion: "v1",
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:healthy":{}}}}`),
+	}}
+	for name, tc := range map[string]struct {
+		fields   []metav1.ManagedFieldsEntry
+		reported string
+		want     []string
+	}{
+		"marked and not reported": {fields: marked, reported: "b", want: []string{"restore node-1: unreported/999"}},
+		"marked and reported":     {fields: marked, reported: "a"},
+		"not marked":              {reported: "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := builders.Pod("ns", "a").Build()
+			pod.UID, pod.Spec.NodeName, pod.ManagedFields = "uid-a", "node-1", tc.fields
+			npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
+			calls := &recorded{}
+			r, _ := reconciler(t, &recorded{}, []client.Object{node("node-1", "u"), npp, pod, slice("", tc.reported)}, nil)
+			r.Slices = calls
+			for range 2 {
+				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, calls.calls); diff != "" {
 				t.Errorf("requests to the agent (-want +got):\n%s", diff)
 			}
 		})

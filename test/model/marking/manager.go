@@ -74,9 +74,6 @@ func managerOptions() product.Options {
 // newManager starts a manager. lag returns how many events the cache of a kind lacks.
 func (w *world) newManager(lag func() int) *manager {
 	w.started++
-	for _, missing := range w.missing {
-		w.unnoticed = w.unnoticed || missing
-	}
 	m := &manager{world: w, name: fmt.Sprintf("manager %d", w.started), busy: map[string]bool{}}
 	ctx, stop := context.WithCancel(w.ctx)
 	m.stop = stop

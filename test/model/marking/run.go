@@ -182,13 +182,7 @@ func (w *world) rest(quiet time.Duration) {
 		if _, err := w.server.get(nodes, types.NamespacedName{Name: name}); err != nil {
 			w.createNode(name)
 		}
-		if w.unnoticed {
-			// Agents compare their reports when they start.
-			w.stopAgent(w.nodes[name])
-			w.startAgent(w.nodes[name])
-		}
 	}
-	w.unnoticed = false
 	for w.anyManager(func(*manager) {}); len(w.managers) > 1; w.managers = w.managers[1:] {
 		w.managers[0].kill()
 	}

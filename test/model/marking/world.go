@@ -71,10 +71,6 @@ type world struct {
 	watches []*watch
 	// started is the number of processes that were started, created that of markers and containers.
 	started, created int
-	// missing are the reports that a user deleted and that no agent has restored yet. unnoticed is whether a manager
-	// started meanwhile, which cannot know that.
-	missing   map[types.NamespacedName]bool
-	unnoticed bool
 
 	// mu guards what the goroutines of agents use.
 	mu       sync.Mutex
@@ -114,7 +110,7 @@ func (w *world) outcome(pod types.UID, token string) bool {
 func newWorld(ctx context.Context, c *Case, tracing bool) *world {
 	r := rand.New(rand.NewPCG(c.Seed, 0)) //nolint:gosec // a run is a function of its seed
 	w := &world{
-		ctx: ctx, server: newServer(), rand: r, nodes: map[string]*node{}, outcomes: map[string]bool{}, missing: map[types.NamespacedName]bool{}, history: newHistory(),
+		ctx: ctx, server: newServer(), rand: r, nodes: map[string]*node{}, outcomes: map[string]bool{}, history: newHistory(),
 		tracing: tracing, start: time.Now(), faults: randomFaults(r),
 	}
 	w.server.wrote = func(by string, k kind, e event) {
@@ -136,9 +132,6 @@ func newWorld(ctx context.Context, c *Case, tracing bool) *world {
 
 // record remembers what decides which marks are allowed.
 func (w *world) record(by string, k kind, e event) {
-	if k == reports {
-		w.missing[e.key] = by == "user" || e.after == nil && w.missing[e.key]
-	}
 	switch o := e.after.(type) {
 	case *corev1.Pod:
 		w.mu.Lock()
