@@ -154,21 +154,34 @@ func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
 }
 
 // TestMovedProbeReportsItsContainer checks that the sink knows the new container of a moved
-// probe when the plan is in force. Otherwise, an agent restart could discard the state.
+// probe when the plan is in force, whether or not the agent runs when it moves. Otherwise, an
+// agent restart could discard the state.
 func TestMovedProbeReportsItsContainer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		b.ContainerChanged(identity.ContainerKey{PodUID: "uid", Name: "other"}, thresholds.ContainerRun{ID: "b", Running: true, StartedAt: time.Now()})
-		b.containerRuns("a")
-		b.plan(planned("p"))
-		pass(time.Second)
-		b.result = slow(time.Minute)
-		b.plan(planned("p", inContainer("other")))
-		if b.state.State != v1alpha1.ProbeSucceeded || b.state.ContainerID != "b" {
-			t.Errorf("state %q of container %q, want Succeeded of b", b.state.State, b.state.ContainerID)
-		}
-		b.stop()
-	})
+	restored := func(p *worker.Task) { p.Restored = thresholds.State{State: v1alpha1.ProbeSucceeded, ContainerID: "a"} }
+	for name, tc := range map[string]struct {
+		first     []worker.Task
+		other, id string
+	}{
+		"while the agent runs":                             {first: []worker.Task{planned("p")}, other: "other", id: "b"},
+		"while no agent runs":                              {other: "other", id: "b"},
+		"to one that has not started, while no agent runs": {other: "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.ContainerChanged(identity.ContainerKey{PodUID: "uid", Name: "other"}, thresholds.ContainerRun{ID: "b", Running: true, StartedAt: time.Now()})
+				b.containerRuns("a")
+				b.plan(tc.first...)
+				pass(time.Second)
+				b.result = slow(time.Minute)
+				b.plan(planned("p", inContainer(tc.other), restored))
+				if b.state.State != v1alpha1.ProbeSucceeded || b.state.ContainerID != tc.id {
+					t.Errorf("state %q of container %q, want Succeeded of %q", b.state.State, b.state.ContainerID, tc.id)
+				}
+				b.stop()
+			})
+		})
+	}
 }
 
 // TestEndOfContainerWithFailedProbe checks that the end of a container replaces the message and

@@ -215,6 +215,10 @@ func (l *loop) resolve(now time.Time, e *entry) {
 		return
 	}
 	state := e.evaluator.State()
+	if before.ID == "" && l.isOfAnother(e, state.ContainerID) {
+		e.evaluator.Move(state)
+		e.moved = true
+	}
 	var transition thresholds.Transition
 	var changed bool
 	if c, found := l.containers[e.task.container()]; found && (e.task.RuntimeUID == "" || c.Pod == e.task.Pod) {
@@ -235,6 +239,21 @@ func (l *loop) resolve(now time.Time, e *entry) {
 		l.announce(e, nil)
 	}
 	l.enqueue(e)
+}
+
+// isOfAnother reports whether the ID is that of another container of the pod: the plan has moved the probe since the
+// state was reported.
+func (l *loop) isOfAnother(e *entry, id string) bool {
+	own := e.task.container()
+	if id == "" || thresholds.ShortID(l.containers[own].ID) == id {
+		return false
+	}
+	for key, c := range l.containers {
+		if key.PodUID == own.PodUID && thresholds.ShortID(c.ID) == id {
+			return true
+		}
+	}
+	return false
 }
 
 // discard cancels the run in flight, if any, and ignores its result.
