@@ -33,8 +33,6 @@ type history struct {
 	states map[types.UID]map[string]map[v1alpha1.ProbeState]bool
 	// ended and restarted are the pods of which a container ever ended or restarted.
 	ended, restarted map[types.UID]bool
-	// moved are the probes whose container was ever edited.
-	moved map[string]bool
 	// labelled are the mark labels that users ever set.
 	labelled map[types.UID]map[string]bool
 }
@@ -42,7 +40,7 @@ type history struct {
 func newHistory() history {
 	return history{
 		labels: map[types.UID][]map[string]string{}, states: map[types.UID]map[string]map[v1alpha1.ProbeState]bool{},
-		ended: map[types.UID]bool{}, restarted: map[types.UID]bool{}, labelled: map[types.UID]map[string]bool{}, moved: map[string]bool{},
+		ended: map[types.UID]bool{}, restarted: map[types.UID]bool{}, labelled: map[types.UID]map[string]bool{},
 	}
 }
 
@@ -236,8 +234,7 @@ func (w *world) everAllowed(pod types.UID, key field, value string) bool {
 			if h.ended[pod] {
 				possible[v1alpha1.ProbeFailed] = true
 			}
-			// An agent that starts after an edit of the container does not know that the state is not of an earlier run.
-			if h.restarted[pod] || h.moved[token(probe)] {
+			if h.restarted[pod] {
 				possible[v1alpha1.ProbeUnknown] = true
 			}
 			for state := range possible {
@@ -250,10 +247,14 @@ func (w *world) everAllowed(pod types.UID, key field, value string) bool {
 	return false
 }
 
-// checkRelease checks that a manager releases no marker of which its own cache showed a mark when it decided.
+// checkRelease checks that a manager releases no marker of which its own cache showed a mark when it decided. Marks
+// whose keys the last version of the marker does not declare cannot be told from those of other markers.
 func (w *world) checkRelease(by string, e event) {
 	marker := e.before.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // of this kind
-	values := map[string]bool{}
+	keys, values := map[field]bool{}, map[string]bool{}
+	for i := range marker.Spec.Probes {
+		maps.Copy(keys, declared(&marker.Spec.Probes[i]))
+	}
 	for _, version := range w.history.versions {
 		if version.UID != marker.UID {
 			continue
@@ -261,7 +262,7 @@ func (w *world) checkRelease(by string, e event) {
 		for i := range version.Spec.Probes {
 			for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
 				for key, value := range marksIn(&version.Spec.Probes[i], state) {
-					values[value] = key.list != "conditions"
+					values[value] = keys[key] && key.list != "conditions"
 				}
 			}
 		}

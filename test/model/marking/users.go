@@ -191,11 +191,6 @@ func (w *world) editMarker() {
 	}
 	id, _, _ := strings.Cut(token(&marker.Spec.Probes[0]), "/")
 	probes := w.newProbes(id)
-	for i := range marker.Spec.Probes {
-		if old := &marker.Spec.Probes[i]; i < len(probes) && old.ContainerName != probes[i].ContainerName {
-			w.history.moved[token(old)] = true
-		}
-	}
 	_, _ = w.server.update("user", markers, client.ObjectKeyFromObject(marker), preconditions{}, func(o client.Object) error {
 		o.(*v1alpha1.PodProbeMarker).Spec.Probes = probes //nolint:forcetypeassert // of this kind
 		return nil
