@@ -4,8 +4,9 @@
 // Package marking plays the controllers of the manager and the agents of up to three nodes against a simulated
 // cluster in one process and in virtual time. The programs are the real ones: the controllers with their event
 // handlers, and whole agents with their HTTP clients, workers and reporters. What surrounds them is simulated: the
-// API server with watches that lag or end, lost responses, refused and unreachable requests; the caches of managers,
-// each of whose kinds and handlers lags on its own; work queues; container runtimes, probes, users and nodes.
+// API server with watches that lag, end or expire, lost responses, refused and unreachable requests; the caches of
+// managers, each of whose kinds and handlers lags on its own; work queues; container runtimes, probes, users, nodes
+// and their clocks.
 //
 // A Case is a list of steps with numbers. All that happens in a step follows from its numbers, so a case can be
 // repeated, and steps can be removed from it: Shrink does so with a case that fails. At times and at the end, no

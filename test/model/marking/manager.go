@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -204,7 +203,7 @@ func (m *manager) call(verb string, k kind, key types.NamespacedName, do func() 
 	w.trace("%s: %s %s %s%s", m.name, verb, k, key, fault)
 	switch fault {
 	case refused:
-		return nil, apierrors.NewInternalError(errLost)
+		return nil, w.refusal()
 	case unreachable:
 		return nil, errLost
 	case crashBefore:

@@ -13,9 +13,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	product "github.com/seamark-dev/seamark/internal/agent"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
@@ -81,6 +84,38 @@ func (w *world) stopAgent(n *node) {
 	defer w.mu.Unlock()
 	n.tracks = nil
 	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return c.ended.Err() != nil })
+}
+
+// setClock sets the clock of a node while its agent restarts: what it has stored before has other times.
+func (w *world) setClock() {
+	n, by := w.anyNode(), time.Duration(w.rand.IntN(7200)-3600)*time.Second
+	w.stopAgent(n)
+	move := func(t *metav1.Time) {
+		if !t.IsZero() {
+			*t = metav1.NewTime(t.Add(by))
+		}
+	}
+	for _, o := range w.server.list(reports) {
+		if o.(*seamarkv1alpha1.ProbeReport).NodeName != n.name { //nolint:forcetypeassert // all are
+			continue
+		}
+		_, _ = w.server.update(n.process, reports, client.ObjectKeyFromObject(o), preconditions{}, func(o client.Object) error {
+			for _, pod := range o.(*seamarkv1alpha1.ProbeReport).Pods { //nolint:forcetypeassert // of this kind
+				for i := range pod.Probes {
+					move(&pod.Probes[i].LastProbeTime)
+					move(&pod.Probes[i].LastTransitionTime)
+				}
+			}
+			return nil
+		})
+	}
+	w.mu.Lock()
+	for key, c := range n.containers {
+		c.StartedAt = c.StartedAt.Add(by)
+		n.containers[key] = c
+	}
+	w.mu.Unlock()
+	w.startAgent(n)
 }
 
 // set changes a container.

@@ -66,6 +66,7 @@ func operations() []operation {
 		{"delete a report", 1, (*world).deleteReport},
 		{"restart the manager", 2, (*world).restartManager},
 		{"restart an agent", 2, (*world).restartAgent},
+		{"set a clock", 1, (*world).setClock},
 		{"end a watch", 3, (*world).relist},
 		{"recreate a node", 1, (*world).recreateNode},
 		{"recreate a marker", 3, (*world).recreateMarker},
@@ -96,7 +97,7 @@ func NewCase(seed uint64) *Case {
 
 // operate lets something happen in the middle of a reconcile. Processes do not restart there.
 func (w *world) operate(at int) {
-	if name := operations()[at].name; !strings.HasPrefix(name, "restart") && name != "let everything run" && name != "come to rest" && !strings.HasPrefix(name, "recreate") {
+	if name := operations()[at].name; !strings.HasPrefix(name, "restart") && name != "set a clock" && name != "let everything run" && name != "come to rest" && !strings.HasPrefix(name, "recreate") {
 		w.trace("meanwhile: %s", name)
 		operations()[at].do(w)
 	}

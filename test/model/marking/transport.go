@@ -102,7 +102,11 @@ func failure(err error) *http.Response {
 	}
 	content := status.Status()
 	content.Kind, content.APIVersion = "Status", "v1"
-	return respond(int(content.Code), encode(content))
+	response := respond(int(content.Code), encode(content))
+	if seconds, suggested := apierrors.SuggestsClientDelay(err); suggested && seconds > 0 {
+		response.Header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	return response
 }
 
 func encode(content any) []byte {
@@ -121,7 +125,7 @@ func (w *world) serve(c *call, fault fault) {
 	}
 	switch fault {
 	case refused:
-		c.reply <- reply{response: failure(apierrors.NewInternalError(errLost))} //nolint:bodyclose // the client closes it
+		c.reply <- reply{response: failure(w.refusal())} //nolint:bodyclose // the client closes it
 		return
 	case unreachable:
 		c.reply <- reply{err: errLost}
@@ -324,6 +328,14 @@ func (w *world) deliver(t *watch, n int) bool {
 		}
 	}
 	return sent
+}
+
+// expire ends a watch because the API server does not have its next events any more.
+func (t *watch) expire() {
+	status := apierrors.NewResourceExpired("too old resource version").Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	t.out <- encode(map[string]any{"type": "ERROR", "object": status})
+	t.end()
 }
 
 // end ends a watch.

@@ -378,7 +378,11 @@ func (w *world) restartAgent() {
 func (w *world) relist() {
 	if w.rand.IntN(3) == 0 && len(w.watches) > 0 {
 		at := w.rand.IntN(len(w.watches))
-		w.watches[at].end()
+		if w.server.version%2 == 0 {
+			w.watches[at].expire()
+		} else {
+			w.watches[at].end()
+		}
 		w.watches = slices.Delete(w.watches, at, at+1)
 		return
 	}

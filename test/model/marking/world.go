@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -170,6 +171,20 @@ func (w *world) fault() fault {
 		return crashAfter
 	}
 	return none
+}
+
+// refusal returns the error of a refused request, which follows from the state of the server.
+func (w *world) refusal() error {
+	switch w.server.version % 4 {
+	case 0:
+		return apierrors.NewTooManyRequests("the API server is overloaded", int(w.server.version/4%3))
+	case 1:
+		return apierrors.NewServiceUnavailable("the API server is starting")
+	case 2:
+		return apierrors.NewTimeoutError("the storage is slow", 0)
+	default:
+		return apierrors.NewInternalError(errLost)
+	}
 }
 
 // between lets something happen between two requests of a reconcile.
