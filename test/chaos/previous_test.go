@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -48,6 +49,10 @@ func (w *world) previous() map[string]fault {
 				newer = append(newer, older[i])
 			}
 			random.Shuffle(len(older), func(i, j int) { older[i], older[j] = older[j], older[i] })
+			// The previous release does not know exclusive policies.
+			if err := w.exclusiveMarker(ctx, false); err != nil {
+				return err
+			}
 			return w.copyStates(ctx)
 		},
 		again: func(context.Context, *rand.Rand) error {
@@ -69,9 +74,23 @@ func (w *world) previous() map[string]fault {
 				}
 				linger(ctx, rollEvery*stepTime)
 			}
-			return w.endCopies(ctx)
+			return errors.Join(w.endCopies(ctx), w.exclusiveMarker(ctx, true))
 		},
 	}}
+}
+
+// exclusiveMarker creates or removes the marker with an exclusive policy.
+func (w *world) exclusiveMarker(ctx context.Context, create bool) error {
+	marker := markerPort()
+	marker.Namespace = w.Namespace
+	if create {
+		return w.persist(ctx, func(ctx context.Context) error { return client.IgnoreAlreadyExists(w.Client.Create(ctx, marker.DeepCopy())) })
+	}
+	err := w.persist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, marker)) })
+	gone := poll(ctx, recoveryLimit, func(ctx context.Context) bool {
+		return apierrors.IsNotFound(w.Client.Get(ctx, client.ObjectKeyFromObject(marker), marker))
+	})
+	return errors.Join(err, gone)
 }
 
 // copyStates prepares a rollback as docs/operating.md says: agents copy the states to where earlier ones read them, and
