@@ -84,7 +84,9 @@ func (w *world) exclusiveMarker(ctx context.Context, create bool) error {
 	marker := markerPort()
 	marker.Namespace = w.Namespace
 	if create {
-		return w.persist(ctx, func(ctx context.Context) error { return client.IgnoreAlreadyExists(w.Client.Create(ctx, marker.DeepCopy())) })
+		return w.persist(ctx, func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(w.Client.Create(ctx, marker.DeepCopy()))
+		})
 	}
 	err := w.persist(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, marker)) })
 	gone := poll(ctx, recoveryLimit, func(ctx context.Context) bool {
