@@ -101,6 +101,9 @@ func (w *world) whole(ctx context.Context, reader client.Reader) error {
 			problems = append(problems, fmt.Errorf("pod %s: %v", pod.Name, slices.Sorted(maps.Values(wrong))))
 		}
 	}
+	if have, may := w.watch.exclusive(pods, markers); len(have) != min(1, len(may)) || len(have) == 1 && !slices.Contains(may, have[0]) {
+		problems = append(problems, fmt.Errorf("pods %q have the exclusive label, want one of %q", have, may))
+	}
 	problems = append(problems, w.bareExist(owned["bare"]))
 	for _, name := range slices.Sorted(maps.Keys(w.users.goals)) {
 		problems = append(problems, w.reached(ctx, name, w.users.goals[name], owned[name]))

@@ -4,17 +4,12 @@
 package chaos
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,12 +42,16 @@ func (w *world) daemon(name string, signal syscall.Signal) error {
 }
 
 // up starts the daemons of the cluster that do not run.
-func (w *world) up(ctx context.Context) error {
+func (w *world) up(ctx context.Context) error { return w.upWith(ctx) }
+
+// upWith does so with more variables in the environment, and restarts the daemons that they change.
+func (w *world) upWith(ctx context.Context, variables ...string) error {
 	built, err := process.Built("cluster", "chaos")
 	if err != nil {
 		return fmt.Errorf("start the cluster: %w", err)
 	}
-	if out, err := w.Run(ctx, "env", "-C", "hack/cluster", built, "up", "--dir", w.Dir); err != nil {
+	args := append(append([]string{"-C", "hack/cluster"}, variables...), built, "up", "--dir", w.Dir)
+	if out, err := w.Run(ctx, "env", args...); err != nil {
 		return fmt.Errorf("start the cluster: %w: %s", err, out)
 	}
 	return nil
@@ -79,11 +78,10 @@ func (w *world) controlPlane() map[string]fault {
 		"API server killed":          w.downs(4*time.Second, 20*time.Second, false, "kube-apiserver"),
 		"etcd killed":                w.downs(4*time.Second, 20*time.Second, false, "etcd"),
 		"etcd and API server killed": w.downs(4*time.Second, 8*time.Second, false, "etcd", "kube-apiserver"),
-		// The alarm has the effect of a full quota: etcd refuses writes and serves reads.
 		"etcd out of space": {
 			least: 8 * time.Second, most: 30 * time.Second,
-			inject: func(ctx context.Context, _ *rand.Rand) error { return w.alarm(ctx, "ACTIVATE") },
-			heal:   func(ctx context.Context) error { return w.alarm(ctx, "DEACTIVATE") },
+			inject: func(ctx context.Context, _ *rand.Rand) error { return w.fillEtcd(ctx) },
+			heal:   w.emptyEtcd,
 		},
 	}
 	for name, mode := range map[string]func(context.Context){
@@ -98,53 +96,6 @@ func (w *world) controlPlane() map[string]fault {
 		}
 	}
 	return all
-}
-
-// alarm sets or removes the alarm of etcd about its space.
-func (w *world) alarm(ctx context.Context, action string) error {
-	pki := filepath.Join(w.Dir, "pki")
-	pair, err := tls.LoadX509KeyPair(filepath.Join(pki, "etcd-client.crt"), filepath.Join(pki, "etcd-client.key"))
-	if err != nil {
-		return fmt.Errorf("certificate of etcd's client: %w", err)
-	}
-	authority, err := os.ReadFile(filepath.Join(pki, "etcd-ca.crt"))
-	if err != nil {
-		return fmt.Errorf("certificate of etcd: %w", err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
-	etcd := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}}}
-	defer etcd.CloseIdleConnections()
-	post := func(path, body string) (string, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostAddress+":2379/v3/maintenance/"+path, bytes.NewBufferString(body))
-		if err != nil {
-			return "", fmt.Errorf("request of etcd: %w", err)
-		}
-		response, err := etcd.Do(request)
-		if err != nil {
-			return "", fmt.Errorf("request of etcd: %w", err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		text, err := io.ReadAll(response.Body)
-		if err != nil || response.StatusCode != http.StatusOK {
-			return "", fmt.Errorf("%s of etcd: %s: %s: %w", path, response.Status, text, err)
-		}
-		return string(text), nil
-	}
-	text, err := post("status", "{}")
-	if err != nil {
-		return err
-	}
-	var status struct {
-		Header struct {
-			MemberID string `json:"member_id"`
-		} `json:"header"`
-	}
-	if err := json.Unmarshal([]byte(text), &status); err != nil {
-		return fmt.Errorf("status of etcd: %w", err)
-	}
-	_, err = post("alarm", fmt.Sprintf(`{"action":%q,"memberID":%q,"alarm":"NOSPACE"}`, action, status.Header.MemberID))
-	return err
 }
 
 // nodeFaults are faults of container runtimes, kubelets, nodes and their network.

@@ -41,7 +41,7 @@ func (f fault) steps(random *rand.Rand) int {
 // faults returns all faults by their names.
 func (w *world) faults() map[string]fault {
 	all := map[string]fault{"none": {least: 6 * time.Second, most: 6 * time.Second, api: true, inject: nothing}}
-	for _, more := range []map[string]fault{w.killed(), w.stopped(), w.leases(), w.proxied(), w.controlPlane(), w.nodeFaults(), w.hostile()} {
+	for _, more := range []map[string]fault{w.killed(), w.restarted(), w.clocks(), w.limited(), w.previous(), w.stopped(), w.leases(), w.proxied(), w.controlPlane(), w.nodeFaults(), w.hostile()} {
 		maps.Copy(all, more)
 	}
 	return all
@@ -77,24 +77,7 @@ func (w *world) killed() map[string]fault {
 		}
 		all[short+" killed"] = fault{least: 4 * time.Second, most: 10 * time.Second, api: true, inject: kill, again: kill}
 	}
-	// Writes to the log fail, as they do on a full disk. Nothing else of a program writes to a disk.
-	all["agent's log full"] = fault{
-		least: 4 * time.Second, most: 8 * time.Second, api: true,
-		inject: func(context.Context, *rand.Rand) error { return w.logTo(agentName, "/dev/full") },
-		heal:   func(context.Context) error { return w.logTo(agentName, "") },
-	}
 	return all
-}
-
-// logTo restarts the processes of a program with another log, or their own.
-func (w *world) logTo(name, path string) error {
-	for _, program := range w.of(name) {
-		program.LogTo(path)
-		if err := program.Signal(syscall.SIGKILL); err != nil {
-			return fmt.Errorf("restart: %w", err)
-		}
-	}
-	return nil
 }
 
 // leaseTime is the duration of the leases of leaders, with some time for another one to lead.

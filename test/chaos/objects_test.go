@@ -161,10 +161,13 @@ func markerWeb() *v1alpha1.PodProbeMarker {
 	return markerOf("b-web", web)
 }
 
+// exclusiveLabel is a label that at most one of the pods with an open port has.
+const exclusiveLabel = "chaos.seamark.dev/port"
+
 func markerPort() *v1alpha1.PodProbeMarker {
 	return markerOf("c-port", probe(answerPort, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(7070)}},
 		v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeFailed, Labels: map[string]string{"port": "closed"}},
-		v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeSucceeded, Annotations: map[string]string{"chaos.seamark.dev/port": "open"}}))
+		v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{exclusiveLabel: "open"}, Exclusive: &v1alpha1.ExclusivePolicy{}}))
 }
 
 // markerTemporary is created and deleted again and again.

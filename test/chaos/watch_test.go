@@ -186,6 +186,11 @@ func (o *watcher) look(ctx context.Context) error {
 	o.read(ctx)
 	pods, markers := o.pods, o.markers
 	o.noteRules(markers)
+	if have, _ := o.exclusive(pods, markers); len(have) > 1 {
+		o.mu.Lock()
+		o.problems = append(o.problems, fmt.Sprintf("pods %q have the exclusive label at one time", have))
+		o.mu.Unlock()
+	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		o.noteLabels(pod)
@@ -252,6 +257,24 @@ func (o *watcher) differences(pod *corev1.Pod, markers *v1alpha1.PodProbeMarkerL
 		places = append(places, place)
 	}
 	return oracle.Differences(pod, want, places), nil
+}
+
+// exclusive returns the pods that have the exclusive label, and those that may get it. While the marker does not exist,
+// there are none.
+func (o *watcher) exclusive(pods *corev1.PodList, markers *v1alpha1.PodProbeMarkerList) (have, may []string) {
+	if !slices.ContainsFunc(markers.Items, func(m v1alpha1.PodProbeMarker) bool { return m.Name == markerPort().Name && m.DeletionTimestamp == nil }) {
+		return nil, nil
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Labels[exclusiveLabel] != "" {
+			have = append(have, pod.Name)
+		}
+		if pod.Labels["app"] == loadLabel && o.w.truth.exists(pod.Name, answerPort) {
+			may = append(may, pod.Name)
+		}
+	}
+	return have, may
 }
 
 // note measures for how long marks are wrong, and finds those that are wrong although nothing that they depend on has

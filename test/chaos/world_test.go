@@ -166,8 +166,12 @@ func (w *world) addressOf(node string) string {
 // start starts a program behind the proxy.
 func (w *world) start(name, suffix, netns, metrics, token string, args ...string) {
 	w.Helper()
-	path, err := process.Built(name, "build")
-	w.must(err)
+	path := filepath.Join(os.Getenv(clockVariable), name)
+	if os.Getenv(clockVariable) == "" {
+		var err error
+		path, err = process.Built(name, "build")
+		w.must(err)
+	}
 	full := name + "-" + suffix
 	config, err := w.proxy.Config(full)
 	w.must(err)

@@ -3,8 +3,8 @@
 
 // Package oracle says which marks a pod should have. It is written from the documented rules, and shares no
 // code with the manager, so that an error in one of them is a difference. It covers labels, annotations
-// and conditions of policies; it does not know exclusive policies, values from messages, stale states and
-// keys that other clients own.
+// and conditions of policies; it does not know values from messages, stale states and keys that other
+// clients own, and leaves out the labels and annotations of exclusive policies.
 package oracle
 
 import (
@@ -164,7 +164,7 @@ func marksOf(probe *v1alpha1.PodContainerProbe, state v1alpha1.ProbeState) Marks
 	}
 	for i := range probe.MarkerPolicy {
 		policy := &probe.MarkerPolicy[i]
-		if policy.State != state {
+		if policy.State != state || policy.Exclusive != nil {
 			continue
 		}
 		for key, value := range policy.Labels {

@@ -67,6 +67,10 @@ func TestExpect(t *testing.T) {
 			pod: game().Build(), markers: []*v1alpha1.PodProbeMarker{declaring("b").Build(), declaring("a").Deleting().Build()},
 			states: map[string]v1alpha1.ProbeState{"a": succeeded, "b": succeeded}, want: oracle.Marks{label("role"): "b"},
 		},
+		"exclusive labels are left out": {
+			pod: game().Build(), markers: []*v1alpha1.PodProbeMarker{builders.Marker("ns", "a").Probe(builders.Probe("p").Label(succeeded, "one", "yes").
+				Label(failed, "up", "no").Exclusive(succeeded, v1alpha1.ExclusivePolicy{})).Build()}, states: map[string]v1alpha1.ProbeState{"a": succeeded},
+		},
 		"another label": {
 			pod: builders.Pod("ns", "pod").Label("app", "web").Build(), markers: []*v1alpha1.PodProbeMarker{both},
 			states: map[string]v1alpha1.ProbeState{"both": succeeded},

@@ -6,7 +6,6 @@
 package programs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +32,8 @@ type Spec struct {
 	Metrics string
 	// Log is the file that its output is appended to.
 	Log string
+	// Cgroup is the folder of a cgroup, or empty for that of the test.
+	Cgroup string
 }
 
 // Program is a program that is started again whenever it ends. It is for concurrent use.
@@ -41,8 +42,8 @@ type Program struct {
 
 	mu      sync.Mutex
 	process *os.Process
-	// log replaces Spec.Log unless it is empty.
-	log    string
+	// next is what the next start uses.
+	next   Spec
 	starts int
 	closed bool
 	done   chan struct{}
@@ -51,7 +52,7 @@ type Program struct {
 
 // Start starts a program. The caller must call Close.
 func Start(spec Spec) (*Program, error) {
-	p := &Program{Spec: spec, done: make(chan struct{}), stop: make(chan struct{})}
+	p := &Program{Spec: spec, next: spec, done: make(chan struct{}), stop: make(chan struct{})}
 	command, err := p.run()
 	if err != nil {
 		return nil, err
@@ -84,17 +85,20 @@ var errClosed = errors.New("the program is closed")
 
 func (p *Program) run() (*exec.Cmd, error) {
 	p.mu.Lock()
-	path := cmp.Or(p.log, p.Log)
+	spec := p.next
 	p.mu.Unlock()
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", p.Name, err)
 	}
 	defer func() { _ = log.Close() }()
-	args := append([]string{p.Path}, p.Args...)
-	if p.NetNS != "" {
-		// nsenter becomes the program: the process ID stays the same.
-		args = append([]string{"nsenter", "--net=/run/netns/" + p.NetNS, "--"}, args...)
+	args := append([]string{spec.Path}, spec.Args...)
+	// nsenter and the shell become the program: the process ID stays the same.
+	if spec.NetNS != "" {
+		args = append([]string{"nsenter", "--net=/run/netns/" + spec.NetNS, "--"}, args...)
+	}
+	if spec.Cgroup != "" {
+		args = append([]string{"/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, spec.Cgroup}, args...)
 	}
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdout, command.Stderr = log, log
@@ -112,11 +116,11 @@ func (p *Program) run() (*exec.Cmd, error) {
 	return command, nil
 }
 
-// LogTo sends the output of the next starts to another file, or to that of the Spec if path is empty.
-func (p *Program) LogTo(path string) {
+// Use replaces the spec of the next starts.
+func (p *Program) Use(spec Spec) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.log = path
+	p.next = spec
 }
 
 // Signal sends a signal to the process.

@@ -6,7 +6,9 @@ package programs_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -21,6 +23,9 @@ func TestAKilledProgramStartsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := program.PID()
+	changed := program.Spec
+	changed.Cgroup = t.TempDir()
+	program.Use(changed)
 	if err := program.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +38,13 @@ func TestAKilledProgramStartsAgain(t *testing.T) {
 	if program.PID() == first {
 		t.Error("the killed process still runs")
 	}
+	await.Until(t, "the ID of the second process in its cgroup", func(context.Context) (string, error) {
+		joined, err := os.ReadFile(filepath.Join(changed.Cgroup, "cgroup.procs"))
+		if got, want := strings.TrimSpace(string(joined)), fmt.Sprint(program.PID()); got != want {
+			return fmt.Sprintf("%q, want %s: %v", got, want, err), nil
+		}
+		return "", nil
+	})
 	if err := program.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

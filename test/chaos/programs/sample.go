@@ -18,8 +18,8 @@ import (
 // Sample is what a process uses.
 type Sample struct {
 	Goroutines, Descriptors, Threads int
-	// RSS is the memory in bytes.
-	RSS uint64
+	// RSS is the memory in bytes, and Anonymous the part of it that is not of files.
+	RSS, Anonymous uint64
 	// Leads is whether the process is the leader of its program.
 	Leads bool
 	// Writes is the number of its requests to the API server since its start that are not reads. Those of an agent are its
@@ -55,7 +55,7 @@ func (p *Program) Sample(ctx context.Context) (Sample, error) {
 	}
 	return Sample{
 		Leads: leads, Goroutines: int(metrics["go_goroutines"].GetMetric()[0].GetGauge().GetValue()), Descriptors: descriptors,
-		Threads: stat.NumThreads, RSS: status.VmRSS, Writes: writes(metrics),
+		Threads: stat.NumThreads, RSS: status.VmRSS, Anonymous: status.RssAnon, Writes: writes(metrics),
 	}, nil
 }
 

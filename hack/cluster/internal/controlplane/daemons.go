@@ -9,6 +9,7 @@ package controlplane
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
@@ -31,11 +32,18 @@ func Environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 }
 
+// quotaVariable is the variable of etcd with its quota in bytes. Tests set it to fill the quota.
+const quotaVariable = "ETCD_QUOTA_BACKEND_BYTES"
+
 func etcdURL(port int) string { return fmt.Sprintf("https://%s:%d", address.Host(), port) }
 
 // Etcd returns the daemon of etcd: one member that trusts clients of the etcd authority.
 func Etcd(dir layout.Dir) process.Spec {
 	cert, key, ca := dir.Cert(etcdServer), dir.Key(etcdServer), dir.Cert(etcdAuthority)
+	environment := Environment()
+	if quota := os.Getenv(quotaVariable); quota != "" {
+		environment = append(environment, quotaVariable+"="+quota)
+	}
 	return process.Spec{
 		Name: EtcdName,
 		Path: dir.Bin(EtcdName),
@@ -52,7 +60,7 @@ func Etcd(dir layout.Dir) process.Spec {
 			// The data need not survive a crash of the machine.
 			"--unsafe-no-fsync",
 		},
-		Env:    Environment(),
+		Env:    environment,
 		Inputs: []string{cert, ca},
 	}
 }
