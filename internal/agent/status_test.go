@@ -117,6 +117,7 @@ func TestStatus(t *testing.T) {
 		"takeover": {
 			object: legacyPlan(),
 			play: func(h *harness) {
+				pass(time.Second) // The agent has listed its slices without the delay.
 				h.fail(faults{delay: 10 * time.Millisecond})
 				h.putInForce()
 				h.restoreStates()
@@ -126,8 +127,8 @@ func TestStatus(t *testing.T) {
 				pass(time.Minute)
 			},
 			want: []string{
-				"20ms wrote node.0: m#p=Failed()", "30ms status 1: m#p=Failed()",
-				"1m0.02s wrote node.0: m#p=Succeeded(ok)", "1m0.02s event m#p Succeeded", "1m0.03s status 1: m#p=Succeeded(ok)",
+				"1.01s wrote node.0: m#p=Failed()", "1.02s status 1: m#p=Failed()",
+				"1m1.01s wrote node.0: m#p=Succeeded(ok)", "1m1.01s event m#p Succeeded", "1m1.02s status 1: m#p=Succeeded(ok)",
 			},
 		},
 		"takeover without states": {

@@ -66,7 +66,7 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
-	defer func() { _ = listener.Close() }()
+	t.Cleanup(func() { _ = listener.Close() })
 
 	cases := map[string]struct {
 		path string
@@ -80,6 +80,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if got := answers(t.Context(), tc.path); got != tc.want {
 				t.Errorf("answers(%s) = %t, want %t", tc.path, got, tc.want)
 			}

@@ -259,9 +259,9 @@ func (r *bulkRuntime) ExecSync(context.Context, *runtimeapi.ExecSyncRequest) (*r
 	return &runtimeapi.ExecSyncResponse{}, nil
 }
 
-// Sixteen of the longest answers at a time, 512 MiB, cost little memory.
+// Eight of the longest answers at a time, 256 MiB, cost little memory.
 func TestExecSyncKeepsLittleOfLongAnswers(t *testing.T) {
-	const calls, limit = 16, 64 * mebibyte
+	const calls, limit = 8, 64 * mebibyte
 	socket := filepath.Join(t.TempDir(), "bulk.sock")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {

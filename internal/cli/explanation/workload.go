@@ -17,8 +17,13 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
+	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 )
 
 // WorkloadInput is everything that the state of a set or a job depends on, as far as it could be read.
@@ -132,41 +137,30 @@ func (w *workload) status() {
 			w.system("logs -l app.kubernetes.io/component=workloads --tail=50"), fmt.Sprintf("the configuration of seamark-workloads must enable the controller of a %s", w.given.Kind))
 	}
 	for i := range stored.Status.Conditions {
-		if c := &stored.Status.Conditions[i]; verdictOf(c) != "" {
-			w.add(Step{Title: "Condition " + c.Type, Verdict: verdictOf(c), Text: fmt.Sprintf("%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message), Next: w.describe()})
+		c := &stored.Status.Conditions[i]
+		if meaning := w.meaning(c); meaning != "" {
+			w.add(Step{Title: "Condition " + c.Type, Verdict: Verdict(meaning), Text: fmt.Sprintf("%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message), Next: w.describe()})
 		}
 	}
 }
 
-// verdictOf returns what a condition means, and nothing if it says nothing.
-func verdictOf(c *metav1.Condition) Verdict {
-	isTrue := c.Status == metav1.ConditionTrue
-	switch c.Reason {
-	case "BlockedByUnavailable", "ProgressDeadlineExceeded", "NoNodes", "PodFailed", "PodsFailed", "NodesFailed", "DeadlineExceeded":
-		return Problem
-	}
-	switch c.Type {
-	case v1alpha1.AdvancedCronJobJobsCreated, v1alpha1.BroadcastJobPodsCreated, v1alpha1.ImagePullJobPullsCreated, v1alpha1.SidecarSetAccepted, v1alpha1.SidecarSetUpgradable:
-		if !isTrue {
-			return Problem
-		}
-		return OK
-	case string(v1alpha1.DaemonSetProgressing), v1alpha1.BroadcastJobComplete, v1alpha1.AdvancedCronJobScheduled, v1alpha1.SidecarSetInjecting:
-		switch {
-		case !isTrue && c.Type == v1alpha1.AdvancedCronJobScheduled && c.Reason != cronjob.ReasonPaused, !isTrue && c.Type == v1alpha1.SidecarSetInjecting && c.Reason != "Paused":
-			return Problem
-		case !isTrue || c.Reason == "Updating":
-			return Waiting
-		}
-		return OK
-	case planning.PreDownloading:
-		return Info // The update goes on without.
+// meaning returns what a condition says about the object.
+func (w *workload) meaning(c *metav1.Condition) planning.Meaning {
+	switch w.given.Object.(type) {
+	case *v1alpha1.CloneSet:
+		return cloneset.Meaning(c)
+	case *v1alpha1.DaemonSet:
+		return daemonset.Meaning(c)
+	case *v1alpha1.BroadcastJob:
+		return broadcastjob.Meaning(c)
+	case *v1alpha1.ImagePullJob:
+		return imagepull.Meaning(c)
+	case *v1alpha1.AdvancedCronJob:
+		return cronjob.Meaning(c)
+	case *v1alpha1.SidecarSet:
+		return accept.Meaning(c)
 	default:
-		// FailedCreate and others are True while something is wrong.
-		if isTrue {
-			return Problem
-		}
-		return ""
+		return planning.MeaningOf(c)
 	}
 }
 

@@ -5,6 +5,7 @@ package broadcastjob
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,4 +123,17 @@ func (p *planner) event(kind, reason, message string) {
 
 func (p *planner) condition(kind string, status metav1.ConditionStatus, reason, message string) {
 	planning.PutCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, p.Job.Generation, p.Now)
+}
+
+// Meaning returns what a condition of a BroadcastJob says about it.
+func Meaning(c *metav1.Condition) planning.Meaning {
+	switch {
+	case slices.Contains([]string{ReasonNoNodes, ReasonPodFailed, ReasonPodsFailed, ReasonDeadlineExceeded}, c.Reason):
+		return planning.Problem
+	case c.Type == v1alpha1.BroadcastJobPodsCreated:
+		return planning.MeaningOfSuccess(c)
+	case c.Type == v1alpha1.BroadcastJobComplete:
+		return planning.MeaningOfProgress(c)
+	}
+	return planning.MeaningOf(c)
 }

@@ -224,3 +224,11 @@ func (p *planner) resting(s *v1alpha1.CloneSetStatus) (v1alpha1.CloneSetConditio
 		return "", ""
 	}
 }
+
+// Meaning returns what a condition of a CloneSet says about it.
+func Meaning(c *metav1.Condition) planning.Meaning {
+	if c.Type == progressing {
+		return planning.MeaningOfSuccess(c)
+	}
+	return planning.MeaningOf(c)
+}

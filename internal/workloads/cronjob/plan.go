@@ -244,3 +244,11 @@ func (p *planner) isForgotten() bool {
 	before := &p.Object.Status
 	return before.Type != "" && p.Status.LastScheduleTime == nil && meta.FindStatusCondition(before.Conditions, v1alpha1.AdvancedCronJobScheduled) == nil
 }
+
+// Meaning returns what a condition of an AdvancedCronJob says about it.
+func Meaning(c *metav1.Condition) planning.Meaning {
+	if c.Type == v1alpha1.AdvancedCronJobScheduled && c.Reason == ReasonPaused {
+		return planning.Waiting
+	}
+	return planning.MeaningOfSuccess(c)
+}

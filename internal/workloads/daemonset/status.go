@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -179,4 +180,17 @@ func setConditions(status *v1alpha1.DaemonSetStatus, conditions planning.Conditi
 			LastTransitionTime: c.Transitioned,
 		})
 	}
+}
+
+// Meaning returns what a condition of a DaemonSet says about it.
+func Meaning(c *metav1.Condition) planning.Meaning {
+	switch {
+	case c.Type != string(v1alpha1.DaemonSetProgressing):
+		return planning.MeaningOf(c)
+	case c.Reason == blocked:
+		return planning.Problem
+	case c.Reason == updating:
+		return planning.Waiting
+	}
+	return planning.MeaningOfProgress(c)
 }

@@ -115,3 +115,14 @@ func (p *planner) explain(open int) (reason, message string) {
 	}
 	return reason, message
 }
+
+// Meaning returns what a condition of an ImagePullJob says about it.
+func Meaning(c *metav1.Condition) planning.Meaning {
+	switch {
+	case c.Reason == ReasonNodesFailed, c.Reason == ReasonDeadlineExceeded:
+		return planning.Problem
+	case c.Type == v1alpha1.ImagePullJobPullsCreated:
+		return planning.MeaningOfSuccess(c)
+	}
+	return planning.MeaningOfProgress(c)
+}

@@ -6,7 +6,6 @@ package workloads
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +18,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
-	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
 
@@ -39,38 +37,27 @@ const (
 	stepSize           = 50
 )
 
-// broadcasts is an API server with nodes, whose kubelets end pods at once.
+// broadcasts counts the pods of jobs, whose kubelets end pods at once.
 type broadcasts struct {
-	*harness.Bench
-	server *harness.Server
-
-	mu sync.Mutex
+	*jobs
 	// created are the pods that were created, with active the number of those that have not ended, and most its highest value.
 	created, active, most int
 	ended                 map[types.UID]bool
-	pods                  chan *corev1.Pod
 }
 
 // measureBroadcastJobs runs jobs on nodes without kubelets, after a client that only creates as many pods.
 func measureBroadcastJobs(b *harness.Bench) harness.Output {
-	m := &broadcasts{Bench: b, server: b.Server(), ended: map[types.UID]bool{}, pods: make(chan *corev1.Pod, 10_000)}
-	b.Must(m.server.Client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: broadcastNamespace}}))
+	m := &broadcasts{jobs: newJobs(b, broadcastNamespace), ended: map[types.UID]bool{}}
 	nodes := harness.Pick(b, 1000, 20)
-	for range harness.Clients {
-		go m.kubelets()
-	}
-	fixture.Follow(b, m.server, &corev1.PodList{}, m.see, client.InNamespace(broadcastNamespace))
-	joinNodes(b, m.server, nodes, nil)
+	m.follow(broadcastNamespace, m.see, func(*corev1.Pod) []corev1.PodStatus { return []corev1.PodStatus{{Phase: corev1.PodSucceeded}} })
+	m.joinNodes(nodes, nil)
 	m.run("warm", nodes, m.bare)
 	floor := m.run("bare", nodes, m.bare)
 	ours := m.server.BroadcastJobs()
 	b.Idle(harness.Pick(b, 3*time.Second, time.Second))
 	atOnce := m.run("at-once", nodes, m.job(nil))
 	steps := m.run("steps", nodes, m.job(new(intstr.FromInt32(harness.Pick[int32](b, stepSize, 5)))))
-	restarted := total(m.server.Counted(func() {
-		ours.Restart()
-		b.Idle(harness.Pick(b, 10*time.Second, 4*time.Second))
-	}))
+	restarted := m.restart(ours, harness.Pick(b, 10*time.Second, 4*time.Second))
 	perNode := func(value float64) float64 { return value / float64(nodes) }
 	return harness.Output{
 		Results: []harness.Result{
@@ -90,15 +77,6 @@ func measureBroadcastJobs(b *harness.Bench) harness.Output {
 }
 
 const bareClient = "bare client"
-
-// total returns the number of writes.
-func total(counted harness.Counters) int {
-	sum := 0
-	for _, written := range writesOf(counted.Requests) {
-		sum += written
-	}
-	return sum
-}
 
 // broadcast is what a job took: until all pods were created, and until it was complete.
 type broadcast struct {
@@ -175,38 +153,15 @@ func (m *broadcasts) job(parallelism *intstr.IntOrString) func(string, int) func
 	}
 }
 
-// see counts the pods, and passes new ones to the kubelets.
-func (m *broadcasts) see(event watch.Event) {
-	pod, ok := event.Object.(*corev1.Pod)
-	if !ok {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// see counts the pods.
+func (m *broadcasts) see(kind watch.EventType, pod *corev1.Pod) {
 	switch {
-	case event.Type == watch.Added:
+	case kind == watch.Added:
 		m.created++
 		m.active++
 		m.most = max(m.most, m.active)
-		m.pods <- pod
 	case planning.Finished(pod) && !m.ended[pod.UID]:
 		m.ended[pod.UID] = true
 		m.active--
-	}
-}
-
-// kubelets reports that pods have succeeded.
-func (m *broadcasts) kubelets() {
-	for {
-		select {
-		case <-m.Context().Done():
-			return
-		case pod := <-m.pods:
-			pod = pod.DeepCopy()
-			pod.Status.Phase = corev1.PodSucceeded
-			if err := m.server.Client.Status().Update(m.Context(), pod); err != nil && m.Context().Err() == nil {
-				m.Error(err)
-			}
-		}
 	}
 }

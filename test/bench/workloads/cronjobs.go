@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -35,10 +34,7 @@ const (
 
 // crons is an API server with objects that create Jobs.
 type crons struct {
-	*harness.Bench
-	server *harness.Server
-
-	mu sync.Mutex
+	*jobs
 	// seen are the arrivals of the Jobs by owner and slot.
 	seen map[string]map[time.Time]time.Time
 }
@@ -82,8 +78,7 @@ func advancedCronJobs() cronSide {
 
 // measureCronJobs compares AdvancedCronJobs with the CronJobs of Kubernetes, one after the other on the same API server.
 func measureCronJobs(b *harness.Bench) harness.Output {
-	c := &crons{Bench: b, server: b.Server(), seen: map[string]map[time.Time]time.Time{}}
-	b.Must(c.server.Client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cronNamespace}}))
+	c := &crons{jobs: newJobs(b, cronNamespace), seen: map[string]map[time.Time]time.Time{}}
 	fixture.Follow(b, c.server, &batchv1.JobList{}, c.note, client.InNamespace(cronNamespace))
 	few, many, idle := 10, harness.Pick(b, 1000, 20), harness.Pick(b, 5000, 50)
 	peer := c.server.ControllerManager("cronjob-controller", "--concurrent-cron-job-syncs="+syncs)
@@ -96,10 +91,7 @@ func measureCronJobs(b *harness.Bench) harness.Output {
 	before := ours.Usage().RSS
 	c.create(advancedCronJobs(), idle, "0 0 1 1 *")
 	memory := max(0, float64(ours.Usage().RSS)-float64(before)) / harness.Mebibyte
-	restarted := total(c.server.Counted(func() {
-		ours.Restart()
-		c.Idle(harness.Pick(b, 20*time.Second, 3*time.Second))
-	}))
+	restarted := c.restart(ours, harness.Pick(b, 20*time.Second, 3*time.Second))
 	return harness.Output{
 		Results: []harness.Result{
 			{Name: rowDueAll, Value: slices.Max(ownMany), Unit: "ms", Floor: slices.Max(peerMany), FloorName: "CronJob", Budget: harness.RatioAtMost(1)},

@@ -6,7 +6,6 @@ package workloads
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
 
@@ -36,33 +34,24 @@ const (
 	presentImage  = "registry.example.com/games/server:v1"
 )
 
-// pulls is an API server with nodes, whose kubelets pull images at once.
+// pulls counts the pods of jobs, whose kubelets pull images at once.
 type pulls struct {
-	*harness.Bench
-	server *harness.Server
-
-	mu sync.Mutex
-	// pods are those that exist, and most is the highest number of them.
-	pods map[types.UID]bool
-	most int
+	*jobs
+	// exist are the pods that exist, and most is the highest number of them.
+	exist map[types.UID]bool
+	most  int
 	// created is the number of all pods.
 	created int
-	// jobs reports to kubelets, which do not block the watch.
-	jobs chan *corev1.Pod
 }
 
 // measureImagePulls runs jobs on nodes without kubelets.
 func measureImagePulls(b *harness.Bench) harness.Output {
-	p := &pulls{Bench: b, server: b.Server(), pods: map[types.UID]bool{}, jobs: make(chan *corev1.Pod, 10_000)}
-	b.Must(p.server.Client.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pullNamespace}}))
+	p := &pulls{jobs: newJobs(b, pullNamespace), exist: map[types.UID]bool{}}
 	nodes := harness.Pick(b, 1000, 20)
-	for range harness.Clients {
-		go p.kubelets()
-	}
-	fixture.Follow(b, p.server, &corev1.PodList{}, p.see, client.InNamespace(pullNamespace))
+	p.follow(pullNamespace, p.see, pullsItsImage)
 	ours := p.server.ImagePulls()
 	p.Idle(2 * time.Second)
-	joinNodes(b, p.server, nodes, images())
+	p.joinNodes(nodes, images())
 	p.Idle(3 * time.Second)
 	var took time.Duration
 	counted := p.server.Counted(func() { took = p.run("absent", "registry.example.com/games/server:v2") })
@@ -70,10 +59,7 @@ func measureImagePulls(b *harness.Bench) harness.Output {
 	most, created := p.most, p.created
 	p.run("present", presentImage)
 	present := p.created - created
-	restarted := total(p.server.Counted(func() {
-		ours.Restart()
-		p.Idle(harness.Pick(b, 10*time.Second, 4*time.Second))
-	}))
+	restarted := p.restart(ours, harness.Pick(b, 10*time.Second, 4*time.Second))
 	return harness.Output{
 		Results: []harness.Result{
 			{Name: rowPullWrites, Value: float64(writes) / float64(nodes), Budget: harness.AtMost(6)},
@@ -95,61 +81,30 @@ func images() []corev1.ContainerImage {
 	return images
 }
 
-func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
-
-// joinNodes creates ready nodes that have images.
-func joinNodes(b *harness.Bench, server *harness.Server, nodes int, images []corev1.ContainerImage) {
-	b.Helper()
-	b.Each(nodes, harness.Clients, func(ctx context.Context, i int) error {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{"pool": "game"}}}
-		if err := server.Client.Create(ctx, node); err != nil {
-			return fmt.Errorf("create node %s: %w", node.Name, err)
-		}
-		node.Status.Images = images
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-		return server.Client.Status().Update(ctx, node)
-	})
-}
-
-// see counts the pods, and passes new ones to the kubelets.
-func (p *pulls) see(event watch.Event) {
-	pod, ok := event.Object.(*corev1.Pod)
-	if !ok {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch event.Type {
+// see counts the pods.
+func (p *pulls) see(kind watch.EventType, pod *corev1.Pod) {
+	switch kind {
 	case watch.Added:
-		p.pods[pod.UID] = true
+		p.exist[pod.UID] = true
 		p.created++
-		p.most = max(p.most, len(p.pods))
-		p.jobs <- pod
+		p.most = max(p.most, len(p.exist))
 	case watch.Deleted:
-		delete(p.pods, pod.UID)
+		delete(p.exist, pod.UID)
 	}
 }
 
-// kubelets reports that pods pull their images, and that they are pulled.
-func (p *pulls) kubelets() {
-	for {
-		select {
-		case <-p.Context().Done():
-			return
-		case pod := <-p.jobs:
-			pod = pod.DeepCopy()
-			for _, status := range []corev1.ContainerStatus{
-				{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
-				{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "RunContainerError"}}},
-			} {
-				status.Name, status.Image = pod.Spec.Containers[0].Name, pod.Spec.Containers[0].Image
-				pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
-				if err := p.server.Client.Status().Update(p.Context(), pod); err != nil && p.Context().Err() == nil {
-					p.Error(err)
-				}
-			}
-		}
+// pullsItsImage returns the statuses of a pod that pulls its image, and whose image is pulled.
+func pullsItsImage(pod *corev1.Pod) []corev1.PodStatus {
+	var statuses []corev1.PodStatus
+	for _, reason := range []string{"ContainerCreating", "RunContainerError"} {
+		status := pod.Status.DeepCopy()
+		status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
+		}}
+		statuses = append(statuses, *status)
 	}
+	return statuses
 }
 
 // run creates a job that does not end, and returns how long it takes until all nodes have the image.
@@ -168,7 +123,7 @@ func (p *pulls) run(name, image string) time.Duration {
 	p.Until("all pods are gone", 50*time.Millisecond, func(context.Context) (bool, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.pods) == 0, nil
+		return len(p.exist) == 0, nil
 	})
 	return took
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 )
@@ -284,4 +285,15 @@ func inheritsAny(spec *v1alpha1.SidecarSetSpec) bool {
 		inherits = inherits || len(c.TransferEnv) > 0 || enabled(&c.ShareVolumePolicy) || enabled(c.ShareVolumeDevicePolicy)
 	})
 	return inherits
+}
+
+// ReasonPaused is the reason of the condition Injecting of a set whose injection is paused.
+const ReasonPaused = "Paused"
+
+// Meaning returns what a condition of a SidecarSet says about it.
+func Meaning(c *metav1.Condition) planning.Meaning {
+	if c.Type == v1alpha1.SidecarSetInjecting && c.Reason == ReasonPaused {
+		return planning.Waiting
+	}
+	return planning.MeaningOfSuccess(c)
 }

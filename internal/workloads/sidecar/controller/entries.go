@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 )
@@ -201,7 +202,7 @@ func (c *Controller) describe(set *v1alpha1.SidecarSet, status *v1alpha1.Sidecar
 	old := meta.FindStatusCondition(status.Conditions, v1alpha1.SidecarSetInjecting)
 	switch {
 	case set.Spec.InjectionStrategy.Paused:
-		condition.Reason, condition.Message = "Paused", "spec.injectionStrategy.paused is true: new pods do not get the containers."
+		condition.Reason, condition.Message = accept.ReasonPaused, "spec.injectionStrategy.paused is true: new pods do not get the containers."
 	case status.InForce == nil:
 		condition.Reason, condition.Message = "NeverAccepted", "No generation has been accepted: see the condition Accepted."
 	case entry.tooMany:
