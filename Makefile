@@ -176,9 +176,9 @@ check: ## Vet all code, and lint and test the packages that differ from main, or
 # except for the kubelet's code in test/parity, whose tests compare results and share nothing.
 RACE ?= light
 LIGHT := && !/ k8s\.io\/client-go\/kubernetes\//
-# Packages that decide start no goroutines, neither in their tests nor in the models. The detector finds nothing in them, and
-# only makes them slower. It crashes in test/model/marking, as in TestNoStateIsLost.
-PURE := && $$1 !~ /\/test\/model|\/internal\/(marking|probing\/(identity|thresholds)|web\/(history|chart|model)|manifest\/(document|schema|shell)|cli\/(dryrun|explanation|lint|template)|(cli\/(check|migrate)|workloads\/(template|trim|revision|planning|lifecycle|order|inplace|step|schedule|nodefit|cloneset|statefulset|daemonset|broadcastjob|cronjob|imagepull|sidecar\/(accept|entries|history|inject|overlap|update)))\.test)/
+# The models of planners start no goroutines, so the detector only makes them slower. It crashes in test/model/marking, as in
+# TestNoStateIsLost.
+PURE := && $$1 !~ /\/test\/model|\/internal\/workloads\/(cloneset|statefulset|daemonset)\.test/
 # $(call PACKAGES,module,patterns,condition of awk) prints the packages that have tests and meet the condition.
 PACKAGES = go -C $(1) list -test -f '{{.ImportPath}} {{join .Deps " "}}' $(2) | \
 	awk '$$1 ~ /\.test$$/ $(3) {sub(/\.test$$/, "", $$1); print $$1}'
