@@ -323,7 +323,7 @@ func newReader(ctx context.Context, informers cache.Cache, agents string, option
 		indexes toolscache.Indexers
 	}{
 		{&corev1.Pod{}, gather.PodIndexers()},
-		{&v1alpha1.PodProbeMarker{}, nil},
+		{&v1alpha1.PodProbeMarker{}, gather.MarkerIndexers()},
 		{&seamarkv1alpha1.ProbeReport{}, gather.SliceIndexers()},
 		{gather.NewNode(), nil},
 		{&v1alpha1.NodePodProbe{}, nil},

@@ -24,7 +24,7 @@ import (
 func newBench(b *testing.B, pods []*corev1.Pod, markers []*v1alpha1.PodProbeMarker) *Reconciler {
 	b.Helper()
 	stores := gather.Stores{
-		Pods: fakeapi.NewStore(b, gather.PodIndexers(), pods), Markers: fakeapi.NewStore(b, nil, markers), Slices: fakeapi.NewStore[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
+		Pods: fakeapi.NewStore(b, gather.PodIndexers(), pods), Markers: fakeapi.NewStore(b, gather.MarkerIndexers(), markers), Slices: fakeapi.NewStore[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
 	}
 	return New(Options{
 		Reader:   gather.Reader{Client: &store{}, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}, Stores: stores},

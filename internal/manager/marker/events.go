@@ -106,8 +106,9 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 		if initial || before == nil && !plan.Eligible(after) || before != nil && after != nil && sameInputs(before, after) {
 			return
 		}
-		namespace := cmp.Or(after, before).Namespace
-		r.touch(q, namespace, probedBy(before, after, affected.Found(r.Reader.Markers(ctx, namespace))(ctx))...)
+		none := &corev1.Pod{}
+		namespace, labels := cmp.Or(after, before).Namespace, []map[string]string{cmp.Or(before, none).Labels, cmp.Or(after, none).Labels}
+		r.touch(q, namespace, probedBy(before, after, affected.Found(r.Reader.MarkersOf(ctx, namespace, labels...))(ctx))...)
 	})
 }
 

@@ -77,7 +77,9 @@ func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjec
 // podEvents returns a handler that touches the node of a pod when the pod's plan may change.
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
-		markers := func() []*plan.Marker { return affected.Found(r.Reader.Markers(ctx, after.Namespace))(ctx) }
+		markers := func() []*plan.Marker {
+			return affected.Found(r.Reader.MarkersOf(ctx, after.Namespace, before.Labels, after.Labels))(ctx)
+		}
 		if before != nil && after != nil && plan.SamePlan(before, after, markers) {
 			return
 		}

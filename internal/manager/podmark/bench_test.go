@@ -75,7 +75,7 @@ func contested(b *testing.B, n int, all bool) *Reconciler {
 	stored := fakeapi.NewStore(b, gather.PodIndexers(), pods)
 	r.Reader.Client = indexed{pods: stored.Indexer}
 	r.Reader.Stores = gather.Stores{
-		Pods: stored, Markers: fakeapi.NewStore(b, nil, []*v1alpha1.PodProbeMarker{marker}), Slices: fakeapi.NewStore(b, gather.SliceIndexers(), reports),
+		Pods: stored, Markers: fakeapi.NewStore(b, gather.MarkerIndexers(), []*v1alpha1.PodProbeMarker{marker}), Slices: fakeapi.NewStore(b, gather.SliceIndexers(), reports),
 	}
 	return r
 }

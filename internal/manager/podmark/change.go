@@ -35,8 +35,6 @@ type change struct {
 	refused refused
 	// values are the keys without a valid value in the messages of their probes.
 	values []mark.ValueRefusal
-	// markers are those of the pod's namespace.
-	markers []*plan.Marker
 	// stale is whether a state of the pod is stale.
 	stale bool
 	// view has the contests for exclusive marks.
@@ -72,13 +70,13 @@ func names(keys []mark.Key) []string {
 	return all
 }
 
-// declaring returns the names of the markers that declare one of the changed keys, whether or not
-// they select the pod now.
-func (c change) declaring() []string {
+// declaring returns the names of those of the markers that declare one of the changed keys, whether or
+// not they select the pod now.
+func (c change) declaring(markers []*plan.Marker) []string {
 	set, removed := c.differences()
 	changed := sets.New(append(set, removed...)...)
 	var found []string
-	for _, marker := range c.markers {
+	for _, marker := range markers {
 		declares := func(probe *v1alpha1.PodContainerProbe) bool { return changed.HasAny(mark.Declared(probe)...) }
 		if marker.AnyProbe(declares) {
 			found = append(found, marker.Name)

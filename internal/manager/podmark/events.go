@@ -107,7 +107,9 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 				r.forget(key)
 			}
 			r.recent.Seen(key, e.ObjectNew.UID, e.ObjectNew.ResourceVersion)
-			markers := func() []*plan.Marker { return affected.Found(r.Reader.Markers(ctx, e.ObjectNew.Namespace))(ctx) }
+			markers := func() []*plan.Marker {
+				return affected.Found(r.Reader.MarkersOf(ctx, e.ObjectNew.Namespace, e.ObjectOld.Labels, e.ObjectNew.Labels))(ctx)
+			}
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {
 				r.noteArrival(key, r.Now())

@@ -47,7 +47,7 @@ func (r *Reconciler) subject(ctx context.Context, name types.NamespacedName) (*c
 	if err != nil || pod == nil || !plan.Ending(pod) {
 		return pod, err
 	}
-	markers, err := r.Reader.Markers(ctx, name.Namespace)
+	markers, err := r.Reader.MarkersOf(ctx, name.Namespace, pod.Labels)
 	inContest := func(m *plan.Marker) bool { return len(m.Exclusives()) > 0 && m.Selects(pod) }
 	if err != nil || !slices.ContainsFunc(markers, inContest) {
 		return nil, err
@@ -75,7 +75,7 @@ func (r *Reconciler) contest(ctx context.Context, v cached.Pod, markers []*plan.
 			group, grouped := e.Group(v.Object)
 			holder, _ := e.Holder(r.holders(objects[at]).all, group)
 			c := cached.NewContest(e, grouped, exclusive.Group{Record: exclusive.Record{UID: holder.UID, Version: holder.ResourceVersion}})
-			if err := r.decide(ctx, c, v, marker, markers, holder.Pod); err != nil {
+			if err := r.decide(ctx, c, v, marker, holder.Pod); err != nil {
 				return v, err
 			}
 			contests = append(contests, c)
@@ -85,13 +85,13 @@ func (r *Reconciler) contest(ctx context.Context, v cached.Pod, markers []*plan.
 }
 
 // decide adds the pods of the group that matter to the contest, and decides it.
-func (r *Reconciler) decide(ctx context.Context, c *cached.Contest, v cached.Pod, marker *plan.Marker, markers []*plan.Marker, holder string) error {
+func (r *Reconciler) decide(ctx context.Context, c *cached.Contest, v cached.Pod, marker *plan.Marker, holder string) error {
 	c.Add(v)
 	if !c.Grouped {
 		c.Decide()
 		return nil
 	}
-	if err := r.survey(ctx, c, v.Object, marker, markers); err != nil {
+	if err := r.survey(ctx, c, v.Object, marker); err != nil {
 		return err
 	}
 	if c.Decide(); c.Step == exclusive.Look && c.Wins(v.Object.UID) && !c.Winner.Marked {
@@ -102,7 +102,11 @@ func (r *Reconciler) decide(ctx context.Context, c *cached.Contest, v cached.Pod
 
 // survey adds those of the other pods in the group that matter, and of the pods that only claim the marks the
 // one with the best claim. It looks at all pods of the namespace, so it does not plan their probes.
-func (r *Reconciler) survey(ctx context.Context, c *cached.Contest, self *corev1.Pod, marker *plan.Marker, markers []*plan.Marker) error {
+func (r *Reconciler) survey(ctx context.Context, c *cached.Contest, self *corev1.Pod, marker *plan.Marker) error {
+	markers, err := r.Reader.Markers(ctx, self.Namespace)
+	if err != nil {
+		return err
+	}
 	all, err := r.Reader.NamespacePods(ctx, self.Namespace)
 	if err != nil {
 		return err
@@ -268,7 +272,7 @@ func (r *Reconciler) Waiting() int {
 // enqueueRivals enqueues one pod of each group that the pod was in, and is not any more: its reconcile enqueues
 // the one that gets the marks now. After is nil if the pod was deleted.
 func (r *Reconciler) enqueueRivals(ctx context.Context, q controllers.Queue, before, after *corev1.Pod) {
-	for _, marker := range affected.Found(r.Reader.Markers(ctx, before.Namespace))(ctx) {
+	for _, marker := range affected.Found(r.Reader.MarkersOf(ctx, before.Namespace, before.Labels))(ctx) {
 		if len(marker.Exclusives()) == 0 || !marker.Selects(before) {
 			continue
 		}

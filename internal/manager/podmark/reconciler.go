@@ -224,7 +224,7 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 			return change{}, err
 		}
 	}
-	markers, err := r.Reader.Markers(ctx, pod.Namespace)
+	markers, err := r.Reader.MarkersOf(ctx, pod.Namespace, pod.Labels)
 	if err != nil {
 		return change{}, err
 	}
@@ -237,7 +237,7 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	}
 	all := v.Desired(owned)
 	claims, _ := mark.Claim(v.Plan.Probes)
-	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes, markers: markers,
+	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes,
 		values: mark.RefusedValues(v.Plan.Probes, v.Report), view: v}
 	change.stale = slices.ContainsFunc(v.Plan.Probes, v.Report.IsStale)
 	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.applies(pod, all, claims, r.Now()) {

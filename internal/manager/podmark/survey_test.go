@@ -116,7 +116,7 @@ func TestSurvey(t *testing.T) {
 				want.Add(v)
 			}
 		}
-		if err := r.survey(t.Context(), got, self, markers[0], markers); err != nil {
+		if err := r.survey(t.Context(), got, self, markers[0]); err != nil {
 			t.Fatal(err)
 		}
 		got.Decide()

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
@@ -28,7 +29,9 @@ import (
 // the start of this with an event.
 func (r *Reconciler) delay(ctx context.Context, pod *corev1.Pod, change change) time.Duration {
 	key := client.ObjectKeyFromObject(pod)
-	wait, first, began := r.limits.wait(key, r.Now(), change.declaring)
+	wait, first, began := r.limits.wait(key, r.Now(), func() []string {
+		return change.declaring(affected.Found(r.Reader.Markers(ctx, pod.Namespace))(ctx))
+	})
 	if first {
 		r.Metrics.MarksLimited()
 		r.publish(key, change)

@@ -8,6 +8,7 @@ package gather
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +64,29 @@ func (r Reader) Markers(ctx context.Context, namespace string) ([]*plan.Marker, 
 		return nil, err
 	}
 	return r.Compiler.All(found), nil
+}
+
+// MarkersOf returns the markers of the namespace that may select a pod with one of the sets of labels. In
+// a namespace with many markers, they are found by an index. There may be others among them.
+func (r Reader) MarkersOf(ctx context.Context, namespace string, of ...map[string]string) ([]*plan.Marker, error) {
+	stored := lookup{store: r.Stores.Markers, index: MarkerLabelIndex}
+	if !stored.isReady() {
+		return r.Markers(ctx, namespace)
+	}
+	var all []*v1alpha1.PodProbeMarker
+	for _, key := range labelKeys(namespace, of) {
+		stored.value = key
+		found, err := list[*v1alpha1.PodProbeMarker](stored)
+		if err != nil {
+			return nil, err
+		}
+		for _, marker := range found {
+			if !slices.Contains(all, marker) {
+				all = append(all, marker)
+			}
+		}
+	}
+	return r.Compiler.All(all), nil
 }
 
 // MarkerObjects returns the markers of the namespace as they are stored. They must not be
@@ -182,11 +206,11 @@ func (r Reader) Slices(ctx context.Context, node string) ([]*seamarkv1alpha1.Pro
 	if stored := (lookup{store: r.Stores.Slices, index: SliceNodeIndex, value: NodeKey(node)}); stored.isReady() {
 		return list[*seamarkv1alpha1.ProbeReport](stored)
 	}
-	var slices seamarkv1alpha1.ProbeReportList
-	if err := r.Client.List(ctx, &slices, client.MatchingFields{SliceNodeField: node}); err != nil {
+	var reports seamarkv1alpha1.ProbeReportList
+	if err := r.Client.List(ctx, &reports, client.MatchingFields{SliceNodeField: node}); err != nil {
 		return nil, fmt.Errorf("list ProbeReports of node %s: %w", node, err)
 	}
-	return pointers(slices.Items), nil
+	return pointers(reports.Items), nil
 }
 
 // ProbePlans returns the ProbePlans of the node. They must not be modified.
@@ -241,8 +265,8 @@ func (r Reader) Report(ctx context.Context, node string) (mark.NodeReport, error
 	if mark.InStatus(npp) {
 		return mark.NodeReport{Plan: npp}, nil
 	}
-	slices, err := r.Slices(ctx, node)
-	return mark.NodeReport{Plan: npp, Slices: slices}, err
+	reports, err := r.Slices(ctx, node)
+	return mark.NodeReport{Plan: npp, Slices: reports}, err
 }
 
 // NodeReport returns what is reported about the pods of the node, and since when it is not current.

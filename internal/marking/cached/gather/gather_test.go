@@ -180,12 +180,12 @@ type store struct {
 func (s *store) GetIndexer() toolscache.Indexer { return s.Indexer }
 func (s *store) HasSynced() bool                { return s.synced }
 
-func newStore(t *testing.T, synced bool, objects ...client.Object) *store {
+func newStore(t testing.TB, synced bool, objects ...client.Object) *store {
 	t.Helper()
 	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
 	})
-	if err := errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.SliceIndexers())); err != nil {
+	if err := errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.MarkerIndexers()), indexer.AddIndexers(gather.SliceIndexers())); err != nil {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
@@ -210,7 +210,7 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 	reports := []client.Object{report("n", 0), report("n", 1), report("m", 0)}
 	want := map[string][]string{
 		"reports": {"n.0", "n.1"},
-		"node":    {"ns/a", "ns/b", "other/d"}, "namespace": {"ns/a", "ns/b", "ns/c"}, "selected": {"ns/a", "ns/c"}, "markers": {"ns/web"},
+		"node":    {"ns/a", "ns/b", "other/d"}, "namespace": {"ns/a", "ns/b", "ns/c"}, "selected": {"ns/a", "ns/c"}, "markers": {"ns/web"}, "of labels": {"ns/web"},
 	}
 	synced := gather.Reader{
 		Client: broken{}, Compiler: plan.NewCompiler(),
@@ -237,6 +237,12 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 			}
 			for _, m := range found {
 				got["markers"] = append(got["markers"], m.Key().String())
+			}
+			if found, err = r.MarkersOf(t.Context(), "ns", map[string]string{"app": "db"}, map[string]string{"app": "game", "tier": "1"}); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range found {
+				got["of labels"] = append(got["of labels"], m.Key().String())
 			}
 			slicesOf, err := r.Slices(t.Context(), "n")
 			if err != nil {

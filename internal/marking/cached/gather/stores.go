@@ -31,7 +31,7 @@ type Store interface {
 type Stores struct {
 	// Pods must be indexed by PodNodeIndex.
 	Pods Store
-	// Markers are the PodProbeMarkers.
+	// Markers are the PodProbeMarkers. They must be indexed by MarkerLabelIndex.
 	Markers Store
 	// Plans are the ProbePlans, and Slices the ProbeReports. They must be indexed by SliceNodeIndex.
 	Plans, Slices Store
