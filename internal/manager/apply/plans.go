@@ -105,6 +105,9 @@ func (p *Plans) WriteSlice(ctx context.Context, node *metav1.PartialObjectMetada
 	if slice.Stored == nil {
 		err = p.writer.Create(ctx, written, client.FieldValidation(metav1.FieldValidationIgnore))
 	} else {
+		// An empty entry makes the API server stop comparing both versions, field by field, to find out who
+		// owns what. Nobody else owns a field of a ProbePlan.
+		written.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 		err = p.writer.Update(ctx, written, client.FieldValidation(metav1.FieldValidationIgnore))
 	}
 	if err != nil {

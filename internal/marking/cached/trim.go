@@ -171,8 +171,7 @@ func (t *PlanTrimmer) Trim(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 	return trimmed
 }
 
-// TrimSlice returns a ProbePlan without the metadata that is not read. Its creation is its last change:
-// see Edited.
+// TrimSlice returns a ProbePlan without the metadata that is not read.
 func (t *PlanTrimmer) TrimSlice(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alpha1.ProbePlan {
 	return &seamarkv1alpha1.ProbePlan{
 		ObjectMeta: metav1.ObjectMeta{
@@ -180,7 +179,6 @@ func (t *PlanTrimmer) TrimSlice(slice *seamarkv1alpha1.ProbePlan) *seamarkv1alph
 			UID:               slice.UID,
 			ResourceVersion:   slice.ResourceVersion,
 			Generation:        slice.Generation,
-			CreationTimestamp: metav1.NewTime(Edited(slice)),
 			DeletionTimestamp: slice.DeletionTimestamp,
 			OwnerReferences:   slice.OwnerReferences,
 			Labels:            slice.Labels,

@@ -204,10 +204,10 @@ func TestProbe(t *testing.T) {
 			"PlanOutdated: the node's plan has an earlier version of the pod's probes"},
 
 		"agent behind": {behind(time.Minute), "PlanNotRunning: the node's agent runs generation 3 of the plan, which has generation 4 now"},
-		"agent behind a ProbePlan": {all(behind(time.Minute), func(s *setup) {
+		"agent behind a ProbePlan": {all(behind(10*time.Second), func(s *setup) {
 			npp := s.npp()
 			slice := &seamarkv1alpha1.ProbePlan{NodeName: npp.Name, Pods: npp.Spec.PodProbes}
-			slice.Name, slice.Generation, slice.CreationTimestamp = seamarkv1alpha1.SliceName(npp.Name, 0), 1, ago(10*time.Second)
+			slice.Name, slice.Generation = seamarkv1alpha1.SliceName(npp.Name, 0), 1
 			npp.Annotations, npp.Spec.PodProbes = map[string]string{v1alpha1.ProbePlansAnnotationKey: "1"}, nil
 			s.Node.Plan = slicing.Assemble(npp, []*seamarkv1alpha1.ProbePlan{slice})
 		}), "PlanNotRunning until +20s: the node's agent runs generation 3 of the plan, which has generation 5 now"},

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -172,20 +171,16 @@ func ParseReferences(value string) (references map[int]string, valid bool) {
 }
 
 // Assemble returns the NodePodProbe with the whole plan of its node in the spec, and with the
-// generation of the whole plan, to which status.observedGeneration refers, and the time of its last
-// change as an entry of managedFields. It returns the NodePodProbe itself if the plan is not in
-// ProbePlans. A pod that two ProbePlans have is that of the first one.
+// generation of the whole plan, to which status.observedGeneration refers. It returns the NodePodProbe
+// itself if the plan is not in ProbePlans. A pod that two ProbePlans have is that of the first one.
 func Assemble(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) *v1alpha1.NodePodProbe {
 	if npp == nil || !IsSliced(npp) || len(stored) == 0 {
 		return npp
 	}
 	whole := *npp
 	whole.Generation += Generations(stored)
-	known, last := make(map[string]bool), metav1.Time{}
+	known := make(map[string]bool)
 	for _, slice := range byNumber(stored) {
-		if at := changed(slice.plan); at.After(last.Time) {
-			last = at
-		}
 		for i := range slice.plan.Pods {
 			if pod := &slice.plan.Pods[i]; !known[pod.UID] {
 				known[pod.UID] = true
@@ -194,19 +189,7 @@ func Assemble(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) *
 		}
 	}
 	slices.SortFunc(whole.Spec.PodProbes, ByName)
-	whole.ManagedFields = append(slices.Clip(whole.ManagedFields), metav1.ManagedFieldsEntry{Time: &last})
 	return &whole
-}
-
-// changed returns when the ProbePlan was last written.
-func changed(plan *seamarkv1alpha1.ProbePlan) metav1.Time {
-	last := plan.CreationTimestamp
-	for i := range plan.ManagedFields {
-		if at := plan.ManagedFields[i].Time; at != nil && at.After(last.Time) {
-			last = *at
-		}
-	}
-	return last
 }
 
 // Fit returns the first pods of the plan that take at most SpecBytes, for agents that read the plan
