@@ -25,8 +25,6 @@ const (
 	needsLocal = "local"
 	// needsCluster means a cluster with Seamark, which the document does not change.
 	needsCluster = "cluster"
-	// needsAlone means a cluster with Seamark that no other document uses meanwhile.
-	needsAlone = "alone"
 	// needsInstallation means a cluster whose installation the document changes.
 	needsInstallation = "installation"
 )
@@ -97,7 +95,7 @@ func parseDocument(path string, source []byte) (document, error) {
 		return document{}, fmt.Errorf("%s:%d: no console block follows the comment", path, p.nextLine)
 	}
 	if p.needs == "" && len(p.steps) > 0 {
-		return document{}, fmt.Errorf("%s: does not declare what its commands need: add <!-- needs: local|cluster|alone|installation -->", path)
+		return document{}, fmt.Errorf("%s: does not declare what its commands need: add <!-- needs: local|cluster|installation -->", path)
 	}
 	return p.document, nil
 }
@@ -221,8 +219,8 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 }
 
 func (p *parser) need(value string) error {
-	if !slices.Contains([]string{needsLocal, needsCluster, needsAlone, needsInstallation}, value) {
-		return fmt.Errorf("needs: %q: must be local, cluster, alone or installation", value)
+	if !slices.Contains([]string{needsLocal, needsCluster, needsInstallation}, value) {
+		return fmt.Errorf("needs: %q: must be local, cluster or installation", value)
 	}
 	if p.needs != "" {
 		return fmt.Errorf("needs: is declared twice")
