@@ -40,6 +40,8 @@ func TestSwitchesOfThePrimary(t *testing.T) {
 	// The times that a busy machine could exceed keep their defaults: those until a role is marked,
 	// and until a lease is lost.
 	container.Command = append(container.Command, "--lag", "500ms", "--retry", "200ms")
+	// Pods that are not ready are updated at once. A busy machine may answer after the default of a second.
+	container.ReadinessProbe.TimeoutSeconds = 10
 	container.Image = s.databaseImage(0)
 	s.Create(set)
 	switches, pods := s.databaseIsAtRest(container.Image), map[string]*corev1.Pod{}
