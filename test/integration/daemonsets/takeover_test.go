@@ -88,8 +88,18 @@ func TestTakeOver(t *testing.T) {
 		switch w.set.Name {
 		case "on-delete":
 			w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionFalse, "OnDelete")
-		case "partition", "hook":
+		case "partition":
 			w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionFalse, "Partition")
+		case "hook":
+			// The hook holds the pod that the partition permits, which has not been available for a minute after a while.
+			w.until("the update waits for the hook", func() error {
+				for _, c := range w.set.Status.Conditions {
+					if c.Type == v1alpha1.DaemonSetProgressing && (c.Reason == "Updating" || c.Reason == "BlockedByUnavailable") && w.set.Status.ObservedGeneration == w.set.Generation {
+						return nil
+					}
+				}
+				return fmt.Errorf("conditions %+v", w.set.Status.Conditions)
+			})
 		default:
 			w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionTrue, "Updated")
 		}
