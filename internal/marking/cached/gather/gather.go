@@ -8,7 +8,6 @@ package gather
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,11 +79,7 @@ func (r Reader) MarkersOf(ctx context.Context, namespace string, of ...map[strin
 		if err != nil {
 			return nil, err
 		}
-		for _, marker := range found {
-			if !slices.Contains(all, marker) {
-				all = append(all, marker)
-			}
-		}
+		all = append(all, found...)
 	}
 	return r.Compiler.All(all), nil
 }

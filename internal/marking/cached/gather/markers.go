@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -49,21 +50,14 @@ func requiredLabel(selector *metav1.LabelSelector) (key, value string, required 
 // labelKey returns the value of a label in MarkerLabelIndex.
 func labelKey(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 
-// labelKeys returns the values of the labels in MarkerLabelIndex, and that of markers that require none.
+// labelKeys returns the values of the labels in MarkerLabelIndex, and that of markers that require none, each once:
+// a marker has one of them.
 func labelKeys(namespace string, of []map[string]string) []string {
-	keys := []string{namespace}
-	for i, labels := range of {
+	keys := sets.New(namespace)
+	for _, labels := range of {
 		for key, value := range labels {
-			if i > 0 && has(of[i-1], key, value) {
-				continue
-			}
-			keys = append(keys, labelKey(namespace, key, value))
+			keys.Insert(labelKey(namespace, key, value))
 		}
 	}
-	return keys
-}
-
-func has(labels map[string]string, key, value string) bool {
-	of, found := labels[key]
-	return found && of == value
+	return keys.UnsortedList()
 }
