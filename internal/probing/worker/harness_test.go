@@ -26,7 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// prober records its runs. Function result returns the duration and result of the nth run.
+// prober records its runs by command, and how many of each probe run at the same time. Function result
+// returns the duration and result of the nth run.
 type prober struct {
 	start time.Time
 
@@ -38,16 +39,16 @@ type prober struct {
 }
 
 func (p *prober) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
-	name := target.Exec.Command[0]
+	name, probe := target.Exec.Command[0], target.Owner.Probe
 	p.mu.Lock()
 	p.runs[name] = append(p.runs[name], fmt.Sprintf("%s %s", time.Since(p.start), target.ContainerID))
-	p.inFlight[name]++
-	p.most[name] = max(p.most[name], p.inFlight[name])
+	p.inFlight[probe]++
+	p.most[probe] = max(p.most[probe], p.inFlight[probe])
 	took, outcome, err := p.result(target, len(p.runs[name]))
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		p.inFlight[name]--
+		p.inFlight[probe]--
 		p.mu.Unlock()
 	}()
 	select {
