@@ -230,17 +230,27 @@ func (r *run) inject(ctx context.Context, f fault, parameters, random *rand.Rand
 	return nil
 }
 
+// growthTime is how long growth must last: each probe in flight has goroutines and connections.
+const growthTime = 20 * time.Second
+
 // growth samples the programs, and returns what has grown since the first fault.
 func (r *run) growth(ctx context.Context) []string {
-	now, err := r.use(ctx)
+	var found []string
+	err := poll(ctx, growthTime, func(ctx context.Context) bool {
+		now, err := r.use(ctx)
+		if err != nil {
+			found = []string{err.Error()}
+			return false
+		}
+		if r.first == nil {
+			r.first = now
+		}
+		if found = grown(r.first, now); len(found) > 0 {
+			linger(ctx, stepTime)
+		}
+		return len(found) == 0
+	})
 	if err != nil {
-		return []string{err.Error()}
-	}
-	if r.first == nil {
-		r.first = now
-	}
-	found := grown(r.first, now)
-	if len(found) > 0 {
 		r.profile(ctx)
 	}
 	return found

@@ -44,7 +44,7 @@ func (w *world) settleFor(ctx context.Context, reader client.Reader) error {
 			}
 		}
 		if last = w.whole(ctx, reader); last == nil {
-			last = w.led(ctx)
+			last = w.allRun(ctx)
 		}
 		return last == nil
 	})
@@ -54,21 +54,21 @@ func (w *world) settleFor(ctx context.Context, reader client.Reader) error {
 	return err
 }
 
-// led checks that one process of each program leads, except for agents.
-func (w *world) led(ctx context.Context) error {
-	for _, name := range []string{managerName, workloadsName} {
+// allRun checks that all programs run, and that one process of each leads, except for agents.
+func (w *world) allRun(ctx context.Context) error {
+	for name, want := range map[string]int{managerName: 1, workloadsName: 1, agentName: 0} {
 		leaders := 0
 		for _, program := range w.of(name) {
 			sample, err := program.Sample(ctx)
 			if err != nil {
-				return fmt.Errorf("find the leader: %w", err)
+				return err
 			}
 			if sample.Leads {
 				leaders++
 			}
 		}
-		if leaders != 1 {
-			return fmt.Errorf("%s has %d leaders, want 1", name, leaders)
+		if leaders != want {
+			return fmt.Errorf("%s has %d leaders, want %d", name, leaders, want)
 		}
 	}
 	return nil

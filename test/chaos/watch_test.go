@@ -36,9 +36,10 @@ type watcher struct {
 	w      *world
 	reader cache.Cache
 
-	// pods and markers are the last ones that run has read.
+	// pods and markers are the last ones that run has read, and listed is when it began to.
 	pods    *corev1.PodList
 	markers *v1alpha1.PodProbeMarkerList
+	listed  time.Time
 
 	mu sync.Mutex
 	// places are all that a marker of the run has declared.
@@ -169,7 +170,7 @@ const listTimeout = 5 * time.Second
 func (o *watcher) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	pods, markers, again := &corev1.PodList{}, &v1alpha1.PodProbeMarkerList{}, &v1alpha1.PodProbeMarkerList{}
+	began, pods, markers, again := time.Now(), &corev1.PodList{}, &v1alpha1.PodProbeMarkerList{}, &v1alpha1.PodProbeMarkerList{}
 	for _, list := range []client.ObjectList{markers, pods, again} {
 		if o.w.Client.List(ctx, list, client.InNamespace(o.w.Namespace)) != nil {
 			return
@@ -177,7 +178,7 @@ func (o *watcher) read(ctx context.Context) {
 	}
 	// If the markers changed meanwhile, it is not known which ones the pods followed.
 	if rulesOf(markers) == rulesOf(again) {
-		o.pods, o.markers = pods, markers
+		o.pods, o.markers, o.listed = pods, markers, began
 	}
 }
 
@@ -288,7 +289,7 @@ func (o *watcher) note(pod *corev1.Pod, since time.Time, wrong map[oracle.Mark]s
 		}
 	}
 	for place, what := range wrong {
-		if key := (placeOf{pod.UID, place}); since.Before(o.settled) && !o.lost[key] {
+		if key := (placeOf{pod.UID, place}); since.Before(o.settled) && o.settled.Before(o.listed) && !o.lost[key] {
 			o.lost[key] = true
 			o.problems = append(o.problems, fmt.Sprintf("mark of pod %s on %s: %s, but it was right, and nothing has changed for %s",
 				pod.Name, pod.Spec.NodeName, what, time.Since(since).Round(time.Millisecond)))
