@@ -4,12 +4,19 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -145,5 +152,58 @@ func TestDeleteSliceIgnoresMissing(t *testing.T) {
 	}
 	if err := client.DeleteSlice(t.Context(), "node.0"); err == nil {
 		t.Error("no error although the deletion is forbidden")
+	}
+}
+
+// transport answers requests in virtual time.
+type transport func(*http.Request) (code int, body string, err error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	code, body, err := t(r)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}
+
+// TestWatchContinues checks that an agent reads its plan within ten seconds after the API server answers
+// again, however long it did not.
+func TestWatchContinues(t *testing.T) {
+	for _, lasts := range []time.Duration{time.Second, 20 * time.Second, 10 * time.Minute} {
+		t.Run(lasts.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answers := time.Now().Add(lasts)
+				client, err := newNodeClient(&rest.Config{Host: "http://server", Transport: transport(func(r *http.Request) (int, string, error) {
+					switch query := r.URL.Query(); {
+					case time.Now().Before(answers):
+						return 0, "", syscall.ECONNREFUSED
+					case query.Get("sendInitialEvents") != "":
+						return http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`, nil
+					case query.Get("watch") != "":
+						<-r.Context().Done()
+						return 0, "", r.Context().Err()
+					default:
+						return http.StatusOK, `{"kind":"NodePodProbeList","apiVersion":"apps.kruise.io/v1alpha1","metadata":{"resourceVersion":"1"}}`, nil
+					}
+				})}, "node")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				w, ended := newWatched(func() {}), make(chan struct{})
+				go func() {
+					defer close(ended)
+					client.reflector(objectStore{w}, logr.Discard()).RunWithContext(ctx)
+				}()
+				<-w.changed
+				if after := time.Since(answers); after < 0 || after > 10*time.Second {
+					t.Errorf("the plan is read %s after the API server answers", after)
+				}
+				cancel()
+				<-ended
+			})
+		})
 	}
 }
