@@ -12,7 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
+
+// slow is the duration from which a command is logged with it.
+const slow = 2 * time.Second
 
 // root is the absolute path of the repository's root.
 var root = func() string {
@@ -74,29 +78,39 @@ func documents(t *testing.T) []document {
 }
 
 // TestCommands runs the commands of the documents. If SEAMARK_CLUSTER_DIR is unset, it runs
-// the documents that need no cluster; otherwise, it runs the ones that need a cluster, and
-// last the ones that change the installation.
+// the documents that need no cluster. Otherwise, it runs those that only use the cluster at the
+// same time, then those that disturb others, and last the ones that change the installation.
 func TestCommands(t *testing.T) {
 	clusterDir := os.Getenv("SEAMARK_CLUSTER_DIR")
 	kinds := []string{needsLocal}
 	if clusterDir != "" {
-		kinds = []string{needsCluster, needsInstallation}
+		kinds = []string{needsCluster, needsAlone, needsInstallation}
 	}
 	w := newWorkspace(t, clusterDir)
 	all := documents(t)
 	for _, kind := range kinds {
-		for _, d := range all {
-			if d.needs == kind {
-				t.Run(d.name(), func(t *testing.T) { w.run(t, d) })
+		t.Run(kind, func(t *testing.T) {
+			for _, d := range all {
+				if d.needs != kind {
+					continue
+				}
+				t.Run(d.name(), func(t *testing.T) {
+					if kind == needsCluster {
+						t.Parallel()
+					}
+					w.run(t, d)
+				})
 			}
-		}
+		})
 	}
 }
 
 func (w *workspace) run(t *testing.T, d document) {
-	if d.needs == needsInstallation {
-		t.Cleanup(func() { w.reinstall(t) })
-	}
+	t.Cleanup(func() {
+		if d.needs == needsInstallation || d.needs == needsAlone && t.Failed() {
+			w.reinstall(t)
+		}
+	})
 	env := w.environment(t, d)
 	s, err := newShell(t.TempDir(), env)
 	must(t, err)
@@ -117,9 +131,12 @@ func (w *workspace) run(t *testing.T, d document) {
 			continue
 		}
 		for i, c := range st.commands {
-			last := i == len(st.commands)-1
+			last, start := i == len(st.commands)-1, time.Now()
 			if err := w.command(t, s, st, c, last); err != nil {
 				t.Fatalf("%s:%d: $ %s\n%v", d.path, c.line, c.source, err)
+			}
+			if took := time.Since(start); took > slow {
+				t.Logf("%s:%d: %.1f s: $ %s", d.path, c.line, took.Seconds(), c.source)
 			}
 		}
 	}

@@ -30,7 +30,8 @@
 // HTML comments control a run:
 //
 //	<!-- needs: local -->         the commands need no cluster
-//	<!-- needs: cluster -->       the commands need a cluster with Seamark
+//	<!-- needs: cluster -->       the commands need a cluster with Seamark, at the same time as other documents
+//	<!-- needs: alone -->         the commands disturb other documents, as a restart does, and leave Seamark working
 //	<!-- needs: installation -->  the commands change the installation, which is restored afterwards
 //	<!-- not run: REASON -->      the next block can't be run here
 //	<!-- fails -->                the last command of the next block fails

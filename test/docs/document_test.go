@@ -25,6 +25,8 @@ const (
 	needsLocal = "local"
 	// needsCluster means a cluster with Seamark, which the document does not change.
 	needsCluster = "cluster"
+	// needsAlone means a cluster with Seamark that no other document uses meanwhile.
+	needsAlone = "alone"
 	// needsInstallation means a cluster whose installation the document changes.
 	needsInstallation = "installation"
 )
@@ -95,7 +97,7 @@ func parseDocument(path string, source []byte) (document, error) {
 		return document{}, fmt.Errorf("%s:%d: no console block follows the comment", path, p.nextLine)
 	}
 	if p.needs == "" && len(p.steps) > 0 {
-		return document{}, fmt.Errorf("%s: does not declare what its commands need: add <!-- needs: local|cluster|installation -->", path)
+		return document{}, fmt.Errorf("%s: does not declare what its commands need: add <!-- needs: local|cluster|alone|installation -->", path)
 	}
 	return p.document, nil
 }
@@ -219,8 +221,8 @@ func (p *parser) comment(n *ast.HTMLBlock) error {
 }
 
 func (p *parser) need(value string) error {
-	if !slices.Contains([]string{needsLocal, needsCluster, needsInstallation}, value) {
-		return fmt.Errorf("needs: %q: must be local, cluster or installation", value)
+	if !slices.Contains([]string{needsLocal, needsCluster, needsAlone, needsInstallation}, value) {
+		return fmt.Errorf("needs: %q: must be local, cluster, alone or installation", value)
 	}
 	if p.needs != "" {
 		return fmt.Errorf("needs: is declared twice")
