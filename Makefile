@@ -176,9 +176,9 @@ check: ## Vet all code, and lint and test the packages that differ from main, or
 # except for the kubelet's code in test/parity, whose tests compare results and share nothing.
 RACE ?= light
 LIGHT := && !/ k8s\.io\/client-go\/kubernetes\//
-# The models of planners start no goroutines, so the detector only makes them slower. It crashes in test/model/marking, as in
-# TestNoStateIsLost.
-PURE := && $$1 !~ /\/test\/model|\/internal\/workloads\/(cloneset|statefulset|daemonset)\.test/
+# Planners and some controllers start no goroutines, and their models only get slower with the detector, which crashes in
+# test/model/marking, as in TestNoStateIsLost. The test of probing/probers measures memory.
+PURE := && $$1 !~ /\/test\/model|\/internal\/workloads\/((cloneset|statefulset|daemonset)\.|(broadcastjob|cronjob)\/controller\.)test|\/probing\/probers\.test/
 # $(call PACKAGES,module,patterns,condition of awk) prints the packages that have tests and meet the condition.
 PACKAGES = go -C $(1) list -test -f '{{.ImportPath}} {{join .Deps " "}}' $(2) | \
 	awk '$$1 ~ /\.test$$/ $(3) {sub(/\.test$$/, "", $$1); print $$1}'

@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,6 +111,13 @@ func (w *world) reconcile() {
 	}
 }
 
+// complete reports whether all jobs have ended.
+func (w *world) complete() bool {
+	return !slices.ContainsFunc(crash.List[*v1alpha1.ImagePullJob](w.World, &v1alpha1.ImagePullJobList{}), func(job *v1alpha1.ImagePullJob) bool {
+		return job.Status.CompletionTime == nil
+	})
+}
+
 // TestLimitsHoldAtAnyCrash loses writes and answers, delays the caches and ends the process between any two reconciles. No
 // limit is exceeded, in the end each node has the image, and no node is asked again whose pull has not failed.
 func TestLimitsHoldAtAnyCrash(t *testing.T) {
@@ -139,7 +147,7 @@ func TestLimitsHoldAtAnyCrash(t *testing.T) {
 			most += w.restarts
 		}
 		w.fails, w.Fate = false, func(string) crash.Fate { return crash.Done }
-		for range 300 {
+		for i := 0; i < 300 && !w.complete(); i++ {
 			w.Fill()
 			w.report()
 			w.reconcile()
