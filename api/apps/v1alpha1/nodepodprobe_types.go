@@ -54,6 +54,14 @@ type NodePodProbeSpec struct {
 	// +optional
 	// +listType=atomic
 	PodProbes []PodProbe `json:"podProbes,omitempty"`
+
+	// removedPods are the uids of pods that end and whose probes no longer run, although a ProbePlan still
+	// has them. Added by Seamark.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=63
+	RemovedPods []string `json:"removedPods,omitempty"`
 }
 
 // PodProbe is the plan of one pod.

@@ -50,26 +50,26 @@ func ownedBy(node *metav1.PartialObjectMetadata) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 }
 
-// Refer replaces the references of the NodePodProbe to the ProbePlans of its node, and removes its own
-// plan. It returns the resource version after the write. The error is ErrGone if the NodePodProbe no
-// longer exists or was created again.
-func (p *Plans) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string) (string, error) {
-	return p.patchPlan(ctx, npp, nil, references)
+// Refer replaces the references of the NodePodProbe to the ProbePlans of its node, and the UIDs of the pods
+// that it removes from them, and removes its own plan. It returns the resource version after the write. The
+// error is ErrGone if the NodePodProbe no longer exists or was created again.
+func (p *Plans) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string, removed []string) (string, error) {
+	return p.patchPlan(ctx, npp, v1alpha1.NodePodProbeSpec{RemovedPods: removed}, references)
 }
 
 // Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans. It returns the
 // resource version after the write. The error is ErrGone if the NodePodProbe no longer exists or was
 // created again.
 func (p *Plans) Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (string, error) {
-	return p.patchPlan(ctx, npp, spec.PodProbes, nil)
+	return p.patchPlan(ctx, npp, spec, nil)
 }
 
 // patchPlan sets the plan and the references of a NodePodProbe; nil removes them.
-func (p *Plans) patchPlan(ctx context.Context, npp *v1alpha1.NodePodProbe, pods []v1alpha1.PodProbe, references any) (string, error) {
+func (p *Plans) patchPlan(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec, references any) (string, error) {
 	// A merge patch replaces the whole list.
 	body := map[string]any{
 		"metadata": map[string]any{"uid": npp.UID, "annotations": map[string]any{v1alpha1.ProbePlansAnnotationKey: references}},
-		"spec":     map[string]any{"podProbes": pods},
+		"spec":     map[string]any{"podProbes": spec.PodProbes, "removedPods": spec.RemovedPods},
 	}
 	// Without the search for unknown fields, the API server decodes the plan once less.
 	version, err := patch(ctx, p.nodePodProbes(), npp.Name, types.MergePatchType, body,

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -188,9 +189,20 @@ func (r *Reconciler) remainingPodEvents() handler.TypedEventHandler[*corev1.Pod,
 // remainingPlanEvents returns a handler that wakes the namespaces whose pods a plan had before it
 // changed. It ignores reported states.
 func (r *Reconciler) remainingPlanEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
-	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
-		if before != nil && (after == nil || before.UID != after.UID || before.Generation != after.Generation) {
-			r.wakePlanned(q, before.Spec.PodProbes)
+	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
+		if before == nil || after != nil && before.UID == after.UID && before.Generation == after.Generation {
+			return
+		}
+		r.wakePlanned(q, before.Spec.PodProbes)
+		if after == nil || len(after.Spec.RemovedPods) == 0 {
+			return
+		}
+		// Without the ProbePlans, a later pass looks.
+		stored, _ := r.Reader.ProbePlans(ctx, before.Name)
+		for _, slice := range stored {
+			r.wakePlanned(q, slices.DeleteFunc(slices.Clone(slice.Pods), func(pod v1alpha1.PodProbe) bool {
+				return slices.Contains(before.Spec.RemovedPods, pod.UID) || !slices.Contains(after.Spec.RemovedPods, pod.UID)
+			}))
 		}
 	})
 }

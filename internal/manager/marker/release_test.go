@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -88,6 +89,32 @@ func TestReleaseOfManyPods(t *testing.T) {
 	}
 	if len(f.statuses) != 0 {
 		t.Errorf("wrote the status of a marker whose deletion makes progress: %q", f.statuses)
+	}
+}
+
+// TestRemovedPodsWake checks that a NodePodProbe that removes a pod from a ProbePlan enqueues the namespace of the pod,
+// and no other one.
+func TestRemovedPodsWake(t *testing.T) {
+	f := newWorld(t)
+	f.addPods(marked("p"))
+	f.addMarkers(deleted("web"))
+	f.release("ns")
+	fakeapi.Drain(f.queue)
+	f.planSlices = []seamarkv1alpha1.ProbePlan{{Pods: []v1alpha1.PodProbe{{Namespace: "ns", UID: "a"}, {Namespace: "other", UID: "b"}}}}
+	for _, tc := range []struct {
+		before, after []string
+		enqueued      int
+	}{
+		{nil, []string{"a"}, 1},
+		{[]string{"a"}, []string{"a", "b"}, 0},
+		{[]string{"a"}, nil, 0},
+	} {
+		before, after := &v1alpha1.NodePodProbe{}, &v1alpha1.NodePodProbe{}
+		before.Spec.RemovedPods, after.Spec.RemovedPods, after.Generation = tc.before, tc.after, 1
+		f.r.remainingPlanEvents().Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.NodePodProbe]{ObjectOld: before, ObjectNew: after}, f.queue)
+		if got := len(fakeapi.Drain(f.queue)); got != tc.enqueued {
+			t.Errorf("from %q to %q: %d namespaces are enqueued, want %d", tc.before, tc.after, got, tc.enqueued)
+		}
 	}
 }
 

@@ -39,6 +39,8 @@ type store struct {
 	pods    map[client.ObjectKey]*corev1.Pod
 	plans   map[string]*v1alpha1.NodePodProbe
 	slices  []seamarkv1alpha1.ProbeReport
+	// planSlices are those of all nodes that are asked for.
+	planSlices []seamarkv1alpha1.ProbePlan
 
 	lists, computed int
 }
@@ -84,6 +86,8 @@ func (s *store) List(_ context.Context, list client.ObjectList, options ...clien
 				list.Items = append(list.Items, slice)
 			}
 		}
+	case *seamarkv1alpha1.ProbePlanList:
+		list.Items = append(list.Items, s.planSlices...)
 	default:
 		return fmt.Errorf("list of %T", list)
 	}

@@ -40,8 +40,8 @@ import (
 type Plans interface {
 	// Create creates the NodePodProbe of the node, with the references to its ProbePlans.
 	Create(ctx context.Context, node *metav1.PartialObjectMetadata, references string) (*v1alpha1.NodePodProbe, error)
-	// Refer replaces the references of the NodePodProbe, and removes its own plan.
-	Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string) (version string, err error)
+	// Refer replaces the references of the NodePodProbe and its removed pods, and removes its own plan.
+	Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string, removed []string) (version string, err error)
 	// Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans.
 	Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (version string, err error)
 	// Delete deletes the NodePodProbe.
@@ -119,11 +119,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	// The plan does not wait for lost reports.
 	notRestored := r.restore(ctx, npp)
-	spec, err := r.compile(ctx, node.Name)
+	next, err := r.compile(ctx, node.Name)
 	if err != nil {
 		return reconcile.Result{}, errors.Join(notRestored, err)
 	}
-	retry, err := r.write(ctx, node, npp, spec)
+	retry, err := r.write(ctx, node, npp, next)
 	r.Refusals.Note(types.NamespacedName{Name: node.Name}, err)
 	if err = errors.Join(notRestored, err); err != nil {
 		return reconcile.Result{}, err
@@ -191,23 +191,34 @@ func ownedByAnother(npp *v1alpha1.NodePodProbe, node *metav1.PartialObjectMetada
 	return owner != nil && owner.Kind == "Node" && owner.UID != node.UID
 }
 
-// compile returns the whole plan of the node.
-func (r *Reconciler) compile(ctx context.Context, node string) (v1alpha1.NodePodProbeSpec, error) {
+// compiled is the whole plan of a node, and the UIDs of its pods that have not ended: only these may be in
+// a later plan.
+type compiled struct {
+	v1alpha1.NodePodProbeSpec
+	alive sets.Set[string]
+}
+
+func (c compiled) gone(uid string) bool { return !c.alive.Has(uid) }
+
+func (r *Reconciler) compile(ctx context.Context, node string) (compiled, error) {
 	pods, err := r.Reader.NodePods(ctx, node)
 	if err != nil {
-		return v1alpha1.NodePodProbeSpec{}, err
+		return compiled{}, err
 	}
-	namespaces := sets.New[string]()
+	namespaces, alive := sets.New[string](), sets.New[string]()
 	for _, pod := range pods {
 		namespaces.Insert(pod.Namespace)
+		if !plan.Ending(pod) {
+			alive.Insert(string(pod.UID))
+		}
 	}
 	var markers []*plan.Marker
 	for namespace := range namespaces {
 		found, err := r.Reader.Markers(ctx, namespace)
 		if err != nil {
-			return v1alpha1.NodePodProbeSpec{}, err
+			return compiled{}, err
 		}
 		markers = append(markers, found...)
 	}
-	return plan.Node(pods, markers, r.Reader.Defaults), nil
+	return compiled{plan.Node(pods, markers, r.Reader.Defaults), alive}, nil
 }

@@ -44,8 +44,8 @@ func (r *recorded) Create(_ context.Context, node *metav1.PartialObjectMetadata,
 	return &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{UID: "made", ResourceVersion: "100"}}, r.err
 }
 
-func (r *recorded) Refer(_ context.Context, npp *v1alpha1.NodePodProbe, references string) (string, error) {
-	r.calls = append(r.calls, strings.TrimSpace("refer "+npp.Name+" "+references))
+func (r *recorded) Refer(_ context.Context, npp *v1alpha1.NodePodProbe, references string, removed []string) (string, error) {
+	r.calls = append(r.calls, strings.Join(append(strings.Fields("refer "+npp.Name+" "+references), removed...), " "))
 	return "100000", r.err
 }
 
@@ -162,6 +162,12 @@ func referring(references string, status v1alpha1.NodePodProbeStatus) *v1alpha1.
 
 func TestReconcile(t *testing.T) {
 	pod := builders.Pod("ns", "a").Label("app", "game").Build()
+	ended := pod.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	removing := referring("0:30", v1alpha1.NodePodProbeStatus{})
+	removing.Spec.RemovedPods = []string{string(pod.UID)}
+	removingOther := removing.DeepCopy()
+	removingOther.Spec.RemovedPods = []string{"other"}
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	compiled, err := plan.Compile(marker)
 	if err != nil {
@@ -184,6 +190,11 @@ func TestReconcile(t *testing.T) {
 		"ProbePlan of an earlier node": {cached: []client.Object{node("node-1", "u"), planSlice(0, "old"), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
 		"ProbePlan created again":      {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
 		"invalid references":           {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
+		"pod is gone":                  {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
+		"pod ends":                     {cached: []client.Object{node("node-1", "u"), ended, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
+		"pod is removed":               {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), removing}},
+		"pod leaves its marker":        {cached: []client.Object{node("node-1", "u"), pod, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
+		"place of a removed pod":       {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", v1alpha1.PodProbe{UID: "other"}), removingOther}, want: "write node-1.0 1, refer node-1 0:100000"},
 		"plan in the spec":             {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}},
 		"outdated plan in the spec":    {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
 		"agent reads ProbePlans":       {cached: []client.Object{node("node-1", "u"), pod, marker, announced}, want: "write node-1.0 1, refer node-1 0:100000"},
@@ -306,6 +317,34 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 		if writes := plans.count("write"); writes != step.writes || result.RequeueAfter != step.retry {
 			t.Errorf("%d writes with %d pods and a requeue after %s, want %d and %s", writes, step.pods, result.RequeueAfter, step.writes, step.retry)
 		}
+	}
+}
+
+// withoutRemoved stores NodePodProbes as an API server does whose CRD has no field removedPods.
+type withoutRemoved struct{ recorded }
+
+func (w *withoutRemoved) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string, removed []string) (string, error) {
+	version, err := w.recorded.Refer(ctx, npp, references, removed)
+	if references == npp.Annotations[v1alpha1.ProbePlansAnnotationKey] {
+		version = npp.ResourceVersion
+	}
+	return version, err
+}
+
+// TestRemovedPodsAreNotStored checks that a pod that the NodePodProbe cannot remove leaves its ProbePlan soon.
+func TestRemovedPodsAreNotStored(t *testing.T) {
+	gone := planSlice(0, "u", v1alpha1.PodProbe{Namespace: "ns", Name: "gone", UID: "gone"})
+	plans := &withoutRemoved{}
+	r, _ := reconciler(t, plans, []client.Object{node("node-1", "u"), gone, referring("0:30", v1alpha1.NodePodProbeStatus{})}, nil)
+	for i := range 4 {
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
+		if err != nil || (result.RequeueAfter > 0) != (i == 0) {
+			t.Fatalf("pass %d: requeued after %s, error %v", i, result.RequeueAfter, err)
+		}
+	}
+	want := []string{"refer node-1 0:30 gone", "write node-1.0 0", "refer node-1 0:100000"}
+	if diff := cmp.Diff(want, plans.calls); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 

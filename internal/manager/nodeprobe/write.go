@@ -29,20 +29,28 @@ const eventPlanTooLarge = "ProbePlanTooLarge"
 
 // write stores the plan of the node. It returns when to try again what the API server did not store,
 // zero if there is nothing. When all changed ProbePlans are stored, one write of the NodePodProbe tells
-// the agent, so that a pod that moves from one ProbePlan to another is always planned.
-func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
+// the agent, so that a pod that moves from one ProbePlan to another is always planned. A pod that is gone
+// costs only this write, until another one takes its place.
+func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, next compiled) (retry time.Duration, err error) {
 	if npp != nil && !readsSlices(npp) {
-		return r.replace(ctx, npp, spec)
+		return r.replace(ctx, npp, next.NodePodProbeSpec)
 	}
 	stored, err := r.newest(ctx, node.Name)
 	if err != nil {
 		return 0, err
 	}
+	changed := slicing.Place(next.PodProbes, stored, node.UID)
+	var last header
+	removes := npp != nil && r.unstoredFor(npp, nil) == 0
+	if removes {
+		last, _ = r.header(npp)
+		changed = slicing.Defer(changed, node.UID, next.gone)
+	}
 	references := slicing.References(stored)
 	var failed []error
 	var missing []int
-	for _, slice := range slicing.Place(spec.PodProbes, stored, node.UID) {
-		written, wait, err := r.writeSlice(ctx, node, slice)
+	for _, slice := range changed {
+		written, wait, err := r.writeSlice(ctx, node, slice, last.spec.RemovedPods)
 		switch {
 		case err != nil:
 			failed = append(failed, err)
@@ -51,6 +59,7 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 		}
 		if written != nil {
 			references[slice.Number] = written.ResourceVersion
+			stored = append(slices.DeleteFunc(stored, func(s *seamarkv1alpha1.ProbePlan) bool { return s == slice.Stored }), written)
 		} else if slice.Stored == nil {
 			missing = append(missing, slice.Number)
 		}
@@ -60,7 +69,16 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	if _, creating := r.created.Get(node.Name); creating && retry == 0 {
 		retry = createdFor
 	}
-	return retry, errors.Join(append(failed, r.refer(ctx, node, npp, references, missing))...)
+	var removed []string
+	if removes {
+		removed = slicing.Removed(stored, next.gone)
+	}
+	logRemoved(ctx, stored, last.spec.RemovedPods, removed)
+	wait, err := r.refer(ctx, node, npp, references, removed, missing)
+	if wait > 0 && (retry == 0 || wait < retry) {
+		retry = wait
+	}
+	return retry, errors.Join(append(failed, err)...)
 }
 
 // newest returns the ProbePlans of the node as they were last written.
@@ -97,12 +115,13 @@ func readsSlices(npp *v1alpha1.NodePodProbe) bool {
 }
 
 // writeSlice writes one ProbePlan and returns it, or nil if it does not know what is stored. It returns
-// when to try again what the API server did not store.
-func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice) (written *seamarkv1alpha1.ProbePlan, retry time.Duration, err error) {
+// when to try again what the API server did not store. The NodePodProbe has removed some of the pods already.
+func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice, removed []string) (written *seamarkv1alpha1.ProbePlan, retry time.Duration, err error) {
 	var before []v1alpha1.PodProbe
 	operation := metrics.PlanCreated
 	if slice.Stored != nil {
-		before, operation = slice.Stored.Pods, metrics.PlanReplaced
+		operation = metrics.PlanReplaced
+		before = slices.DeleteFunc(slices.Clone(slice.Stored.Pods), func(pod v1alpha1.PodProbe) bool { return slices.Contains(removed, pod.UID) })
 		if wait := r.unstoredFor(slice.Stored, slice.Pods); wait > 0 {
 			return slice.Stored, wait, nil
 		}
@@ -133,7 +152,8 @@ func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectM
 type header struct {
 	sliced     bool
 	references string
-	spec       v1alpha1.NodePodProbeSpec
+	// spec has the plan itself, or the pods that are removed from the ProbePlans.
+	spec v1alpha1.NodePodProbeSpec
 }
 
 // header returns where the NodePodProbe has the plan after the last write, and whether the cache lacks that write.
@@ -146,14 +166,15 @@ func (r *Reconciler) header(npp *v1alpha1.NodePodProbe) (last header, unseen boo
 
 // refer makes the NodePodProbe, which may be nil, refer to the ProbePlans. Those that are missing could
 // not be created. They keep the reference to what was deleted, which the agent still runs. A
-// NodePodProbe that does not refer to ProbePlans does so only when none is missing.
-func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, references map[int]string, missing []int) error {
+// NodePodProbe that does not refer to ProbePlans does so only when none is missing. refer returns when to look
+// whether the API server has stored the removed pods, zero for never.
+func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, references map[int]string, removed []string, missing []int) (wait time.Duration, err error) {
 	var last header
 	if npp != nil {
 		last, _ = r.header(npp)
 	}
 	if !last.sliced && len(missing) > 0 {
-		return nil
+		return 0, nil
 	}
 	before, _ := slicing.ParseReferences(last.references)
 	for _, number := range missing {
@@ -161,29 +182,37 @@ func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetada
 			references[number] = version
 		}
 	}
-	next := header{sliced: true, references: slicing.FormatReferences(references)}
+	next := header{sliced: true, references: slicing.FormatReferences(references), spec: v1alpha1.NodePodProbeSpec{RemovedPods: removed}}
 	if npp == nil {
 		// The node is enqueued when the cache gets a NodePodProbe that exists already.
 		created, err := r.Plans.Create(ctx, node, next.references)
 		if err != nil {
-			return client.IgnoreAlreadyExists(err)
+			return 0, client.IgnoreAlreadyExists(err)
 		}
 		r.recent.Wrote(node.Name, created.UID, created.ResourceVersion, next)
 		r.Metrics.PlanWritten(metrics.PlanCreated)
 		log.FromContext(ctx).V(logging.Writes).Info("Created NodePodProbe")
-		return nil
+		return 0, nil
 	}
-	if last.sliced && last.references == next.references {
-		return nil
+	if last.sliced && last.references == next.references && slices.Equal(last.spec.RemovedPods, removed) {
+		return 0, nil
 	}
-	version, err := r.Plans.Refer(ctx, npp, next.references)
+	version, err := r.Plans.Refer(ctx, npp, next.references, removed)
 	if err != nil {
-		return ignoreGone(err)
+		return 0, ignoreGone(err)
 	}
 	r.recent.Wrote(npp.Name, npp.UID, version, next)
+	if version == npp.ResourceVersion && len(removed) > 0 {
+		r.noteUnstored(npp, nil)
+		return afterPod().idle, nil
+	}
 	r.Metrics.PlanWritten(metrics.PlanReferred)
-	log.FromContext(ctx).V(logging.Writes).Info("Referred to ProbePlans", "references", next.references)
-	return nil
+	log.FromContext(ctx).V(logging.Writes).Info("Referred to ProbePlans", "references", next.references, "removedPods", removed)
+	if len(removed) > 0 {
+		// The version may be that of another write, which the cache does not have yet.
+		wait = createdFor
+	}
+	return wait, nil
 }
 
 // replace writes the plan to the NodePodProbe, for an agent that does not read ProbePlans. It returns
@@ -241,6 +270,19 @@ func (r *Reconciler) unstoredFor(object client.Object, pods []v1alpha1.PodProbe)
 func (r *Reconciler) noteUnstored(object client.Object, pods []v1alpha1.PodProbe) time.Duration {
 	r.unstored.Set(object.GetName(), unstored{write: writeOf(object, pods), until: r.Now().Add(unstoredFor)})
 	return unstoredFor
+}
+
+// logRemoved logs the pods that the NodePodProbe removes and did not remove before.
+func logRemoved(ctx context.Context, stored []*seamarkv1alpha1.ProbePlan, before, removed []string) {
+	for _, slice := range stored {
+		var gone []v1alpha1.PodProbe
+		for i := range slice.Pods {
+			if uid := slice.Pods[i].UID; slices.Contains(removed, uid) && !slices.Contains(before, uid) {
+				gone = append(gone, slice.Pods[i])
+			}
+		}
+		logChanges(ctx, gone, nil)
+	}
 }
 
 // logChanges logs what a new plan changes for each pod, at the level of writes: first the pods that were

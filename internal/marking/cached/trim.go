@@ -167,7 +167,7 @@ func (t *PlanTrimmer) Trim(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		},
 		Status: npp.Status,
 	}
-	trimmed.Spec.PodProbes = t.pods(npp.Spec.PodProbes)
+	trimmed.Spec = v1alpha1.NodePodProbeSpec{PodProbes: t.pods(npp.Spec.PodProbes), RemovedPods: npp.Spec.RemovedPods}
 	return trimmed
 }
 

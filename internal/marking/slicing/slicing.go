@@ -24,6 +24,8 @@ import (
 const (
 	// MaxPods is the maximum number of pods that Place puts into one slice.
 	MaxPods = 8
+	// MaxRemoved is the maximum number of pods that a NodePodProbe removes from the ProbePlans of its node.
+	MaxRemoved = 8
 	// SpecBytes is the budget of a plan in the spec of a NodePodProbe in encoded bytes. etcd stores
 	// at most 1.5 MiB per object by default, for this, a copy of the states and the metadata.
 	SpecBytes = 900 << 10
@@ -84,6 +86,40 @@ func Place(pods []v1alpha1.PodProbe, stored []*seamarkv1alpha1.ProbePlan, node t
 		}
 	}
 	return changed
+}
+
+// Defer returns the slices that must be written now. The others differ from what is stored only by pods that
+// are gone, at most MaxRemoved together: not planned, and never again. Each is written when another pod
+// takes a place in it. Until then, the NodePodProbe removes what Removed returns.
+func Defer(changed []Slice, node types.UID, gone func(uid string) bool) []Slice {
+	room := MaxRemoved
+	return slices.DeleteFunc(changed, func(slice Slice) bool {
+		if slice.Stored == nil || !ownedBy(slice.Stored, node) {
+			return false
+		}
+		left := slices.DeleteFunc(slices.Clone(slice.Stored.Pods), func(pod v1alpha1.PodProbe) bool { return gone(pod.UID) })
+		removed := len(slice.Stored.Pods) - len(left)
+		if removed > room || !equality.Semantic.DeepEqual(left, slice.Pods) {
+			return false
+		}
+		room -= removed
+		return true
+	})
+}
+
+// Removed returns the UIDs of the pods of the stored ProbePlans that are gone: the first MaxRemoved, in the
+// order of the slices.
+func Removed(stored []*seamarkv1alpha1.ProbePlan, gone func(uid string) bool) []string {
+	var removed []string
+	for _, known := range byNumber(stored) {
+		for i := range known.plan.Pods {
+			uid := known.plan.Pods[i].UID
+			if gone(uid) && len(removed) < MaxRemoved && !slices.Contains(removed, uid) {
+				removed = append(removed, uid)
+			}
+		}
+	}
+	return removed
 }
 
 // ByName orders the pods of a plan by namespace, name and UID.
@@ -172,7 +208,8 @@ func ParseReferences(value string) (references map[int]string, valid bool) {
 
 // Assemble returns the NodePodProbe with the whole plan of its node in the spec, and with the
 // generation of the whole plan, to which status.observedGeneration refers. It returns the NodePodProbe
-// itself if the plan is not in ProbePlans. A pod that two ProbePlans have is that of the first one.
+// itself if the plan is not in ProbePlans. A pod that two ProbePlans have is that of the first one, and the
+// plan does not have the removed pods.
 func Assemble(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) *v1alpha1.NodePodProbe {
 	if npp == nil || !IsSliced(npp) || len(stored) == 0 {
 		return npp
@@ -180,6 +217,10 @@ func Assemble(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) *
 	whole := *npp
 	whole.Generation += Generations(stored)
 	known := make(map[string]bool)
+	for _, uid := range npp.Spec.RemovedPods {
+		known[uid] = true
+	}
+	whole.Spec.RemovedPods = nil
 	for _, slice := range byNumber(stored) {
 		for i := range slice.plan.Pods {
 			if pod := &slice.plan.Pods[i]; !known[pod.UID] {

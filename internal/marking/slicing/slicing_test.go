@@ -127,6 +127,44 @@ func TestSlicesOfChangingPods(t *testing.T) {
 	}
 }
 
+// TestDefer replaces pods at random, sometimes several at once. The plan always has exactly the living pods, a
+// pod that goes costs no write of a slice while there is room, and one that takes its place costs one.
+func TestDefer(t *testing.T) {
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var slots []*seamarkv1alpha1.ProbePlan
+		var pods []string
+		removed := 0
+		gone := func(uid string) bool { return !slices.Contains(pods, uid) }
+		for step := range 80 {
+			went := 0
+			if len(pods) > 0 && random.IntN(2) == 0 {
+				went = min(len(pods), 1+random.IntN(3))
+				pods = pods[went:]
+			} else {
+				pods = append(pods, fmt.Sprintf("pod-%03d", step))
+			}
+			now := slicing.Defer(slicing.Place(plannedPods(pods...), slots, "n"), "n", gone)
+			if went > 0 && removed+went <= slicing.MaxRemoved && len(now) > 0 || went == 0 && len(now) != 1 {
+				t.Fatalf("seed %d, step %d: %d writes when %d pods go after %d", seed, step, len(now), went, removed)
+			}
+			for _, slice := range now {
+				written := stored(slice.Number)
+				written.Pods = slice.Pods
+				slots = append(slices.DeleteFunc(slots, func(s *seamarkv1alpha1.ProbePlan) bool { return s == slice.Stored }), written)
+			}
+			npp := &v1alpha1.NodePodProbe{Spec: v1alpha1.NodePodProbeSpec{RemovedPods: slicing.Removed(slots, gone)}}
+			npp.Annotations = map[string]string{v1alpha1.ProbePlansAnnotationKey: ""}
+			if diff := cmp.Diff(plannedPods(pods...), slicing.Assemble(npp, slots).Spec.PodProbes); diff != "" {
+				t.Fatalf("seed %d, step %d: plan (-want +got):\n%s", seed, step, diff)
+			}
+			if removed = len(npp.Spec.RemovedPods); removed > slicing.MaxRemoved {
+				t.Fatalf("seed %d, step %d: %d pods are removed", seed, step, removed)
+			}
+		}
+	}
+}
+
 func TestAssemble(t *testing.T) {
 	inSpec := &v1alpha1.NodePodProbe{Spec: v1alpha1.NodePodProbeSpec{PodProbes: plannedPods("a")}}
 	inSpec.Generation = 5

@@ -52,7 +52,7 @@ func measureReplace(b *harness.Bench) harness.Output {
 	const floor = "3 pods per node"
 	return harness.Output{
 		Results: []harness.Result{
-			{Name: rowReplaceWrites, Value: large.writes, Floor: harness.Positive(small.writes), FloorName: floor, Budget: harness.AtMost(4)},
+			{Name: rowReplaceWrites, Value: large.writes, Floor: harness.Positive(small.writes), FloorName: floor, Budget: harness.AtMost(3)},
 			{Name: rowReplaceCPU, Value: large.cpu, Unit: "ms", Floor: harness.Positive(small.cpu), FloorName: floor, Budget: harness.RatioAtMost(1.3)},
 			{
 				Name: rowReplaceOwn, Value: large.cpu - large.bare, Unit: "ms",

@@ -5,6 +5,7 @@ package manager_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -159,14 +160,16 @@ func TestPlans(t *testing.T) {
 	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || slicing.IsSliced(stored) || len(stored.Spec.PodProbes) != 1 || len(stored.Annotations) > 0 {
 		t.Errorf("stored %+v, error %v, want a plan in the spec", stored, err)
 	}
-	_, err = plans.Refer(t.Context(), created, "0:2")
-	w.must(err)
-	if stored, err := w.getPlan(t.Context(), node.Name); err != nil || !slicing.IsSliced(stored) {
-		t.Errorf("stored %+v, error %v, want a plan in ProbePlans", stored, err)
+	for _, removed := range [][]string{{"u"}, nil} {
+		_, err = plans.Refer(t.Context(), created, "0:2", removed)
+		w.must(err)
+		if stored, err := w.getPlan(t.Context(), node.Name); err != nil || !slicing.IsSliced(stored) || !slices.Equal(stored.Spec.RemovedPods, removed) {
+			t.Errorf("stored %+v, error %v, want a plan in ProbePlans without the pods %q", stored, err, removed)
+		}
 	}
 	w.must(plans.Delete(t.Context(), created))
 	w.must(plans.Delete(t.Context(), created))
-	if _, err := plans.Refer(t.Context(), created, "0:2"); !errors.Is(err, apply.ErrGone) {
+	if _, err := plans.Refer(t.Context(), created, "0:2", nil); !errors.Is(err, apply.ErrGone) {
 		t.Errorf("deleted NodePodProbe: error %v, want %v", err, apply.ErrGone)
 	}
 	w.must(plans.DeletePlans(t.Context(), node.Name))
