@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +31,7 @@ var errStart = errors.New("not followed yet")
 // leader exits by then, because it cannot renew its lease, and the replica that takes over would act on what it knew
 // before. Therefore, the error handler does what client-go would do after it returns, with other delays.
 func newInformer(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	from, followed := toolscache.ToListerWatcherWithContext(source), false
+	from, followed, kind := toolscache.ToListerWatcherWithContext(source), false, fmt.Sprintf("%T", object)
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			if !followed {
@@ -44,31 +43,56 @@ func newInformer(source toolscache.ListerWatcher, object runtime.Object, resync 
 			if !followed {
 				return nil, errStart
 			}
-			started, err := from.WatchWithContext(ctx, options)
-			if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
-				// After errors of these kinds, the reflector waits itself.
-				err = errors.New(err.Error())
-			}
-			return started, err
+			return insist(ctx, from, options, kind)
 		},
 	}, object, resync, indexers)
 	// It fails only if the informer runs.
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *toolscache.Reflector, _ error) {
 		followed = true
-		follow(ctx, reflector, log.FromContext(ctx).WithValues("type", fmt.Sprintf("%T", object)))
+		follow(ctx, reflector, kind)
 	})
 	return informer
 }
 
-// follow lists and watches until ctx ends.
-func follow(ctx context.Context, reflector *toolscache.Reflector, lines logr.Logger) {
+// newDelays returns the delays between attempts. They are at most five seconds long, with the jitter.
+func newDelays() wait.Backoff {
+	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 2500 * time.Millisecond}
+}
+
+// insist starts a watch, and repeats that while the API server does not accept it: the watch may continue where the last
+// one ended, without a list. The reflector does so with longer delays.
+func insist(ctx context.Context, from toolscache.ListerWatcherWithContext, options metav1.ListOptions, kind string) (watch.Interface, error) {
 	var logged time.Time
-	delays := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 2500 * time.Millisecond}
-	_ = delays.DelayWithReset(clock.RealClock{}, time.Minute).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && time.Since(logged) > silence {
-			logged = time.Now()
-			lines.Error(err, "Failed to list or watch, retrying")
+	for delays := newDelays(); ; {
+		started, err := from.WatchWithContext(ctx, options)
+		if !utilnet.IsConnectionRefused(err) && !apierrors.IsTooManyRequests(err) {
+			return started, err //nolint:wrapcheck // the caller knows the kinds of errors
+		}
+		logged = complain(ctx, err, logged, kind)
+		select {
+		case <-ctx.Done():
+			return nil, err //nolint:wrapcheck // as above
+		case <-time.After(delays.Step()):
+		}
+	}
+}
+
+// follow lists and watches until ctx ends.
+func follow(ctx context.Context, reflector *toolscache.Reflector, kind string) {
+	var logged time.Time
+	_ = newDelays().DelayWithReset(clock.RealClock{}, time.Minute).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+			logged = complain(ctx, err, logged, kind)
 		}
 		return false, nil
 	})
+}
+
+// complain logs an error, unless the last one was logged a short time ago, and returns when the last one was.
+func complain(ctx context.Context, err error, last time.Time, kind string) (logged time.Time) {
+	if time.Since(last) <= silence {
+		return last
+	}
+	log.FromContext(ctx).Error(err, "Failed to list or watch, retrying", "type", kind)
+	return time.Now()
 }

@@ -31,18 +31,22 @@ func TestInformerContinues(t *testing.T) {
 	} {
 		for _, lasts := range []time.Duration{time.Second, 14 * time.Second, 50 * time.Second, 10 * time.Minute} {
 			for _, from := range []time.Duration{0, time.Hour} {
-				t.Run(fmt.Sprintf("%s, after %s, for %s", name, from, lasts), func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) { testContinues(t, fault, from, from+lasts) })
-				})
+				for _, expires := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s, after %s, for %s, expired %t", name, from, lasts, expires), func(t *testing.T) {
+						t.Parallel()
+						synctest.Test(t, func(t *testing.T) { testContinues(t, fault, from, from+lasts, expires) })
+					})
+				}
 			}
 		}
 	}
 }
 
-func testContinues(t *testing.T, fault error, from, until time.Duration) {
+// testContinues plays a fault. All watches end when it begins, and cannot be continued if they have expired.
+func testContinues(t *testing.T, fault error, from, until time.Duration, expired bool) {
 	t.Helper()
-	start := time.Now()
+	start, lists := time.Now(), 0
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", ResourceVersion: "2"}}
 	fails := func() bool { return time.Since(start) >= from && time.Since(start) < until }
 	refused := func() error {
 		if fails() {
@@ -52,9 +56,10 @@ func testContinues(t *testing.T, fault error, from, until time.Duration) {
 	}
 	source := &toolscache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			lists++
 			pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 			if time.Since(start) >= until {
-				pods.Items = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pod"}}}
+				pods.Items = []corev1.Pod{pod}
 			}
 			return pods, refused()
 		},
@@ -65,14 +70,18 @@ func testContinues(t *testing.T, fault error, from, until time.Duration) {
 			case options.SendInitialEvents != nil:
 				return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
 			}
-			w := watch.NewFakeWithChanSize(1, false)
-			// All watches expire when the fault begins.
-			expires := time.Second
+			w := watch.NewFakeWithChanSize(2, false)
+			ends := time.Second
 			if !fails() {
-				expires = from - time.Since(start)
+				ends = from - time.Since(start)
 			}
-			if expires > 0 {
-				time.AfterFunc(expires, func() { w.Error(new(apierrors.NewResourceExpired("too old").Status())) })
+			switch {
+			case time.Since(start) >= until:
+				w.Add(&pod)
+			case fails() || expired:
+				time.AfterFunc(ends, func() { w.Error(new(apierrors.NewResourceExpired("too old").Status())) })
+			default:
+				time.AfterFunc(ends, w.Stop)
 			}
 			return w, nil
 		},
@@ -90,4 +99,7 @@ func testContinues(t *testing.T, fault error, from, until time.Duration) {
 	}
 	cancel()
 	<-done
+	if from > 0 && fault != nil && !expired && lists > 1 {
+		t.Errorf("the informer has listed %d times, want only at its start", lists)
+	}
 }
