@@ -239,8 +239,12 @@ func (r *reading) readNodesOfPods(ctx context.Context) error {
 	}
 	for node := range nodes {
 		group.Go(func() error { return get(ctx, r, gather.NewNode(), node, permission.Nodes, r.addNode) })
-		group.Go(func() error { return get(ctx, r, &v1alpha1.NodePodProbe{}, node, permission.Plans, r.addPlan) })
-		group.Go(func() error { return r.listPlanSlices(ctx, client.MatchingFields{gather.SliceNodeField: node}) })
+		group.Go(func() error {
+			if err := r.listPlanSlices(ctx, client.MatchingFields{gather.SliceNodeField: node}); err != nil {
+				return err
+			}
+			return get(ctx, r, &v1alpha1.NodePodProbe{}, node, permission.Plans, r.addPlan)
+		})
 		group.Go(func() error { return r.listReports(ctx, client.MatchingFields{gather.SliceNodeField: node}) })
 	}
 	return group.Wait()
@@ -251,11 +255,16 @@ func (r *reading) listNodes(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
 		return list(ctx, r, MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), permission.Nodes, "", r.addNode)
 	})
-	group.Go(func() error { return list(ctx, r, &v1alpha1.NodePodProbeList{}, permission.Plans, "", r.addPlan) })
-	group.Go(func() error { return r.listPlanSlices(ctx) })
+	group.Go(func() error {
+		if err := r.listPlanSlices(ctx); err != nil {
+			return err
+		}
+		return list(ctx, r, &v1alpha1.NodePodProbeList{}, permission.Plans, "", r.addPlan)
+	})
 	group.Go(func() error { return r.listReports(ctx) })
 }
 
+// listPlanSlices is called before the NodePodProbes are read: ProbePlans that are newer would seem not to run.
 func (r *reading) listPlanSlices(ctx context.Context, which ...client.ListOption) error {
 	return list(ctx, r, &seamarkv1alpha1.ProbePlanList{}, permission.PlanSlices, "", r.addPlanSlice, which...)
 }

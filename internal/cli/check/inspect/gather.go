@@ -113,10 +113,11 @@ func version(server discovery.ServerVersionInterface) check.Read[string] {
 	return check.Read[string]{Value: found.GitVersion}
 }
 
-// plans returns the NodePodProbes with the whole plans.
+// plans returns the NodePodProbes with the whole plans. It lists the ProbePlans first: those that are newer than the
+// NodePodProbe would seem not to run.
 func plans(ctx context.Context, c client.Reader) check.Read[[]v1alpha1.NodePodProbe] {
-	found := all[v1alpha1.NodePodProbe](ctx, c, &v1alpha1.NodePodProbeList{}, nil)
 	slices := all[seamarkv1alpha1.ProbePlan](ctx, c, &seamarkv1alpha1.ProbePlanList{}, nil)
+	found := all[v1alpha1.NodePodProbe](ctx, c, &v1alpha1.NodePodProbeList{}, nil)
 	if found.Err != nil || cluster.IsNotInstalled(slices.Err) {
 		return found
 	}
