@@ -156,6 +156,9 @@ func (a *Agent) callbacks() cri.Callbacks {
 		OnChange: func(c cri.Instance) {
 			a.logContainer(c)
 			a.running.set(c.ContainerKey, c.Running)
+			if c.Running {
+				a.reporter.ContainerRuns()
+			}
 			a.worker.ContainerChanged(c.ContainerKey, thresholds.ContainerRun{
 				ID: c.ID, Running: c.Running, StartedAt: c.StartedAt, Reason: c.Reason, Pod: c.Pod,
 			})

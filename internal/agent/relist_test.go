@@ -134,12 +134,15 @@ func TestPodReturnsToPlan(t *testing.T) {
 // TestRunningPodIsRemoved checks that the entry of a pod that is not planned any more is removed if
 // its containers still run, and that the entry of a deleted pod causes no write.
 func TestRunningPodIsRemoved(t *testing.T) {
+	running := map[string]bool{"pod-uid": true}
 	for name, tc := range map[string]struct {
-		runs map[string]bool
-		want []string
+		// runs are the pods with running containers when the pod leaves the plan, and later those after a minute.
+		runs, later map[string]bool
+		want        []string
 	}{
-		"running": {runs: map[string]bool{"pod-uid": true}, want: []string{"2m2s wrote node.0:", "10m2s deleted node.0"}},
-		"deleted": {want: []string{"10m2s deleted node.0"}},
+		"running":  {runs: running, later: running, want: []string{"2m2s wrote node.0:", "10m2s deleted node.0"}},
+		"restarts": {later: running, want: []string{"3m2s wrote node.0:", "10m2s deleted node.0"}},
+		"deleted":  {want: []string{"10m2s deleted node.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -151,6 +154,10 @@ func TestRunningPodIsRemoved(t *testing.T) {
 				pass(time.Second)
 				h.replan(2, nil)
 				h.ProbeGone(keyOf("p"))
+				pass(time.Minute)
+				if h.withServer(func() { h.runs = tc.later }); tc.later != nil {
+					h.ContainerRuns()
+				}
 				pass(time.Hour)
 				h.stop()
 				want := append([]string{

@@ -149,6 +149,14 @@ func (r *reporter) ProbeGone(key identity.Key) {
 	r.touch(key)
 }
 
+// ContainerRuns makes the reporter decide: a pod that left the plan while its containers did not run may stay in a slice
+// as long as it is not known whether it was deleted.
+func (r *reporter) ContainerRuns() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wakeBy(time.Now())
+}
+
 // touch records that a state has changed.
 func (r *reporter) touch(key identity.Key) {
 	if r.changed != nil {

@@ -27,7 +27,7 @@ type Ledger struct {
 	pods map[string]*podLedger
 	// empty is when Decide first found that a slice has no planned pods.
 	empty map[int]time.Time
-	// leftPlan is when Decide first found that a stored pod is not planned.
+	// leftPlan is when Decide first found that a stored pod with running containers is not planned.
 	leftPlan map[string]time.Time
 	// settled are the slices that Decide found no need to write, until the time. It is zero if there
 	// is no need until their pods change.

@@ -132,6 +132,9 @@ func (d *decider) known() []*place {
 
 // mustLeave reports whether a stored pod that is not planned must be left out now.
 func (d *decider) mustLeave(uid string) bool {
+	if !d.plan.Running[uid] {
+		return false
+	}
 	since, known := d.ledger.leftPlan[uid]
 	if !known {
 		since = d.now
@@ -139,11 +142,10 @@ func (d *decider) mustLeave(uid string) bool {
 	}
 	due := since.Add(LeftDelay)
 	if due.After(d.now) {
-		// Its containers may run again then.
 		d.recheck(due)
 		return false
 	}
-	return d.plan.Running[uid]
+	return true
 }
 
 // overflow removes the pods that exceed the size of their slice, the last ones first, and
