@@ -38,7 +38,7 @@ type replaced struct{ writes, cpu, bare, apply float64 }
 
 // measureReplace replaces pods one by one on a small and on a full node, without and with the manager.
 func measureReplace(b *harness.Bench) harness.Output {
-	rounds := harness.Pick(b, 25, 2)
+	rounds := harness.Pick(b, 40, 2)
 	var costs []replaced
 	chart := harness.NewChart("API server's processor time per replaced pod", "pods per node", "ms", "with Seamark", "without Seamark")
 	for _, size := range harness.Pick(b, []int{3, 30, 110}, []int{3, 6}) {
@@ -145,7 +145,7 @@ func (p *replacer) follow(node string) {
 func (p *replacer) measure(rounds int) (writes, cpu float64) {
 	p.Helper()
 	p.replace()
-	idle := p.server.Counted(func() { p.Idle(harness.Pick(p.Bench, 8*time.Second, time.Second)) })
+	idle := p.server.Counted(func() { p.Idle(harness.Pick(p.Bench, 30*time.Second, time.Second)) })
 	busy := p.server.Counted(func() {
 		for range rounds {
 			p.replace()
