@@ -39,7 +39,7 @@ type store struct {
 	pods    map[client.ObjectKey]*corev1.Pod
 	plans   map[string]*v1alpha1.NodePodProbe
 	slices  []seamarkv1alpha1.ProbeReport
-	// planSlices are those of all nodes that are asked for.
+	// planSlices are those of each node that is read.
 	planSlices []seamarkv1alpha1.ProbePlan
 
 	lists, computed int
