@@ -41,19 +41,22 @@ func (p *planner) fitting(view *model.State) map[string][]*corev1.Pod {
 // each one from which the step deletes a pod.
 func (p *planner) budgetIsKept(view *model.State, step *model.Step) error {
 	set := setOf(view)
-	down := map[types.UID]bool{}
+	down, updated := map[types.UID]bool{}, map[types.UID]bool{}
 	var nodes []string
+	update := func(pod *corev1.Pod) {
+		if updated[pod.UID] = true; model.Serving(pod) {
+			down[pod.UID] = true
+			nodes = append(nodes, nodefit.Target(pod))
+		}
+	}
 	for _, d := range step.Deletes {
-		if model.Serving(d.Pod) && d.Reason == "Update" {
-			down[d.Pod.UID] = true
-			nodes = append(nodes, nodefit.Target(d.Pod))
+		if d.Reason == "Update" {
+			update(d.Pod)
 		}
 	}
 	for i := range step.Patches {
-		patch := &step.Patches[i]
-		if model.Serving(patch.Pod) && len(patch.Images) > 0 {
-			down[patch.Pod.UID] = true
-			nodes = append(nodes, nodefit.Target(patch.Pod))
+		if patch := &step.Patches[i]; len(patch.Images) > 0 {
+			update(patch.Pod)
 		}
 	}
 	if len(down) == 0 {
@@ -77,8 +80,10 @@ func (p *planner) budgetIsKept(view *model.State, step *model.Step) error {
 	}
 	unserved := 0
 	for node := range pods {
-		// An old pod that does not serve may be replaced whatever is unavailable, and does not count before it is.
-		old := slices.ContainsFunc(pods[node], func(pod *corev1.Pod) bool { return planning.Active(pod) && !model.Serving(pod) })
+		// An old pod that does not serve may be replaced whatever is unavailable, and does not count before this step.
+		old := slices.ContainsFunc(pods[node], func(pod *corev1.Pod) bool {
+			return planning.Active(pod) && !model.Serving(pod) && !updated[pod.UID]
+		})
 		exempt := set.Annotations[v1alpha1.ExemptUnreachableNodesKey] == "true" && unreachable(nodesOf(set)[node])
 		if !served(node) && !exempt && (!old || slices.Contains(nodes, node)) {
 			unserved++

@@ -19,7 +19,16 @@ func (p *planner) update() {
 	if p.paused() {
 		return
 	}
-	p.each(replaces, p.updateSlot)
+	for s := range p.acted {
+		p.replaced(s)
+	}
+	p.each(replaces, func(s *slot) bool {
+		if !p.updateSlot(s) {
+			return false
+		}
+		p.replaced(s)
+		return true
+	})
 	p.each(updates, func(s *slot) bool {
 		if p.state.config.surge {
 			if p.surging >= p.maxSurge {
@@ -39,6 +48,14 @@ func (p *planner) update() {
 		p.unavailable = unavailable + 1
 		return p.updateSlot(s)
 	})
+}
+
+// replaced counts the slot if its old pod is not ready: it has no available pod until the new one is. The built-in
+// controller counts it from the next step on, and makes more pods unavailable in this one.
+func (p *planner) replaced(s *slot) {
+	if c := p.state.config; s.view.class == replaces && !c.surge && (!c.exempt || !s.facts.unreachable) {
+		p.unavailable++
+	}
 }
 
 // updateSlot starts to update the old pod of the slot. It returns false if no further pod may be updated by this step.
