@@ -163,8 +163,10 @@ func TestPlans(t *testing.T) {
 	for _, removed := range [][]string{{"u"}, nil} {
 		_, err = plans.Refer(t.Context(), created, "0:2", removed)
 		w.must(err)
-		if stored, err := w.getPlan(t.Context(), node.Name); err != nil || !slicing.IsSliced(stored) || !slices.Equal(stored.Spec.RemovedPods, removed) {
-			t.Errorf("stored %+v, error %v, want a plan in ProbePlans without the pods %q", stored, err, removed)
+		stored := &v1alpha1.NodePodProbe{}
+		w.must(w.client.Get(t.Context(), client.ObjectKey{Name: node.Name}, stored))
+		if !slicing.IsSliced(stored) || !slices.Equal(stored.Spec.RemovedPods, removed) {
+			t.Errorf("stored %+v, want a plan in ProbePlans without the pods %q", stored, removed)
 		}
 	}
 	w.must(plans.Delete(t.Context(), created))
