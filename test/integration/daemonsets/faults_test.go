@@ -56,24 +56,26 @@ func testUnreachable(t *testing.T) {
 	})
 	w.taint(2, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
 	w.setImage("agent:2")
-	// The pod that was not ready is replaced with another one at the same time, and blocks then.
-	w.until("two nodes are updated", func() error {
-		for _, i := range []int{1, 2} {
-			if pods := w.on(i); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || planning.Ready(&pods[0]) != (i == 1) {
-				return errors.New("not yet")
-			}
+	// The pod that was not ready is replaced, and blocks the others at once.
+	w.until("the pod that was not ready is replaced", func() error {
+		if pods := w.on(2); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || planning.Ready(&pods[0]) {
+			return errors.New("not yet")
 		}
 		return nil
 	})
-	if pods := w.on(0); pods[0].Spec.Containers[0].Image != "agent:1" {
-		t.Error("a node is updated although another one is unavailable")
+	for i := range 2 {
+		if pods := w.on(i); pods[0].Spec.Containers[0].Image != "agent:1" {
+			t.Error("a node is updated although another one is unavailable")
+		}
 	}
 	w.edit(func(set *v1alpha1.DaemonSet) {
 		set.Annotations = map[string]string{v1alpha1.ExemptUnreachableNodesKey: "true"}
 	})
 	w.until("the other nodes are updated", func() error {
-		if pods := w.on(0); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" {
-			return errors.New("not yet")
+		for i := range 2 {
+			if pods := w.on(i); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" {
+				return errors.New("not yet")
+			}
 		}
 		return nil
 	})
