@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,6 +118,8 @@ func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
 	cluster.Must(s, s.Client.Patch(s.Context(), marker, ctrl.MergeFrom(base)))
 }
 
+// planned reports whether the agent of the pod's node is to run the probe: a ProbePlan has it, and the
+// NodePodProbe does not name the pod as removed.
 func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (bool, error) {
 	list := &seamarkv1alpha1.ProbePlanList{}
 	if err := s.Client.List(ctx, list); err != nil {
@@ -124,15 +127,19 @@ func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (boo
 	}
 	for _, slice := range list.Items {
 		for _, p := range slice.Pods {
-			if p.UID != string(pod.UID) {
+			if p.UID != string(pod.UID) || !hasProbe(p, probe) {
 				continue
 			}
-			for _, planned := range p.Probes {
-				if planned.Name == probe {
-					return true, nil
-				}
+			plan := &appsv1alpha1.NodePodProbe{}
+			if err := s.Client.Get(ctx, ctrl.ObjectKey{Name: slice.NodeName}, plan); err != nil {
+				return false, err
 			}
+			return !slices.Contains(plan.Spec.RemovedPods, p.UID), nil
 		}
 	}
 	return false, nil
+}
+
+func hasProbe(pod appsv1alpha1.PodProbe, name string) bool {
+	return slices.ContainsFunc(pod.Probes, func(probe appsv1alpha1.ContainerProbe) bool { return probe.Name == name })
 }
