@@ -107,9 +107,6 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 				r.forget(key)
 			}
 			r.recent.Seen(key, e.ObjectNew.UID, e.ObjectNew.ResourceVersion)
-			markers := func() []*plan.Marker {
-				return affected.Found(r.Reader.MarkersOf(ctx, e.ObjectNew.Namespace, e.ObjectOld.Labels, e.ObjectNew.Labels))(ctx)
-			}
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {
 				r.noteArrival(key, r.Now())
@@ -119,8 +116,8 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
 				r.enqueueRivals(ctx, q, e.ObjectOld, e.ObjectNew)
 			}
-			if reported || refused || !plan.SamePlan(e.ObjectOld, e.ObjectNew, markers) ||
-				!sameMarks(e.ObjectOld, e.ObjectNew) {
+			// With the same labels, the markers do not matter for the plan.
+			if reported || refused || !sameMarks(e.ObjectOld, e.ObjectNew) || !plan.SamePlan(e.ObjectOld, e.ObjectNew, nil) {
 				controllers.Enqueue(q, key)
 				r.enqueueWaiting(q, key)
 			}

@@ -4,6 +4,8 @@
 package mark
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -69,20 +71,21 @@ func Claim(probes []plan.PlannedProbe) (Claims, []Conflict) {
 // Declared returns the keys that the probe declares in any state, ordered by kind and
 // name, each once.
 func Declared(probe *v1alpha1.PodContainerProbe) []Key {
-	declared := make(Marks)
+	var declared []Key
 	if probe.PodConditionType != "" {
-		declared[ConditionType(probe.PodConditionType)] = Value{}
+		declared = append(declared, ConditionType(probe.PodConditionType))
 	}
 	for i := range probe.MarkerPolicy {
 		policy := &probe.MarkerPolicy[i]
 		for _, key := range policy.LabelKeys() {
-			declared[Label(key)] = Value{}
+			declared = append(declared, Label(key))
 		}
 		for _, key := range policy.AnnotationKeys() {
-			declared[Annotation(key)] = Value{}
+			declared = append(declared, Annotation(key))
 		}
 	}
-	return declared.Keys()
+	slices.SortFunc(declared, compareKeys)
+	return slices.Compact(declared)
 }
 
 // add adds the labels and annotations of the policy whose values do not depend on the message.

@@ -21,7 +21,10 @@ import (
 // probe.
 func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
 	state, known := r.States[probe.ID]
-	return r.evaluate(probe, state, known)
+	if !known {
+		return state, false
+	}
+	return r.Evaluate(probe, state)
 }
 
 // StateOf is like Of(pod).State(probe). It does not read the other states, because it is called for many pods.
@@ -29,15 +32,15 @@ func (r NodeReport) StateOf(pod types.UID, probe plan.PlannedProbe) (v1alpha1.Co
 	found, _ := r.entry(pod)
 	for _, state := range slices.Backward(found.States) {
 		if state.Name == probe.Plan.Name {
-			return PodReport{Lapse: r.Lapse}.evaluate(probe, state, true)
+			return PodReport{Lapse: r.Lapse}.Evaluate(probe, state)
 		}
 	}
 	return v1alpha1.ContainerProbeState{}, false
 }
 
-// evaluate returns what the state of the probe counts as.
-func (r PodReport) evaluate(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState, known bool) (v1alpha1.ContainerProbeState, bool) {
-	if !known || !identity.SamePlan(probe.Plan.Plan, state.Plan) {
+// Evaluate returns what a reported state of the probe counts as, as State does. It does not read r.States.
+func (r PodReport) Evaluate(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState) (v1alpha1.ContainerProbeState, bool) {
+	if !identity.SamePlan(probe.Plan.Plan, state.Plan) {
 		return v1alpha1.ContainerProbeState{}, false
 	}
 	if after, stale := r.staleAfter(probe); stale {

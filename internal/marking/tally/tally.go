@@ -48,8 +48,8 @@ func (t *Tally) Add(id identity.ID, state v1alpha1.ContainerProbeState, since la
 	if i < 0 {
 		return
 	}
-	report := mark.PodReport{Lapse: since, States: mark.States{id: state}}
-	if counted, known := report.State(t.probes[i]); known {
+	report := mark.PodReport{Lapse: since}
+	if counted, known := report.Evaluate(t.probes[i], state); known {
 		t.counts[i] = counting(t.counts[i], counted, report.IsStale(t.probes[i]))
 	}
 }

@@ -5,10 +5,10 @@ package gather
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -53,11 +53,14 @@ func labelKey(namespace, key, value string) string { return namespace + "/" + ke
 // labelKeys returns the values of the labels in MarkerLabelIndex, and that of markers that require none, each once:
 // a marker has one of them.
 func labelKeys(namespace string, of []map[string]string) []string {
-	keys := sets.New(namespace)
-	for _, labels := range of {
+	keys := []string{namespace}
+	for i, labels := range of {
 		for key, value := range labels {
-			keys.Insert(labelKey(namespace, key, value))
+			isIn := func(other map[string]string) bool { text, found := other[key]; return found && text == value }
+			if !slices.ContainsFunc(of[:i], isIn) {
+				keys = append(keys, labelKey(namespace, key, value))
+			}
 		}
 	}
-	return keys.UnsortedList()
+	return keys
 }
