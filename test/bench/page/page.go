@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/seamark-dev/seamark/test/bench/harness"
@@ -115,9 +114,10 @@ func (p Pages) Write(docs string) error {
 var blockPattern = regexp.MustCompile(`(?s)<!-- generated: ([a-z0-9/-]+) -->\n(.*?)<!-- end -->`)
 
 // Render returns the pages with the blocks of all measures that have records. Every measure must have a
-// block in a page, and another one if it has charts. Blocks of other measures stay as they are.
+// block in a page, and another one if it has charts. Blocks of other measures stay as they are, and the summary
+// has their values too.
 func Render(pages Pages, measures []harness.Measure, records Records) (Pages, error) {
-	blocks := map[string]string{"machine": machineBlock(measures, records), "summary": summaryBlock(measures, records)}
+	blocks := map[string]string{"machine": machineBlock(measures, records)}
 	var required []string
 	for _, m := range measures {
 		required = append(required, m.Name)
@@ -130,23 +130,31 @@ func Render(pages Pages, measures []harness.Measure, records Records) (Pages, er
 			blocks[m.Name+"/curves"] = Curves(charts)
 		}
 	}
-	var present []string
-	rendered := Pages{}
-	for name, page := range pages {
-		rendered[name] = blockPattern.ReplaceAllFunc(page, func(old []byte) []byte {
-			block := string(blockPattern.FindSubmatch(old)[1])
-			present = append(present, block)
-			content, has := blocks[block]
-			if !has {
-				return old
-			}
-			return fmt.Appendf(nil, "<!-- generated: %s -->\n%s\n<!-- end -->", block, strings.TrimSpace("\n"+content))
-		})
-	}
+	rendered, present := pages.replace(blocks)
 	for _, name := range required {
-		if !slices.Contains(present, name) {
+		if _, has := present[name]; !has {
 			return nil, fmt.Errorf("no page has the block <!-- generated: %s -->", name)
 		}
 	}
+	rendered, _ = rendered.replace(map[string]string{"summary": summaryBlock(measures, present, records)})
 	return rendered, nil
+}
+
+// replace returns the pages with other contents of blocks, and the contents of all blocks then.
+func (p Pages) replace(blocks map[string]string) (replaced Pages, present map[string]string) {
+	replaced, present = Pages{}, map[string]string{}
+	for name, page := range p {
+		replaced[name] = blockPattern.ReplaceAllFunc(page, func(old []byte) []byte {
+			found := blockPattern.FindSubmatch(old)
+			block := string(found[1])
+			content, has := blocks[block]
+			if !has {
+				present[block] = string(found[2])
+				return old
+			}
+			present[block] = content
+			return fmt.Appendf(nil, "<!-- generated: %s -->\n%s\n<!-- end -->", block, strings.TrimSpace("\n"+content))
+		})
+	}
+	return replaced, present
 }

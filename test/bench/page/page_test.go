@@ -19,7 +19,7 @@ func example() (harness.Measure, Record) {
 		Output: harness.Output{
 			Results: []harness.Result{
 				{Name: "latency", Value: 21.234, Unit: "ms", Floor: 7, FloorName: "one write", Budget: harness.RatioAtMost(3), Noise: 0.034},
-				{Name: "writes", Value: 0, Budget: harness.AtMost(0)},
+				{Name: "writes | conflicts", Value: 1, Budget: harness.AtMost(0)},
 			},
 			Notes: []string{"A note."},
 			Charts: []harness.Chart{{
@@ -44,8 +44,8 @@ func TestRenderFillsBlocks(t *testing.T) {
 	text := string(rendered[Name]) + string(rendered[details])
 	for _, want := range []string{
 		"text\n", "| 2 × cpu, 24 GiB | abc |", "kept",
-		"| reports/example: latency | 21.2 ms | ± 3.4 % | one write: 7 ms | 3.03 × | at most 3 × | **no** |\n\n1 of 2 budgets are met.\n",
-		"| writes | 0 |  |  |  | at most 0 | yes |",
+		"| reports/example: latency | 21.2 ms | ± 3.4 % | one write: 7 ms | 3.03 × | at most 3 × | **no** |\n| reports/example: writes \\| conflicts | 1 |  |  |  | at most 0 | **no** |\n\n0 of 2 budgets are met.\n",
+		"| writes \\| conflicts | 1 |  |  |  | at most 0 | **no** |",
 		"A note.",
 		"xychart-beta\n  title \"Cost\"\n  x-axis \"pods\" [3, 110]\n  y-axis \"ms\" 0 --> 22\n  line [1.23, 20]\n  line [1, 2]\n```\n\nBlue: ours; orange: bare.\n",
 	} {
@@ -68,6 +68,19 @@ func TestRenderFillsBlocks(t *testing.T) {
 	if diff := cmp.Diff(rendered, again); diff != "" {
 		t.Errorf("the second rendering differs:\n%s", diff)
 	}
+	without, err := Render(rendered, []harness.Measure{m}, Records{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(summary(rendered), summary(without)); diff != "" {
+		t.Errorf("the summary without records of earlier runs differs:\n%s", diff)
+	}
+}
+
+// summary returns the summary of the first page.
+func summary(pages Pages) string {
+	_, text, _ := strings.Cut(string(pages[Name]), "<!-- generated: summary -->")
+	return text
 }
 
 func TestRenderNamesFailedAndMissingMeasures(t *testing.T) {

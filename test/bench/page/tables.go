@@ -75,14 +75,45 @@ func noise(r harness.Result) string {
 	return "± " + number(math.Round(r.Noise*1000)/10) + " %"
 }
 
+// head names the columns of a table of results.
+func head() []string {
+	return []string{"measure", "value", "noise", "floor in the same run", "ratio", "budget", "met"}
+}
+
 // Table returns rows of results for a terminal or a page.
 func Table(results []harness.Result) string {
-	head := []string{"measure", "value", "noise", "floor in the same run", "ratio", "budget", "met"}
 	var rows [][]string
 	for _, r := range results {
 		rows = append(rows, []string{r.Name, quantity(r.Value, r.Unit), noise(r), floor(r), ratio(r), budget(r), met(r)})
 	}
-	return markdownTable(head, rows)
+	return markdownTable(head(), rows)
+}
+
+// rowsOf returns the rows of the first table of results in a text, with all columns.
+func rowsOf(text string) [][]string {
+	var columns []int
+	var rows [][]string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "|") {
+			if columns != nil {
+				break
+			}
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.ReplaceAll(line, `\|`, "\x00"), "| \n"), "|")
+		row := make([]string, len(head()))
+		for i, cell := range cells {
+			cell = strings.ReplaceAll(strings.TrimSpace(cell), "\x00", "|")
+			if len(rows) == 0 && len(columns) < len(cells) {
+				columns = append(columns, slices.Index(head(), cell))
+			} else if i < len(columns) && columns[i] >= 0 {
+				row[columns[i]] = cell
+			}
+		}
+		rows = append(rows, row)
+	}
+	// The first two lines are the names of the columns and the line below.
+	return rows[min(2, len(rows)):]
 }
 
 // markdownTable returns a table without the columns that are empty.
@@ -111,31 +142,36 @@ func markdownTable(head []string, rows [][]string) string {
 }
 
 // summaryBlock lists the first value with a budget of each measure and the values that miss theirs,
-// counts the budgets, and names the measures that have failed or have no results.
-func summaryBlock(measures []harness.Measure, records Records) string {
-	var results []harness.Result
+// counts the budgets, and names the measures that have failed or have no results. The values are those of the
+// blocks, which may be of earlier runs.
+func summaryBlock(measures []harness.Measure, blocks map[string]string, records Records) string {
+	const budget, met = 5, 6
+	var listed [][]string
 	budgets, kept := 0, 0
+	missing := map[string]bool{}
 	for _, m := range measures {
+		rows := rowsOf(blocks[m.Name])
+		missing[m.Name] = len(rows) == 0
 		first := true
-		for _, r := range records[m.Name].Output.Results {
-			if r.Budget == nil {
+		for _, row := range rows {
+			if row[budget] == "" {
 				continue
 			}
 			budgets++
-			if r.Met() {
+			if row[met] == "yes" {
 				kept++
 			}
-			if first || !r.Met() {
-				r.Name = m.Name + ": " + r.Name
-				results = append(results, r)
+			if first || row[met] != "yes" {
+				row[0] = m.Name + ": " + row[0]
+				listed = append(listed, row)
 			}
 			first = false
 		}
 	}
-	list := func(title string, include func(Record) bool) string {
+	list := func(title string, include func(measure string) bool) string {
 		var names []string
 		for _, m := range measures {
-			if include(records[m.Name]) {
+			if include(m.Name) {
 				names = append(names, "`"+m.Name+"`")
 			}
 		}
@@ -144,8 +180,9 @@ func summaryBlock(measures []harness.Measure, records Records) string {
 		}
 		return "\n" + wrap(title+": "+strings.Join(names, ", ")+".")
 	}
-	return Table(results) + fmt.Sprintf("\n%d of %d budgets are met.\n", kept, budgets) + list("Failed in the last run", func(r Record) bool { return r.Failed != "" }) +
-		list("Not measured", func(r Record) bool { return !r.measured() && r.Failed == "" })
+	hasFailed := func(measure string) bool { return records[measure].Failed != "" }
+	return markdownTable(head(), listed) + fmt.Sprintf("\n%d of %d budgets are met.\n", kept, budgets) + list("Failed in the last run", hasFailed) +
+		list("Not measured", func(measure string) bool { return missing[measure] && !hasFailed(measure) })
 }
 
 // measureBlock shows the results of one measure: table and notes.
@@ -193,8 +230,8 @@ func Curves(charts []harness.Chart) string {
 	return out.String()
 }
 
-// machineBlock describes the machines, commits and dates of all records. Usually it is one row;
-// otherwise, each names its measures.
+// machineBlock describes the machines, commits and dates of all records. Usually it is one row of all
+// measures; otherwise, each names its measures.
 func machineBlock(measures []harness.Measure, records Records) string {
 	var machines []Machine
 	names := map[Machine][]string{}
@@ -211,7 +248,7 @@ func machineBlock(measures []harness.Measure, records Records) string {
 	var rows [][]string
 	for _, m := range machines {
 		measured := ""
-		if len(machines) > 1 {
+		if len(names[m]) < len(measures) {
 			measured = strings.Join(names[m], ", ")
 		}
 		rows = append(rows, []string{
