@@ -73,8 +73,10 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	if removes {
 		removed = slicing.Removed(stored, next.gone)
 	}
-	logRemoved(ctx, stored, last.spec.RemovedPods, removed)
 	wait, err := r.refer(ctx, node, npp, references, removed, missing)
+	if err == nil {
+		logRemoved(ctx, stored, last.spec.RemovedPods, removed)
+	}
 	if wait > 0 && (retry == 0 || wait < retry) {
 		retry = wait
 	}
