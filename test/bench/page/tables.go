@@ -104,7 +104,7 @@ func rowsOf(text string) [][]string {
 		row := make([]string, len(head()))
 		for i, cell := range cells {
 			cell = strings.ReplaceAll(strings.TrimSpace(cell), "\x00", "|")
-			if len(rows) == 0 && len(columns) < len(cells) {
+			if len(rows) == 0 {
 				columns = append(columns, slices.Index(head(), cell))
 			} else if i < len(columns) && columns[i] >= 0 {
 				row[columns[i]] = cell
