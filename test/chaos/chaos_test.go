@@ -176,10 +176,6 @@ func (r *run) turn(ctx context.Context, turn schedule.Turn) bool {
 	unsettled := r.settle(ctx)
 	r.users.mayLose = false
 	result.Recovered = time.Since(healed)
-	if unsettled == nil {
-		// The ledger has seen the same.
-		unsettled = r.settleFor(ctx, r.watch.reader)
-	}
 	if unsettled != nil {
 		result.Lost = append(result.Lost, fmt.Sprintf("not recovered after %s: %v", recoveryLimit, unsettled))
 	}

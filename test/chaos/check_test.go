@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -26,14 +27,12 @@ import (
 // kubelet and Kubernetes' controllers may need on a loaded machine, too.
 const recoveryLimit = 4 * time.Minute
 
-// settle waits until everything is as it should be, and returns what is not, if the time is over.
-func (w *world) settle(ctx context.Context) error { return w.settleFor(ctx, w.Client) }
-
 // restartInterval is how often daemons of Kubernetes that have ended are started while the world does not settle. The
 // scheduler ends when its cache does not agree with the API server, and a kubelet would start it again.
 const restartInterval = 20 * time.Second
 
-func (w *world) settleFor(ctx context.Context, reader client.Reader) error {
+// settle waits until everything is as it should be, and returns what is not, if the time is over.
+func (w *world) settle(ctx context.Context) error {
 	var last error
 	restart := time.Now().Add(restartInterval)
 	err := poll(ctx, recoveryLimit, func(ctx context.Context) bool {
@@ -43,7 +42,7 @@ func (w *world) settleFor(ctx context.Context, reader client.Reader) error {
 				return false
 			}
 		}
-		if last = w.whole(ctx, reader); last == nil {
+		if last = w.whole(ctx); last == nil {
 			last = w.allRun(ctx)
 		}
 		return last == nil
@@ -75,12 +74,12 @@ func (w *world) allRun(ctx context.Context) error {
 }
 
 // whole returns what is not as it should be.
-func (w *world) whole(ctx context.Context, reader client.Reader) error {
+func (w *world) whole(ctx context.Context) error {
 	pods, markers := &corev1.PodList{}, &v1alpha1.PodProbeMarkerList{}
-	if err := reader.List(ctx, pods, client.InNamespace(w.Namespace)); err != nil {
+	if err := w.Client.List(ctx, pods, client.InNamespace(w.Namespace)); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	if err := reader.List(ctx, markers, client.InNamespace(w.Namespace)); err != nil {
+	if err := w.Client.List(ctx, markers, client.InNamespace(w.Namespace)); err != nil {
 		return fmt.Errorf("list markers: %w", err)
 	}
 	var problems []error
@@ -104,11 +103,28 @@ func (w *world) whole(ctx context.Context, reader client.Reader) error {
 	if have, may := w.watch.exclusive(pods, markers); len(have) != min(1, len(may)) || len(have) == 1 && !slices.Contains(may, have[0]) {
 		problems = append(problems, fmt.Errorf("pods %q have the exclusive label, want one of %q", have, may))
 	}
-	problems = append(problems, w.bareExist(owned["bare"]))
+	problems = append(problems, w.accounted(pods), w.bareExist(owned["bare"]))
 	for _, name := range slices.Sorted(maps.Keys(w.users.goals)) {
 		problems = append(problems, w.reached(ctx, name, w.users.goals[name], owned[name]))
 	}
 	return errors.Join(problems...)
+}
+
+// accounted checks that the ledger has seen these pods, and the end of all others.
+func (w *world) accounted(pods *corev1.PodList) error {
+	var have, know []types.UID
+	for i := range pods.Items {
+		have = append(have, pods.Items[i].UID)
+	}
+	for _, pod := range w.ledger.Alive() {
+		know = append(know, pod.UID)
+	}
+	slices.Sort(have)
+	slices.Sort(know)
+	if !slices.Equal(have, know) {
+		return fmt.Errorf("the pods are %q, and the ledger knows %q", have, know)
+	}
+	return nil
 }
 
 // bareExist checks that the pods without a set are those that users want.

@@ -39,6 +39,20 @@ var errFull = errors.New("etcd is full")
 
 // etcd calls a method of etcd's gateway.
 func (w *world) etcd(ctx context.Context, method string, body map[string]any) (*answer, error) {
+	response, err := w.stream(ctx, method, body)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Close() }()
+	got := &answer{}
+	if err := json.NewDecoder(response).Decode(got); err != nil {
+		return nil, fmt.Errorf("%s of etcd: %w", method, err)
+	}
+	return got, nil
+}
+
+// stream calls a method of etcd's gateway and returns its response, which the caller closes.
+func (w *world) stream(ctx context.Context, method string, body map[string]any) (io.ReadCloser, error) {
 	pki := filepath.Join(w.Dir, "pki")
 	pair, err := tls.LoadX509KeyPair(filepath.Join(pki, "etcd-client.crt"), filepath.Join(pki, "etcd-client.key"))
 	if err != nil {
@@ -50,8 +64,6 @@ func (w *world) etcd(ctx context.Context, method string, body map[string]any) (*
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}}}
-	defer client.CloseIdleConnections()
 	content, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("request of etcd: %w", err)
@@ -60,9 +72,16 @@ func (w *world) etcd(ctx context.Context, method string, body map[string]any) (*
 	if err != nil {
 		return nil, fmt.Errorf("request of etcd: %w", err)
 	}
+	// Each call has its own connection, which ends with its response.
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
+	}}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("request of etcd: %w", err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
@@ -71,14 +90,8 @@ func (w *world) etcd(ctx context.Context, method string, body map[string]any) (*
 		return nil, fmt.Errorf("%s of etcd: %w", method, err)
 	case strings.Contains(string(text), "database space exceeded"):
 		return nil, errFull
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s of etcd: %s: %s", method, response.Status, text)
 	}
-	got := &answer{}
-	if err := json.Unmarshal(text, got); err != nil {
-		return nil, fmt.Errorf("%s of etcd: %w", method, err)
-	}
-	return got, nil
+	return nil, fmt.Errorf("%s of etcd: %s: %s", method, response.Status, text)
 }
 
 // fillEtcd restarts etcd with a quota that is slightly more than it uses, and writes until it refuses.

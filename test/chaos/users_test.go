@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +82,7 @@ func (u *users) act(ctx context.Context, random *rand.Rand, times int, api bool)
 		// The number is drawn in any case, so that what follows does not depend on api.
 		n := random.IntN(16)
 		if !api || n < 6 {
-			if err := u.flip(ctx, random); err != nil {
+			if err := u.flip(random); err != nil {
 				return err
 			}
 			continue
@@ -104,16 +103,12 @@ func (u *users) act(ctx context.Context, random *rand.Rand, times int, api bool)
 }
 
 // flip changes up to three answers of one pod.
-func (u *users) flip(ctx context.Context, random *rand.Rand) error {
-	pods := &corev1.PodList{}
-	if err := u.w.watch.reader.List(ctx, pods); err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	if len(pods.Items) == 0 {
+func (u *users) flip(random *rand.Rand) error {
+	pods := u.w.ledger.Alive()
+	if len(pods) == 0 {
 		return nil
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	name := pods.Items[random.IntN(len(pods.Items))].Name
+	name := pods[random.IntN(len(pods))].Name
 	for _, answer := range []string{answerOK, answerWeb, answerPort} {
 		if random.IntN(3) > 0 {
 			if err := u.w.truth.flip(name, answer); err != nil {

@@ -13,8 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -30,11 +28,9 @@ type placeOf struct {
 	place oracle.Mark
 }
 
-// watcher follows all pods without the proxy: it passes their changes to the ledger, and measures for how long marks
-// are wrong.
+// watcher passes all changes of pods to the ledger, and measures for how long marks are wrong.
 type watcher struct {
-	w      *world
-	reader cache.Cache
+	w *world
 
 	// pods and markers are the last ones that run has read, and listed is when it began to.
 	pods    *corev1.PodList
@@ -42,8 +38,9 @@ type watcher struct {
 	listed  time.Time
 
 	mu sync.Mutex
-	// places are all that a marker of the run has declared.
+	// places are all that a marker of the run has declared, and ended the claims that were deleted.
 	places map[oracle.Mark]bool
+	ended  map[types.UID]bool
 	// rules are the markers of the last look, and edited is when they last changed. labels are what selects pods, and
 	// relabeled is when that last changed.
 	rules     string
@@ -63,87 +60,42 @@ type watcher struct {
 func newWatcher(w *world) *watcher {
 	w.Helper()
 	o := &watcher{
-		w: w, pods: &corev1.PodList{}, markers: &v1alpha1.PodProbeMarkerList{}, places: map[oracle.Mark]bool{}, lost: map[placeOf]bool{}, labels: map[types.UID]string{}, relabeled: map[types.UID]time.Time{},
+		w: w, pods: &corev1.PodList{}, markers: &v1alpha1.PodProbeMarkerList{}, places: map[oracle.Mark]bool{}, ended: map[types.UID]bool{},
+		lost: map[placeOf]bool{}, labels: map[types.UID]string{}, relabeled: map[types.UID]time.Time{},
 	}
-	var err error
-	o.reader, err = cache.New(w.Config, cache.Options{Scheme: w.Client.Scheme(), DefaultNamespaces: map[string]cache.Config{w.Namespace: {}}})
+	revision, err := w.revision(w.Context())
 	w.must(err)
-	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{
-		&corev1.Pod{}: o.podEvents(), &corev1.PersistentVolumeClaim{}: o.claimEvents(), &v1alpha1.PodProbeMarker{}: o.markerEvents(),
-	} {
-		informer, err := o.reader.GetInformer(w.Context(), object)
-		w.must(err)
-		_, err = informer.AddEventHandler(handler)
-		w.must(err)
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := o.reader.Start(ctx); err != nil {
-			w.Errorf("watch: %v", err)
+		if err := w.follow(ctx, revision+1, o.see); err != nil {
+			w.Errorf("follow the changes in etcd: %v", err)
 		}
 	})
-	if !o.reader.WaitForCacheSync(ctx) {
-		w.Fatal("the watch does not start")
-	}
 	running.Go(func() { o.run(ctx) })
 	w.Cleanup(func() { cancel(); running.Wait() })
 	return o
 }
 
-func (o *watcher) podEvents() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { o.w.ledger.See(object.(*corev1.Pod), false) },
-		UpdateFunc: func(before, after any) {
-			old, pod := before.(*corev1.Pod), after.(*corev1.Pod)
-			if old.UID != pod.UID {
-				// The watch has missed the end of the old one.
-				o.w.ledger.See(old, true)
-			}
-			o.w.ledger.See(pod, false)
-		},
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			o.w.ledger.See(object.(*corev1.Pod), true)
-		},
-	}
-}
-
-// claimEvents reports every claim that is deleted: no rule allows it.
-func (o *watcher) claimEvents() toolscache.ResourceEventHandler {
-	lost := func(claim *corev1.PersistentVolumeClaim) {
+// see notes a change of an object. No rule allows that a claim is deleted.
+func (o *watcher) see(c change) {
+	switch object := c.object.(type) {
+	case *corev1.Pod:
+		o.w.ledger.See(object, c.gone)
+	case *corev1.PersistentVolumeClaim:
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.problems = append(o.problems, fmt.Sprintf("claim %s with the UID %s was deleted", claim.Name, claim.UID))
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			old, claim := before.(*corev1.PersistentVolumeClaim), after.(*corev1.PersistentVolumeClaim)
-			if old.UID != claim.UID || old.DeletionTimestamp == nil && claim.DeletionTimestamp != nil {
-				lost(old)
-			}
-		},
-		DeleteFunc: func(object any) {
-			if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.DeletionTimestamp == nil {
-				lost(claim)
-			}
-		},
-	}
-}
-
-func (o *watcher) markerEvents() toolscache.ResourceEventHandler {
-	see := func(object any) {
-		if marker, ok := object.(*v1alpha1.PodProbeMarker); ok {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			for _, place := range oracle.Places(marker) {
-				o.places[place] = true
-			}
+		if ends := c.gone || object.DeletionTimestamp != nil; ends && !o.ended[object.UID] {
+			o.ended[object.UID] = true
+			o.problems = append(o.problems, fmt.Sprintf("claim %s with the UID %s was deleted", object.Name, object.UID))
+		}
+	case *v1alpha1.PodProbeMarker:
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for _, place := range oracle.Places(object) {
+			o.places[place] = true
 		}
 	}
-	return toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, after any) { see(after) }}
 }
 
 func (o *watcher) run(ctx context.Context) {
@@ -165,8 +117,7 @@ func (o *watcher) run(ctx context.Context) {
 // listTimeout limits a request of the watcher.
 const listTimeout = 5 * time.Second
 
-// read lists pods and markers. It does not use the cache, whose watches continue up to a minute after the API server
-// is back. While the API server does not answer, the last answer is what everybody knows.
+// read lists pods and markers. While the API server does not answer, the last answer is what everybody knows.
 func (o *watcher) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

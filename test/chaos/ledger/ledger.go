@@ -6,6 +6,7 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,6 +117,13 @@ func (l *Ledger) See(pod *corev1.Pod, gone bool) {
 	if problem != "" {
 		l.violations = append(l.violations, fmt.Sprintf("pod %s with the UID %s was deleted: %s", before.Name, before.UID, problem))
 	}
+}
+
+// Alive returns the pods that do not terminate, by name.
+func (l *Ledger) Alive() []*corev1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.SortedFunc(maps.Values(l.alive), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Causes returns the number of deletions by rule.
