@@ -331,12 +331,15 @@ DURATION ?=
 ONLY ?=
 WRITE ?=
 
+# The names have apostrophes, which a recipe would have to quote.
+chaos soak: export SEAMARK_CHAOS_ONLY = $(ONLY)
+
 # $(call CHAOS,test,duration,variables) runs a test on a cluster of two nodes. A cluster started for it is stopped at the end.
 CHAOS = if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
 	$(MAKE) --no-print-directory NODES=2 cluster-up; \
 	go -C hack/cluster build -o $(BIN)/cluster .; \
-	SEAMARK_CHAOS=full SEAMARK_CHAOS_SEED='$(SEED)' SEAMARK_CHAOS_DURATION='$(or $(DURATION),$(2))' SEAMARK_CHAOS_ONLY='$(ONLY)' \
+	SEAMARK_CHAOS=full SEAMARK_CHAOS_SEED='$(SEED)' SEAMARK_CHAOS_DURATION='$(or $(DURATION),$(2))' \
 		SEAMARK_CHAOS_WRITE='$(WRITE)' SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) $(3) \
 		go test -count=1 -v -timeout 24h -run '^$(1)$$' ./test/chaos
 

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +62,9 @@ func (w *world) hostile() map[string]fault {
 	all["agent's token stolen"] = fault{
 		least: 6 * time.Second, most: 10 * time.Second, api: true,
 		inject: func(ctx context.Context, _ *rand.Rand) (err error) { slice, err = w.forge(ctx); return err },
-		heal:   func(ctx context.Context) error { return client.IgnoreNotFound(w.Client.Delete(ctx, slice)) },
+		heal: func(ctx context.Context) error {
+			return errors.Join(client.IgnoreNotFound(w.Client.Delete(ctx, slice)), w.repaired(ctx, slice))
+		},
 	}
 	return all
 }
@@ -138,8 +142,8 @@ func (w *world) hostileMarkers(ctx context.Context, namespace string) error {
 
 var errAllowed = errors.New("a client with the token of an agent may do this")
 
-// forge uses the token of the agent of the first node: it must not reach other nodes or pods, and a report about a pod
-// of another node in a report of its own node must have no effect. It returns that report.
+// forge uses the token of the agent of the first node: it must not reach other nodes or pods, and states of pods of
+// another node in a report and in the status of the plan of its own node must have no effect. It returns that report.
 func (w *world) forge(ctx context.Context) (*seamarkv1alpha1.ProbeReport, error) {
 	own, other := w.nodes[0].Name, w.nodes[len(w.nodes)-1].Name
 	thief, err := client.New(w.stolen(own), client.Options{Scheme: w.Client.Scheme()})
@@ -159,23 +163,65 @@ func (w *world) forge(ctx context.Context) (*seamarkv1alpha1.ProbeReport, error)
 			}}})
 		}
 	}
-	foreign := slice.DeepCopy()
-	foreign.Name, foreign.NodeName = seamarkv1alpha1.SliceName(other, 398), other
-	attempts := map[string]error{
-		"read pods":                       thief.List(ctx, &corev1.PodList{}, client.InNamespace(w.Namespace)),
-		"delete pods":                     thief.Delete(ctx, &pods.Items[0]),
-		"delete the plan of another node": thief.Delete(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}}),
-	}
-	if other != own {
-		attempts["report for another node"] = thief.Create(ctx, foreign)
-	}
-	for what, err := range attempts {
-		if !apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("%s: %w: %w", what, errAllowed, err)
-		}
+	if err := w.forbidden(ctx, thief, own, other, slice, &pods.Items[0]); err != nil {
+		return nil, err
 	}
 	if err := thief.Create(ctx, slice); err != nil {
 		return nil, fmt.Errorf("report for its own node: %w", err)
 	}
-	return slice, nil
+	return slice, forgeStatus(ctx, thief, own, slice.Pods)
+}
+
+// forbidden checks what the agent of a node must not do.
+func (w *world) forbidden(ctx context.Context, thief client.Client, own, other string, slice *seamarkv1alpha1.ProbeReport, pod *corev1.Pod) error {
+	plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: own}}
+	attempts := map[string]error{
+		"read pods":                     thief.List(ctx, &corev1.PodList{}, client.InNamespace(w.Namespace)),
+		"delete pods":                   thief.Delete(ctx, pod),
+		"delete the plan of its node":   thief.Delete(ctx, plan),
+		"change the plan of its node":   thief.Patch(ctx, plan, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"podProbes": []}}`))),
+		"create a plan of another node": thief.Create(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "stolen"}}),
+	}
+	if other != own {
+		foreign := slice.DeepCopy()
+		foreign.Name, foreign.NodeName = seamarkv1alpha1.SliceName(other, 398), other
+		attempts["report for another node"] = thief.Create(ctx, foreign)
+		attempts["delete the plan of another node"] = thief.Delete(ctx, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: other}})
+		attempts["write the status of another node's plan"] = forgeStatus(ctx, thief, other, slice.Pods)
+	}
+	for what, err := range attempts {
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("%s: %w: %w", what, errAllowed, err)
+		}
+	}
+	return nil
+}
+
+// forgeStatus adds states to the status of a node's plan, where agents of earlier releases report.
+func forgeStatus(ctx context.Context, thief client.Client, node string, pods []seamarkv1alpha1.PodReport) error {
+	plan := &v1alpha1.NodePodProbe{}
+	if err := thief.Get(ctx, client.ObjectKey{Name: node}, plan); err != nil {
+		return fmt.Errorf("read the plan of node %s: %w", node, err)
+	}
+	forged := plan.DeepCopy()
+	for _, pod := range pods {
+		forged.Status.PodProbeStatuses = append(forged.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes})
+	}
+	if err := thief.Status().Patch(ctx, forged, client.MergeFrom(plan)); err != nil {
+		return fmt.Errorf("write the status of the plan of node %s: %w", node, err)
+	}
+	return nil
+}
+
+// repaired waits until the agents have removed what was forged from the status of their plans.
+func (w *world) repaired(ctx context.Context, slice *seamarkv1alpha1.ProbeReport) error {
+	forged := map[string]bool{}
+	for _, pod := range slice.Pods {
+		forged[pod.UID] = true
+	}
+	err := w.plans(ctx, "repair the status", func(plan *v1alpha1.NodePodProbe) bool {
+		return plan.Name != slice.NodeName || !slices.ContainsFunc(plan.Status.PodProbeStatuses, func(p v1alpha1.PodProbeStatus) bool { return forged[p.UID] })
+	})
+	// The agent takes the states for those of an earlier release, and keeps a copy for an hour.
+	return errors.Join(err, w.endCopies(ctx))
 }
