@@ -42,10 +42,14 @@ func (w *world) settle(ctx context.Context) error {
 				return false
 			}
 		}
-		if last = w.whole(ctx); last == nil {
-			last = w.allRun(ctx)
+		problem := w.whole(ctx)
+		if problem == nil {
+			problem = w.allRun(ctx)
 		}
-		return last == nil
+		if ctx.Err() == nil { // At the end of the time, the last request says nothing.
+			last = problem
+		}
+		return problem == nil
 	})
 	if err != nil && last != nil {
 		return last

@@ -161,5 +161,5 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 	if plan.Next.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond)}, nil
+	return reconcile.Result{RequeueAfter: planning.Until(plan.Next, c.Now())}, nil
 }

@@ -30,13 +30,14 @@ func Ready(pod *corev1.Pod) bool {
 }
 
 // Available reports whether the pod has been ready for at least minReady, and otherwise in how much
-// time it will have been. The time is zero if the pod is not ready.
+// time it will have been, at most minReady: the clock of the kubelet may be ahead of this one, and this
+// one may be corrected meanwhile. The time is zero if the pod is not ready.
 func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (bool, time.Duration) {
 	if !Ready(pod) {
 		return false, 0
 	}
-	left := Condition(pod, corev1.PodReady).LastTransitionTime.Add(minReady).Sub(now)
-	return minReady == 0 || left <= 0, max(left, 0)
+	left := min(Condition(pod, corev1.PodReady).LastTransitionTime.Add(minReady).Sub(now), minReady)
+	return left <= 0, max(left, 0)
 }
 
 // Terminating reports whether the deletion of the pod has been requested.

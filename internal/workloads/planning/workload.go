@@ -58,6 +58,15 @@ type Actions struct {
 	RequeueAfter time.Duration
 }
 
+// LongestWait is the time after which what waits for a time is planned again. Waits follow from the wall
+// clock, whose corrections timers do not follow.
+const LongestWait = time.Minute
+
+// Until returns the time from now until next, at least a nanosecond and at most LongestWait.
+func Until(next, now time.Time) time.Duration {
+	return min(max(next.Sub(now), time.Nanosecond), LongestWait)
+}
+
 // MostCreates is the number of pods that a step creates at most. The events of these pods cause the next
 // step. A set with a replicas that no cluster can run does not use up the memory of the program.
 const MostCreates = 5000

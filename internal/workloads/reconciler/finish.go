@@ -129,7 +129,7 @@ func (b *base) conclude(
 		failure := &step.Failures[0]
 		return reconcile.Result{}, fmt.Errorf("%d writes failed, the first: %s: %w", len(step.Failures), failure.Object, failure.Err)
 	}
-	return reconcile.Result{RequeueAfter: actions.RequeueAfter}, nil
+	return reconcile.Result{RequeueAfter: min(actions.RequeueAfter, planning.LongestWait)}, nil
 }
 
 // retry logs an error that may pass, and returns when the step is planned again: soon even after an

@@ -112,7 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	case plan.Next.IsZero():
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: max(plan.Next.Sub(c.Now()), time.Nanosecond), Priority: new(0)}, nil
+	return reconcile.Result{RequeueAfter: planning.Until(plan.Next, c.Now()), Priority: new(0)}, nil
 }
 
 // jobs returns the Jobs and BroadcastJobs of an object.
