@@ -7,20 +7,18 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
-// sync lists all containers, requests the statuses of those that have changed, and returns the
-// time of the request. On an error, nothing changes.
-func (t *Tracker) sync(ctx context.Context) (time.Time, error) {
-	requested := time.Now()
+// sync lists all containers and requests the statuses of those that have changed. On an error,
+// nothing changes.
+func (t *Tracker) sync(ctx context.Context) error {
 	list, err := t.client.list(ctx)
 	if err != nil {
-		return requested, err
+		return err
 	}
 	current, stateless := newestInstances(list)
 	t.request(ctx, current)
@@ -41,7 +39,7 @@ func (t *Tracker) sync(ctx context.Context) (time.Time, error) {
 		}
 	}
 	t.checkSynced()
-	return requested, nil
+	return nil
 }
 
 // request requests the statuses of the listed instances that are not known, and ends all other

@@ -6,13 +6,11 @@ package cri
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing/identity"
-	"github.com/seamark-dev/seamark/test/clock"
 )
 
 var (
@@ -101,23 +99,5 @@ func TestInstancesPut(t *testing.T) {
 				t.Errorf("instances (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestPrecedes checks events from a second before and after a list, and the wall clock set in
-// between.
-func TestPrecedes(t *testing.T) {
-	listed := time.Now()
-	for name, set := range map[string]time.Duration{"not set": 0, "forward": time.Hour, "back": -time.Hour} {
-		now := clock.Set(listed.Add(10*time.Second), set)
-		for after, want := range map[time.Duration]bool{-time.Second: true, time.Second: false, 10 * time.Second: false} {
-			created := now.Add(after - 10*time.Second).UnixNano()
-			if got := precedes(&runtimeapi.ContainerEventResponse{CreatedAt: created}, listed, now); got != want {
-				t.Errorf("clock %s: event of %s after the list: precedes() = %t, want %t", name, after, got, want)
-			}
-		}
-	}
-	if precedes(&runtimeapi.ContainerEventResponse{}, listed, listed) {
-		t.Error("precedes() = true for an event without a time")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/wait"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/inbox"
@@ -161,7 +160,7 @@ func (t *Tracker) session(ctx context.Context, connected func()) error {
 		t.runtime = runtime
 	}
 	if !runtime.broadcasts() {
-		if _, err := t.sync(ctx); err != nil {
+		if err := t.sync(ctx); err != nil {
 			return err
 		}
 		connected()
@@ -170,8 +169,9 @@ func (t *Tracker) session(ctx context.Context, connected func()) error {
 	return t.stream(ctx, connected)
 }
 
-// stream tracks the containers with the runtime's event stream. It skips events from before the
-// last list.
+// stream tracks the containers with the runtime's event stream. Events from before the list change
+// nothing that the list has found: they are older, and their times are not compared with the clock,
+// which may be set.
 func (t *Tracker) stream(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup
@@ -187,24 +187,22 @@ func (t *Tracker) stream(ctx context.Context, connected func()) error {
 	// The inbox never blocks the stream, because containerd waits for its slowest reader before it
 	// starts another container.
 	received := inbox.New(time.Now)
-	var listed time.Time
 	var ended error
 	reader.Go(func() {
 		for failed := false; !failed; {
 			event, err := stream.Recv()
 			failed = err != nil
-			received.Post(func(now time.Time) {
+			received.Post(func(time.Time) {
 				if failed {
 					ended = err
-				} else if !precedes(event, listed, now) {
+				} else {
 					t.apply(ctx, event)
 				}
 			})
 		}
 	})
 
-	listed, err = t.sync(ctx)
-	if err != nil {
+	if err := t.sync(ctx); err != nil {
 		return err
 	}
 	connected()
@@ -215,7 +213,7 @@ func (t *Tracker) stream(ctx context.Context, connected func()) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-resync.C:
-			if listed, err = t.sync(ctx); err != nil {
+			if err := t.sync(ctx); err != nil {
 				return err
 			}
 		case a := <-t.describer.answers:
@@ -225,12 +223,6 @@ func (t *Tracker) stream(ctx context.Context, connected func()) error {
 		}
 	}
 	return t.withoutStream(ctx, ended, time.Since(opened))
-}
-
-// precedes reports whether an event that was received now is older than the list. The runtime
-// reports the wall clock, which may have been set since the list, so their ages are compared.
-func precedes(event *runtimeapi.ContainerEventResponse, listed, now time.Time) bool {
-	return event.GetCreatedAt() != 0 && now.Sub(time.Unix(0, event.GetCreatedAt())) > now.Sub(listed)
 }
 
 // withoutStream continues after a stream has ended. If the runtime has no event stream, the
@@ -272,7 +264,7 @@ func (t *Tracker) poll(ctx context.Context, until <-chan time.Time) error {
 			if !t.wanted() {
 				continue
 			}
-			if _, err := t.sync(ctx); err != nil {
+			if err := t.sync(ctx); err != nil {
 				return err
 			}
 		}

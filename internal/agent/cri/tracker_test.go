@@ -291,13 +291,9 @@ func TestTrackerHandlesUnusualEvents(t *testing.T) {
 	awaitStream(t, runtime)
 	runtime.Silence(true)
 
-	// An event from before the list, of a container that no longer exists.
-	runtime.Send(&runtimeapi.ContainerEventResponse{
-		ContainerId: "c0", ContainerEventType: started, CreatedAt: 1, ContainersStatuses: []*runtimeapi.ContainerStatus{ran("c0")},
-	})
-	// An event without statuses: the tracker requests the status.
+	// An event without statuses, from before the clock was set forward: the tracker requests the status.
 	runtime.Exit(c1, 1, "Error")
-	runtime.Send(&runtimeapi.ContainerEventResponse{ContainerId: c1, ContainerEventType: stopped})
+	runtime.Send(&runtimeapi.ContainerEventResponse{ContainerId: c1, ContainerEventType: stopped, CreatedAt: 1})
 	r.expect("u1/web c1 not running: exited with code 1")
 	// A late event: the container has already ended.
 	runtime.Send(&runtimeapi.ContainerEventResponse{
