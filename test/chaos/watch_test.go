@@ -234,13 +234,16 @@ func (o *watcher) exclusive(pods *corev1.PodList, markers *v1alpha1.PodProbeMark
 func (o *watcher) note(pod *corev1.Pod, since time.Time, wrong map[oracle.Mark]string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !o.settled.Before(o.listed) {
+		return // What was read before does not count for the next fault.
+	}
 	for _, change := range []time.Time{o.edited, o.relabeled[pod.UID]} {
 		if change.After(since) {
 			since = change
 		}
 	}
 	for place, what := range wrong {
-		if key := (placeOf{pod.UID, place}); since.Before(o.settled) && o.settled.Before(o.listed) && !o.lost[key] {
+		if key := (placeOf{pod.UID, place}); since.Before(o.settled) && !o.lost[key] {
 			o.lost[key] = true
 			o.problems = append(o.problems, fmt.Sprintf("mark of pod %s on %s: %s, but it was right, and nothing has changed for %s",
 				pod.Name, pod.Spec.NodeName, what, time.Since(since).Round(time.Millisecond)))
