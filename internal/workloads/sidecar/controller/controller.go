@@ -31,6 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
@@ -115,6 +116,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	again = min(again, planning.LongestWait)
 	if !c.Gate.Open() {
 		own := status
 		status = set.Status.DeepCopy()
