@@ -63,6 +63,9 @@ func (w *world) hostile() map[string]fault {
 		least: 6 * time.Second, most: 10 * time.Second, api: true,
 		inject: func(ctx context.Context, _ *rand.Rand) (err error) { slice, err = w.forge(ctx); return err },
 		heal: func(ctx context.Context) error {
+			if slice == nil { // Nothing was forged.
+				return nil
+			}
 			return errors.Join(client.IgnoreNotFound(w.Client.Delete(ctx, slice)), w.repaired(ctx, slice))
 		},
 	}
@@ -191,7 +194,7 @@ func (w *world) forbidden(ctx context.Context, thief client.Client, own, other s
 	}
 	for what, err := range attempts {
 		if !apierrors.IsForbidden(err) {
-			return fmt.Errorf("%s: %w: %w", what, errAllowed, err)
+			return fmt.Errorf("%s: %w", what, errors.Join(errAllowed, err))
 		}
 	}
 	return nil
