@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
@@ -114,7 +115,7 @@ func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, share
 		addSet(ctx, mgr, enabled.StatefulSet, statefulset.Set(), inPlace, guard, census),
 		addSet(ctx, mgr, enabled.DaemonSet, daemonset.Set(daemonset.NewSlots(daemonset.Cache{
 			Nodes:   func() []*corev1.Node { return reconciler.All[*corev1.Node](shared.Stores.Nodes) },
-			Pods:    func(set types.UID) []*corev1.Pod { return reconciler.Controlled[*corev1.Pod](shared.Stores.Pods, set) },
+			Pods:    func(set owner.Key) []*corev1.Pod { return reconciler.Controlled[*corev1.Pod](shared.Stores.Pods, set) },
 			Version: func() string { return shared.Stores.Pods.GetIndexer().LastStoreSyncResourceVersion() },
 		})), daemons, guard, census),
 	)

@@ -88,7 +88,7 @@ func (p *toy) Plan(view *State) (Step, error) {
 func toyPod(set *appsv1alpha1.CloneSet, name string, serial int64) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{"app": "a", pub.LifecycleStateKey: string(pub.LifecycleStateNormal), hook: "true"},
+			Namespace: set.Namespace, Name: name, Labels: map[string]string{"app": "a", pub.LifecycleStateKey: string(pub.LifecycleStateNormal), hook: "true"},
 			Annotations:     map[string]string{appsv1alpha1.PodSerialAnnotationKey: strconv.FormatInt(serial, 10)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, set.GroupVersionKind())},
 		},

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -66,6 +67,26 @@ type Set struct {
 	// Kind is the kind of the set, and Object the set.
 	Kind   schema.GroupVersionKind
 	Object client.Object
+	// Namespace is that of the revisions of a set that belongs to no namespace, and Pods reports whether the set may patch
+	// the pods of a namespace. A set that belongs to a namespace writes only there.
+	Namespace string
+	Pods      func(namespace string) bool
+}
+
+// permits returns an error for an object that is not the set's to write, whatever a planner says.
+func (s *Set) permits(kind string, patch bool, object metav1.Object) error {
+	within := s.Object.GetNamespace()
+	switch {
+	case within != "":
+	case kind == podKind && patch && s.Pods != nil && s.Pods(object.GetNamespace()):
+		return nil
+	case kind == revisionKind:
+		within = s.Namespace
+	}
+	if within != "" && object.GetNamespace() == within {
+		return nil
+	}
+	return &owner.ForeignError{Set: owner.Describe(s.Kind.Kind, s.Object), Object: owner.Describe(kind, object)}
 }
 
 // Step is what became of the writes of a step.
@@ -137,7 +158,7 @@ func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
 	})
 	x.each(ctx, len(actions.DeleteRevisions), func(ctx context.Context, i int) {
 		revision := actions.DeleteRevisions[i]
-		err := x.options.Client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: nameOf(revision)}, unchanged(revision))
+		err := x.remove(ctx, revisionKind, &appsv1.ControllerRevision{ObjectMeta: nameOf(revision)}, unchanged(revision))
 		x.note(request{kind: revisionKind, operation: "delete", name: revision.Name}, err)
 	})
 	x.blocked = len(x.step.Failures) > 0
@@ -146,7 +167,7 @@ func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
 func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
 	x.each(ctx, len(actions.CreateClaims), func(ctx context.Context, i int) {
 		claim := actions.CreateClaims[i].DeepCopy()
-		err := x.options.Client.Create(ctx, claim)
+		err := x.create(ctx, claimKind, claim)
 		if exists(err) {
 			// Its name is deterministic: an earlier step created it. This one has written nothing.
 			if err = x.usable(ctx, claim); err == nil {
@@ -220,7 +241,10 @@ func (x *execution) deletes(ctx context.Context, deletes []planning.PodDelete) {
 	}
 	x.each(ctx, len(deletes), func(ctx context.Context, i int) {
 		pod := deletes[i].Pod
-		err := x.options.DeletePod(ctx, client.ObjectKeyFromObject(pod), metav1.Preconditions(unchanged(pod)))
+		err := x.set.permits(podKind, false, pod)
+		if err == nil {
+			err = x.options.DeletePod(ctx, client.ObjectKeyFromObject(pod), metav1.Preconditions(unchanged(pod)))
+		}
 		x.note(request{kind: podKind, operation: "delete", name: pod.Name, reason: deletes[i].Reason, deleted: pod.UID, last: true}, err)
 	})
 }
@@ -238,14 +262,14 @@ func (x *execution) pulls(ctx context.Context, actions *planning.Actions) {
 	x.each(ctx, len(actions.DeletePulls), func(ctx context.Context, i int) {
 		job := actions.DeletePulls[i]
 		uid := job.UID
-		err := x.options.Client.Delete(ctx, &v1alpha1.ImagePullJob{ObjectMeta: nameOf(job)}, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := x.remove(ctx, pullKind, &v1alpha1.ImagePullJob{ObjectMeta: nameOf(job)}, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if !isOutdated(err) && client.IgnoreNotFound(err) != nil {
 			x.note(request{kind: pullKind, operation: "delete", name: job.Name}, err)
 		}
 	})
 	x.each(ctx, len(actions.CreatePulls), func(ctx context.Context, i int) {
 		created := actions.CreatePulls[i].DeepCopy()
-		err := x.options.Client.Create(ctx, created)
+		err := x.create(ctx, pullKind, created)
 		if exists(err) {
 			live := &v1alpha1.ImagePullJob{}
 			if getErr := x.options.Live.Get(ctx, client.ObjectKeyFromObject(created), live); getErr == nil && x.owns(live) {
@@ -260,7 +284,7 @@ func (x *execution) pulls(ctx context.Context, actions *planning.Actions) {
 // request whose response was lost.
 func (x *execution) createRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
 	created := revision.DeepCopy()
-	err := x.options.Client.Create(ctx, created)
+	err := x.create(ctx, revisionKind, created)
 	if exists(err) {
 		live := &appsv1.ControllerRevision{}
 		if err := x.options.Live.Get(ctx, client.ObjectKeyFromObject(revision), live); err != nil {
@@ -278,7 +302,7 @@ func (x *execution) createRevision(ctx context.Context, revision *appsv1.Control
 // createPod creates the pod and returns its resource version.
 func (x *execution) createPod(ctx context.Context, pod *corev1.Pod) (string, error) {
 	created := pod.DeepCopy()
-	err := x.options.Client.Create(ctx, created)
+	err := x.create(ctx, podKind, created)
 	if !exists(err) {
 		return created.ResourceVersion, err
 	}

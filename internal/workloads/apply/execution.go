@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/program/apierror"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -47,8 +48,8 @@ type request struct {
 	kind, operation, name, reason string
 	// version is the resource version after the write, if it is known.
 	version string
-	// deleted is the pod that the write deleted.
-	deleted types.UID
+	// deleted is the pod that the write deleted, and patched the one that it patched.
+	deleted, patched types.UID
 	// update marks patches of pods and expansions of claims.
 	update bool
 	// last marks the last request of an action on a pod.
@@ -84,7 +85,9 @@ func (x *execution) note(w request, err error) {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		x.step.Ended = true
 	case isRefused(err):
-		x.step.Failures = append(x.step.Failures, planning.Failure{Update: w.update, Pull: w.kind == pullKind, Object: w.kind + " " + w.name, Err: err})
+		x.step.Failures = append(x.step.Failures, planning.Failure{
+			Update: w.update, Pull: w.kind == pullKind, Object: w.kind + " " + w.name, Pod: w.patched, Err: err,
+		})
 	default:
 		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	}
@@ -168,8 +171,27 @@ func (x *execution) slowly(ctx context.Context, n int, do func(ctx context.Conte
 
 // owns reports whether the set is the controller of the object.
 func (x *execution) owns(object metav1.Object) bool {
-	controller := metav1.GetControllerOfNoCopy(object)
-	return controller != nil && controller.UID == x.set.Object.GetUID()
+	key := owner.Of(x.set.Kind, x.set.Object)
+	if key.Namespace == "" {
+		key = key.In(x.set.Namespace)
+	}
+	return key.Controls(object)
+}
+
+// create creates an object of the set.
+func (x *execution) create(ctx context.Context, kind string, object client.Object) error {
+	if err := x.set.permits(kind, false, object); err != nil {
+		return err
+	}
+	return x.options.Client.Create(ctx, object) //nolint:wrapcheck // note describes it.
+}
+
+// remove deletes an object of the set.
+func (x *execution) remove(ctx context.Context, kind string, object client.Object, conditions ...client.DeleteOption) error {
+	if err := x.set.permits(kind, false, object); err != nil {
+		return err
+	}
+	return x.options.Client.Delete(ctx, object, conditions...) //nolint:wrapcheck // note describes it.
 }
 
 func nameOf(object metav1.Object) metav1.ObjectMeta {
@@ -193,8 +215,12 @@ func isOutdated(err error) bool {
 
 // isRefused reports whether the API server refused the write, so that it is refused again until the
 // set, a quota or a policy changes. An error of an admission webhook counts, because users must see
-// it.
+// it, and so does an object that is not the set's to write.
 func isRefused(err error) bool {
+	var foreign *owner.ForeignError
+	if errors.As(err, &foreign) {
+		return true
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
 		return false

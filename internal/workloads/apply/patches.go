@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,13 +58,22 @@ func (x *execution) patch(ctx context.Context, patch *planning.PodPatch) {
 			}})
 		}
 		x.note(request{
-			kind: podKind, operation: "patch", name: patch.Pod.Name, reason: patch.Reason, version: stored, update: true, last: i == len(parts)-1,
+			kind: podKind, operation: "patch", name: x.nameOf(patch.Pod), reason: patch.Reason, version: stored, patched: patch.Pod.UID, update: true,
+			last: i == len(parts)-1,
 		}, err)
 		if err != nil {
 			return
 		}
 		version = stored
 	}
+}
+
+// nameOf returns the name of a pod, with its namespace if the set belongs to none.
+func (x *execution) nameOf(pod *corev1.Pod) string {
+	if x.set.Object.GetNamespace() == "" {
+		return client.ObjectKeyFromObject(pod).String()
+	}
+	return pod.Name
 }
 
 // resizeRefused reports whether the API server can never resize the pod. The planner is told with an
@@ -202,6 +212,9 @@ func (x *execution) update(ctx context.Context, object client.Object, kind schem
 func (x *execution) write(
 	ctx context.Context, object client.Object, kind schema.GroupVersionKind, patch types.PatchType, subresource string, fields map[string]any,
 ) (string, error) {
+	if err := x.set.permits(strings.ToLower(kind.Kind), true, object); err != nil {
+		return "", err
+	}
 	body, err := json.Marshal(fields)
 	if err != nil {
 		return "", fmt.Errorf("encode a patch: %w", err)

@@ -14,10 +14,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/dump"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
@@ -113,9 +113,9 @@ func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
 	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: t.pod.Name, UID: t.pod.UID}
 	lost := p.lost(claim, t.pod)
 	switch {
-	case t.leaves && (lost || ownedBy(claim, set.UID)):
+	case t.leaves && (lost || p.owns(claim)):
 		p.give(claim, set, pod)
-	case !t.leaves && planning.Active(t.pod) && p.mine(t.pod) && (lost || ownedBy(claim, pod.UID)):
+	case !t.leaves && planning.Active(t.pod) && p.mine(t.pod) && (lost || owner.Named(claim, &pod).Owns(claim)):
 		// The pod owns it if its deletion was decided and not executed, and is not wanted any more.
 		p.give(claim, pod, set)
 	}
@@ -123,7 +123,7 @@ func (p *planner) assign(claim *corev1.PersistentVolumeClaim, t tenant) {
 
 func (p *planner) give(claim *corev1.PersistentVolumeClaim, from, to metav1.OwnerReference) {
 	changed := claim.DeepCopy()
-	changed.OwnerReferences = append(slices.DeleteFunc(changed.OwnerReferences,
+	changed.OwnerReferences = owner.Add(slices.DeleteFunc(changed.OwnerReferences,
 		func(ref metav1.OwnerReference) bool { return ref.UID == from.UID }), to)
 	p.out.UpdateClaims = append(p.out.UpdateClaims, changed)
 }
@@ -153,7 +153,7 @@ func (p *planner) reserving() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, claim := range p.Claims {
 		id := claim.Labels[v1alpha1.CloneSetInstanceID]
-		if id != "" && leaving[id] != nil && claim.DeletionTimestamp == nil && ownedBy(claim, p.Set.UID) {
+		if id != "" && leaving[id] != nil && claim.DeletionTimestamp == nil && p.owns(claim) {
 			pods = append(pods, leaving[id])
 			delete(leaving, id)
 		}
@@ -161,16 +161,13 @@ func (p *planner) reserving() []*corev1.Pod {
 	return pods
 }
 
-// ownedBy reports whether the object with the UID owns the claim.
-func ownedBy(claim *corev1.PersistentVolumeClaim, uid types.UID) bool {
-	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
+// owns reports whether the set owns the claim.
+func (p *planner) owns(claim *corev1.PersistentVolumeClaim) bool {
+	return owner.Of(Kind(), p.Set).Owns(claim)
 }
 
 // mine reports whether the set controls the pod.
-func (p *planner) mine(pod *corev1.Pod) bool {
-	controller := metav1.GetControllerOfNoCopy(pod)
-	return controller != nil && controller.UID == p.Set.UID
-}
+func (p *planner) mine(pod *corev1.Pod) bool { return owner.Of(Kind(), p.Set).Controls(pod) }
 
 // newClaim returns the claim of the template for the pod with the instance ID.
 func (p *planner) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {

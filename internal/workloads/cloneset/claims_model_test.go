@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/model"
 )
@@ -60,7 +61,7 @@ func gatheredClaims(view *model.State) []*corev1.PersistentVolumeClaim {
 
 // seen reports whether the set owns the claim, or has a template of such claims.
 func seen(claim *corev1.PersistentVolumeClaim, set *v1alpha1.CloneSet) bool {
-	return ownedBy(claim, set.UID) ||
+	return owner.Of(Kind(), set).Owns(claim) ||
 		slices.ContainsFunc(set.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
 			return strings.HasPrefix(claim.Name, template.Name+"-"+set.Name+"-")
 		})
@@ -80,7 +81,7 @@ func claimsAtRest(s *model.State, set *v1alpha1.CloneSet) error {
 				return fmt.Errorf("pod %s has no claim %s", pod.Name, name)
 			}
 			// A set does not change the owners of claims whose template it has no longer.
-			if seen(s.Claims[i], set) && set.Spec.ScaleStrategy.DisablePVCReuse != ownedBy(s.Claims[i], pod.UID) {
+			if seen(s.Claims[i], set) && set.Spec.ScaleStrategy.DisablePVCReuse != owner.Of(corev1.SchemeGroupVersion.WithKind("Pod"), pod).Owns(s.Claims[i]) {
 				return fmt.Errorf("claim %s has the owners %v", name, s.Claims[i].OwnerReferences)
 			}
 		}

@@ -63,7 +63,7 @@ func (p *planner) newNames() *names {
 	for _, claim := range p.Claims {
 		// Without reuse, a claim that still belongs to the set is that of a pod that is being created. The
 		// cache may not contain the pod yet: with another name, it would be created twice.
-		if !p.Set.Spec.ScaleStrategy.DisablePVCReuse || claim.DeletionTimestamp != nil || !ownedBy(claim, p.Set.UID) {
+		if !p.Set.Spec.ScaleStrategy.DisablePVCReuse || claim.DeletionTimestamp != nil || !p.owns(claim) {
 			n.taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
 		}
 	}
@@ -171,7 +171,7 @@ func (p *planner) freeIDs(taken map[string]bool) []string {
 			continue
 		}
 		_, known := usable[id]
-		usable[id] = (!known || usable[id]) && claim.DeletionTimestamp == nil && ownedBy(claim, p.Set.UID)
+		usable[id] = (!known || usable[id]) && claim.DeletionTimestamp == nil && p.owns(claim)
 	}
 	free := make([]string, 0, len(usable))
 	for id, ok := range usable {

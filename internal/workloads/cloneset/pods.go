@@ -88,7 +88,7 @@ func (p *planner) control(pod *corev1.Pod) (planning.ControllerChange, bool) {
 	case controller == nil && matches:
 		p.strangers = append(p.strangers, pod.Name)
 		return planning.KeepController, false
-	case controller == nil || controller.UID != p.Set.UID:
+	case controller == nil || !p.mine(pod):
 		return planning.KeepController, false
 	case matches:
 		return planning.KeepController, true

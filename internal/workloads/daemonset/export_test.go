@@ -27,7 +27,7 @@ func (e *Slots) Check(set types.UID, pods []*corev1.Pod, nodes []*corev1.Node, n
 	for _, s := range st.refresh(now) {
 		st.touch(s) // The next step visits them.
 	}
-	want := newState(st.key)
+	want := newState(st.key, st.owner)
 	want.configure(st.generation, st.config, st.placement, func() []*corev1.Node { return nodes })
 	for _, pod := range pods {
 		want.put(pod)

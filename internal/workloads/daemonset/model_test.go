@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
 	"github.com/seamark-dev/seamark/test/model"
@@ -106,7 +107,7 @@ func (p *planner) follow(set *v1alpha1.DaemonSet, nodes map[string]*corev1.Node,
 	if older {
 		p.slots = daemonset.NewSlots(daemonset.Cache{
 			Nodes:   func() []*corev1.Node { return slices.Collect(maps.Values(p.nodes)) },
-			Pods:    func(types.UID) []*corev1.Pod { return slices.Collect(maps.Values(p.pods)) },
+			Pods:    func(owner.Key) []*corev1.Pod { return slices.Collect(maps.Values(p.pods)) },
 			Version: func() string { return "" },
 		})
 	} else {

@@ -6,7 +6,6 @@ package daemonset
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
 // Cache is the cache whose events a Slots follows. Its objects must not be modified.
 type Cache struct {
-	// Nodes returns all nodes, and Pods those that the set with the UID controls.
+	// Nodes returns all nodes, and Pods those that the set controls.
 	Nodes func() []*corev1.Node
-	Pods  func(set types.UID) []*corev1.Pod
+	Pods  func(set owner.Key) []*corev1.Pod
 	// Version returns the resource version of the pods.
 	Version func() string
 }
@@ -69,11 +69,14 @@ func (e *Slots) owner(pod *corev1.Pod) *state {
 	if pod == nil {
 		return nil
 	}
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != Kind().Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
 		return nil
 	}
-	return e.sets[owner.UID]
+	if st := e.sets[controller.UID]; st != nil && owner.Named(pod, controller) == st.owner {
+		return st
+	}
+	return nil
 }
 
 // Node implements planning.Slots. A change that does not matter ends with one comparison, however many sets there are:
@@ -148,9 +151,9 @@ func (e *Slots) state(set *v1alpha1.DaemonSet) *state {
 	}
 	key := client.ObjectKeyFromObject(set)
 	delete(e.sets, e.uids[key])
-	st := newState(key)
+	st := newState(key, owner.Of(Kind(), set))
 	version := e.cache.Version()
-	for _, pod := range e.cache.Pods(set.UID) {
+	for _, pod := range e.cache.Pods(st.owner) {
 		st.put(pod)
 	}
 	if len(e.sets) == 0 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -47,7 +48,8 @@ func (c *counts) add(v *view, n int) {
 
 // state is what is known about a set.
 type state struct {
-	key types.NamespacedName
+	key   types.NamespacedName
+	owner owner.Key
 	// generation and annotations are those of the set that the configuration is of.
 	generation  int64
 	annotations map[string]string
@@ -84,14 +86,14 @@ func placementOf(set *v1alpha1.DaemonSet, reach labels.Selector) placement {
 	return p
 }
 
-func newState(key types.NamespacedName) *state {
+func newState(key types.NamespacedName, set owner.Key) *state {
 	ascending := func(a, b *slot) bool { return a.node < b.node }
 	descending := func(a, b *slot) bool { return a.node > b.node }
 	by := func(at func(*slot) time.Time) *btree.BTreeG[*slot] {
 		return btree.NewG(degree, func(a, b *slot) bool { return cmp.Or(at(a).Compare(at(b)), cmp.Compare(a.node, b.node)) < 0 })
 	}
 	return &state{
-		key: key, slots: map[string]*slot{}, hashes: map[string]int{}, deleting: map[types.UID]string{},
+		key: key, owner: set, slots: map[string]*slot{}, hashes: map[string]int{}, deleting: map[types.UID]string{},
 		queues: [classes]*btree.BTreeG[*slot]{
 			removes: btree.NewG(degree, ascending), creates: btree.NewG(degree, ascending),
 			replaces: btree.NewG(degree, descending), updates: btree.NewG(degree, descending),

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -75,7 +76,7 @@ func newFixture(t *testing.T) *fixture {
 			}
 			return nodes
 		},
-		Pods:    func(types.UID) []*corev1.Pod { return slices.Collect(maps.Values(f.pods)) },
+		Pods:    func(owner.Key) []*corev1.Pod { return slices.Collect(maps.Values(f.pods)) },
 		Version: func() string { return "1" },
 	})
 	for i, pod := range f.plan(t).Creates {
@@ -85,7 +86,12 @@ func newFixture(t *testing.T) *fixture {
 		f.slots.Pod(nil, pod)
 		f.pods[pod.Name] = pod
 	}
-	f.plan(t)
+	foreign := f.pods[slices.Sorted(maps.Keys(f.pods))[0]].DeepCopy()
+	foreign.Namespace, foreign.UID, foreign.OwnerReferences[0].APIVersion = "hostile", "foreign", "apps.kruise.io/v9"
+	f.slots.Pod(nil, foreign)
+	if out := f.plan(t); len(out.Deletes) > 0 {
+		t.Errorf("a pod of another namespace is a second one on its node: %v", out.Deletes)
+	}
 	f.set.Generation++
 	f.set.Spec.Template.Spec.Containers[0].Image = "agent:2"
 	return f

@@ -11,11 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
@@ -30,8 +29,8 @@ func (c *Controller[J, S, M]) podChanged(_ context.Context, q controllers.Queue,
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return
 	}
-	if owner := metav1.GetControllerOfNoCopy(before); reconciler.IsKind(owner, c.kind.Kind) {
-		controllers.Enqueue(q, types.NamespacedName{Namespace: before.Namespace, Name: owner.Name})
+	if key, found := owner.Controller(before, c.kind.Kind); found {
+		controllers.Enqueue(q, key)
 	}
 }
 

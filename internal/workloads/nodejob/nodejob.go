@@ -24,6 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
@@ -140,7 +141,7 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
 	known.planned = c.Now()
-	plan, err := c.kind.Plan(job, reconciler.Controlled[*corev1.Pod](c.Stores.Pods, job.GetUID()), &known.plans, known.left)
+	plan, err := c.kind.Plan(job, reconciler.Controlled[*corev1.Pod](c.Stores.Pods, owner.Of(c.kind.Kind, job)), &known.plans, known.left)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}

@@ -188,8 +188,10 @@ type Failure struct {
 	Update bool
 	// Pull reports whether the write was one of an ImagePullJob, without which the update goes on.
 	Pull bool
-	// Object is the kind and the name of the object, for example "pod db-0".
+	// Object is the kind and the name of the object, for example "pod db-0", with its namespace if the set belongs to none.
 	Object string
+	// Pod is the pod that was not patched, empty after other writes.
+	Pod types.UID
 	// Err is the error of the API server.
 	Err error
 }

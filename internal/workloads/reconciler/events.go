@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -73,9 +73,7 @@ func (b *base) pullChanged(_ context.Context, q controllers.Queue, before, after
 		(before.Status.CompletionTime == nil) == (after.Status.CompletionTime == nil):
 		return
 	}
-	if owner := metav1.GetControllerOfNoCopy(job); IsKind(owner, b.kind) {
-		b.enqueue(q, types.NamespacedName{Namespace: job.Namespace, Name: owner.Name})
-	}
+	b.enqueueOwner(q, job)
 }
 
 // follow follows the change of a pod, if the kind has slots.
@@ -146,7 +144,7 @@ func (b *base) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Requ
 			if before != nil && (after == nil || after.UID != before.UID) {
 				b.enqueueOwner(q, e.ObjectOld)
 			}
-			if after != nil && !IsKind(after, b.kind) || !b.matters(e.ObjectOld, e.ObjectNew) {
+			if after != nil && !owner.Is(after, b.kind.GroupKind()) || !b.matters(e.ObjectOld, e.ObjectNew) {
 				return
 			}
 			b.enqueueOf(q, e.ObjectNew)
@@ -183,8 +181,8 @@ func (b *base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeC
 // matters reports whether a change of a pod may change what a planner does: fields that are not
 // cached do not. It always does while a step waits for the cache.
 func (b *base) matters(before, after *corev1.Pod) bool {
-	if owner := metav1.GetControllerOfNoCopy(after); owner != nil &&
-		b.memory.isWaiting(types.NamespacedName{Namespace: after.Namespace, Name: owner.Name}) {
+	if controller := metav1.GetControllerOfNoCopy(after); controller != nil &&
+		b.memory.isWaiting(types.NamespacedName{Namespace: after.Namespace, Name: controller.Name}) {
 		return true
 	}
 	if changed(before, after) {
@@ -203,15 +201,10 @@ func changed(before, after *corev1.Pod) bool {
 		planning.Terminating(before) != planning.Terminating(after) || planning.Ready(before) != planning.Ready(after)
 }
 
-// IsKind reports whether the reference is to an object of the kind, in any version. It may be nil.
-func IsKind(reference *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
-	return reference != nil && reference.Kind == kind.Kind && strings.HasPrefix(reference.APIVersion, kind.Group+"/")
-}
-
-// enqueueOwner enqueues the set that controls the pod.
-func (b *base) enqueueOwner(q controllers.Queue, pod *corev1.Pod) {
-	if owner := metav1.GetControllerOfNoCopy(pod); IsKind(owner, b.kind) {
-		b.enqueue(q, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name})
+// enqueueOwner enqueues the set that controls the object.
+func (b *base) enqueueOwner(q controllers.Queue, object metav1.Object) {
+	if key, found := owner.Controller(object, b.kind); found {
+		b.enqueue(q, key)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -69,16 +68,5 @@ func TestChangesOfPodsThatMatter(t *testing.T) {
 				t.Errorf("known without a comparison: %t, want %t", got, test.soon)
 			}
 		})
-	}
-}
-
-func TestOwnersOfTheKindInAnyVersion(t *testing.T) {
-	kind := schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}
-	for apiVersion, want := range map[string]bool{
-		"apps.kruise.io/v1beta1": true, "apps.kruise.io/v1alpha1": true, "apps/v1": false, "apps.kruise.io.example.com/v1": false,
-	} {
-		if got := IsKind(&metav1.OwnerReference{APIVersion: apiVersion, Kind: "StatefulSet"}, kind); got != want {
-			t.Errorf("a StatefulSet of %s: of the kind %t, want %t", apiVersion, got, want)
-		}
 	}
 }

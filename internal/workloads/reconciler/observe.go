@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -101,16 +102,16 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 	}
 	in := &planning.Input{
 		Claims: b.claims(set, parts.Claims),
-		Revisions: union(selected[*appsv1.ControllerRevision](b.Stores.Revisions, set, selector),
+		Revisions: union(selected[*appsv1.ControllerRevision](b, b.Stores.Revisions, set, selector),
 			list[*appsv1.ControllerRevision](b.Stores.Revisions, nameIndex, nameKey(set.GetNamespace(), set.GetName()))),
 	}
 	if b.slots == nil {
-		in.Pods = selected[*corev1.Pod](b.Stores.Pods, set, selector)
+		in.Pods = selected[*corev1.Pod](b, b.Stores.Pods, set, selector)
 	} else {
 		in.Pods = matching[*corev1.Pod](b.Stores.Pods, set, selector)
 	}
 	if in.PreDownload = b.Stores.Pulls != nil; in.PreDownload {
-		in.Pulls = Controlled[*v1alpha1.ImagePullJob](b.Stores.Pulls, set.GetUID())
+		in.Pulls = Controlled[*v1alpha1.ImagePullJob](b.Stores.Pulls, owner.Of(b.kind, set))
 	}
 	in.Markers = b.markers(set.GetNamespace(), parts.Template, in.Pods)
 	if b.Stores.Nodes != nil && len(parts.Template.Spec.TopologySpreadConstraints) > 0 {
@@ -121,8 +122,8 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 
 // selected returns the objects that the set controls, and those without a controller that the
 // selector matches, by name.
-func selected[T client.Object](store Store, set client.Object, selector labels.Selector) []T {
-	return append(list[T](store, controllerIndex, string(set.GetUID())), matching[T](store, set, selector)...)
+func selected[T client.Object](b *base, store Store, set client.Object, selector labels.Selector) []T {
+	return append(Controlled[T](store, owner.Of(b.kind, set)), matching[T](store, set, selector)...)
 }
 
 // matching returns the objects without a controller that the selector matches.
@@ -133,7 +134,7 @@ func matching[T client.Object](store Store, set client.Object, selector labels.S
 }
 
 func (b *base) claims(set client.Object, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
-	found := list[*corev1.PersistentVolumeClaim](b.Stores.Claims, ownerIndex, string(set.GetUID()))
+	found := list[*corev1.PersistentVolumeClaim](b.Stores.Claims, ownerIndex, owner.Of(b.kind, set).String())
 	for i := range templates {
 		prefix := nameKey(set.GetNamespace(), templates[i].Name+"-"+set.GetName())
 		found = union(found, list[*corev1.PersistentVolumeClaim](b.Stores.Claims, nameIndex, prefix))

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
 // Store is an informer of the cache.
@@ -44,19 +46,20 @@ const (
 // orphans is the value in controllerIndex of the objects of a namespace without a controller.
 func orphans(namespace string) string { return "orphans of " + namespace }
 
-// byController indexes by the UID of the controller.
+// byController indexes by the key of the controller.
 func byController(object metav1.Object) []string {
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
-		return []string{string(controller.UID)}
+		return []string{owner.Named(object, controller).String()}
 	}
 	return []string{orphans(object.GetNamespace())}
 }
 
-// byOwner indexes by the UIDs of all owners.
+// byOwner indexes by the keys of all owners.
 func byOwner(object metav1.Object) []string {
 	var owners []string
-	for _, owner := range object.GetOwnerReferences() {
-		owners = append(owners, string(owner.UID))
+	references := object.GetOwnerReferences()
+	for i := range references {
+		owners = append(owners, owner.Named(object, &references[i]).String())
 	}
 	return owners
 }
@@ -136,8 +139,7 @@ func Namespaced[T any](store Store, namespace string) []T {
 	return list[T](store, namespaceIndex, namespace)
 }
 
-// Controlled returns the objects of a store with RevisionIndexers or PodIndexers that the object with the UID
-// controls.
-func Controlled[T any](store Store, controller types.UID) []T {
-	return list[T](store, controllerIndex, string(controller))
+// Controlled returns the objects of a store with RevisionIndexers or PodIndexers that the owner with the key controls.
+func Controlled[T any](store Store, controller owner.Key) []T {
+	return list[T](store, controllerIndex, controller.String())
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
 // maxCollisions is the number of names that Plan tries.
@@ -75,15 +76,15 @@ type Result struct {
 // prevent that their names are used. A revision is in use if the map has its name or its hash: pass
 // the labels controller-revision-hash of all pods. At most limit revisions that are neither in use,
 // nor current, nor the update revision are kept.
-func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse map[string]bool) (Result, error) {
-	content, err := owner.Encoder.encode(owner.Template)
+func Plan(set Owner, revisions []*appsv1.ControllerRevision, limit int, inUse map[string]bool) (Result, error) {
+	content, err := set.Encoder.encode(set.Template)
 	if err != nil {
 		return Result{}, err
 	}
-	own, taken := split(owner, revisions)
+	own, taken := split(set, revisions)
 	slices.SortFunc(own, compare)
 
-	result := Result{CollisionCount: owner.CollisionCount}
+	result := Result{CollisionCount: set.CollisionCount}
 	number := int64(1)
 	if len(own) > 0 {
 		number = own[len(own)-1].Revision + 1
@@ -93,18 +94,18 @@ func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse 
 			continue
 		}
 		result.Update = own[i]
-		owner.Encoder.found(own[i])
+		set.Encoder.found(own[i])
 		if i < len(own)-1 {
 			result.Update = own[i].DeepCopy()
 			result.Update.Revision = number
-			metav1.SetMetaDataAnnotation(&result.Update.ObjectMeta, pub.UpdateBegunKey, owner.Now.UTC().Format(time.RFC3339))
+			metav1.SetMetaDataAnnotation(&result.Update.ObjectMeta, pub.UpdateBegunKey, set.Now.UTC().Format(time.RFC3339))
 			own = append(slices.Delete(own, i, i+1), result.Update)
 		}
 	}
 	if result.Update == nil {
-		wanted := build(&owner, content, result.CollisionCount, number)
-		for ; taken[wanted.Name]; wanted = build(&owner, content, result.CollisionCount, number) {
-			if result.CollisionCount-owner.CollisionCount >= maxCollisions {
+		wanted := build(&set, content, result.CollisionCount, number)
+		for ; taken[wanted.Name]; wanted = build(&set, content, result.CollisionCount, number) {
+			if result.CollisionCount-set.CollisionCount >= maxCollisions {
 				return Result{}, fmt.Errorf("name the revision of %s: %d names are taken", wanted.Name, maxCollisions)
 			}
 			result.CollisionCount++
@@ -112,20 +113,19 @@ func Plan(owner Owner, revisions []*appsv1.ControllerRevision, limit int, inUse 
 		result.Create, result.Update = wanted, wanted
 		own = append(own, wanted)
 	}
-	result.adopt(owner, own, revisions)
-	result.truncate(owner, limit, inUse)
+	result.adopt(set, own, revisions)
+	result.truncate(set, limit, inUse)
 	return result, nil
 }
 
 // split returns the revisions that the set has or can adopt, and the names of all.
-func split(owner Owner, revisions []*appsv1.ControllerRevision) ([]*appsv1.ControllerRevision, map[string]bool) {
+func split(set Owner, revisions []*appsv1.ControllerRevision) ([]*appsv1.ControllerRevision, map[string]bool) {
+	key := owner.Of(set.Kind, set.Object)
 	own := make([]*appsv1.ControllerRevision, 0, len(revisions)+1)
 	taken := make(map[string]bool, len(revisions))
 	for _, rev := range revisions {
 		taken[rev.Name] = true
-		controller := metav1.GetControllerOfNoCopy(rev)
-		if controller == nil && rev.DeletionTimestamp == nil ||
-			controller != nil && controller.UID == owner.Object.GetUID() {
+		if metav1.GetControllerOfNoCopy(rev) == nil && rev.DeletionTimestamp == nil && rev.Namespace == set.Object.GetNamespace() || key.Controls(rev) {
 			own = append(own, rev)
 		}
 	}
@@ -133,14 +133,14 @@ func split(owner Owner, revisions []*appsv1.ControllerRevision) ([]*appsv1.Contr
 }
 
 // adopt completes All and UpdateRevisions: revisions of own without a controller become the set's.
-func (r *Result) adopt(owner Owner, own, before []*appsv1.ControllerRevision) {
+func (r *Result) adopt(set Owner, own, before []*appsv1.ControllerRevision) {
 	for i, rev := range own {
 		changed := rev != r.Create && !slices.Contains(before, rev)
 		if metav1.GetControllerOfNoCopy(rev) == nil {
 			if !changed {
 				rev = rev.DeepCopy()
 			}
-			rev.OwnerReferences = append(rev.OwnerReferences, *metav1.NewControllerRef(owner.Object, owner.Kind))
+			rev.OwnerReferences = owner.Add(rev.OwnerReferences, *metav1.NewControllerRef(set.Object, set.Kind))
 			if own[i] == r.Update {
 				r.Update = rev
 			}
@@ -149,7 +149,7 @@ func (r *Result) adopt(owner Owner, own, before []*appsv1.ControllerRevision) {
 		if changed {
 			r.UpdateRevisions = append(r.UpdateRevisions, rev)
 		}
-		if rev.Name == owner.CurrentRevision {
+		if rev.Name == set.CurrentRevision {
 			r.Current = rev
 		}
 	}

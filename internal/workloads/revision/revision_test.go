@@ -109,6 +109,17 @@ func TestPlan(t *testing.T) {
 		r.Data = runtime.RawExtension{Raw: []byte(`{"spec":{"template":{}}}`)}
 		return r
 	}
+	// elsewhere names the set of ns as its controller.
+	elsewhere := func(r *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+		r = r.DeepCopy()
+		r.Namespace, r.Name, r.Revision = "hostile", "web-hostile", 9
+		return r
+	}
+	kin := func(r *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+		r = r.DeepCopy()
+		r.Name, r.Revision, r.OwnerReferences[0].APIVersion = "web-kin", 9, "example.com/v1"
+		return r
+	}
 	type want struct {
 		update                  string
 		created                 bool
@@ -128,6 +139,10 @@ func TestPlan(t *testing.T) {
 		"order does not matter": {c, []*appsv1.ControllerRevision{abc[2], abc[0], abc[1]}, "", 10, nil, want{abc[2].Name, false, nil, nil, 3, 0, 3}},
 		"a rollback gives the old revision the highest number": {
 			a, abc, "", 10, nil, want{abc[0].Name, false, []string{abc[0].Name}, nil, 4, 0, 3},
+		},
+		"revisions of another namespace and of another group": {
+			c, []*appsv1.ControllerRevision{abc[0], elsewhere(abc[2]), kin(abc[2])}, "", 10, nil,
+			want{"", true, nil, nil, 2, 0, 2},
 		},
 		"orphans are adopted": {
 			c, []*appsv1.ControllerRevision{orphan(abc[0]), orphan(abc[2])}, "", 10, nil,

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
@@ -106,10 +107,10 @@ func (p *planner) arrange() {
 	for i, ordinal := range ordinals {
 		p.replicas[i] = replica{ordinal: ordinal, name: podName(p.set.Name, ordinal)}
 	}
-	deleting := p.set.DeletionTimestamp != nil
+	own, deleting := owner.Of(Kind(), p.set), p.set.DeletionTimestamp != nil
 	for _, pod := range p.Pods {
 		controller := metav1.GetControllerOfNoCopy(pod)
-		if controller != nil && controller.UID != p.set.UID {
+		if controller != nil && owner.Named(pod, controller) != own {
 			continue
 		}
 		ordinal, member := ordinalOf(p.set.Name, pod.Name)

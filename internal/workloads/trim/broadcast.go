@@ -4,20 +4,20 @@
 package trim
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
 // PodWithBroadcasts is like trim. It also keeps how far the pod of a BroadcastJob is, and its node.
 func PodWithBroadcasts(trim func(*corev1.Pod) *corev1.Pod) func(*corev1.Pod) *corev1.Pod {
 	return func(pod *corev1.Pod) *corev1.Pod {
-		kept, owner := trim(pod), metav1.GetControllerOfNoCopy(pod)
-		if owner == nil || owner.Kind != "BroadcastJob" || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+		kept := trim(pod)
+		if !owner.Is(metav1.GetControllerOfNoCopy(pod), schema.GroupKind{Group: v1alpha1.GroupName, Kind: "BroadcastJob"}) {
 			return kept
 		}
 		kept.DeletionTimestamp, kept.Status.Phase = pod.DeletionTimestamp, pod.Status.Phase

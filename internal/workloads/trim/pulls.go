@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/imagename"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
 const (
@@ -79,7 +81,7 @@ func digestOf(name string) uint32 {
 // how far the pod of a pull is.
 func PodWithPulls(trim func(*corev1.Pod) *corev1.Pod) func(*corev1.Pod) *corev1.Pod {
 	return func(pod *corev1.Pod) *corev1.Pod {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "ImagePullJob" && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+		if owner.Is(metav1.GetControllerOfNoCopy(pod), schema.GroupKind{Group: v1alpha1.GroupName, Kind: "ImagePullJob"}) {
 			return pull(pod)
 		}
 		kept := trim(pod)

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
 // Func returns the transformation of a cache that keeps what trim returns.
@@ -39,11 +40,7 @@ func keptAnnotations() []string {
 // isOurs reports whether the object has no controller, or a set of this program.
 func isOurs(object metav1.Object, kinds []schema.GroupKind) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
-	if controller == nil {
-		return true
-	}
-	group, _, _ := strings.Cut(controller.APIVersion, "/")
-	return slices.Contains(kinds, schema.GroupKind{Group: group, Kind: controller.Kind})
+	return controller == nil || slices.Contains(kinds, owner.Named(object, controller).Kind)
 }
 
 // Pod returns a function that returns a pod with only the fields that the planners and the executor read. Of a pod that

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
@@ -124,7 +125,7 @@ func newEngine(b *harness.Bench, n, sets int) *engine {
 	e.perNode = max(0, float64(heap())-float64(before)) / float64(n)
 	e.slots = daemonset.NewSlots(daemonset.Cache{
 		Nodes:   func() []*corev1.Node { return e.nodes },
-		Pods:    func(set types.UID) []*corev1.Pod { return e.pods[set] },
+		Pods:    func(set owner.Key) []*corev1.Pod { return e.pods[set.UID] },
 		Version: func() string { return strconv.Itoa(e.version) },
 	})
 	for i := range sets {
@@ -194,7 +195,7 @@ func (e *engine) add(i int) {
 	}
 	in := planning.Input{Encoder: &revision.Encoder{}, Now: e.now}
 	empty := daemonset.NewSlots(daemonset.Cache{
-		Nodes: func() []*corev1.Node { return nil }, Pods: func(types.UID) []*corev1.Pod { return nil }, Version: func() string { return "" },
+		Nodes: func() []*corev1.Node { return nil }, Pods: func(owner.Key) []*corev1.Pod { return nil }, Version: func() string { return "" },
 	})
 	out, err := empty.Plan(set, in)
 	e.Must(err)

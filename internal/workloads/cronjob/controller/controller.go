@@ -13,9 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -25,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
@@ -94,7 +93,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
 	plan := cronjob.New(cronjob.Input{
-		Object: object, Jobs: c.jobs(object.UID), Broadcasts: c.BroadcastJobs != nil, Started: known.started, Now: c.Now(),
+		Object: object, Jobs: c.jobs(object), Broadcasts: c.BroadcastJobs != nil, Started: known.started, Now: c.Now(),
 	})
 	created, failed := c.carryOut(ctx, object, known, &plan)
 	if created {
@@ -116,14 +115,15 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // jobs returns the Jobs and BroadcastJobs of an object.
-func (c *Controller) jobs(owner types.UID) (jobs []cronjob.Job) {
-	for _, job := range reconciler.Controlled[*batchv1.Job](c.Jobs, owner) {
+func (c *Controller) jobs(object *v1alpha1.AdvancedCronJob) (jobs []cronjob.Job) {
+	key := owner.Of(Kind(), object)
+	for _, job := range reconciler.Controlled[*batchv1.Job](c.Jobs, key) {
 		jobs = append(jobs, cronjob.OfJob(job))
 	}
 	if c.BroadcastJobs == nil {
 		return jobs
 	}
-	for _, job := range reconciler.Controlled[*v1alpha1.BroadcastJob](c.BroadcastJobs, owner) {
+	for _, job := range reconciler.Controlled[*v1alpha1.BroadcastJob](c.BroadcastJobs, key) {
 		jobs = append(jobs, cronjob.OfBroadcastJob(job))
 	}
 	return jobs
@@ -162,14 +162,14 @@ func changes[J interface {
 		if before == none {
 			return
 		}
-		owner := metav1.GetControllerOfNoCopy(before)
-		if !reconciler.IsKind(owner, Kind()) {
+		key, found := owner.Controller(before, Kind())
+		if !found {
 			return
 		}
 		if after != none && of(before).Ended == of(after).Ended && (before.GetDeletionTimestamp() == nil) == (after.GetDeletionTimestamp() == nil) {
 			return
 		}
-		controllers.Enqueue(q, types.NamespacedName{Namespace: before.GetNamespace(), Name: owner.Name})
+		controllers.Enqueue(q, key)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -35,7 +36,7 @@ const (
 // deletion. If one was created, the status and the history follow when the cache has it; otherwise carryOut completes the
 // status of the plan. The error is why it must be tried again.
 func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, plan *cronjob.Plan) (created bool, err error) {
-	if err := c.delete(ctx, plan.Replace); err != nil {
+	if err := c.delete(ctx, object, plan.Replace); err != nil {
 		plan.Retry()
 		return false, err
 	}
@@ -45,7 +46,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 		}, object.Generation, c.Now())
 	}
 	if plan.Create.IsZero() {
-		c.trim(ctx, plan)
+		c.trim(ctx, object, plan)
 		return false, nil
 	}
 	job, err := c.create(ctx, object, plan)
@@ -53,7 +54,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 		known.creates(job, plan.Create)
 		return true, nil
 	}
-	c.trim(ctx, plan) // Finished Jobs may use up the quota.
+	c.trim(ctx, object, plan) // Finished Jobs may use up the quota.
 	condition := metav1.Condition{
 		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: text.Truncate(err.Error(), maxMessage),
 	}
@@ -69,8 +70,8 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 }
 
 // trim deletes the Jobs beyond the limits of the history. If the API server refuses it, runs go on.
-func (c *Controller) trim(ctx context.Context, plan *cronjob.Plan) {
-	err := c.delete(ctx, plan.Delete)
+func (c *Controller) trim(ctx context.Context, object *v1alpha1.AdvancedCronJob, plan *cronjob.Plan) {
+	err := c.delete(ctx, object, plan.Delete)
 	if err == nil {
 		return
 	}
@@ -81,9 +82,12 @@ func (c *Controller) trim(ctx context.Context, plan *cronjob.Plan) {
 	}
 }
 
-// delete deletes Jobs with their pods.
-func (c *Controller) delete(ctx context.Context, jobs []cronjob.Job) error {
+// delete deletes Jobs of the object with their pods.
+func (c *Controller) delete(ctx context.Context, object *v1alpha1.AdvancedCronJob, jobs []cronjob.Job) error {
 	for _, job := range jobs {
+		if job.GetNamespace() != object.Namespace {
+			return &owner.ForeignError{Set: owner.Describe(Kind().Kind, object), Object: owner.Describe(job.Kind.Kind, job)}
+		}
 		gone, uid := &metav1.PartialObjectMetadata{}, job.GetUID()
 		gone.SetGroupVersionKind(job.Kind)
 		gone.Namespace, gone.Name = job.GetNamespace(), job.GetName()
@@ -116,7 +120,7 @@ func (c *Controller) create(ctx context.Context, object *v1alpha1.AdvancedCronJo
 		if err := c.Live.Get(ctx, key, found); err != nil {
 			return nil, fmt.Errorf("get %s %s: %w", kind.Kind, key.Name, err)
 		}
-		if owner := metav1.GetControllerOfNoCopy(found); owner == nil || owner.UID != object.UID {
+		if !owner.Of(Kind(), object).Controls(found) {
 			return nil, &foreignError{kind.Kind, key.Name}
 		}
 		return &cronjob.Job{Object: found, Kind: kind}, nil

@@ -28,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/nodejob"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
@@ -161,7 +162,7 @@ func (p *puller) stop(ctx context.Context, key types.NamespacedName, j *job) (re
 		}
 	}
 	// The deletion of a pod is an event.
-	_, others := p.places.take(claimOf(j), nodesOf(reconciler.Controlled[*corev1.Pod](p.Stores.Pods, j.UID)), nil, 0)
+	_, others := p.places.take(claimOf(j), nodesOf(reconciler.Controlled[*corev1.Pod](p.Stores.Pods, owner.Of(imagepull.Kind(), j))), nil, 0)
 	p.inbox.Enqueue(others...)
 	return reconcile.Result{}, nil
 }
@@ -169,7 +170,7 @@ func (p *puller) stop(ctx context.Context, key types.NamespacedName, j *job) (re
 // count records the places of the pods that exist at the start.
 func (p *puller) count() {
 	for _, j := range reconciler.All[*job](p.Stores.Sets) {
-		p.places.take(claimOf(j), nodesOf(reconciler.Controlled[*corev1.Pod](p.Stores.Pods, j.UID)), nil, 0)
+		p.places.take(claimOf(j), nodesOf(reconciler.Controlled[*corev1.Pod](p.Stores.Pods, owner.Of(imagepull.Kind(), j))), nil, 0)
 	}
 }
 
@@ -213,7 +214,7 @@ func (p *puller) podChanged(_ context.Context, q controllers.Queue, before, afte
 	if pod == nil {
 		pod = before
 	}
-	if reconciler.IsKind(metav1.GetControllerOfNoCopy(pod), imagepull.Kind()) {
+	if owner.Is(metav1.GetControllerOfNoCopy(pod), imagepull.Kind().GroupKind()) {
 		return
 	}
 	for _, j := range reconciler.Namespaced[*job](p.Stores.Sets, pod.Namespace) {

@@ -33,11 +33,11 @@ type Input struct {
 	Set *v1alpha1.SidecarSet
 	// Others are what the accepted sets inject: see Views.
 	Others []*v1alpha1.SidecarSet
-	// Revisions are the revisions of all sets.
+	// Revisions are the revisions of all sets and namespaces.
 	Revisions []*appsv1.ControllerRevision
 	// List is which annotations are allowed.
 	List WhiteList
-	// Namespace is the namespace of new revisions.
+	// Namespace is that of the set's revisions.
 	Namespace string
 }
 
@@ -50,8 +50,6 @@ type Decision struct {
 	// Latest is the revision of the generation. If New, it must be created, if Changed, written.
 	Latest       *appsv1.ControllerRevision
 	New, Changed bool
-	// Copy is the named revision, if it must be copied from the namespace of OpenKruise.
-	Copy *appsv1.ControllerRevision
 	// InForce is for the status.
 	InForce *v1alpha1.SidecarSetInForce
 }
@@ -79,6 +77,11 @@ func refused(set *v1alpha1.SidecarSet) []Problem {
 	return problems
 }
 
+// wasServed reports whether OpenKruise has served the set, and Seamark has not accepted it yet.
+func wasServed(set *v1alpha1.SidecarSet) bool {
+	return set.Status.InForce == nil && set.Status.LatestRevision != ""
+}
+
 // refusing returns the record of a set whose pods are refused, nil if OpenKruise has not served it.
 func refusing(set *v1alpha1.SidecarSet, problem Problem) *v1alpha1.SidecarSetInForce {
 	if set.Status.InForce != nil && set.Status.InForce.Refused == "" || set.Status.LatestRevision == "" {
@@ -87,16 +90,6 @@ func refusing(set *v1alpha1.SidecarSet, problem Problem) *v1alpha1.SidecarSetInF
 	record := inForce(set, nil)
 	record.Refused = problem.String()
 	return record
-}
-
-// copied returns a copy of a revision in another namespace.
-func copied(rev *appsv1.ControllerRevision, namespace string) *appsv1.ControllerRevision {
-	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: rev.Name, Labels: rev.Labels, Annotations: rev.Annotations, OwnerReferences: rev.OwnerReferences,
-		},
-		Data: rev.Data, Revision: rev.Revision,
-	}
 }
 
 // Decide decides about the current generation of the set. The error is that of a revision that cannot be
@@ -109,21 +102,22 @@ func Decide(in Input) (Decision, error) {
 	if err := d.revise(in); err != nil {
 		return Decision{}, err
 	}
-	own := append(history.Of(in.Set, in.Revisions), d.Latest)
-	named, err := history.Named(in.Set, own)
+	own := append(history.Of(in.Set, in.Namespace, in.Revisions), d.Latest)
+	named, err := history.Named(in.Set, in.Namespace, own)
 	var missing *history.NotFoundError
 	if errors.As(err, &missing) {
-		return Decision{Problems: []Problem{{RevisionNotFound, missing.Field, missing.Reason()}}}, nil
+		problem := Problem{RevisionNotFound, missing.Field, missing.Reason()}
+		if wasServed(in.Set) {
+			problem.Message += ". Copy the revisions that OpenKruise has recorded with seamark migrate revisions"
+		}
+		return Decision{Problems: []Problem{problem}}, nil
 	}
 	d.InForce = inForce(in.Set, named)
 	d.InForce.Revision = d.Latest.Name
-	if named != nil && named.Namespace != in.Namespace && named.Name != d.Latest.Name {
-		d.Copy = copied(named, in.Namespace)
-	}
 	candidate := in.Set.DeepCopy()
 	candidate.Status.InForce = d.InForce
 	problems := selectors(candidate)
-	views, err := Views(candidate, own)
+	views, err := Views(candidate, in.Namespace, own)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -142,21 +136,13 @@ func Decide(in Input) (Decision, error) {
 	return d, nil
 }
 
-// revise finds or creates the revision of the generation. One that OpenKruise has recorded in its own namespace is
-// copied.
+// revise finds or creates the revision of the generation.
 func (d *Decision) revise(in Input) error {
-	own := history.Of(in.Set, in.Revisions)
-	var foreign []*appsv1.ControllerRevision
+	own := history.Of(in.Set, in.Namespace, in.Revisions)
 	number := int64(1)
 	if len(own) > 0 {
 		number = own[len(own)-1].Revision + 1
 	}
-	own = slices.DeleteFunc(own, func(rev *appsv1.ControllerRevision) bool {
-		if rev.Namespace != in.Namespace {
-			foreign = append(foreign, rev)
-		}
-		return rev.Namespace != in.Namespace
-	})
 	wanted, err := history.New(in.Set, in.Namespace, number, ptr.Deref(in.Set.Status.CollisionCount, 0))
 	if err != nil {
 		return err
@@ -167,9 +153,6 @@ func (d *Decision) revise(in Input) error {
 		return nil
 	}
 	d.Latest, d.New = wanted, true
-	if i := slices.IndexFunc(foreign, equal); i >= 0 {
-		d.Latest = copied(foreign[i], in.Namespace)
-	}
 	return nil
 }
 
@@ -209,8 +192,8 @@ func inForce(set *v1alpha1.SidecarSet, named *appsv1.ControllerRevision) *v1alph
 }
 
 // Views returns what an accepted set injects, as sets: its latest revision, and the one that it names. The
-// revisions may be those of any set. It returns none for a set that was never accepted.
-func Views(set *v1alpha1.SidecarSet, revisions []*appsv1.ControllerRevision) ([]*v1alpha1.SidecarSet, error) {
+// revisions may be those of any set and namespace. It returns none for a set that was never accepted.
+func Views(set *v1alpha1.SidecarSet, namespace string, revisions []*appsv1.ControllerRevision) ([]*v1alpha1.SidecarSet, error) {
 	force := set.Status.InForce
 	if force == nil {
 		return nil, nil
@@ -218,20 +201,20 @@ func Views(set *v1alpha1.SidecarSet, revisions []*appsv1.ControllerRevision) ([]
 	var views []*v1alpha1.SidecarSet
 	if force.Generation == set.Generation {
 		views = append(views, set)
-	} else if err := appendView(&views, set, revisions, force.Revision); err != nil {
+	} else if err := appendView(&views, set, namespace, revisions, force.Revision); err != nil {
 		return nil, err
 	}
 	if force.NamedRevision == "" || force.NamedRevision == force.Revision {
 		return views, nil
 	}
-	err := appendView(&views, set, revisions, force.NamedRevision)
+	err := appendView(&views, set, namespace, revisions, force.NamedRevision)
 	return views, err
 }
 
 // appendView adds the set as its revision with the name describes it, if it exists.
-func appendView(views *[]*v1alpha1.SidecarSet, set *v1alpha1.SidecarSet, revisions []*appsv1.ControllerRevision, name string) error {
+func appendView(views *[]*v1alpha1.SidecarSet, set *v1alpha1.SidecarSet, namespace string, revisions []*appsv1.ControllerRevision, name string) error {
 	for _, rev := range revisions {
-		if rev == nil || rev.Name != name || !metav1.IsControlledBy(rev, set) {
+		if rev == nil || rev.Name != name || !history.Key(set, namespace).Controls(rev) {
 			continue
 		}
 		parsed, err := history.Parse(rev)

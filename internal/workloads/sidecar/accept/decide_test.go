@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 )
 
-const system, openKruise = "seamark-system", "kruise-system"
+const system = "seamark-system"
 
 // version returns the set with an image and a custom version.
 func version(image, custom string) *v1alpha1.SidecarSet {
@@ -44,7 +44,9 @@ func naming(s *v1alpha1.SidecarSet, custom string) *v1alpha1.SidecarSet {
 func TestDecide(t *testing.T) {
 	first, second := version("agent:1", "v1"), version("agent:2", "v2")
 	one, two := recorded(t, first, system, 1), recorded(t, second, system, 2)
-	foreign := recorded(t, first, openKruise, 1)
+	foreign := recorded(t, first, "hostile", 9)
+	moved := naming(version("agent:2", "v2"), "v1")
+	moved.Status.LatestRevision = two.Name
 	hot := version("agent:1", "v1")
 	hot.Spec.Containers[0].UpgradeStrategy.UpgradeType = "HotUpgrade"
 	served := hot.DeepCopy()
@@ -66,11 +68,11 @@ func TestDecide(t *testing.T) {
 		set       *v1alpha1.SidecarSet
 		revisions []*appsv1.ControllerRevision
 		others    []*v1alpha1.SidecarSet
-		// latest and number are those of the latest revision, named and copied the names of others.
+		// latest and number are those of the latest revision, and named is the name of another one.
 		latest         string
 		number         int64
 		isNew, changed bool
-		named, copied  string
+		named          string
 		// problem is a part of the only problem, and refused whether pods are refused.
 		problem string
 		refused bool
@@ -83,8 +85,9 @@ func TestDecide(t *testing.T) {
 		"another version of it":            {set: version("agent:2", "v3"), revisions: []*appsv1.ControllerRevision{one, two}, latest: two.Name, number: 2, changed: true},
 		"it names an older one":            {set: naming(version("agent:2", "v2"), "v1"), revisions: []*appsv1.ControllerRevision{one, two}, latest: two.Name, number: 2, named: one.Name},
 		"it names none":                    {set: naming(version("agent:2", "v2"), "v9"), revisions: []*appsv1.ControllerRevision{one, two}, problem: `spec.injectionStrategy.revision.customVersion: "v9" is not found: the set has v1, v2`},
-		"recorded by OpenKruise":           {set: first, revisions: []*appsv1.ControllerRevision{foreign}, latest: one.Name, number: 1, isNew: true},
-		"it names one of OpenKruise":       {set: naming(version("agent:2", "v2"), "v1"), revisions: []*appsv1.ControllerRevision{foreign, two}, latest: two.Name, number: 2, named: one.Name, copied: one.Name},
+		"recorded in another namespace":    {set: first, revisions: []*appsv1.ControllerRevision{foreign}, latest: one.Name, number: 1, isNew: true},
+		"it names one that is there":       {set: naming(version("agent:2", "v2"), "v1"), revisions: []*appsv1.ControllerRevision{foreign, two}, problem: `customVersion: "v1" is not found: the set has v2`},
+		"one of OpenKruise is not copied":  {set: moved, revisions: []*appsv1.ControllerRevision{foreign, two}, problem: `is not found: the set has v2. Copy the revisions that OpenKruise has recorded with seamark migrate revisions`},
 		"what Seamark does not serve":      {set: hot, problem: `spec.containers[0].upgradeStrategy.upgradeType: "HotUpgrade" is not supported`},
 		"it was served by OpenKruise":      {set: served, problem: `"HotUpgrade" is not supported`, refused: true},
 		"canary set":                       {set: canary, problem: "metadata.annotations[apps.kruise.io/sidecarset-canary]: canary sets are not supported"},
@@ -108,11 +111,7 @@ func TestDecide(t *testing.T) {
 			if len(got.Problems) > 0 || got.Latest.Name != test.latest || got.Latest.Revision != test.number || got.Latest.Namespace != system {
 				t.Fatalf("problems %v, latest %s/%s with number %d", got.Problems, got.Latest.Namespace, got.Latest.Name, got.Latest.Revision)
 			}
-			copied := ""
-			if got.Copy != nil && got.Copy.Namespace == system {
-				copied = got.Copy.Name
-			}
-			if got.New != test.isNew || got.Changed != test.changed || got.InForce.NamedRevision != test.named || copied != test.copied || got.InForce.Revision != test.latest {
+			if got.New != test.isNew || got.Changed != test.changed || got.InForce.NamedRevision != test.named || got.InForce.Revision != test.latest {
 				t.Errorf("decision %+v, in force %+v", got, got.InForce)
 			}
 		})
@@ -125,7 +124,7 @@ func TestViews(t *testing.T) {
 	later := set("logs", "later")
 	later.Generation = 3
 	later.Status.InForce = &v1alpha1.SidecarSetInForce{Generation: 2, Revision: two.Name, NamedRevision: one.Name, Selector: later.Spec.Selector}
-	views, err := accept.Views(later, []*appsv1.ControllerRevision{one, two})
+	views, err := accept.Views(later, system, []*appsv1.ControllerRevision{one, two})
 	if err != nil || len(views) != 2 || views[0].Spec.Containers[0].Image != "agent:2" || views[1].Spec.Containers[0].Image != "agent:1" {
 		t.Errorf("views %+v, error %v, want those of both revisions", views, err)
 	}

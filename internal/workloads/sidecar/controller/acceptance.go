@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
@@ -133,7 +132,7 @@ func (c *Controller) isDecided(set *v1alpha1.SidecarSet, list accept.WhiteList) 
 	}
 	latest, ok := stored[*appsv1.ControllerRevision](c.Revisions, c.Namespace+"/"+set.Status.InForce.Revision)
 	version := history.CustomVersion(set)
-	return ok && (version == "" || latest.Labels[v1alpha1.SidecarSetCustomVersionLabel] == version)
+	return ok && history.Key(set, c.Namespace).Controls(latest) && (version == "" || latest.Labels[v1alpha1.SidecarSetCustomVersionLabel] == version)
 }
 
 // isAccepted reports whether the current generation has been accepted.
@@ -176,9 +175,9 @@ func (l *ledger) withdraw(set types.UID) {
 	delete(l.accepted, set)
 }
 
-// revisions returns the revisions of the set.
+// revisions returns the revisions of the set, which are in the program's own namespace.
 func (c *Controller) revisions(set *v1alpha1.SidecarSet) []*appsv1.ControllerRevision {
-	return reconciler.Controlled[*appsv1.ControllerRevision](c.Revisions, set.UID)
+	return reconciler.Controlled[*appsv1.ControllerRevision](c.Revisions, history.Key(set, c.Namespace))
 }
 
 // others returns what the other accepted sets inject. The ledger must be locked.
@@ -198,7 +197,7 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 		if other.UID == set.UID || other.DeletionTimestamp != nil || force == nil || elsewhere(set, force) {
 			continue
 		}
-		views, err := accept.Views(other, c.revisions(other))
+		views, err := accept.Views(other, c.Namespace, c.revisions(other))
 		if err != nil {
 			return nil, err
 		}
@@ -224,28 +223,25 @@ func elsewhere(set *v1alpha1.SidecarSet, force *v1alpha1.SidecarSetInForce) bool
 	return set.Spec.Namespace != "" && force.Namespace != "" && set.Spec.Namespace != force.Namespace
 }
 
-// record writes the revisions of an accepted generation.
+// record writes the revision of an accepted generation.
 func (c *Controller) record(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, decision *accept.Decision) error {
-	var steps []planning.Actions
-	if decision.Copy != nil {
-		steps = append(steps, planning.Actions{CreateRevision: decision.Copy})
-	}
+	var actions planning.Actions
 	switch {
 	case decision.New:
-		steps = append(steps, planning.Actions{CreateRevision: decision.Latest})
+		actions.CreateRevision = decision.Latest
 	case decision.Changed:
-		steps = append(steps, planning.Actions{UpdateRevisions: []*appsv1.ControllerRevision{decision.Latest}})
+		actions.UpdateRevisions = []*appsv1.ControllerRevision{decision.Latest}
+	default:
+		return nil
 	}
-	for i := range steps {
-		if err := c.writeRevision(ctx, set, status, &steps[i]); err != nil {
-			return fmt.Errorf("write the revision of SidecarSet %s: %w", set.Name, err)
-		}
+	if err := c.writeRevision(ctx, set, status, &actions); err != nil {
+		return fmt.Errorf("write the revision of SidecarSet %s: %w", set.Name, err)
 	}
 	return nil
 }
 
 func (c *Controller) writeRevision(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, actions *planning.Actions) error {
-	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, actions)
+	step := c.Executor.Execute(ctx, c.writes(set, nil), actions)
 	switch {
 	case len(step.Failures) > 0 && apierrors.IsAlreadyExists(step.Failures[0].Err):
 		// Another object has the name. The next one is tried.

@@ -8,6 +8,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -31,15 +31,17 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 )
 
 // ConfigurationName is the name of the ConfigMap with the white list of annotations.
 const ConfigurationName = "kruise-configuration"
 
 // Kind returns the kind of the sets.
-func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("SidecarSet") }
+func Kind() schema.GroupVersionKind { return history.Kind() }
 
 // Options are the dependencies of a Controller. All are required.
 type Options struct {
@@ -174,13 +176,14 @@ func (c *Controller) released(changed *v1alpha1.SidecarSet) {
 	}
 }
 
-// revisionChanged enqueues the set of a revision that is gone.
-func (c *Controller) revisionChanged(_ context.Context, q controllers.Queue, before, after *appsv1.ControllerRevision, _ bool) {
-	if after != nil {
+// revisionChanged enqueues the set of a revision that is gone, or new: a user may have copied one that the set names.
+func (c *Controller) revisionChanged(_ context.Context, q controllers.Queue, before, after *appsv1.ControllerRevision, initial bool) {
+	changed := cmp.Or(after, before)
+	if initial || before != nil && after != nil || changed.Namespace != c.Namespace {
 		return
 	}
-	if owner := metav1.GetControllerOfNoCopy(before); owner != nil && owner.Kind == Kind().Kind {
-		controllers.Enqueue(q, types.NamespacedName{Name: owner.Name})
+	if key, found := owner.Controller(changed, Kind()); found {
+		controllers.Enqueue(q, types.NamespacedName{Name: key.Name})
 	}
 }
 

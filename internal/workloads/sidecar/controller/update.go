@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +43,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	caughtUp := false
 	c.memory.of(set, func(r *remembered) { caughtUp = r.caughtUp(c.Pods) })
 	out, err := update.Plan(update.Input{
-		Set: current, Pods: c.pods(set), Revisions: c.revisions(set), Namespace: c.Namespace, Held: !caughtUp, Skipped: c.refusing(set), Now: c.Now(),
+		Set: current, Pods: c.pods(set), Revisions: c.revisions(set), Held: !caughtUp, Skipped: c.refusing(set), Now: c.Now(),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("plan the update of the pods of SidecarSet %s: %w", set.Name, err)
@@ -56,7 +55,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	if out.Empty() {
 		return reconciler.Sooner(out.RequeueAfter, c.recount(status)), nil
 	}
-	step := c.Executor.Execute(ctx, apply.Set{Kind: Kind(), Object: set}, &out.Actions)
+	step := c.Executor.Execute(ctx, c.writes(set, status.InForce), &out.Actions)
 	c.memory.of(set, func(r *remembered) { r.pods = step.Pods })
 	for i := range out.Events {
 		c.Recorder.Event(set, out.Events[i].Type, out.Events[i].Reason, out.Events[i].Message())
@@ -86,16 +85,20 @@ func (c *Controller) refusing(set *v1alpha1.SidecarSet) map[types.UID]bool {
 	return skipped
 }
 
+// writes returns the set for the executor: it may write revisions in the program's own namespace, and patch the pods of
+// namespaces that it selects.
+func (c *Controller) writes(set *v1alpha1.SidecarSet, force *v1alpha1.SidecarSetInForce) apply.Set {
+	return apply.Set{Kind: Kind(), Object: set, Namespace: c.Namespace, Pods: func(namespace string) bool {
+		return force != nil && c.selectsNamespace(force, namespace)
+	}}
+}
+
 // refuseUpdates records which pods the API server did not update, so that they do not stop the others.
 func (c *Controller) refuseUpdates(set *v1alpha1.SidecarSet, out *update.Output, step *apply.Step) {
-	pods := map[string]types.UID{}
-	for i := range out.Patches {
-		pods[out.Patches[i].Pod.Name] = out.Patches[i].Pod.UID
-	}
 	for _, failure := range step.Failures {
 		c.Recorder.Eventf(set, corev1.EventTypeWarning, "FailedUpdate", "%s: %v", failure.Object, failure.Err)
-		uid, found := pods[strings.TrimPrefix(failure.Object, "pod ")]
-		if !found {
+		uid := failure.Pod
+		if uid == "" {
 			continue
 		}
 		c.memory.of(set, func(r *remembered) {

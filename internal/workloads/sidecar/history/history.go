@@ -19,9 +19,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/internal/workloads/template"
@@ -67,7 +69,7 @@ func New(set *v1alpha1.SidecarSet, namespace string, number int64, collisions in
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: labels,
 			Annotations:     map[string]string{v1alpha1.SidecarSetHashKey: full, v1alpha1.SidecarSetHashWithoutImageKey: withoutImages},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion().WithKind("SidecarSet"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, Kind())},
 		},
 		Data:     runtime.RawExtension{Raw: content},
 		Revision: number,
@@ -123,14 +125,23 @@ func (e *NotFoundError) Reason() string {
 	return fmt.Sprintf("%q is not found: the set has %s", e.Value, strings.Join(e.Others, ", "))
 }
 
+// Kind returns the kind of the sets.
+func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("SidecarSet") }
+
+// Key returns the key of the set as the owner of its revisions. A set belongs to no namespace, and everybody may name
+// it as the owner of an object: only those in the namespace of the program are its revisions.
+func Key(set *v1alpha1.SidecarSet, namespace string) owner.Key {
+	return owner.Of(Kind(), set).In(namespace)
+}
+
 // Named returns the revision that the injection strategy of the set names, or nil if it names none. The
-// revisions may be those of any set. The error is a NotFoundError.
-func Named(set *v1alpha1.SidecarSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+// revisions may be those of any set and namespace. The error is a NotFoundError.
+func Named(set *v1alpha1.SidecarSet, namespace string, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	named := set.Spec.InjectionStrategy.Revision
 	if named == nil {
 		return nil, nil //nolint:nilnil // No revision is named.
 	}
-	own := Of(set, revisions)
+	own := Of(set, namespace, revisions)
 	missing := &NotFoundError{Field: "spec.injectionStrategy.revision.customVersion"}
 	is := func(rev *appsv1.ControllerRevision) string { return rev.Labels[v1alpha1.SidecarSetCustomVersionLabel] }
 	switch {
@@ -153,11 +164,12 @@ func Named(set *v1alpha1.SidecarSet, revisions []*appsv1.ControllerRevision) (*a
 	return nil, missing
 }
 
-// Of returns the revisions of the set, the newest last.
-func Of(set *v1alpha1.SidecarSet, revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
+// Of returns the revisions of the set in the namespace, the newest last.
+func Of(set *v1alpha1.SidecarSet, namespace string, revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	var own []*appsv1.ControllerRevision
+	key := Key(set, namespace)
 	for _, rev := range revisions {
-		if rev.Labels[SetLabel] == set.Name && metav1.IsControlledBy(rev, set) {
+		if rev.Labels[SetLabel] == set.Name && key.Controls(rev) {
 			own = append(own, rev)
 		}
 	}

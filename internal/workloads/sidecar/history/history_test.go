@@ -129,23 +129,26 @@ func TestNamed(t *testing.T) {
 	first, second, third := revise(t, set("log:1", version("v1")), 1), revise(t, set("log:2", version("v1")), 2), revise(t, set("log:3"), 3)
 	recreated := revise(t, set("log:4", version("v4"), func(s *v1alpha1.SidecarSet) { s.UID = "earlier" }), 9)
 	foreign := revise(t, set("log:5", version("v5"), func(s *v1alpha1.SidecarSet) { s.Name, s.UID = "other", types.UID("other") }), 8)
-	all := []*appsv1.ControllerRevision{third, foreign, first, recreated, second}
+	elsewhere := revise(t, set("log:6", version("v6")), 7)
+	elsewhere.Namespace = "hostile"
+	all := []*appsv1.ControllerRevision{third, foreign, first, recreated, elsewhere, second}
 	for name, test := range map[string]struct {
 		named *v1alpha1.SidecarSetInjectRevision
 		want  *appsv1.ControllerRevision
 		err   string
 	}{
-		"none":                {},
-		"name":                {named: &v1alpha1.SidecarSetInjectRevision{RevisionName: &first.Name}, want: first},
-		"newest of a version": {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1")}, want: second},
-		"name before version": {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1"), RevisionName: &third.Name}, want: third},
-		"empty name, version": {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1"), RevisionName: new("")}, want: second},
-		"of another set":      {named: &v1alpha1.SidecarSetInjectRevision{RevisionName: &foreign.Name}, err: `spec.injectionStrategy.revision.revisionName: "` + foreign.Name + `" is not found: the set has ` + first.Name + ", " + second.Name + ", " + third.Name},
-		"of an earlier set":   {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v4")}, err: `spec.injectionStrategy.revision.customVersion: "v4" is not found: the set has v1`},
+		"none":                 {},
+		"name":                 {named: &v1alpha1.SidecarSetInjectRevision{RevisionName: &first.Name}, want: first},
+		"newest of a version":  {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1")}, want: second},
+		"name before version":  {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1"), RevisionName: &third.Name}, want: third},
+		"empty name, version":  {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1"), RevisionName: new("")}, want: second},
+		"of another set":       {named: &v1alpha1.SidecarSetInjectRevision{RevisionName: &foreign.Name}, err: `spec.injectionStrategy.revision.revisionName: "` + foreign.Name + `" is not found: the set has ` + first.Name + ", " + second.Name + ", " + third.Name},
+		"of another namespace": {named: &v1alpha1.SidecarSetInjectRevision{RevisionName: &elsewhere.Name}, err: `spec.injectionStrategy.revision.revisionName: "` + elsewhere.Name + `" is not found: the set has ` + first.Name + ", " + second.Name + ", " + third.Name},
+		"of an earlier set":    {named: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v4")}, err: `spec.injectionStrategy.revision.customVersion: "v4" is not found: the set has v1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := set("log:3", func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Revision = test.named })
-			got, err := history.Named(s, all)
+			got, err := history.Named(s, "seamark-system", all)
 			var missing *history.NotFoundError
 			if errors.As(err, &missing) != (test.err != "") || test.err != "" && err.Error() != test.err {
 				t.Fatalf("error %v, want %s", err, test.err)
@@ -157,7 +160,7 @@ func TestNamed(t *testing.T) {
 	}
 	if _, err := history.Named(set("log:1", func(s *v1alpha1.SidecarSet) {
 		s.Spec.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1")}
-	}), nil); err == nil || err.Error() != `spec.injectionStrategy.revision.customVersion: "v1" is not found: the set has none` {
+	}), "seamark-system", nil); err == nil || err.Error() != `spec.injectionStrategy.revision.customVersion: "v1" is not found: the set has none` {
 		t.Errorf("error %v", err)
 	}
 }

@@ -208,7 +208,7 @@ func (a *accepted) revision(ctx context.Context, set *v1alpha1.SidecarSet, name 
 			return nil, err
 		}
 	}
-	if !metav1.IsControlledBy(stored, set) {
+	if !history.Key(set, a.namespace).Controls(stored) {
 		return nil, fmt.Errorf("ControllerRevision %s belongs to another object", key)
 	}
 	return history.Parse(stored)

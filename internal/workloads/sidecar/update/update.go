@@ -33,9 +33,8 @@ type Input struct {
 	Set *v1alpha1.SidecarSet
 	// Pods are the pods that have the set according to their annotations. They are not changed.
 	Pods []*corev1.Pod
-	// Revisions are the revisions of the set, and Namespace is that of those that may be deleted.
+	// Revisions are the revisions of the set.
 	Revisions []*appsv1.ControllerRevision
-	Namespace string
 	// Skipped are pods that have refused an update and are left alone for some time. They may be nil.
 	Skipped map[types.UID]bool
 	// Held is whether no pod may be updated now, because the cache is old.
@@ -250,8 +249,7 @@ func (p *planner) prune() {
 	}
 	var unused []*appsv1.ControllerRevision
 	for _, rev := range p.Revisions {
-		// Those of OpenKruise are in its own namespace.
-		if !used.Has(rev.Name) && rev.Namespace == p.Namespace {
+		if !used.Has(rev.Name) {
 			unused = append(unused, rev)
 		}
 	}

@@ -121,7 +121,7 @@ func (w *world) setReady(pod *corev1.Pod, status corev1.ConditionStatus) {
 // plan returns the next step.
 func (w *world) plan() update.Output {
 	w.Helper()
-	out, err := update.Plan(update.Input{Set: w.set, Pods: w.pods, Revisions: w.revisions, Namespace: "system", Now: w.now})
+	out, err := update.Plan(update.Input{Set: w.set, Pods: w.pods, Revisions: w.revisions, Now: w.now})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -1,0 +1,70 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/fakeapi"
+)
+
+// TestStepsSeeNothingOfOtherNamespaces gathers for a set whose UID objects of another namespace and of another kind name.
+func TestStepsSeeNothingOfOtherNamespaces(t *testing.T) {
+	kind := v1alpha1.GroupVersion().WithKind("CloneSet")
+	set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "1"}}
+	meta := func(namespace, apiVersion string) metav1.ObjectMeta {
+		reference := *metav1.NewControllerRef(set, kind)
+		reference.APIVersion = apiVersion
+		return metav1.ObjectMeta{Namespace: namespace, Name: "web-a", OwnerReferences: []metav1.OwnerReference{reference}}
+	}
+	all := []metav1.ObjectMeta{meta("ns", "apps.kruise.io/v1alpha1"), meta("hostile", "apps.kruise.io/v9"), meta("hostile", "apps.kruise.io/v1alpha1")}
+	other := meta("ns", "example.com/v1")
+	other.Name = "other"
+	all = append(all, other)
+	var pods []*corev1.Pod
+	var claims []*corev1.PersistentVolumeClaim
+	var revisions []*appsv1.ControllerRevision
+	var pulls []*v1alpha1.ImagePullJob
+	for _, each := range all {
+		pods = append(pods, &corev1.Pod{ObjectMeta: each})
+		claims = append(claims, &corev1.PersistentVolumeClaim{ObjectMeta: each})
+		revisions = append(revisions, &appsv1.ControllerRevision{ObjectMeta: each})
+		pulls = append(pulls, &v1alpha1.ImagePullJob{ObjectMeta: each})
+	}
+	b := newBase(Options{Stores: Stores{
+		Pods: fakeapi.NewStore(t, PodIndexers(), pods), Claims: fakeapi.NewStore(t, ClaimIndexers(), claims),
+		Revisions: fakeapi.NewStore(t, RevisionIndexers(), revisions), Pulls: fakeapi.NewStore(t, PodIndexers(), pulls),
+	}})
+	b.kind = kind
+	b.parts = func(client.Object) planning.Parts {
+		return planning.Parts{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: &corev1.PodTemplateSpec{},
+			Claims: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}},
+		}
+	}
+	in, err := b.gather(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := in.Pods, pods[:1]; !slices.Equal(got, want) {
+		t.Errorf("pods %v", got)
+	}
+	if got, want := in.Claims, claims[:1]; !slices.Equal(got, want) {
+		t.Errorf("claims %v", got)
+	}
+	if got, want := in.Revisions, revisions[:1]; !slices.Equal(got, want) {
+		t.Errorf("revisions %v", got)
+	}
+	if got, want := in.Pulls, pulls[:1]; !slices.Equal(got, want) {
+		t.Errorf("pulls %v", got)
+	}
+}
