@@ -1,0 +1,257 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
+)
+
+// foreign creates objects of a hostile namespace that name sets of others as their controller.
+type foreign struct {
+	*world
+	namespace string
+	objects   []client.Object
+}
+
+// owned returns the metadata of an object. The garbage collector leaves objects alone whose owner has a version that is
+// not served.
+func (f *foreign) owned(name, kind string, set client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: f.namespace, Name: name, Labels: map[string]string{"app": set.GetName()},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps.kruise.io/v9", Kind: kind, Name: set.GetName(), UID: set.GetUID(), Controller: new(true),
+		}},
+	}
+}
+
+func (f *foreign) create(object client.Object) {
+	f.Helper()
+	f.must(f.client.Create(f.Context(), object))
+	f.objects = append(f.objects, object)
+}
+
+// pods creates pods on the node that look as those of the set.
+func (f *foreign) pods(kind string, set client.Object, node string, names ...string) {
+	f.Helper()
+	for _, name := range names {
+		f.create(&corev1.Pod{ObjectMeta: f.owned(name, kind, set), Spec: corev1.PodSpec{
+			NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "evil:1"}},
+		}})
+	}
+}
+
+// unchanged checks that nothing foreign has been written.
+func (f *foreign) unchanged() {
+	f.Helper()
+	for _, object := range f.objects {
+		before := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy has the same type.
+		f.must(f.client.Get(f.Context(), client.ObjectKeyFromObject(object), object))
+		if diff := cmp.Diff(before.GetResourceVersion(), object.GetResourceVersion()); diff != "" {
+			f.Errorf("%T %s has changed: %s", object, object.GetName(), diff)
+		}
+	}
+}
+
+// revision returns a revision of the same name with a privileged container.
+func (f *foreign) revision(like *appsv1.ControllerRevision, kind string, set client.Object, content string) *appsv1.ControllerRevision {
+	revision := &appsv1.ControllerRevision{ObjectMeta: f.owned(like.Name, kind, set), Revision: 99, Data: runtime.RawExtension{Raw: []byte(content)}}
+	for key, value := range like.Labels {
+		revision.Labels[key] = value
+	}
+	return revision
+}
+
+// victims are an object of each kind in a namespace, on one node.
+type victims struct {
+	web, canary *v1alpha1.CloneSet
+	db          *v1beta1.StatefulSet
+	daemon      *v1alpha1.DaemonSet
+	broadcast   *v1alpha1.BroadcastJob
+	pull        *v1alpha1.ImagePullJob
+	cron        *v1alpha1.AdvancedCronJob
+	sidecar     *v1alpha1.SidecarSet
+}
+
+func (w *world) victims(node string) victims {
+	w.Helper()
+	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
+	selector := func(name string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	}
+	v := victims{web: w.cloneSet("web", 3), canary: w.cloneSet("canary", 2)}
+	v.db = w.statefulSet("db", 1, func(set *v1beta1.StatefulSet) {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: claimSpec()}}
+	})
+	v.daemon = &v1alpha1.DaemonSet{ObjectMeta: in("daemon"), Spec: v1alpha1.DaemonSetSpec{Selector: selector("daemon"), Template: template("daemon", "image:1")}}
+	v.broadcast = &v1alpha1.BroadcastJob{ObjectMeta: in("broadcast"), Spec: v1alpha1.BroadcastJobSpec{Template: template("broadcast", "image:1")}}
+	v.broadcast.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	v.pull = &v1alpha1.ImagePullJob{ObjectMeta: in("pull"), Spec: v1alpha1.ImagePullJobSpec{
+		Selector: &v1alpha1.ImagePullJobNodeSelector{Names: []string{node}}, Image: "image:1",
+	}}
+	v.cron = &v1alpha1.AdvancedCronJob{ObjectMeta: in("cron"), Spec: v1alpha1.AdvancedCronJobSpec{
+		Schedule: "@every 1s", ConcurrencyPolicy: v1alpha1.ReplaceConcurrent,
+		Template: v1alpha1.CronJobTemplate{JobTemplate: &runtime.RawExtension{
+			Raw: []byte(`{"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "image:1"}]}}}}`),
+		}},
+	}}
+	v.sidecar = &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "sidecar"}, Spec: v1alpha1.SidecarSetSpec{
+		Namespace: w.namespace, Selector: selector("web"), Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:2"}}},
+		InjectionStrategy: v1alpha1.SidecarSetInjectionStrategy{Revision: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("evil")}},
+	}}
+	for _, object := range []client.Object{v.daemon, v.broadcast, v.pull, v.cron, v.sidecar} {
+		w.must(w.client.Create(w.Context(), object))
+	}
+	return v
+}
+
+func claimSpec() corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+}
+
+// attack creates what a hostile namespace can do to the victims before the program runs.
+func (f *foreign) attack(v *victims, node string) {
+	f.Helper()
+	f.pods("CloneSet", v.web, node, "web-a", "web-b", "web-c")
+	f.pods("DaemonSet", v.daemon, node, "daemon-a")
+	f.pods("BroadcastJob", v.broadcast, node, "broadcast-a")
+	f.pods("ImagePullJob", v.pull, node, "pull-a")
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: f.owned("data-db-0", "StatefulSet", v.db), Spec: claimSpec()}
+	claim.Finalizers = []string{"example.com/hold"}
+	f.create(claim)
+	f.must(f.client.Delete(f.Context(), claim))
+	f.must(f.client.Get(f.Context(), client.ObjectKeyFromObject(claim), claim))
+	f.create(&batchv1.Job{ObjectMeta: f.owned("cron-1", "AdvancedCronJob", v.cron), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "evil:1"}}},
+	}}})
+	content, err := history.Content(&v1alpha1.SidecarSet{Spec: v1alpha1.SidecarSetSpec{
+		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "evil:1"}}},
+	}})
+	f.must(err)
+	f.create(f.revision(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "sidecar-evil", Labels: map[string]string{
+		history.SetLabel: v.sidecar.Name, v1alpha1.SidecarSetCustomVersionLabel: "evil",
+	}}}, "SidecarSet", v.sidecar, string(content)))
+}
+
+// TestNothingOfAHostileNamespaceBelongsToASet lets objects of another namespace name sets as their controller. The sets
+// work as if they did not exist, and nothing foreign is deleted or changed.
+func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
+	w := newWorldWithoutProgram(t, servers.Parallel(t))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	w.must(w.client.Create(t.Context(), node))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	w.must(w.client.Status().Update(t.Context(), node))
+	v := w.victims(node.Name)
+	t.Cleanup(func() { w.must(w.client.Delete(context.Background(), v.sidecar)) })
+	f := &foreign{world: w, namespace: w.env.Namespace(t)}
+	f.attack(&v, node.Name)
+
+	cfg := program.Install(t, w.env, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml",
+		"config/cronjobs/rbac.yaml", "config/sidecarsets/rbac.yaml")
+	program.Start(t, cfg, func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		options.Logger, options.InjectorURL = w.logger(), "https://localhost:1"
+		for _, each := range []*configv1alpha1.WorkloadController{
+			&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.ImagePullJob, &enabled.AdvancedCronJob, &enabled.SidecarSet,
+		} {
+			each.Enabled = new(true)
+		}
+	})
+	w.settled(v.web, 3, "image:1")
+	w.settled(v.canary, 2, "image:1")
+	w.settled(v.db, 1, "image:1")
+	program.Until(w, w.client, v.daemon, "the DaemonSet runs on its node", func() error { return is(v.daemon.Status.NumberReady, 1) })
+	program.Until(w, w.client, v.broadcast, "the BroadcastJob runs on its node", func() error { return is(v.broadcast.Status.Active, 1) })
+	program.Until(w, w.client, v.pull, "the image is pulled on the node", func() error { return is(v.pull.Status.Succeeded, 1) })
+	program.Until(w, w.client, v.cron, "the AdvancedCronJob runs one Job", func() error {
+		if len(v.cron.Status.Active) != 1 || v.cron.Status.Active[0].Namespace != w.namespace {
+			return fmt.Errorf("%+v", v.cron.Status.Active)
+		}
+		return nil
+	})
+	program.Until(w, w.client, v.sidecar, "the SidecarSet does not accept the revision", func() error {
+		accepted := meta.FindStatusCondition(v.sidecar.Status.Conditions, v1alpha1.SidecarSetAccepted)
+		if accepted == nil || accepted.Status != metav1.ConditionFalse || accepted.Reason != "RevisionNotFound" || v.sidecar.Status.InForce != nil {
+			return fmt.Errorf("%+v", v.sidecar.Status)
+		}
+		return nil
+	})
+	w.keepsItsCanary(f, v.canary)
+	f.unchanged()
+	var copied appsv1.ControllerRevisionList
+	w.must(w.client.List(t.Context(), &copied, client.InNamespace(env.SystemNamespace)))
+	if len(copied.Items) > 0 {
+		t.Errorf("%d revisions in the namespace of the program", len(copied.Items))
+	}
+}
+
+// keepsItsCanary replaces a pod of the old revision while a foreign one has its name.
+func (w *world) keepsItsCanary(f *foreign, set *v1alpha1.CloneSet) {
+	w.Helper()
+	var current appsv1.ControllerRevision
+	w.must(w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: set.Status.CurrentRevision}, &current))
+	f.create(f.revision(&current, "CloneSet", set,
+		`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"canary"}},"spec":{"containers":[{"name":"main","image":"evil:1","securityContext":{"privileged":true}}]}}}}`))
+	program.Edit(w, w.client, set, func() {
+		set.Spec.Template.Spec.Containers[0].Image, set.Spec.UpdateStrategy.Partition = "image:2", new(intstr.FromInt32(1))
+	})
+	images := func(ctx context.Context, old, updated string) (string, error) {
+		pods, err := w.pods(ctx, set.Name)
+		count := map[string]int{}
+		for _, pod := range pods {
+			if pod.DeletionTimestamp == nil && isReady(pod) {
+				count[pod.Spec.Containers[0].Image]++
+			}
+		}
+		return cmp.Diff(map[string]int{old: 1, updated: 1}, count), err
+	}
+	await.Until(w, "one of the pods is updated", func(ctx context.Context) (string, error) { return images(ctx, "image:1", "image:2") })
+	pods, err := w.pods(w.Context(), set.Name)
+	w.must(err)
+	deleted := ""
+	for name, pod := range pods {
+		if pod.Spec.Containers[0].Image == "image:1" {
+			deleted = name
+			w.must(w.client.Delete(w.Context(), pod, client.GracePeriodSeconds(0)))
+		}
+	}
+	await.Until(w, "the pod of the old revision is replaced", func(ctx context.Context) (string, error) {
+		pods, err := w.pods(ctx, set.Name)
+		if err != nil || pods[deleted] != nil {
+			return "the pod exists", err
+		}
+		return images(ctx, "image:1", "image:2")
+	})
+}
+
+// is returns an error if a count differs.
+func is(got, want int32) error {
+	if got != want {
+		return fmt.Errorf("%d, want %d", got, want)
+	}
+	return nil
+}
