@@ -144,16 +144,18 @@ type ImagePullJobPodSelector struct {
 
 // ImagePullJobPullPolicy limits the pull of a node.
 type ImagePullJobPullPolicy struct {
-	// timeoutSeconds is how long an attempt may take.
+	// timeoutSeconds is how long an attempt may take, at most a day.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
 	// backoffLimit is the number of attempts after the first.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 }
 

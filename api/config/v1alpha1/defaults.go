@@ -76,7 +76,7 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 	orDefault(&c.Pprof.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)
 	orDefault(&c.OpenKruise.Namespace, "kruise-system")
-	orDefault(&c.ImagePull.PerNode, 1)
+	orDefault(&c.ImagePull.PerNode, 2)
 	orDefault(&c.ImagePull.Total, 100)
 	if c.ImagePull.NodeSelector == nil {
 		c.ImagePull.NodeSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

@@ -69,11 +69,12 @@ type Injector struct {
 
 // ImagePull limits the pulls of all ImagePullJobs.
 type ImagePull struct {
-	// perNode is the maximum number of pulls of a node at the same time, 1 to 100. Default 1.
+	// perNode is the maximum number of pulls of a node at the same time, 1 to 100. If it is at least 2, each namespace leaves
+	// one of them to others. Default 2.
 	// +optional
 	PerNode int32 `json:"perNode,omitempty"`
-	// total is the maximum number of pulls in the cluster at the same time, 1 to 10000. Namespaces share it fairly.
-	// Default 100.
+	// total is the maximum number of pulls in the cluster at the same time, 1 to 10000. Namespaces share it fairly, and each
+	// leaves a tenth to others. Default 100.
 	// +optional
 	Total int32 `json:"total,omitempty"`
 	// nodeSelector selects the nodes on which jobs may pull, by labels. Default: nodes without the label

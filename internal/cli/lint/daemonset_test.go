@@ -69,7 +69,7 @@ func TestDaemonSets(t *testing.T) {
 		},
 		"invalid annotation about pulls before updates": {
 			manifest: e("  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-timeout-seconds: 5m\n"),
-			want:     []string{`a.yaml:6:5 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-timeout-seconds]: Invalid value: "5m": must be a number of seconds, at least 1`},
+			want:     []string{`a.yaml:6:5 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-timeout-seconds]: Invalid value: "5m": must be a number of seconds, 1 to 86400`},
 		},
 		"negative percentage in an annotation": {
 			manifest: e("  name: agent\n", "  name: agent\n  annotations: {apps.kruise.io/image-predownload-min-updated-ready-pods: '-5%'}\n"),

@@ -331,6 +331,9 @@ func TestPod(t *testing.T) {
 	if pod.Spec.ServiceAccountName != "puller" || pod.Spec.ImagePullSecrets[0].Name != "registry" || *pod.Spec.AutomountServiceAccountToken {
 		t.Errorf("specification %+v", pod.Spec)
 	}
+	if requests := pod.Spec.Containers[0].Resources.Requests; len(requests) != 2 || !requests.Cpu().IsZero() || !requests.Memory().IsZero() {
+		t.Errorf("requests %v, want zero, which defaults do not replace", requests)
+	}
 	if diff := cmp.Diff([]string{"/dev/null/pull"}, pod.Spec.Containers[0].Command); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}

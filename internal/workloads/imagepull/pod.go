@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// command cannot exist in a container: the runtime mounts /dev, whose null is not a folder. Nothing of the image
+	// Command cannot exist in a container: the runtime mounts /dev, whose null is not a folder. Nothing of the image
 	// runs, whatever it contains.
-	command = "/dev/null/pull"
+	Command = "/dev/null/pull"
 
 	// maxText is the maximum length of the text about a failure, in bytes.
 	maxText = 512
@@ -52,7 +52,8 @@ func Name(job types.UID, node string, attempt int32) string {
 // Pod returns the pod of an attempt. It has no label but the one of the job, so that no Service and no set selects it,
 // and opts out of service meshes, which would add containers.
 func Pod(job *v1alpha1.ImagePullJob, node string, attempt int32) *corev1.Pod {
-	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
+	// Nodes that have no free cpu and memory can pull. A LimitRange would add its defaults to a container without requests.
+	free := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0"), corev1.ResourceMemory: resource.MustParse("0")}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: job.Namespace, Name: Name(job.UID, node, attempt),
@@ -74,8 +75,8 @@ func Pod(job *v1alpha1.ImagePullJob, node string, attempt int32) *corev1.Pod {
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
-				Name: containerName, Image: job.Spec.Image, Command: []string{command}, ImagePullPolicy: job.Spec.ImagePullPolicy,
-				Resources: corev1.ResourceRequirements{Requests: resources, Limits: resources},
+				Name: containerName, Image: job.Spec.Image, Command: []string{Command}, ImagePullPolicy: job.Spec.ImagePullPolicy,
+				Resources: corev1.ResourceRequirements{Requests: free},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -86,6 +87,13 @@ func Pod(job *v1alpha1.ImagePullJob, node string, attempt int32) *corev1.Pod {
 	for _, secret := range job.Spec.PullSecrets {
 		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})
 	}
+	return pod
+}
+
+// Reserve lets the pod of an attempt request and limit cpu and memory, which a LimitRange, a quota or a policy may demand.
+func Reserve(pod *corev1.Pod) *corev1.Pod {
+	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
+	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: resources, Limits: resources}
 	return pod
 }
 

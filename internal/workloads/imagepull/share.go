@@ -22,15 +22,18 @@ type Claim struct {
 	Active, More int
 }
 
+// left is the part of the places that a namespace leaves to others: one of so many, and at least one.
+const left = 10
+
 // Share returns how many pulls each job may start so that there are at most total. Each free place goes to the namespace
-// that has the fewest, and in it to the jobs of rollouts first, then to the oldest.
+// that has the fewest, and in it to the jobs of rollouts first, then to the oldest. No namespace gets all places.
 func Share(total int, claims []Claim) map[types.NamespacedName]int {
 	type namespace struct {
 		name string
 		has  int
 		jobs []Claim
 	}
-	spaces, free := map[string]*namespace{}, total
+	spaces, free, most := map[string]*namespace{}, total, max(1, total-max(1, total/left))
 	for _, claim := range slices.SortedFunc(slices.Values(claims), first) {
 		free -= claim.Active
 		space := spaces[claim.Job.Namespace]
@@ -46,7 +49,7 @@ func Share(total int, claims []Claim) map[types.NamespacedName]int {
 	for ; free > 0; free-- {
 		var next *namespace
 		for _, each := range spaces {
-			if len(each.jobs) > 0 && (next == nil || cmp.Or(cmp.Compare(each.has, next.has), strings.Compare(each.name, next.name)) < 0) {
+			if len(each.jobs) > 0 && each.has < most && (next == nil || cmp.Or(cmp.Compare(each.has, next.has), strings.Compare(each.name, next.name)) < 0) {
 				next = each
 			}
 		}

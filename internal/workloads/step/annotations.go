@@ -4,6 +4,7 @@
 package step
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -12,6 +13,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
+
+// longestPull is the maximum of timeoutSeconds of an ImagePullJob.
+const longestPull = 86400
 
 // pullOptions are the annotations of a set about pulls.
 type pullOptions struct {
@@ -42,8 +46,8 @@ func pullOptionsOf(annotations map[string]string, total int) (pullOptions, *fiel
 	}
 	if text, found := annotations[v1alpha1.PreDownloadTimeoutKey]; found {
 		seconds, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || seconds < 1 {
-			return options, invalid(v1alpha1.PreDownloadTimeoutKey, "a number of seconds, at least 1")
+		if err != nil || seconds < 1 || seconds > longestPull {
+			return options, invalid(v1alpha1.PreDownloadTimeoutKey, fmt.Sprintf("a number of seconds, 1 to %d", longestPull))
 		}
 		options.timeout = int32(seconds)
 	}

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -46,6 +47,7 @@ func TestImagePulls(t *testing.T) {
 		"timeout":           testTimeout,
 		"quota 0":           testQuota,
 		"quota for some":    testSomeQuota,
+		"demanded requests": testDemandedRequests,
 		"foreign pod":       testForeignPod,
 		"node dies":         testNodeDies,
 		"disk pressure":     testDiskPressure,
@@ -170,6 +172,46 @@ func testSomeQuota(t *testing.T) {
 	w.create(parallelism(3))
 	w.has(v1alpha1.ImagePullJobPullsCreated, metav1.ConditionFalse, "Refused")
 	w.counts("3 1 0 0")
+}
+
+// testDemandedRequests checks that pods request cpu and memory only if a LimitRange demands it.
+func testDemandedRequests(t *testing.T) {
+	w := newWorld(t, 2)
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	requests := func(cpu, memory string) {
+		w.Helper()
+		w.until("the pods request "+cpu+" and "+memory, func() error {
+			pods := &corev1.PodList{}
+			must(t, server.Client.List(t.Context(), pods, client.InNamespace(w.namespace)))
+			for i := range pods.Items {
+				if got := pods.Items[i].Spec.Containers[0].Resources.Requests; got.Cpu().String() != cpu || got.Memory().String() != memory {
+					return fmt.Errorf("requests %v", got)
+				}
+			}
+			if len(pods.Items) != 2 {
+				return fmt.Errorf("%d pods", len(pods.Items))
+			}
+			return nil
+		})
+	}
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "defaults"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+	}}}}
+	must(t, server.Client.Create(t.Context(), limits))
+	w.create(parallelism(2))
+	requests("0", "0")
+	w.release("sha256:1")
+	w.ends("Completed")
+	limits.Spec.Limits[0].Min = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
+	must(t, server.Client.Update(t.Context(), limits))
+	w.kubelets(func(*corev1.Pod) string { return "" })
+	w.create(parallelism(2), func(s *spec) { s.Image = "game:2" })
+	requests("1m", "16Mi")
+	w.release("sha256:1")
+	w.ends("Completed")
+	if refused := meta.FindStatusCondition(w.job.Status.Conditions, v1alpha1.ImagePullJobPullsCreated); refused != nil {
+		t.Errorf("condition %+v", refused)
+	}
 }
 
 func testForeignPod(t *testing.T) {

@@ -36,6 +36,11 @@ func refused(t *testing.T, name, text string, create func(ctx context.Context) e
 	})
 }
 
+// projected returns a volume that projects the source.
+func projected(source corev1.VolumeProjection) corev1.Volume {
+	return corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{source}}}}
+}
+
 // TestPolicyOfPulls checks which pods the service account may create for an ImagePullJob.
 func TestPolicyOfPulls(t *testing.T) {
 	install(t)
@@ -55,10 +60,16 @@ func TestPolicyOfPulls(t *testing.T) {
 		},
 		"init container": func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "a:1"}} },
 		"volume":         func(pod *corev1.Pod) { pod.Spec.Volumes = []corev1.Volume{{Name: "v"}} },
-		"token":          func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = new(true) },
-		"no node":        func(pod *corev1.Pod) { pod.Spec.NodeName = "" },
+		"volume of a Secret": func(pod *corev1.Pod) {
+			pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}})}
+		},
+		"token":   func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = new(true) },
+		"no node": func(pod *corev1.Pod) { pod.Spec.NodeName = "" },
 	} {
 		pod := imagepull.Pod(job, "n1", 0)
+		// As webhooks of clouds do for the identity of a service account.
+		pod.Spec.ServiceAccountName = "default"
+		pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "sts.example.com", Path: "token"}})}
 		must(t, account.Create(t.Context(), pod.DeepCopy(), client.DryRunAll))
 		change(pod)
 		refused(t, name, "the pod must be a pull of an ImagePullJob and run nothing", func(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,6 +37,8 @@ import (
 const (
 	// foreignFinalizer is the finalizer with which OpenKruise waits for its copies of Secrets.
 	foreignFinalizer = "apps.kruise.io/deletion-protection"
+	// exceeded is what API servers say about a pod that a quota does not permit, whatever it requests.
+	exceeded = "exceeded quota"
 	// noServiceAccount is what API servers say about a service account that does not exist yet: controllers create the
 	// default one of a new namespace.
 	noServiceAccount = "error looking up service account"
@@ -71,6 +74,8 @@ type memory struct {
 	progress *imagepull.Progress
 	// pulls is the number of its pods at the last plan.
 	pulls int
+	// reserves is whether its pods request cpu and memory, because the API server has refused one that does not.
+	reserves bool
 }
 
 // Controller runs ImagePullJobs.
@@ -116,14 +121,25 @@ func (p *puller) plan(j *job, pods []*corev1.Pod, m *memory, _ int) (plan, error
 	granted, others := p.places.take(claimOf(j), nodesOf(pods), next.Start, next.Limit)
 	p.inbox.Enqueue(others...)
 	for _, start := range granted {
-		next.Creates = append(next.Creates, imagepull.Pod(j, start.Node, start.Attempt))
+		pod := imagepull.Pod(j, start.Node, start.Attempt)
+		if m.reserves {
+			pod = imagepull.Reserve(pod)
+		}
+		next.Creates = append(next.Creates, pod)
 	}
 	return next.JobPlan, nil
 }
 
 // learn remembers which pulls have started, and which nodes have failed because the API server has refused their pods. A
-// quota that the pulls of the job may use up, and a service account that does not exist yet, fail none.
+// quota that the pulls of the job may use up, and a service account that does not exist yet, fail none. Pods that request
+// nothing are tried again with requests, which a LimitRange, a quota or a policy may demand.
 func learn(m *memory, done *plan, step *apply.Step) (learned bool) {
+	if !m.reserves {
+		before := len(step.Failures)
+		step.Failures = slices.DeleteFunc(step.Failures, func(f planning.Failure) bool { return maySucceedWithRequests(f.Err) })
+		m.reserves = len(step.Failures) < before
+		learned = m.reserves
+	}
 	written, refused := sets.New(step.Written...), map[string]error{}
 	for i := range step.Failures {
 		err := step.Failures[i].Err
@@ -142,6 +158,13 @@ func learn(m *memory, done *plan, step *apply.Step) (learned bool) {
 		}
 	}
 	return learned
+}
+
+// maySucceedWithRequests reports whether the API server may accept the pod of a pull if it requests cpu and memory. Webhooks
+// that refuse a pod answer with any of these codes.
+func maySucceedWithRequests(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsForbidden(err) && !strings.Contains(err.Error(), exceeded) && !strings.Contains(err.Error(), noServiceAccount)
 }
 
 // stop removes the finalizer of OpenKruise. The pulls of a job keep their places until their pods are gone.

@@ -71,7 +71,7 @@ func (w *world) restart() {
 	w.Helper()
 	w.restarts++
 	options, live := w.Options(w.stores)
-	w.controller = controller.New(nodejob.Options{Options: options, Live: live}, controller.Limits{Allowed: labels.Everything(), PerNode: 1, Total: total})
+	w.controller = controller.New(nodejob.Options{Options: options, Live: live}, controller.Limits{Allowed: labels.Everything(), PerNode: 2, Total: total})
 }
 
 // report lets the kubelet of a random pod pull, or fail.
@@ -91,7 +91,8 @@ func (w *world) report() {
 	}
 }
 
-// reconcile reconciles a random job, and checks that no job has too many pods, nor a node or the cluster.
+// reconcile reconciles a random job, and checks that no job has too many pods, nor the cluster, and that each namespace leaves
+// one of the two places of a node to others.
 func (w *world) reconcile() {
 	w.Helper()
 	w.Now = w.Now.Add(60 * time.Millisecond)
@@ -105,8 +106,8 @@ func (w *world) reconcile() {
 		if perJob[pod.Namespace]++; perJob[pod.Namespace] > limit {
 			w.Fatalf("the job in %s has %d pods", pod.Namespace, perJob[pod.Namespace])
 		}
-		if perNode[pod.Spec.NodeName]++; perNode[pod.Spec.NodeName] > 1 {
-			w.Fatalf("node %s has two pods", pod.Spec.NodeName)
+		if perNode[pod.Namespace+pod.Spec.NodeName]++; perNode[pod.Namespace+pod.Spec.NodeName] > 1 {
+			w.Fatalf("node %s has two pods of %s", pod.Spec.NodeName, pod.Namespace)
 		}
 	}
 }

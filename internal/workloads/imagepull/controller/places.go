@@ -40,14 +40,18 @@ func (p *places) take(job imagepull.Claim, has []string, starts []imagepull.Star
 	defer p.mu.Unlock()
 	before, own := p.claims[job.Job], &claim{Claim: job, nodes: has}
 	p.claims[job.Job] = own
-	pulls, open := map[string]int{}, []imagepull.Start{}
-	for _, each := range p.claims {
+	// A namespace leaves a place of each node to others.
+	pulls, mine, most, open := map[string]int{}, map[string]int{}, max(1, p.perNode-1), []imagepull.Start{}
+	for key, each := range p.claims {
 		for _, node := range each.nodes {
 			pulls[node]++
+			if key.Namespace == job.Job.Namespace {
+				mine[node]++
+			}
 		}
 	}
 	for _, start := range starts {
-		if pulls[start.Node] < p.perNode {
+		if pulls[start.Node] < p.perNode && mine[start.Node] < most {
 			open = append(open, start)
 		}
 	}

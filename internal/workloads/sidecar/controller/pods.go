@@ -18,6 +18,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
+	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
@@ -130,7 +132,7 @@ func (c *Controller) uninjected(set *v1alpha1.SidecarSet, status *v1alpha1.Sidec
 	}
 	count, namespaces := int32(0), map[string]bool{}
 	for _, pod := range c.scope(status.InForce) {
-		if !planning.Active(pod) || !c.selects(current, pod) || slices.Contains(inject.Sets(pod), set.Name) || isMirror(pod) {
+		if !planning.Active(pod) || !c.selects(current, pod) || slices.Contains(inject.Sets(pod), set.Name) || isExempt(pod) {
 			continue
 		}
 		selected, found := namespaces[pod.Namespace]
@@ -191,8 +193,8 @@ func (c *Controller) selectsNamespace(force *v1alpha1.SidecarSetInForce, name st
 	return true
 }
 
-// isMirror reports whether the pod is the mirror of a static pod, which its node owns.
-func isMirror(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.Kind == "Node"
+// isExempt reports whether the pod is the mirror of a static pod, which its node owns, or that of a pull.
+func isExempt(pod *corev1.Pod) bool {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	return owner.Is(controller, corev1.SchemeGroupVersion.WithKind("Node").GroupKind()) || owner.Is(controller, imagepull.Kind().GroupKind())
 }

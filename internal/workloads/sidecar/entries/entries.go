@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
 )
 
@@ -65,6 +66,11 @@ func (s Server) entry(name, path string, failure admissionregistrationv1.Failure
 			// The kubelet runs static pods from files: their mirrors must be as the files.
 			Name:       "not-a-mirror-pod",
 			Expression: `!has(object.metadata.annotations) || !('` + corev1.MirrorPodAnnotationKey + `' in object.metadata.annotations)`,
+		}, {
+			// Nothing runs in the pod of a pull, which seamark-workloads may not create with other containers.
+			Name: "not-a-pull",
+			Expression: `object.spec.containers.exists(c, c.?command.orValue([]) != ['` + imagepull.Command + `']) || ` +
+				`size(object.spec.?initContainers.orValue([])) > 0`,
 		}},
 	}
 }
