@@ -71,7 +71,7 @@ func newMigrateCommand(streams genericiooptions.IOStreams, _, version string) *c
 		Args:  rejectUnknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newMigrateCheckCommand(streams, version))
+	command.AddCommand(newMigrateCheckCommand(streams, version), newMigrateRevisionsCommand(streams, version))
 	return command
 }
 

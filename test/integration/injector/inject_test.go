@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
@@ -175,6 +176,7 @@ func TestOnlySelectedPodsAreSent(t *testing.T) {
 	exempt := map[string]func(*corev1.Pod){
 		"another label":     func(p *corev1.Pod) { p.Labels["app"] = "shop" },
 		"another namespace": func(p *corev1.Pod) { p.Namespace = other },
+		"pod of a pull":     func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{imagepull.Command} },
 		"mirror pod": func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "file"}
 			p.Spec.NodeName = "node"
@@ -195,6 +197,12 @@ func TestOnlySelectedPodsAreSent(t *testing.T) {
 	}
 	if asked := w.asked.Load(); asked != before {
 		t.Errorf("%d requests for exempt pods, want none", asked-before)
+	}
+	if _, err := create(func(p *corev1.Pod) {
+		p.Spec.Containers[0].Command = []string{imagepull.Command}
+		p.Spec.InitContainers = []corev1.Container{{Name: "runs", Image: "game:1"}}
+	}); err == nil || !strings.Contains(err.Error(), "logs.sidecarsets.seamark.dev") {
+		t.Errorf("a pod that is like a pull and runs an init container: error %v, want the name of the entry", err)
 	}
 	if _, err := create(func(*corev1.Pod) {}); err == nil || !strings.Contains(err.Error(), "logs.sidecarsets.seamark.dev") {
 		t.Errorf("a selected pod without an injector: error %v, want the name of the entry", err)

@@ -4,6 +4,7 @@
 package injector_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -17,9 +18,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
@@ -94,6 +97,8 @@ func TestTakeOver(t *testing.T) {
 	serve(hot, "hot-1")
 
 	i := install(t, e, certificates.DefaultLifetimes())
+	i.await(t, set, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.RevisionNotFound))
+	copyRevisions(t, e)
 	i.injects(t, set)
 	p := pod(namespace, "game")
 	i.eventually(t, "the named revision of OpenKruise's namespace is injected", p, image("logs", "logs:1"))
@@ -121,6 +126,17 @@ func TestTakeOver(t *testing.T) {
 	must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(running), after))
 	if after.ResourceVersion != running.ResourceVersion {
 		t.Errorf("the pod has changed:\n%+v", after)
+	}
+}
+
+// copyRevisions copies the revisions of OpenKruise as an administrator does.
+func copyRevisions(t *testing.T, e *env.Env) {
+	t.Helper()
+	var out bytes.Buffer
+	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, "seamark", "test")
+	command.SetArgs([]string{"migrate", "revisions", "--kubeconfig", env.Kubeconfig(t, e.Config)})
+	if err := command.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "Copied 2 revisions from namespace kruise-system") {
+		t.Fatalf("error %v, output %s", err, out.String())
 	}
 }
 
