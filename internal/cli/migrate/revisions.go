@@ -17,7 +17,9 @@ import (
 // Copies returns copies, for another namespace, of the revisions that OpenKruise has recorded of the SidecarSets in its own
 // namespace, and the number of those that are there. existing are the revisions of the other namespace. The error names a
 // revision of somebody else that has the name of a copy.
-func Copies(sets []*v1alpha1.SidecarSet, from, to string, recorded, existing []*appsv1.ControllerRevision) (copies []*appsv1.ControllerRevision, present int, err error) {
+func Copies(
+	sets []*v1alpha1.SidecarSet, from, to string, recorded, existing []*appsv1.ControllerRevision,
+) (copies []*appsv1.ControllerRevision, present int, err error) {
 	known := make(map[string]*appsv1.ControllerRevision, len(existing))
 	for _, revision := range existing {
 		if revision.Namespace == to {

@@ -262,7 +262,8 @@ func (x *execution) pulls(ctx context.Context, actions *planning.Actions) {
 	x.each(ctx, len(actions.DeletePulls), func(ctx context.Context, i int) {
 		job := actions.DeletePulls[i]
 		uid := job.UID
-		err := x.remove(ctx, pullKind, &v1alpha1.ImagePullJob{ObjectMeta: nameOf(job)}, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := x.remove(ctx, pullKind, &v1alpha1.ImagePullJob{ObjectMeta: nameOf(job)},
+			client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if !isOutdated(err) && client.IgnoreNotFound(err) != nil {
 			x.note(request{kind: pullKind, operation: "delete", name: job.Name}, err)
 		}

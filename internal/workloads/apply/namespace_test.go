@@ -61,10 +61,12 @@ func TestNothingIsWrittenOutsideTheNamespaceOfTheSet(t *testing.T) {
 		// permitted are the actions that send a request.
 		permitted []string
 	}{
-		"another namespace":            {set: testSet(), text: "CloneSet ns/set", namespace: "hostile"},
-		"a pod that the set selects":   {set: sidecarSet, text: "SidecarSet logs", namespace: "ns", permitted: []string{"adopt a pod", "patch a pod"}},
-		"a pod that it does not":       {set: sidecarSet, text: "SidecarSet logs", namespace: "hostile"},
-		"the namespace of the program": {set: sidecarSet, text: "SidecarSet logs", namespace: "system", permitted: []string{"create a revision", "update a revision", "delete a revision"}},
+		"another namespace":          {set: testSet(), text: "CloneSet ns/set", namespace: "hostile"},
+		"a pod that the set selects": {set: sidecarSet, text: "SidecarSet logs", namespace: "ns", permitted: []string{"adopt a pod", "patch a pod"}},
+		"a pod that it does not":     {set: sidecarSet, text: "SidecarSet logs", namespace: "hostile"},
+		"the namespace of the program": {set: sidecarSet, text: "SidecarSet logs", namespace: "system", permitted: []string{
+			"create a revision", "update a revision", "delete a revision",
+		}},
 	} {
 		for action, actions := range writes(test.namespace) {
 			var requests []string

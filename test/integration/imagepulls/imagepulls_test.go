@@ -194,9 +194,10 @@ func testDemandedRequests(t *testing.T) {
 			return nil
 		})
 	}
-	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "defaults"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "defaults"}}
+	limits.Spec.Limits = []corev1.LimitRangeItem{{
 		Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
-	}}}}
+	}}
 	must(t, server.Client.Create(t.Context(), limits))
 	w.create(parallelism(2))
 	requests("0", "0")

@@ -61,7 +61,8 @@ func TestPolicyOfPulls(t *testing.T) {
 		"init container": func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "a:1"}} },
 		"volume":         func(pod *corev1.Pod) { pod.Spec.Volumes = []corev1.Volume{{Name: "v"}} },
 		"volume of a Secret": func(pod *corev1.Pod) {
-			pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}})}
+			secret := &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}
+			pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{Secret: secret})}
 		},
 		"token":   func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = new(true) },
 		"no node": func(pod *corev1.Pod) { pod.Spec.NodeName = "" },
@@ -69,7 +70,8 @@ func TestPolicyOfPulls(t *testing.T) {
 		pod := imagepull.Pod(job, "n1", 0)
 		// As webhooks of clouds do for the identity of a service account.
 		pod.Spec.ServiceAccountName = "default"
-		pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "sts.example.com", Path: "token"}})}
+		token := &corev1.ServiceAccountTokenProjection{Audience: "sts.example.com", Path: "token"}
+		pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{ServiceAccountToken: token})}
 		must(t, account.Create(t.Context(), pod.DeepCopy(), client.DryRunAll))
 		change(pod)
 		refused(t, name, "the pod must be a pull of an ImagePullJob and run nothing", func(ctx context.Context) error {

@@ -215,7 +215,8 @@ func (w *world) keepsItsCanary(f *foreign, set *v1alpha1.CloneSet) {
 	var current appsv1.ControllerRevision
 	w.must(w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: set.Status.CurrentRevision}, &current))
 	f.create(f.revision(&current, "CloneSet", set,
-		`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"canary"}},"spec":{"containers":[{"name":"main","image":"evil:1","securityContext":{"privileged":true}}]}}}}`))
+		`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"canary"}},`+
+			`"spec":{"containers":[{"name":"main","image":"evil:1","securityContext":{"privileged":true}}]}}}}`))
 	program.Edit(w, w.client, set, func() {
 		set.Spec.Template.Spec.Containers[0].Image, set.Spec.UpdateStrategy.Partition = "image:2", new(intstr.FromInt32(1))
 	})
