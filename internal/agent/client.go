@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 )
 
 const (
@@ -63,7 +63,7 @@ func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath = "/apis"
 	config.ContentType = runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.NegotiatedSerializer = isolate.Serializer(scheme)
 	config.QPS = -1
 	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -108,6 +108,9 @@ func (c *nodeClient) ReadPlan(ctx context.Context, number int, version string) (
 		VersionedParams(&metav1.GetOptions{ResourceVersion: version}, metav1.ParameterCodec).Do(ctx).Into(plan)
 	if err != nil {
 		return nil, fmt.Errorf("read ProbePlan %s: %w", name, err)
+	}
+	if record := isolate.Of(plan); record != nil {
+		return nil, fmt.Errorf("decode ProbePlan %s: %w", name, record)
 	}
 	return plan, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 )
 
 // watched stores the newest version of the node's NodePodProbe, which a reflector keeps up to date,
@@ -62,6 +63,9 @@ func (w *watched) plan() (object *v1alpha1.NodePodProbe, complete bool) {
 	defer w.mu.Unlock()
 	switch {
 	case !w.listed:
+		return nil, false
+	case w.object != nil && !slicing.IsSliced(w.object) && isolate.Of(w.object) != nil:
+		// It cannot be decoded. The manager replaces it.
 		return nil, false
 	case w.object == nil || !slicing.IsSliced(w.object):
 		return w.object, true

@@ -21,6 +21,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/decoding"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -89,7 +90,7 @@ func newGuard(config *rest.Config, transport *http.Client) (*review.Guard, error
 		if err != nil {
 			return nil, fmt.Errorf("create a client: %w", err)
 		}
-		return reader, nil
+		return decoding.Reader{Reader: reader, Scheme: scheme}, nil
 	}
 	return review.New(own, as), nil
 }

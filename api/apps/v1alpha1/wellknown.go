@@ -104,6 +104,11 @@ const (
 	// are limited.
 	ConditionMarksApplied = "MarksApplied"
 
+	// ConditionDecodable is the type of the condition of a workload, SidecarSet or job that is False while the object
+	// has a value of another type than the field, such as a number in an annotation. Its pods stay as they are.
+	// An object that can be decoded does not have it.
+	ConditionDecodable = "Decodable"
+
 	// ConditionMarksRemoved is the type of the PodProbeMarker condition that is False while a
 	// marker that is being deleted waits for pods or plans and makes no progress. A marker that is
 	// not being deleted does not have it.

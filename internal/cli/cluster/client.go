@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/decoding"
 )
 
 // newScheme returns the types that commands read and write.
@@ -62,7 +63,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
-	return c, nil
+	return decoding.NewClient(c), nil
 }
 
 // knownResources maps the kinds that commands use often, so that they need no discovery: it takes

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	viewgather "github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/program/decoding"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	webui "github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
@@ -87,7 +89,7 @@ func (d *direct) Open(ctx context.Context, scope webui.Scope) (webui.Changes, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	options := d.cacheOptions(scope)
 	options.DefaultWatchErrorHandler = func(ctx context.Context, _ *toolscache.Reflector, err error) { d.failed(ctx, err, cancel) }
-	caches, source, err := d.caches(ctx, options, scope.Full)
+	caches, source, err := d.caches(ctx, options, scope.Namespace, scope.Full)
 	if err != nil {
 		cancel(nil)
 		return nil, err
@@ -135,7 +137,15 @@ func (d *direct) Timeline(ctx context.Context, query webui.TimelineQuery) (model
 }
 
 // caches returns caches and the source that reads them.
-func (d *direct) caches(ctx context.Context, options cache.Options, full bool) (cache.Cache, *clustersource.Source, error) {
+func (d *direct) caches(ctx context.Context, options cache.Options, namespace string, full bool) (cache.Cache, *clustersource.Source, error) {
+	server := decoding.Server{Config: d.connection.Config, Scheme: options.Scheme, Mapper: options.Mapper, Namespace: namespace}
+	options.NewInformer = func(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		// The cache reports an error itself.
+		if custom, err := server.Source(object); err == nil && custom != nil {
+			source = custom
+		}
+		return toolscache.NewSharedIndexInformer(source, object, resync, indexers)
+	}
 	caches, err := cache.New(d.connection.Config, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create the caches: %w", err)

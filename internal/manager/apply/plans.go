@@ -17,6 +17,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/program/apierror"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 )
 
 // Plans writes the plans of nodes. It also requests and deletes the ProbeReports of nodes, which only
@@ -97,7 +98,7 @@ func (p *Plans) WriteSlice(ctx context.Context, node *metav1.PartialObjectMetada
 	}
 	if stored := slice.Stored; stored != nil {
 		written.UID, written.ResourceVersion = stored.UID, stored.ResourceVersion
-		written.Labels, written.Annotations, written.Finalizers = stored.Labels, stored.Annotations, stored.Finalizers
+		written.Labels, written.Annotations, written.Finalizers = stored.Labels, isolate.Stored(stored), stored.Finalizers
 	}
 	written.OwnerReferences = ownedBy(node)
 	// Without the search for unknown fields, the API server decodes the plan once less.

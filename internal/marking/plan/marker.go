@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 )
 
 // Marker is a compiled PodProbeMarker. It is valid for one generation of the marker and must
@@ -57,8 +58,11 @@ type source struct {
 // probe name is empty, repeated or contains "#", a condition type belongs to Kubernetes, a
 // policy sets a label of the selector, a policy sets an annotation that passes probes to
 // providers, or a policy sets a mark of an exclusive policy. The CRD rejects all but the last two, so
-// the others occur only in markers that were created with another CRD.
+// the others occur only in markers that were created with another CRD. So does a spec that cannot be decoded.
 func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
+	if record := isolate.Of(m); record != nil && record.Spec() {
+		return nil, record
+	}
 	selector, err := compileSelector(m.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)

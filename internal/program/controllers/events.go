@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 )
 
 // Queue holds the objects that a controller has to reconcile.
@@ -64,7 +65,7 @@ func Specs[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q Queue) {
 			if before, after := e.ObjectOld, e.ObjectNew; before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
-				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || !isolate.Same(before, after) {
 				Enqueue(q, client.ObjectKeyFromObject(after))
 			}
 		},

@@ -38,6 +38,8 @@ type Resource struct {
 type crds struct {
 	// mapper knows the resources that were waited for.
 	mapper meta.RESTMapper
+	// client has the connections of all readers of custom resources.
+	client *http.Client
 
 	resources []Resource
 	log       logr.Logger
@@ -55,7 +57,7 @@ func newCRDs(cfg *rest.Config, log logr.Logger, resources ...Resource) (*crds, e
 	if err != nil {
 		return nil, fmt.Errorf("create the client for discovery: %w", err)
 	}
-	c := &crds{mapper: mapper, resources: resources, log: log}
+	c := &crds{mapper: mapper, client: client, resources: resources, log: log}
 	c.wait(errors.New("not checked yet"))
 	return c, nil
 }

@@ -29,21 +29,24 @@ var errStart = errors.New("not followed yet")
 // newInformer returns an informer that continues within five seconds when the API server is back, or when it continues
 // watches again. Those of client-go wait up to 60 seconds after some failures, and their back-off is not an option. The
 // leader exits by then, because it cannot renew its lease, and the replica that takes over would act on what it knew
-// before. Therefore, the error handler does what client-go would do after it returns, with other delays.
-func newInformer(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// before. Therefore, the error handler does what client-go would do after it returns, with other delays. The errors of
+// requests are noted, nil if they succeed.
+func newInformer(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers, note func(error)) toolscache.SharedIndexInformer {
 	from, followed, kind := toolscache.ToListerWatcherWithContext(source), false, fmt.Sprintf("%T", object)
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			if !followed {
 				return nil, errStart
 			}
-			return from.ListWithContext(ctx, options) //nolint:wrapcheck // the caller knows the kinds of errors
+			found, err := from.ListWithContext(ctx, options)
+			note(err)
+			return found, err //nolint:wrapcheck // the caller knows the kinds of errors
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			if !followed {
 				return nil, errStart
 			}
-			return insist(ctx, from, options, kind)
+			return insist(ctx, from, options, kind, note)
 		},
 	}, object, resync, indexers)
 	// It fails only if the informer runs.
@@ -61,10 +64,11 @@ func newDelays() wait.Backoff {
 
 // insist starts a watch, and repeats that while the API server does not accept it: the watch may continue where the last
 // one ended, without a list. The reflector does so with longer delays.
-func insist(ctx context.Context, from toolscache.ListerWatcherWithContext, options metav1.ListOptions, kind string) (watch.Interface, error) {
+func insist(ctx context.Context, from toolscache.ListerWatcherWithContext, options metav1.ListOptions, kind string, note func(error)) (watch.Interface, error) {
 	var logged time.Time
 	for delays := newDelays(); ; {
 		started, err := from.WatchWithContext(ctx, options)
+		note(err)
 		if !utilnet.IsConnectionRefused(err) && !apierrors.IsTooManyRequests(err) {
 			return started, err //nolint:wrapcheck // the caller knows the kinds of errors
 		}

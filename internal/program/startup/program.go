@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/seamark-dev/seamark/internal/program/decoding"
 	"github.com/seamark-dev/seamark/internal/program/health"
 )
 
@@ -43,7 +43,9 @@ type Program struct {
 	// listener serves the checks. It is nil if the server is disabled.
 	listener net.Listener
 	checks   []health.Check
-	synced   atomic.Bool
+	caches   caches
+	// ends is closed when the program has to end.
+	ends <-chan struct{}
 }
 
 // New returns a program that needs the resources and serves its health checks, and the given ones, on
@@ -59,7 +61,7 @@ func New(cfg *rest.Config, log logr.Logger, address string, needed []Resource, c
 	if len(needed) > 0 {
 		p.checks = []health.Check{{Name: "crds", Unready: p.crds.unready}}
 	}
-	p.checks = append(p.checks, health.Until("caches", "not synced", p.synced.Load))
+	p.checks = append(p.checks, health.Check{Name: "caches", Unready: p.caches.unready})
 	p.checks = append(p.checks, checks...)
 	if address == "" || address == "0" {
 		return p, nil
@@ -98,6 +100,7 @@ func (p *Program) runControllers(ctx context.Context, assemble func(context.Cont
 	if !p.crds.await(ctx) {
 		return nil
 	}
+	p.ends = ctx.Done()
 	mgr, err := assemble(ctx)
 	if err != nil {
 		return err
@@ -116,37 +119,24 @@ func (p *Program) Manager(options ctrlmanager.Options) (ctrlmanager.Manager, err
 	options.Logger = p.log
 	// The mapper knows the kinds that the CRDs were waited for.
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.crds.mapper, nil }
-	options.Cache.NewInformer = newInformer
+	if err := p.follow(&options); err != nil {
+		return nil, err
+	}
 	options.Client = client.Options{Cache: &client.CacheOptions{}}
 	options.LeaderElectionReleaseOnCancel = true
 	options.HealthProbeBindAddress = "0"
 	options.GracefulShutdownTimeout = &grace
 	options.Controller = config.Controller{SkipNameValidation: &skipNames, Logger: p.log}
-	mgr, err := ctrlmanager.New(p.Config, options)
+	inner, err := ctrlmanager.New(p.Config, options)
 	if err != nil {
 		return nil, fmt.Errorf("create the manager: %w", err)
 	}
-	if err := mgr.Add(&readiness{cache: mgr.GetCache(), synced: &p.synced}); err != nil {
+	mgr := &isolating{Manager: inner, cache: p.caches.all, live: decoding.Reader{Reader: inner.GetAPIReader(), Scheme: options.Scheme}}
+	if err := mgr.Add(&readiness{cache: mgr.GetCache(), synced: &p.caches.synced}); err != nil {
 		return nil, fmt.Errorf("add health checks: %w", err)
 	}
 	return mgr, nil
 }
-
-// readiness waits until the caches are synced.
-type readiness struct {
-	cache  cache.Cache
-	synced *atomic.Bool
-}
-
-// Start waits until the caches are synced.
-func (r *readiness) Start(ctx context.Context) error {
-	r.synced.Store(r.cache.WaitForCacheSync(ctx))
-	<-ctx.Done()
-	return nil
-}
-
-// NeedLeaderElection returns false: it runs whether or not the program leads.
-func (r *readiness) NeedLeaderElection() bool { return false }
 
 // Store is an informer of a cache, whose objects are read without a copy.
 type Store interface {

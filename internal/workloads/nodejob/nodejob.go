@@ -129,6 +129,9 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 		}
 		return c.kind.Stop(ctx, request.NamespacedName, job)
 	}
+	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), c.kind.Kind, job); isolated {
+		return result, err
+	}
 	known := c.memory.Of(job)
 	if pause := known.planned.Add(planPause).Sub(c.Now()); pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil

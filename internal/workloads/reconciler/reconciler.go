@@ -106,6 +106,9 @@ func (r *Reconciler[S, T]) Count(set S) planning.Count { return r.of.Counts(set)
 
 // Reconcile executes the next step of the set.
 func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if isolated, result, err := r.isolated(ctx, request.NamespacedName); isolated {
+		return result, err
+	}
 	object, in, err := r.observe(request.NamespacedName)
 	set, ok := object.(S)
 	if !ok || err != nil {

@@ -87,6 +87,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !c.Gate.Open() {
 		return reconcile.Result{}, nil
 	}
+	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), Kind(), object); isolated {
+		return result, err
+	}
 	known := c.memory.Of(object)
 	if !known.cached(c) {
 		c.Metrics.Waited(Kind().Kind)

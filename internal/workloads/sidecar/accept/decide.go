@@ -271,7 +271,7 @@ func inheritsAny(spec *v1alpha1.SidecarSetSpec) bool {
 }
 
 // ReasonPaused is the reason of the condition Injecting of a set whose injection is paused.
-const ReasonPaused = "Paused"
+const ReasonPaused = entries.ReasonPaused
 
 // Meaning returns what a condition of a SidecarSet says about it.
 func Meaning(c *metav1.Condition) planning.Meaning {

@@ -109,6 +109,9 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		c.memory.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
+	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), Kind(), set); isolated {
+		return result, err
+	}
 	status := c.memory.known(set).Status.DeepCopy()
 	if err := c.accept(ctx, set, status); err != nil {
 		return reconcile.Result{}, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 )
 
 // memory is what the process remembers about sets. It is safe for concurrent use.
@@ -63,11 +64,15 @@ func (m *memory) of(set *v1alpha1.SidecarSet, do func(r *remembered)) {
 // known returns the set with its last acceptance, also while the status does not have it: OpenKruise's client
 // drops fields that it does not know when it writes the status.
 func (m *memory) known(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
-	if set.Status.InForce != nil {
+	paused := entries.Paused(set)
+	if set.Status.InForce != nil && set.Spec.InjectionStrategy.Paused == paused {
 		return set
 	}
 	kept := *set
-	m.of(set, func(r *remembered) { kept.Status.InForce = r.force })
+	kept.Spec.InjectionStrategy.Paused = paused
+	if set.Status.InForce == nil {
+		m.of(set, func(r *remembered) { kept.Status.InForce = r.force })
+	}
 	return &kept
 }
 

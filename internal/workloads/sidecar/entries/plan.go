@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 )
 
 // Bounds of the entries. A MutatingWebhookConfiguration stays under 1 MiB, because etcd does not store more
@@ -47,6 +49,18 @@ type Plan struct {
 // Injects reports whether pods that the set selects get its containers.
 func Injects(set *v1alpha1.SidecarSet) bool {
 	return set.Status.InForce != nil && set.DeletionTimestamp == nil && !set.Spec.InjectionStrategy.Paused
+}
+
+// ReasonPaused is the reason of the condition Injecting of a set whose injection is paused.
+const ReasonPaused = "Paused"
+
+// Paused reports whether the injection is paused. That of a set that cannot be decoded stays as its status says.
+func Paused(set *v1alpha1.SidecarSet) bool {
+	if record := isolate.Of(set); record == nil || !record.Lacks("spec.injectionStrategy") {
+		return set.Spec.InjectionStrategy.Paused
+	}
+	injecting := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetInjecting)
+	return injecting != nil && injecting.Reason == ReasonPaused
 }
 
 // Size returns the size of the entry of a set in bytes.

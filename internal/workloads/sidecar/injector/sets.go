@@ -90,7 +90,7 @@ func (m *memory) trim(object any) (any, error) {
 			Annotations: map[string]string{v1alpha1.InjectionFailurePolicyKey: set.Annotations[v1alpha1.InjectionFailurePolicyKey]},
 		},
 		Spec: v1alpha1.SidecarSetSpec{
-			InjectionStrategy: v1alpha1.SidecarSetInjectionStrategy{Paused: set.Spec.InjectionStrategy.Paused},
+			InjectionStrategy: v1alpha1.SidecarSetInjectionStrategy{Paused: entries.Paused(set)},
 			UpdateStrategy: v1alpha1.SidecarSetUpdateStrategy{
 				Paused: set.Spec.UpdateStrategy.Paused, Selector: set.Spec.UpdateStrategy.Selector, Partition: set.Spec.UpdateStrategy.Partition,
 			},
