@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/seamark-dev/seamark/internal/program/fairqueue"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
@@ -27,8 +26,8 @@ const timeout = 30 * time.Second
 // the sources only while the manager leads: a queue that no worker empties would keep the
 // name of every object that ever changed. The caches of every manager are synced, so a new
 // leader starts with an event for every object. Failures are retried with a back-off per
-// object from 10 milliseconds to 30 seconds; there is no overall limit. The namespaces of pods are
-// served in turn, so that one with many changes does not delay the others. Each log line of a
+// object from 10 milliseconds to 30 seconds; there is no overall limit. The namespaces of pods
+// and sets are served in turn, so that one with many changes does not delay the others. Each log line of a
 // reconcile names its subject.
 func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconciler, concurrency int, sources ...source.Source) error {
 	options := controller.Options{
@@ -39,7 +38,7 @@ func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconcil
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			10*time.Millisecond, 30*time.Second),
 	}
-	if subject == SubjectPod {
+	if subject == SubjectPod || subject == SubjectSet {
 		options.NewQueue = newFairQueue
 	}
 	c, err := controller.New(name, mgr, options)
@@ -54,21 +53,6 @@ func Add(mgr manager.Manager, name string, subject Subject, r reconcile.Reconcil
 	return nil
 }
 
-// newFairQueue returns a queue that serves the namespaces of its requests in turn. A request waits for
-// at most one request of each other namespace, besides those that are being handled. It has no
-// priorities: the requests of the start delay only later ones of the same namespace.
-func newFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) Queue {
-	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{
-		Name: name, Queue: fairqueue.New(func(request reconcile.Request) string { return request.Namespace }),
-	})
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
-		Name: name,
-		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-			Name: name, Queue: ready,
-		}),
-	})
-}
-
 // Subject is what the requests of a controller name. It is a key in log lines.
 type Subject string
 
@@ -77,6 +61,7 @@ const (
 	SubjectNode      Subject = "node"
 	SubjectPod       Subject = "pod"
 	SubjectNamespace Subject = "namespace"
+	SubjectSet       Subject = "set"
 )
 
 // logs returns the constructor of the logger of a request. A nil request stands for the

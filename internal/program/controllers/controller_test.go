@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -63,6 +64,26 @@ func TestFairQueueDelays(t *testing.T) {
 		q.Done(request)
 		if request.NamespacedName != name || q.Len() != 0 {
 			t.Errorf("got %s, and %d more", request, q.Len())
+		}
+	}
+}
+
+func TestFairQueueKeepsPriorities(t *testing.T) {
+	q, _ := newFairQueue("", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second)).(*fair)
+	defer q.ShutDown()
+	request := func(namespace, name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	}
+	for i := range 100 {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(1)}, request("hostile", fmt.Sprint(i)))
+	}
+	for i := range 3 {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(i - 1)}, request("honest", "a"), request("honest", fmt.Sprint("b", i)))
+	}
+	want := []string{"hostile/0 1", "honest/a 1", "hostile/1 1", "honest/b2 1", "hostile/2 1", "honest/b1 0", "hostile/3 1", "honest/b0 -1", "hostile/4 1", "hostile/5 1"}
+	for _, next := range want {
+		if got, priority, _ := q.GetWithPriority(); fmt.Sprint(got, " ", priority) != next {
+			t.Fatalf("got %s with priority %d, want %s", got, priority, next)
 		}
 	}
 }

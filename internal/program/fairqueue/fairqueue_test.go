@@ -94,3 +94,27 @@ func FuzzQueue(f *testing.F) {
 		}
 	})
 }
+
+// TestPriorities pushes items with priorities, which are their second characters.
+func TestPriorities(t *testing.T) {
+	raised, popped := map[string]int{}, 0
+	q := fairqueue.NewWithPriorities(tenant, func(item string) int { return max(int(item[1]-'0'), raised[item]) }, func(string) { popped++ })
+	for _, item := range []string{"a0x", "a1x", "a0y", "b0x", "a1y"} {
+		q.Push(item)
+	}
+	raised["a0y"] = 2
+	q.Touch("a0y")
+	q.Touch("a0x")
+	q.Touch("c0x")
+	var got []string
+	pop := func() { got = append(got, q.Pop()) }
+	pop()
+	raised["a0y"] = 0
+	q.Push("a0y") // Its first entry is not served twice.
+	for q.Len() > 0 {
+		pop()
+	}
+	if diff := cmp.Diff("a0y b0x a1x a1y a0x a0y", strings.Join(got, " ")); diff != "" || popped != 6 {
+		t.Errorf("served %d (-want +got):\n%s", popped, diff)
+	}
+}

@@ -29,7 +29,7 @@ import (
 )
 
 // SubjectSet is the key of the set in log lines.
-const SubjectSet controllers.Subject = "set"
+const SubjectSet = controllers.SubjectSet
 
 // Metrics counts what a controller does. The kind is that of the sets.
 type Metrics interface {
