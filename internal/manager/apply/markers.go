@@ -11,11 +11,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 )
 
 // Markers writes the status and the finalizers of PodProbeMarkers.
@@ -52,12 +54,31 @@ func (m *Markers) Status(ctx context.Context, marker *v1alpha1.PodProbeMarker, s
 		return nil, fmt.Errorf("encode status of marker %s/%s: %w", marker.Namespace, marker.Name, err)
 	}
 	stored := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: marker.Namespace, Name: marker.Name}}
-	err = m.client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, body),
-		client.FieldOwner(v1alpha1.FieldManager))
+	if isolate.Of(marker) != nil {
+		err = m.patchIsolated(ctx, stored, body)
+	} else {
+		err = m.client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("write status of marker %s/%s: %w", marker.Namespace, marker.Name, orGone(err))
 	}
 	return stored, nil
+}
+
+// patchIsolated patches the status of a marker that cannot be decoded, and isolates the stored one.
+func (m *Markers) patchIsolated(ctx context.Context, stored *v1alpha1.PodProbeMarker, body []byte) error {
+	whole := &unstructured.Unstructured{}
+	whole.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
+	whole.SetNamespace(stored.Namespace)
+	whole.SetName(stored.Name)
+	if err := m.client.Status().Patch(ctx, whole, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return err //nolint:wrapcheck // The caller wraps it.
+	}
+	encoded, err := whole.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	return isolate.Object(encoded, stored)
 }
 
 // Hold replaces the holders in the version of the marker, and returns the marker as it is stored. It returns

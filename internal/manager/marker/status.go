@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/tally"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 	"github.com/seamark-dev/seamark/internal/program/text"
@@ -144,11 +146,30 @@ func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker
 	}
 	if found == nil {
 		_, err := r.Reader.Compiler.Compile(marker)
-		return r.writeStatus(ctx, marker, 0, []finding{invalid(err), (&summary{}).exclusive(nil), r.applied(marker)}, nil)
+		return r.writeInvalid(ctx, marker, []finding{invalid(err), (&summary{}).exclusive(nil), r.applied(marker)})
 	}
 	findings := found.findings(marker)
 	r.checks.change(client.ObjectKeyFromObject(marker), func(last *check) { last.matched, last.findings = found.matched, findings })
 	return r.writeStatus(ctx, marker, found.matched, append(slices.Clip(findings), r.applied(marker)), counted)
+}
+
+// writeInvalid writes the status of a marker that does not compile. API servers refuse that of one whose values have the
+// wrong types for the rules of the CRD: then an event alone reports it, and the next change of the marker is the next
+// attempt.
+func (r *Reconciler) writeInvalid(ctx context.Context, marker *v1alpha1.PodProbeMarker, findings []finding) (wrote bool, err error) {
+	wrote, err = r.writeStatus(ctx, marker, 0, findings, nil)
+	if !apierrors.IsInvalid(err) || isolate.Of(marker) == nil {
+		return wrote, err
+	}
+	key := client.ObjectKeyFromObject(marker)
+	last, _ := r.checks.Get(key)
+	for _, f := range news(marker.Status, last.causes, findings) {
+		if last.causes[f.Type] != f.cause {
+			r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, short(f.Message))
+		}
+	}
+	r.checks.reported(key, findings)
+	return wrote, nil
 }
 
 // writeStatus writes the status if it changes, and reports new problems in events. It reports
