@@ -15,7 +15,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +35,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/logging"
+	"github.com/seamark-dev/seamark/internal/program/profiles"
+	"github.com/seamark-dev/seamark/internal/program/serving"
 )
 
 // Options are the dependencies and settings of an agent. Fields are required unless their
@@ -258,11 +259,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts.Go(func() { a.track(ctx) })
 	if a.options.Listener != nil {
 		parts.Go(func() {
-			cancelOn(cancel, health.Serve(ctx, a.options.Listener, handler(a.options.Gatherer, a.checks())))
+			cancelOn(cancel, serving.Serve(ctx, a.options.Listener, handler(a.options.Gatherer, a.checks()), serving.Options{}))
 		})
 	}
 	if a.options.Profiles != nil {
-		parts.Go(func() { cancelOn(cancel, health.Serve(ctx, a.options.Profiles, profiles())) })
+		parts.Go(func() {
+			cancelOn(cancel, serving.Serve(ctx, a.options.Profiles, profiles.Handler(), serving.Options{}))
+		})
 	}
 	parts.Wait()
 	stopReporting()
@@ -308,17 +311,6 @@ func cancelOn(cancel context.CancelCauseFunc, err error) {
 func handler(gatherer prometheus.Gatherer, checks []health.Check) http.Handler {
 	mux := health.Handler(checks...)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
-	return mux
-}
-
-// profiles serves /debug/pprof/.
-func profiles() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return mux
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 	"github.com/seamark-dev/seamark/internal/program/health"
+	"github.com/seamark-dev/seamark/internal/program/serving"
 )
 
 func TestResultOf(t *testing.T) {
@@ -74,7 +75,7 @@ func TestServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- health.Serve(ctx, listener, handler(registry, checks)) }()
+	go func() { done <- serving.Serve(ctx, listener, handler(registry, checks), serving.Options{}) }()
 
 	get := func(path string) (int, string) {
 		t.Helper()

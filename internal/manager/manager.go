@@ -44,7 +44,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
@@ -132,7 +131,7 @@ func New(options Options) (*Manager, error) {
 		checks = append(checks, health.Check{Name: "webhook", Unready: m.hook.Server.StartedChecker()})
 	}
 	var err error
-	m.program, err = startup.New(options.Config, options.Logger, options.HealthProbeBindAddress, resources(options), checks...)
+	m.program, err = startup.New(options.Config, options.Logger, startup.Addresses{Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress}, resources(options), checks...)
 	return m, err
 }
 
@@ -154,8 +153,6 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
-		Metrics:                 metricsserver.Options{BindAddress: options.MetricsBindAddress},
-		PprofBindAddress:        options.PprofBindAddress,
 		WebhookServer:           m.hook.Server,
 	})
 	if err != nil {

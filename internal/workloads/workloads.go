@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
@@ -92,7 +91,7 @@ type Workloads struct {
 // New returns a Workloads. It does not connect to the API server, and returns an error if the
 // address of the health checks is not available.
 func New(options Options) (*Workloads, error) {
-	program, err := startup.New(options.Config, options.Logger, options.HealthProbeBindAddress, resources(options.Controllers))
+	program, err := startup.New(options.Config, options.Logger, startup.Addresses{Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress}, resources(options.Controllers))
 	return &Workloads{options: options, program: program}, err
 }
 
@@ -115,8 +114,6 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
-		Metrics:                 metricsserver.Options{BindAddress: options.MetricsBindAddress},
-		PprofBindAddress:        options.PprofBindAddress,
 	})
 	if err != nil {
 		return nil, err

@@ -5,14 +5,12 @@ package selftest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/serving"
 )
 
 const (
@@ -112,9 +111,6 @@ func every(handler corev1.ProbeHandler) v1alpha1.ContainerProbeSpec {
 	return v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 10}}
 }
 
-// requestTimeout limits one request to the pod.
-const requestTimeout = 5 * time.Second
-
 // Serve runs in the marked pod. It responds to every request as Greet does, until the context ends.
 func Serve(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port)))
@@ -125,20 +121,12 @@ func Serve(ctx context.Context) error {
 }
 
 func serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{
-		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if err := Greet(w); err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-			}
-		}),
+	greet := func(w http.ResponseWriter, _ *http.Request) {
+		if err := Greet(w); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
 	}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
+	return serving.Serve(ctx, listener, http.HandlerFunc(greet), serving.Options{})
 }
 
 // Greet is the exec probe. It writes the name of the pod that it runs in.

@@ -6,12 +6,9 @@
 package health
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"time"
 )
 
 // Check is one condition of readiness.
@@ -49,15 +46,4 @@ func Handler(checks ...Check) *http.ServeMux {
 		fmt.Fprint(w, body)
 	})
 	return mux
-}
-
-// Serve serves HTTP on the listener until ctx ends.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	}
-	return nil
 }

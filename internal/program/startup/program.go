@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -31,45 +30,38 @@ import (
 // shutdown is the time that controllers have to finish their writes on shutdown.
 const shutdown = 5 * time.Second
 
-// Program runs controllers once the CRDs that they need are served. It serves health checks from before
-// the CRDs are served until the controllers have stopped, whether or not it leads. Use New to create
-// one.
+// Program runs controllers once the CRDs that they need are served. It serves health checks, metrics and
+// profiles from before the CRDs are served until the controllers have stopped, whether or not it leads. Use
+// New to create one.
 type Program struct {
 	// Config connects to the API server, whose priority and fairness limits requests.
 	Config *rest.Config
 
-	log  logr.Logger
-	crds *crds
-	// listener serves the checks. It is nil if the server is disabled.
-	listener net.Listener
-	checks   []health.Check
-	caches   caches
+	log     logr.Logger
+	crds    *crds
+	servers []server
+	caches  caches
 	// ends is closed when the program has to end.
 	ends <-chan struct{}
 }
 
-// New returns a program that needs the resources and serves its health checks, and the given ones, on
-// the address; "0" disables them. It does not connect to the API server, and returns an error if the
-// address is not available.
-func New(cfg *rest.Config, log logr.Logger, address string, needed []Resource, checks ...health.Check) (*Program, error) {
+// New returns a program that needs the resources and serves at the addresses: its health checks and the given
+// ones, the metrics of controller-runtime's registry, and profiles. It does not connect to the API server, and
+// returns an error if an address is not available.
+func New(cfg *rest.Config, log logr.Logger, addresses Addresses, needed []Resource, checks ...health.Check) (*Program, error) {
 	p := &Program{Config: rest.CopyConfig(cfg), log: log}
 	p.Config.QPS = -1
 	var err error
 	if p.crds, err = newCRDs(p.Config, log, needed...); err != nil {
 		return nil, err
 	}
+	var own []health.Check
 	if len(needed) > 0 {
-		p.checks = []health.Check{{Name: "crds", Unready: p.crds.unready}}
+		own = []health.Check{{Name: "crds", Unready: p.crds.unready}}
 	}
-	p.checks = append(p.checks, health.Check{Name: "caches", Unready: p.caches.unready})
-	p.checks = append(p.checks, checks...)
-	if address == "" || address == "0" {
-		return p, nil
-	}
-	if p.listener, err = net.Listen("tcp", address); err != nil {
-		return nil, fmt.Errorf("health.bindAddress %q: must be a free address and port, or 0: %w", address, err)
-	}
-	return p, nil
+	own = append(own, health.Check{Name: "caches", Unready: p.caches.unready})
+	p.servers, err = listen(addresses, append(own, checks...))
+	return p, err
 }
 
 // Run waits until the API server serves the CRDs, and runs the manager that assemble returns until
@@ -81,16 +73,7 @@ func (p *Program) Run(ctx context.Context, assemble func(context.Context) (ctrlm
 	healthy, closeHealth := context.WithCancel(context.WithoutCancel(ctx))
 	defer closeHealth()
 	served := make(chan error, 1)
-	go func() {
-		var err error
-		if p.listener != nil {
-			err = health.Serve(healthy, p.listener, health.Handler(p.checks...))
-		}
-		if err != nil {
-			stop()
-		}
-		served <- err
-	}()
+	go func() { served <- serve(healthy, p.servers, stop) }()
 	err := p.runControllers(running, assemble)
 	closeHealth()
 	return errors.Join(err, <-served)
@@ -124,7 +107,8 @@ func (p *Program) Manager(options ctrlmanager.Options) (ctrlmanager.Manager, err
 	}
 	options.Client = client.Options{Cache: &client.CacheOptions{}}
 	options.LeaderElectionReleaseOnCancel = true
-	options.HealthProbeBindAddress = "0"
+	// The program serves all of these itself.
+	options.HealthProbeBindAddress, options.Metrics.BindAddress, options.PprofBindAddress = "0", "0", "0"
 	options.GracefulShutdownTimeout = &grace
 	options.Controller = config.Controller{SkipNameValidation: &skipNames, Logger: p.log}
 	inner, err := ctrlmanager.New(p.Config, options)

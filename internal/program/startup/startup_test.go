@@ -130,14 +130,20 @@ func TestAwaitCRDsUntilTheContextEnds(t *testing.T) {
 	})
 }
 
-func TestHealthAddressInUse(t *testing.T) {
+func TestAddressInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
 	address := taken.Addr().String()
-	if _, err := New(&rest.Config{}, logr.Discard(), address, nil); err == nil || !strings.Contains(err.Error(), `health.bindAddress "`+address) {
-		t.Errorf("error %v, want one that names the field and %s", err, address)
+	for field, addresses := range map[string]Addresses{
+		"health.bindAddress":  {Health: address},
+		"metrics.bindAddress": {Health: "127.0.0.1:0", Metrics: address},
+		"pprof.bindAddress":   {Health: "0", Profiles: address},
+	} {
+		if _, err := New(&rest.Config{}, logr.Discard(), addresses, nil); err == nil || !strings.Contains(err.Error(), field+` "`+address) {
+			t.Errorf("error %v, want one that names %s and %s", err, field, address)
+		}
 	}
 }

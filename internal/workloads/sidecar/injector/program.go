@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -88,7 +87,7 @@ func NewProgram(options Options) (*Injector, error) {
 		Lifetimes: options.Lifetimes, Log: options.Logger, Now: time.Now,
 	})
 	kind := v1alpha1.GroupVersion().WithKind("SidecarSet")
-	program, err := startup.New(options.Config, options.Logger, options.HealthProbeBindAddress,
+	program, err := startup.New(options.Config, options.Logger, startup.Addresses{Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress},
 		[]startup.Resource{{Kind: kind, Name: "sidecarsets"}}, health.Until("certificate", "not issued yet", source.Ready))
 	return &Injector{options: options, program: program, source: source}, err
 }
@@ -126,8 +125,6 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	memory := newMemory()
 	mgr, err := i.program.Manager(ctrlmanager.Options{
 		Scheme: scheme, WebhookServer: server, Cache: i.caches(memory),
-		Metrics:          metricsserver.Options{BindAddress: i.options.MetricsBindAddress},
-		PprofBindAddress: i.options.PprofBindAddress,
 	})
 	if err != nil {
 		return nil, err
