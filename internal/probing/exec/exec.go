@@ -72,7 +72,7 @@ func New(runner Runner, concurrency int, observer Observer) *Prober {
 		runner:   runner,
 		observer: observer,
 		gate:     slots.New(concurrency, waited),
-		unended:  unended{by: map[runID]*backlog{}},
+		unended:  unended{namespaces: map[string]int{}, by: map[runID]*backlog{}},
 		closed:   make(chan struct{}),
 	}
 }
@@ -93,7 +93,8 @@ func (p *Prober) Unended() int { return p.unended.count() }
 // the container is stopping, the connection is lost or the program does not exist.
 //
 // While the runtime has not ended the last run of the command, Probe does not run it again:
-// the outcome is another timeout with NotEnded set.
+// the outcome is another timeout with NotEnded set. While it has not ended too many commands of the namespace,
+// no command of the namespace runs, and the results are unknown.
 func (p *Prober) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	id := idOf(target)
 	if p.unended.blocked(time.Now(), id) {
@@ -104,6 +105,10 @@ func (p *Prober) Probe(ctx context.Context, target probing.Target) (probing.Outc
 	release, err := p.gate.Acquire(ctx, target.Owner)
 	if err != nil {
 		return probing.Outcome{}, fmt.Errorf("wait to run command in container %s: %w", target.ContainerID, err)
+	}
+	if err := p.unended.full(target.Owner.Namespace); err != nil {
+		release()
+		return probing.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, err)
 	}
 	if target.Started != nil {
 		target.Started()

@@ -4,6 +4,7 @@
 package exec
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,9 @@ const (
 	firstRetry = 5 * time.Minute
 	// maxRetry is the longest delay.
 	maxRetry = 24 * time.Hour
+	// maxOpen and maxOpenOfNamespace limit the runs that the runtime has not ended: each is a process in a
+	// container, and memory of the runtime and the agent. A namespace without any may always have one.
+	maxOpen, maxOpenOfNamespace = 256, 32
 )
 
 // runID identifies the runs of one command. An edited command, or a new container, does not
@@ -35,7 +39,9 @@ func idOf(target probing.Target) runID {
 type unended struct {
 	mu   sync.Mutex
 	open int
-	by   map[runID]*backlog
+	// namespaces is how many are open of each namespace.
+	namespaces map[string]int
+	by         map[runID]*backlog
 }
 
 // backlog are the unended runs of one command.
@@ -58,6 +64,19 @@ func (u *unended) blocked(now time.Time, id runID) bool {
 	return b != nil && b.newestOpen && now.Before(b.retryAt)
 }
 
+// full returns an error if the namespace must not run commands, because the runtime has not ended too many.
+func (u *unended) full(namespace string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch own := u.namespaces[namespace]; {
+	case own >= maxOpenOfNamespace:
+		return fmt.Errorf("the container runtime has not ended %d earlier runs of namespace %s", own, namespace)
+	case own > 0 && u.open >= maxOpen:
+		return fmt.Errorf("the container runtime has not ended %d earlier runs of this node, %d of them of namespace %s", u.open, own, namespace)
+	}
+	return nil
+}
+
 // add records a run that is given up at now. The caller calls ended when the runtime has
 // ended the run.
 func (u *unended) add(now time.Time, id runID) (ended func()) {
@@ -69,6 +88,7 @@ func (u *unended) add(now time.Time, id runID) (ended func()) {
 		u.by[id] = b
 	}
 	u.open++
+	u.namespaces[id.owner.Namespace]++
 	b.open++
 	b.newest++
 	b.newestOpen = true
@@ -78,6 +98,9 @@ func (u *unended) add(now time.Time, id runID) (ended func()) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.open--
+		if u.namespaces[id.owner.Namespace]--; u.namespaces[id.owner.Namespace] == 0 {
+			delete(u.namespaces, id.owner.Namespace)
+		}
 		b.open--
 		b.newestOpen = b.newestOpen && number != b.newest
 		if b.open == 0 {

@@ -6,6 +6,7 @@ package exec_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,4 +155,37 @@ func TestRetriesOfUnendedRunsBackOff(t *testing.T) {
 		}
 		close(s.end)
 	})
+}
+
+// TestUnendedRunsHaveLimits checks that commands that never end do not accumulate by being edited, and that
+// namespaces without such commands run theirs.
+func TestUnendedRunsHaveLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runtime := &forever{}
+		prober := exec.New(runtime, 16, nil)
+		defer prober.Close()
+		refused := 0
+		for namespace := range 20 {
+			for command := range 40 {
+				target := owned(fmt.Sprint("ns-", namespace), "pod", "probe")
+				target.Exec = &probing.Exec{Command: []string{"sleep", fmt.Sprint(command)}}
+				if _, err := prober.Probe(t.Context(), target); err != nil {
+					refused++
+				}
+			}
+		}
+		// 8 namespaces have 32 each, which are 256 together. Each of the other 12 has one.
+		if got := prober.Unended(); got != 8*32+12 || runtime.runs != got || refused != 20*40-got {
+			t.Errorf("%d runs have not ended, %d ran, %d were refused", got, runtime.runs, refused)
+		}
+	})
+}
+
+// forever is a runtime that does not end runs before the prober is closed.
+type forever struct{ runs int }
+
+func (f *forever) ExecSync(ctx context.Context, _ string, _ []string, _ time.Duration) ([]byte, []byte, int32, error) {
+	f.runs++
+	<-ctx.Done()
+	return nil, nil, 0, ctx.Err()
 }
