@@ -205,9 +205,14 @@ func readHistory(ctx context.Context, reader client.Client, query cluster.Query,
 	return snapshot, history.ParseEvents(events), warnOfEvents(warnings, unread)
 }
 
-// warnOfEvents prints a warning if the events could not be listed because of a missing permission. It
-// returns all other errors.
+// warnOfEvents prints a warning if the events could not be listed because of a missing permission, or are too
+// many. It returns all other errors.
 func warnOfEvents(warnings io.Writer, err error) error {
+	var truncated *eventlog.TruncatedError
+	if errors.As(err, &truncated) {
+		fmt.Fprintf(warnings, "Warning: %v\n", err)
+		return nil
+	}
 	if err != nil && !check.IsDenied(err) {
 		return cluster.Unreachable(err)
 	}

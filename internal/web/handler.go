@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -38,6 +39,8 @@ type Handler struct {
 	mux     *http.ServeMux
 	// requests has a value for each request that is being answered, except streams.
 	requests chan struct{}
+	// timelines are the users whose timelines are being read.
+	timelines sync.Map
 }
 
 // New returns the handler. The caller closes it.
@@ -208,6 +211,13 @@ func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	if scope.Namespace == "" {
 		return &Refusal{http.StatusBadRequest, "namespace: the namespace of the pod is required"}
+	}
+	if access.User != "" {
+		// It lists events, which costs the API server the most of all requests.
+		if _, busy := h.timelines.LoadOrStore(access.User, true); busy {
+			return &Refusal{http.StatusTooManyRequests, "another timeline of yours is being read: try again later"}
+		}
+		defer h.timelines.Delete(access.User)
 	}
 	timeline, err := h.options.Source.Timeline(r.Context(), TimelineQuery{
 		Access: access, Pod: model.Key{Namespace: scope.Namespace, Name: pod}, Since: since,

@@ -119,4 +119,17 @@ func TestTimeline(t *testing.T) {
 	if !q.Full || q.Pod.String() != "ns/web-0" || q.Since != 15*time.Minute || q.NoEvents == nil {
 		t.Errorf("query %+v", q)
 	}
+	// One user reads one timeline at a time.
+	const path = "/api/v1/timeline?namespace=ns&pod=web-0&since=15m"
+	f.source.reading = func() {
+		f.source.reading = nil
+		if a := f.get(t, http.MethodGet, path); a.status != http.StatusTooManyRequests {
+			t.Errorf("second timeline: status %d, body %s", a.status, a.body)
+		}
+	}
+	for range 2 {
+		if a := f.get(t, http.MethodGet, path); a.status != http.StatusOK {
+			t.Errorf("status %d, body %s", a.status, a.body)
+		}
+	}
 }

@@ -29,6 +29,8 @@ type source struct {
 	opened  atomic.Int32
 	closed  atomic.Int32
 	query   web.TimelineQuery
+	// reading is called while a timeline is read, if it is not nil.
+	reading func()
 }
 
 func newSource() *source { return &source{changes: make(chan web.Change)} }
@@ -59,6 +61,9 @@ func (s *source) Timeline(_ context.Context, query web.TimelineQuery) (model.Tim
 	s.query = query
 	if query.Pod.Name != "web-0" {
 		return model.Timeline{}, web.NotFound(query.Pod)
+	}
+	if s.reading != nil {
+		s.reading()
 	}
 	return model.Timeline{Note: "n"}, nil
 }

@@ -18,17 +18,29 @@ import (
 const (
 	// eventPage is the number of events in one response.
 	eventPage = 500
-	// maxEvents is the maximum number of events that are read, the oldest ones.
-	maxEvents = 100_000
+	// maxOfPod and maxEvents are the maximum numbers of events that are read, of one pod and of all.
+	maxOfPod, maxEvents = 2000, 100_000
 )
 
+// TruncatedError means that there are more events than were read.
+type TruncatedError struct {
+	// Read is how many were read.
+	Read int
+}
+
+// Error returns the message.
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("there are more than %d events, so only some of the changes are known", e.Read)
+}
+
 // Events lists the events of probes in the namespace, or in all namespaces if it is empty: those of
-// one pod, or of all pods if its name is empty. It may return events that are not about probes.
+// one pod, or of all pods if its name is empty. It may return events that are not about probes. If there are too
+// many, it returns the first ones and a TruncatedError.
 func Events(ctx context.Context, reader client.Reader, namespace, pod string) ([]corev1.Event, error) {
 	// The API server reads all events of the namespace for each list, so there is one for all reasons.
-	selector := fields.Set{"source": v1alpha1.EventSourceComponent}
+	selector, limit := fields.Set{"source": v1alpha1.EventSourceComponent}, maxEvents
 	if pod != "" {
-		selector["involvedObject.name"] = pod
+		selector["involvedObject.name"], limit = pod, maxOfPod
 	}
 	var found []corev1.Event
 	for token := ""; ; {
@@ -38,9 +50,16 @@ func Events(ctx context.Context, reader client.Reader, namespace, pod string) ([
 		if err != nil {
 			return nil, fmt.Errorf("list events: %w", err)
 		}
+		for i := range page.Items {
+			// Nobody reads them.
+			page.Items[i].ManagedFields = nil
+		}
 		found, token = append(found, page.Items...), page.Continue
-		if token == "" || len(page.Items) == 0 || len(found) >= maxEvents {
+		switch {
+		case token == "" || len(page.Items) == 0:
 			return found, nil
+		case len(found) >= limit:
+			return found, &TruncatedError{Read: len(found)}
 		}
 	}
 }
