@@ -99,6 +99,7 @@ func webhookOptions(c v1alpha1.Webhook, logger logr.Logger) *webhook.Options {
 		Service:       c.ServiceName,
 		Secret:        c.SecretName,
 		Configuration: c.ConfigurationName,
+		ClientCA:      c.ClientCAFile,
 		Logger:        logger,
 	}
 	if c.Certificates == v1alpha1.CertificatesByCertManager {

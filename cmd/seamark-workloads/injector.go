@@ -47,7 +47,7 @@ func runInjector(ctx context.Context, program command.Program, line *config.Work
 		return err
 	}
 	options := injector.Options{
-		Config: cfg, Namespace: config.OwnNamespace(namespaceFile), Port: int(c.Injector.Port), URL: c.Injector.URL,
+		Config: cfg, Namespace: config.OwnNamespace(namespaceFile), Port: int(c.Injector.Port), URL: c.Injector.URL, ClientCA: c.Injector.ClientCAFile,
 		Lifetimes: certificates.DefaultLifetimes(), Drain: injector.Drain,
 		MetricsBindAddress: c.Metrics.BindAddress, HealthProbeBindAddress: c.Health.BindAddress, PprofBindAddress: c.Pprof.BindAddress,
 		Registry: ctrlmetrics.Registry, Logger: logger,

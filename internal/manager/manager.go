@@ -125,12 +125,15 @@ type Manager struct {
 // New returns a manager. It does not connect to the API server, and returns an error if the
 // address of the health checks is not available.
 func New(options Options) (*Manager, error) {
-	m := &Manager{options: options, hook: newWebhook(options)}
+	hook, err := newWebhook(options)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{options: options, hook: hook}
 	var checks []health.Check
 	if m.hook.Server != nil {
 		checks = append(checks, health.Check{Name: "webhook", Unready: m.hook.Server.StartedChecker()})
 	}
-	var err error
 	m.program, err = startup.New(options.Config, options.Logger, startup.Addresses{Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress}, resources(options), checks...)
 	return m, err
 }
@@ -273,9 +276,9 @@ type exclusiveWriter struct {
 }
 
 // newWebhook returns a webhook without a server if the webhook is disabled.
-func newWebhook(options Options) *webhook.Webhook {
+func newWebhook(options Options) (*webhook.Webhook, error) {
 	if options.Disabled || !options.Serverless || options.Webhook == nil {
-		return &webhook.Webhook{}
+		return &webhook.Webhook{}, nil
 	}
 	unlimited := rest.CopyConfig(options.Config)
 	unlimited.QPS = -1

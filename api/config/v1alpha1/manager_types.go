@@ -143,6 +143,11 @@ type Webhook struct {
 	// "/run/seamark/webhook".
 	// +optional
 	CertificateDirectory string `json:"certificateDirectory,omitempty"`
+	// clientCAFile is a file with the authorities of the client certificates of API servers, in PEM format. It
+	// must be an absolute path. Requests without such a certificate are refused. Empty means that certificates are
+	// not checked.
+	// +optional
+	ClientCAFile string `json:"clientCAFile,omitempty"`
 	// secretName is the name of the Secret that stores the certificates. Default
 	// "seamark-webhook".
 	// +optional

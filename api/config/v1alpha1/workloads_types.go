@@ -61,6 +61,11 @@ type Injector struct {
 	// must be an absolute path. Default "/run/seamark/injector".
 	// +optional
 	CertificateDirectory string `json:"certificateDirectory,omitempty"`
+	// clientCAFile is a file with the authorities of the client certificates of API servers, in PEM format. It
+	// must be an absolute path. Requests without such a certificate are refused. Empty means that certificates are
+	// not checked.
+	// +optional
+	ClientCAFile string `json:"clientCAFile,omitempty"`
 	// url is where API servers reach the injectors if they do not run behind the Service
 	// seamark-injector: https://host:port, without a path. The certificates have the name of the host.
 	// +optional

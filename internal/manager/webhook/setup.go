@@ -5,7 +5,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -27,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	program "github.com/seamark-dev/seamark/internal/program/admission"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 )
 
@@ -37,6 +37,8 @@ const Path = "/annotate-pod"
 type Options struct {
 	// Port is the port of the server, on all addresses.
 	Port int
+	// ClientCA is a file with the authorities of the certificates of API servers. If it is empty, none are checked.
+	ClientCA string
 	// CertificateDirectory has tls.crt and tls.key, which another program issues and renews
 	// and registers with the API server. If it is empty, Seamark does so.
 	CertificateDirectory string
@@ -61,16 +63,19 @@ type Webhook struct {
 	source *certificateSource
 }
 
-// New returns a webhook. It serves after Add, while the manager runs.
-func New(config *rest.Config, options Options) *Webhook {
+// New returns a webhook. It serves after Add, while the manager runs. It returns an error if ClientCA cannot be used.
+func New(config *rest.Config, options Options) (*Webhook, error) {
 	w := &Webhook{options: options}
-	server := webhook.Options{Port: options.Port, CertDir: options.CertificateDirectory}
+	server := program.Options{Port: options.Port, Directory: options.CertificateDirectory, ClientCA: options.ClientCA}
 	if options.CertificateDirectory == "" {
 		w.source = newCertificateSource(config, options)
-		server.TLSOpts = []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = w.source.GetCertificate }}
+		server.GetCertificate = w.source.GetCertificate
 	}
-	w.Server = webhook.NewServer(server)
-	return w
+	var err error
+	if w.Server, err = program.New(server); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // Add runs the webhook under the manager that uses its server, whether or not the manager

@@ -271,7 +271,7 @@ logging: {verbosity: 11, format: xml}
 leaderElection: {resourceNamespace: My NS}
 controllers: {nodeProbe: {concurrency: -1}, podMark: {concurrency: 257}, marker: {concurrency: -1}, serverless: {concurrency: -1}}
 probeDefaults: {initialDelaySeconds: -1, periodSeconds: -1, timeoutSeconds: -1, successThreshold: -1, failureThreshold: -1}
-serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: here, secretName: A, serviceName: A, configurationName: A}}
+serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: here, clientCAFile: ca.crt, secretName: A, serviceName: A, configurationName: A}}
 `,
 				args: []string{"--metrics-bind-address=", "--health-probe-bind-address=8081"},
 			},
@@ -292,6 +292,7 @@ serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: he
 				`serverless.webhook.port: Invalid value: 65536: must be between 1 and 65535, inclusive`,
 				`serverless.webhook.certificates: Unsupported value: "mine": supported values: "seamark", "certManager"`,
 				`serverless.webhook.certificateDirectory: Invalid value: "here": must be an absolute path`,
+				`serverless.webhook.clientCAFile: Invalid value: "ca.crt": must be an absolute path`,
 				`serverless.webhook.secretName: `, `serverless.webhook.serviceName: `, `serverless.webhook.configurationName: `,
 			},
 		},

@@ -88,6 +88,7 @@ func (p *problems) webhook(path *field.Path, c v1alpha1.Webhook) {
 	p.between(path.Child("port"), c.Port, 1, 65535)
 	oneOf(p, path.Child("certificates"), c.Certificates, v1alpha1.CertificatesBySeamark, v1alpha1.CertificatesByCertManager)
 	p.absolute(path.Child("certificateDirectory"), c.CertificateDirectory)
+	p.absoluteIfSet(path.Child("clientCAFile"), c.ClientCAFile)
 	p.name(path.Child("secretName"), c.SecretName, validation.NameIsDNSSubdomain)
 	p.name(path.Child("serviceName"), c.ServiceName, validation.NameIsDNS1035Label)
 	p.name(path.Child("configurationName"), c.ConfigurationName, validation.NameIsDNSSubdomain)

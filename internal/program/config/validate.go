@@ -100,6 +100,12 @@ func (p *problems) absolute(path *field.Path, file string) {
 	}
 }
 
+func (p *problems) absoluteIfSet(path *field.Path, file string) {
+	if file != "" {
+		p.absolute(path, file)
+	}
+}
+
 func (p *problems) name(path *field.Path, name string, validate validation.ValidateNameFunc) {
 	if wrong := validate(name, false); len(wrong) > 0 {
 		p.add(path, name, strings.Join(wrong, "; "))

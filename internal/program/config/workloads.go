@@ -75,6 +75,7 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	found.between(injector.Child("port"), c.Injector.Port, 1, 65535)
 	oneOf(&found, injector.Child("certificates"), c.Injector.Certificates, v1alpha1.CertificatesBySeamark, v1alpha1.CertificatesByCertManager)
 	found.absolute(injector.Child("certificateDirectory"), c.Injector.CertificateDirectory)
+	found.absoluteIfSet(injector.Child("clientCAFile"), c.Injector.ClientCAFile)
 	if at, err := url.Parse(c.Injector.URL); c.Injector.URL != "" && (err != nil || at.Scheme != "https" || at.Hostname() == "" || at.Path+at.RawQuery != "") {
 		found.add(injector.Child("url"), c.Injector.URL, "must be https://host:port, without a path")
 	}

@@ -124,6 +124,10 @@ func TestInvalidWorkloads(t *testing.T) {
 			line{file: workloadsHead + "injector: {certificateDirectory: certs}"},
 			`injector.certificateDirectory: Invalid value: "certs": must be an absolute path`,
 		},
+		"authorities of API servers": {
+			line{file: workloadsHead + "injector: {clientCAFile: ca.crt}"},
+			`injector.clientCAFile: Invalid value: "ca.crt": must be an absolute path`,
+		},
 		"URL of the injector": {
 			line{file: workloadsHead + "injector: {url: \"http://injector\"}"},
 			`injector.url: Invalid value: "http://injector": must be https://host:port, without a path`,

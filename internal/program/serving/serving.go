@@ -7,6 +7,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,6 +25,8 @@ const (
 	defaultHeader = 8 << 10
 	// defaultConnections limits the connections of a server.
 	defaultConnections = 64
+	// maxStreams limits the requests at the same time on a connection with HTTP/2.
+	maxStreams = 1000
 	// headerTimeout limits the time for a TLS handshake, and that for the headers of a request.
 	headerTimeout = 5 * time.Second
 	// idleTimeout is longer than the usual interval of Prometheus, which keeps its connections.
@@ -57,7 +60,7 @@ type Options struct {
 
 // Serve answers requests with the handler until ctx ends. It closes the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, options Options) error {
-	bounded := newConnections(listener, orDefault(options.Connections, defaultConnections), options.Streams)
+	bounded := newConnections(listener, cmp.Or(options.Connections, defaultConnections), options.Streams)
 	server := options.server(ctx, handler)
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() { stopped <- options.stop(ctx, server) })
@@ -80,10 +83,13 @@ func (o Options) server(ctx context.Context, handler http.Handler) *http.Server 
 		handler = withoutBodies(handler)
 	}
 	server := &http.Server{
-		Handler: handler, TLSConfig: o.TLS, MaxHeaderBytes: orDefault(o.Header, defaultHeader),
+		Handler: handler, TLSConfig: o.TLS, MaxHeaderBytes: cmp.Or(o.Header, defaultHeader),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		// What clients send before it is read.
-		HTTP2:       &http.HTTP2Config{MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 64 << 10},
+		// An API server opens one connection more for each request beyond the streams. The others limit what
+		// clients send before it is read.
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 64 << 10,
+		},
 		ErrorLog:    log.New(&seldom{rate.Sometimes{Interval: logInterval}}, "", 0),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ConnContext: withConnection,
@@ -104,13 +110,6 @@ func (o Options) stop(ctx context.Context, server *http.Server) error {
 		return err //nolint:wrapcheck // the caller says what failed
 	}
 	return server.Close() //nolint:wrapcheck // as above
-}
-
-func orDefault(value, instead int) int {
-	if value == 0 {
-		return instead
-	}
-	return value
 }
 
 // withoutBodies refuses requests with bodies, which are not read.

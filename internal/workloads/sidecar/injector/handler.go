@@ -23,15 +23,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 )
 
-const (
-	// maxRequest bounds a request. It contains a pod, and the API server accepts 3 MiB.
-	maxRequest = 4 << 20
-	// maxParallel bounds the memory of all requests. Each takes less than a millisecond.
-	maxParallel = 32
-	// readTimeout bounds the time for a request: the API server waits no longer for the answer.
-	readTimeout = 5 * time.Second
-)
-
 // Choice is what a set injects into a pod.
 type Choice struct {
 	// Selects is whether the set selects the pod.
@@ -68,18 +59,8 @@ const (
 
 // New returns the handler of /inject/SET and /inject/group/GROUP. It calls done with the result of each request.
 func New(sets Sets, done func(Result)) http.Handler {
-	slots := make(chan struct{}, maxParallel)
 	serve := func(answer func(context.Context, *http.Request, admission.Request) (admission.Response, Result)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			// Servers that tests record support no deadlines.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
-			r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-			case <-r.Context().Done():
-				return
-			}
 			hook := &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 				response, result := answer(ctx, r, request)
 				done(result)

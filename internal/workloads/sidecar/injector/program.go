@@ -5,7 +5,6 @@ package injector
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -22,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/admission"
 	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
@@ -44,6 +43,8 @@ type Options struct {
 	// Host and Port are where it serves. An empty host means all addresses.
 	Host string
 	Port int
+	// ClientCA is a file with the authorities of the certificates of API servers. If it is empty, none are checked.
+	ClientCA string
 	// URL is where API servers reach the injectors. Empty means their Service.
 	URL string
 	// CertificateDirectory has the certificate of cert-manager. If it is empty, the injectors issue
@@ -118,10 +119,12 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := webhook.NewServer(webhook.Options{
-		Host: i.options.Host, Port: i.options.Port,
-		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = i.source.GetCertificate }},
+	server, err := admission.New(admission.Options{
+		Host: i.options.Host, Port: i.options.Port, GetCertificate: i.source.GetCertificate, ClientCA: i.options.ClientCA,
 	})
+	if err != nil {
+		return nil, err
+	}
 	memory := newMemory()
 	mgr, err := i.program.Manager(ctrlmanager.Options{
 		Scheme: scheme, WebhookServer: server, Cache: i.caches(memory),
