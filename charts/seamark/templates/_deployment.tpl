@@ -153,6 +153,12 @@ metadata:
 data:
   {{ .component }}.yaml: |
     {{- $config | nindent 4 }}
+  {{- if $webhook }}
+  {{- with $injector | ternary .root.Values.sidecarSets.clientCA .root.Values.serverless.webhook.clientCA }}
+  client-ca.crt: |
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- end }}
 {{- end }}
 {{- if and $values.podDisruptionBudget.enabled (gt (int $values.replicas) 1) }}
 ---

@@ -59,8 +59,10 @@ component and kind. */}}
 {{- if and (eq .component "manager") .root.Values.ui.enabled }}
 {{- $_ := set $config "ui" (dict "bindAddress" "127.0.0.1:8082") }}
 {{- end }}
-{{- if and (eq .component "manager") (ne .root.Values.serverless.webhook.certificates "seamark") }}
-{{- $_ := set $config "serverless" (dict "webhook" (dict "certificates" .root.Values.serverless.webhook.certificates)) }}
+{{- if eq .component "manager" }}
+{{- with include "seamark.certificates" .root.Values.serverless.webhook | fromYaml }}
+{{- $_ := set $config "serverless" (dict "webhook" .) }}
+{{- end }}
 {{- end }}
 {{- if eq .component "workloads" }}
 {{- $controllers := $config.controllers | default dict }}
@@ -84,11 +86,23 @@ component and kind. */}}
 {{- $_ := set $config "controllers" . }}
 {{- end }}
 {{- end }}
-{{- if and (eq .component "injector") (ne .root.Values.sidecarSets.certificates "seamark") }}
-{{- $_ := set $config "injector" (dict "certificates" .root.Values.sidecarSets.certificates) }}
+{{- if eq .component "injector" }}
+{{- with include "seamark.certificates" .root.Values.sidecarSets | fromYaml }}
+{{- $_ := set $config "injector" (merge . ($config.injector | default dict)) }}
+{{- end }}
 {{- end }}
 {{- if $config }}
 {{- toYaml (merge (dict "apiVersion" "config.seamark.dev/v1alpha1" "kind" .kind) $config) }}
+{{- end }}
+{{- end }}
+
+{{/* The configuration of the certificates of a webhook, or empty. Takes the values of the webhook. */}}
+{{- define "seamark.certificates" -}}
+{{- if ne .certificates "seamark" }}
+certificates: {{ .certificates }}
+{{- end }}
+{{- if .clientCA }}
+clientCAFile: /etc/seamark/client-ca.crt
 {{- end }}
 {{- end }}
 
