@@ -134,7 +134,10 @@ func New(options Options) (*Manager, error) {
 	if m.hook.Server != nil {
 		checks = append(checks, health.Check{Name: "webhook", Unready: m.hook.Server.StartedChecker()})
 	}
-	m.program, err = startup.New(options.Config, options.Logger, startup.Addresses{Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress}, resources(options), checks...)
+	addresses := startup.Addresses{
+		Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress,
+	}
+	m.program, err = startup.New(options.Config, options.Logger, addresses, resources(options), checks...)
 	return m, err
 }
 

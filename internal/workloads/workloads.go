@@ -91,7 +91,10 @@ type Workloads struct {
 // New returns a Workloads. It does not connect to the API server, and returns an error if the
 // address of the health checks is not available.
 func New(options Options) (*Workloads, error) {
-	program, err := startup.New(options.Config, options.Logger, startup.Addresses{Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress}, resources(options.Controllers))
+	addresses := startup.Addresses{
+		Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress,
+	}
+	program, err := startup.New(options.Config, options.Logger, addresses, resources(options.Controllers))
 	return &Workloads{options: options, program: program}, err
 }
 

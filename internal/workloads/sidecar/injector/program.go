@@ -88,7 +88,10 @@ func NewProgram(options Options) (*Injector, error) {
 		Lifetimes: options.Lifetimes, Log: options.Logger, Now: time.Now,
 	})
 	kind := v1alpha1.GroupVersion().WithKind("SidecarSet")
-	program, err := startup.New(options.Config, options.Logger, startup.Addresses{Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress},
+	addresses := startup.Addresses{
+		Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress,
+	}
+	program, err := startup.New(options.Config, options.Logger, addresses,
 		[]startup.Resource{{Kind: kind, Name: "sidecarsets"}}, health.Until("certificate", "not issued yet", source.Ready))
 	return &Injector{options: options, program: program, source: source}, err
 }
