@@ -39,7 +39,7 @@ func TestOneCacheNeverSyncs(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	p, err := New(&rest.Config{Host: server.URL}, logr.Discard(), "0", nil)
+	p, err := New(&rest.Config{Host: server.URL}, logr.Discard(), Addresses{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
