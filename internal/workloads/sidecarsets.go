@@ -32,7 +32,7 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 	}
 	options := sidecarset.Options{
 		Revisions: shared.Stores.Revisions, Client: shared.Client, Executor: shared.Executor, Recorder: shared.Recorder, Now: shared.Now,
-		Address: w.injectors(), Namespace: w.options.Namespace, DefaultAllowed: w.options.MetadataAllowed, Maps: mgr.GetCache(),
+		Live: mgr.GetAPIReader(), Address: w.injectors(), Namespace: w.options.Namespace, DefaultAllowed: w.options.MetadataAllowed, Maps: mgr.GetCache(),
 	}
 	for _, each := range []struct {
 		object  client.Object

@@ -56,6 +56,8 @@ type Options struct {
 	Maps client.Reader
 	// Client writes statuses and configurations, and creates pods as a dry run.
 	Client client.Client
+	// Live reads configurations from the API server.
+	Live client.Reader
 	// Executor writes revisions.
 	Executor *apply.Executor
 	// Recorder records events on sets.

@@ -87,51 +87,62 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	if wait := w.last.Add(w.pause).Sub(w.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	sets, current := w.known(), w.current()
 	authority, err := w.configMap(ctx, certificates.BundleName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if authority.Data[certificates.BundleKey] == "" {
-		// API servers could not call the injectors by new entries.
-		w.post(sets, entries.Plan{}, false)
-		return reconcile.Result{}, nil
-	}
 	server := entries.Server{Client: *w.Address.DeepCopy(), Namespace: w.Namespace}
 	server.Client.CABundle = []byte(authority.Data[certificates.BundleKey])
-	var lists entries.Lists
-	for i := range current {
-		lists[i] = current[i].Webhooks
+	next, sets := server.Plan, w.known()
+	if len(server.Client.CABundle) == 0 {
+		// API servers could not call the injectors by new entries.
+		next = server.Reduce
 	}
-	plan, wrote, start := server.Plan(sets, lists), false, w.Now()
-	var failed []error
-	for i := range plan.Lists {
-		if current[i].UID == "" {
-			failed = append(failed, fmt.Errorf("MutatingWebhookConfiguration %s does not exist: install it", entries.ConfigurationName(i)))
-			continue
-		}
-		if len(plan.Lists[i]) == len(lists[i]) && equality.Semantic.DeepEqual(plan.Lists[i], lists[i]) {
-			continue
-		}
-		wrote = true
-		failed = append(failed, w.put(ctx, &current[i], plan.Lists[i]))
-	}
+	current := w.current()
+	plan := next(sets, lists(&current))
+	wrote := !equal(plan.Lists, lists(&current))
 	if wrote {
-		w.last = w.Now()
-		w.pause = max(writePeriod, writeShare*w.last.Sub(start))
-	}
-	for _, err := range failed {
-		if err != nil {
+		// What stays until something else is stored must not depend on an old cache.
+		if current, err = w.live(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+		plan = next(sets, lists(&current))
+		if err := w.put(ctx, &current, plan.Lists); err != nil {
 			return w.retried(0, err)
 		}
+	}
+	if len(server.Client.CABundle) == 0 {
+		plan = entries.Plan{}
 	}
 	w.post(sets, plan, wrote)
 	return reconcile.Result{}, nil
 }
 
-// current returns the configurations. Those that do not exist have no UID.
-func (c *Controller) current() [entries.Configurations]admissionregistrationv1.MutatingWebhookConfiguration {
-	var current [entries.Configurations]admissionregistrationv1.MutatingWebhookConfiguration
+// configurations are those of the entries. Those that do not exist have no UID.
+type configurations [entries.Configurations]admissionregistrationv1.MutatingWebhookConfiguration
+
+// lists returns the entries of the configurations.
+func lists(of *configurations) entries.Lists {
+	var lists entries.Lists
+	for i := range of {
+		lists[i] = of[i].Webhooks
+	}
+	return lists
+}
+
+// equal reports whether the entries are the same.
+func equal(a, b entries.Lists) bool {
+	for i := range a {
+		if len(a[i]) != len(b[i]) || !equality.Semantic.DeepEqual(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// current returns the configurations of the cache.
+func (c *Controller) current() configurations {
+	var current configurations
 	for i := range current {
 		if found, ok := stored[*admissionregistrationv1.MutatingWebhookConfiguration](c.Configurations, entries.ConfigurationName(i)); ok {
 			current[i] = *found
@@ -140,8 +151,43 @@ func (c *Controller) current() [entries.Configurations]admissionregistrationv1.M
 	return current
 }
 
-// put replaces the entries of a configuration that is as it was read.
-func (c *Controller) put(ctx context.Context, configuration *admissionregistrationv1.MutatingWebhookConfiguration, list []admissionregistrationv1.MutatingWebhook) error {
+// live returns the configurations of the API server.
+func (c *Controller) live(ctx context.Context) (configurations, error) {
+	var current configurations
+	for i := range current {
+		name := entries.ConfigurationName(i)
+		if err := c.Live.Get(ctx, types.NamespacedName{Name: name}, &current[i]); client.IgnoreNotFound(err) != nil {
+			return current, fmt.Errorf("get MutatingWebhookConfiguration %s: %w", name, err)
+		}
+	}
+	return current, nil
+}
+
+// put writes the configurations that differ. An error does not stop the others: no write needs another one.
+func (w *writer) put(ctx context.Context, current *configurations, lists entries.Lists) error {
+	var failed []error
+	start := w.Now()
+	for i := range lists {
+		switch {
+		case len(lists[i]) == len(current[i].Webhooks) && equality.Semantic.DeepEqual(lists[i], current[i].Webhooks):
+		case current[i].UID == "":
+			failed = append(failed, fmt.Errorf("MutatingWebhookConfiguration %s does not exist: install it", entries.ConfigurationName(i)))
+		default:
+			failed = append(failed, w.replace(ctx, &current[i], lists[i]))
+		}
+	}
+	w.last = w.Now()
+	w.pause = max(writePeriod, writeShare*w.last.Sub(start))
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace replaces the entries of a configuration that is as it was read.
+func (c *Controller) replace(ctx context.Context, configuration *admissionregistrationv1.MutatingWebhookConfiguration, list []admissionregistrationv1.MutatingWebhook) error {
 	if list == nil {
 		list = []admissionregistrationv1.MutatingWebhook{}
 	}

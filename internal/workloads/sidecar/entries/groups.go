@@ -4,30 +4,59 @@
 package entries
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
 )
 
-// groupSuffix is the end of the names of entries of several sets.
-const groupSuffix = ".sidecarsetgroups.seamark.dev"
+const (
+	// groupSuffix is the end of the names of entries of several sets.
+	groupSuffix = ".sidecarsetgroups.seamark.dev"
+	// selectedCondition is the name of their condition.
+	selectedCondition = "selected"
+)
 
 // member is a set in a group.
 type member struct {
+	// set is its name.
+	set string
 	// namespaces are the names of the namespaces that the set is bound to.
 	namespaces []string
 	// row is what the set requires, as a list of lists of texts: see selected.
 	row      string
 	inherits bool
+}
+
+// bytes returns the size of the member in the entry.
+func (m member) bytes() int { return len(m.row) + len(strings.Join(m.namespaces, `","`)) }
+
+// group is a shared entry.
+type group struct {
+	name          string
+	configuration int
+	failure       admissionregistrationv1.FailurePolicyType
+	members       []member
+	bytes         int
+	// client is the stored address of the injectors.
+	client admissionregistrationv1.WebhookClientConfig
+}
+
+// count counts the bytes of the members.
+func (g *group) count() {
+	g.bytes = 0
+	for _, m := range g.members {
+		g.bytes += m.bytes()
+	}
 }
 
 // The first text of a requirement.
@@ -44,15 +73,21 @@ const value = "="
 
 // selected returns the expression that is true for the pods that one of the sets selects. The sets are data: API
 // servers compile 128 of them as conditions in 174 ms, and as a list of rows in 9 ms. A row is a list of requirements,
-// and a requirement a list of an operator, a key and values.
+// and a requirement a list of an operator, a key and values. The key of the namespaces is the name of the set. CEL and
+// JSON quote these texts alike, so that stored rows can be read.
 func selected(members []member) string {
 	rows := make([]string, 0, len(members))
 	for i := range members {
 		rows = append(rows, members[i].row)
 	}
+	return "[" + strings.Join(rows, ",\n") + "]" + anySelects()
+}
+
+// anySelects returns the end of the expression: a list of rows is in front of it.
+func anySelects() string {
 	const label = `object.metadata.?labels[?r[1]]`
 	const isOneOf = `(` + label + `.hasValue() && ("` + value + `" + ` + label + `.orValue("")) in r)`
-	return "[" + strings.Join(rows, ",\n") + "].exists(s, s.all(r,\n" +
+	return ".exists(s, s.all(r,\n" +
 		`r[0] == "` + opNamespace + `" ? ("` + value + `" + request.namespace) in r :` + "\n" +
 		`r[0] == "` + opIn + `" ? ` + isOneOf + " :\n" +
 		`r[0] == "` + opNotIn + `" ? !` + isOneOf + " :\n" +
@@ -60,19 +95,45 @@ func selected(members []member) string {
 }
 
 // group returns the entry of several sets.
-func (s Server) group(name string, failure admissionregistrationv1.FailurePolicyType, members []member) admissionregistrationv1.MutatingWebhook {
+func (s Server) group(g *group) admissionregistrationv1.MutatingWebhook {
 	namespaces, inherits := sets.New[string](), false
-	for _, m := range members {
+	for _, m := range g.members {
 		namespaces.Insert(m.namespaces...)
 		inherits = inherits || m.inherits
 	}
-	entry := s.entry(name+groupSuffix, "/inject/group/"+name, failure, inherits)
+	entry := s.entry(g.name+groupSuffix, "/inject/group/"+g.name, g.failure, inherits)
 	entry.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: sets.List(namespaces),
 	}}}
 	entry.ObjectSelector = &metav1.LabelSelector{}
-	entry.MatchConditions = append(entry.MatchConditions, admissionregistrationv1.MatchCondition{Name: "selected", Expression: selected(members)})
+	entry.MatchConditions = append(entry.MatchConditions, admissionregistrationv1.MatchCondition{Name: selectedCondition, Expression: selected(g.members)})
 	return entry
+}
+
+// parseGroup returns the group of a stored entry. Rows that it does not understand are not members.
+func parseGroup(name string, configuration int, entry *admissionregistrationv1.MutatingWebhook) *group {
+	g := &group{name: name, configuration: configuration, failure: ptr.Deref(entry.FailurePolicy, ""), client: entry.ClientConfig}
+	inherits := ptr.Deref(entry.ReinvocationPolicy, "") == admissionregistrationv1.IfNeededReinvocationPolicy
+	for _, condition := range entry.MatchConditions {
+		list, known := strings.CutSuffix(condition.Expression, anySelects())
+		var rows []json.RawMessage
+		if condition.Name != selectedCondition || !known || json.Unmarshal([]byte(list), &rows) != nil {
+			continue
+		}
+		for _, row := range rows {
+			var requirements [][]string
+			if json.Unmarshal(row, &requirements) != nil || len(requirements) == 0 || len(requirements[0]) < 2 {
+				continue
+			}
+			m := member{set: requirements[0][1], row: string(row), inherits: inherits}
+			for _, each := range requirements[0][2:] {
+				m.namespaces = append(m.namespaces, strings.TrimPrefix(each, value))
+			}
+			g.members = append(g.members, m)
+		}
+	}
+	g.count()
+	return g
 }
 
 // newMember returns the set as a member of a group, or false if it is not bound to named namespaces: the API
@@ -84,7 +145,7 @@ func (s Server) newMember(set *v1alpha1.SidecarSet) (member, bool) {
 	if !ok || len(namespaces) == 0 {
 		return member{}, false
 	}
-	row := []string{requirement(opNamespace, "", namespaces)}
+	row := [][]string{requirement(opNamespace, set.Name, namespaces)}
 	for _, key := range slices.Sorted(maps.Keys(targets.Selector.MatchLabels)) {
 		row = append(row, requirement(opIn, key, []string{targets.Selector.MatchLabels[key]}))
 	}
@@ -95,7 +156,9 @@ func (s Server) newMember(set *v1alpha1.SidecarSet) (member, bool) {
 	for _, each := range targets.Selector.MatchExpressions {
 		row = append(row, requirement(operators[each.Operator], each.Key, each.Values))
 	}
-	return member{namespaces: namespaces, row: "[" + strings.Join(row, ",") + "]", inherits: set.Status.InForce.Inherits}, true
+	// Texts always encode.
+	encoded, _ := json.Marshal(row)
+	return member{set: set.Name, namespaces: namespaces, row: string(encoded), inherits: set.Status.InForce.Inherits}, true
 }
 
 // Named returns the names of the namespaces that the set is bound to, sorted, or false if it selects namespaces
@@ -126,11 +189,11 @@ func Named(spec *v1alpha1.SidecarSetSpec) ([]string, bool) {
 	return sets.List(names), names != nil
 }
 
-// requirement returns a requirement as an expression.
-func requirement(operator, key string, values []string) string {
-	texts := []string{strconv.Quote(operator), strconv.Quote(key)}
+// requirement returns the texts of a requirement.
+func requirement(operator, key string, values []string) []string {
+	texts := []string{operator, key}
 	for _, each := range values {
-		texts = append(texts, strconv.Quote(value+each))
+		texts = append(texts, value+each)
 	}
-	return "[" + strings.Join(texts, ",") + "]"
+	return texts
 }

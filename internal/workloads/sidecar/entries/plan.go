@@ -4,9 +4,9 @@
 package entries
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -38,17 +38,27 @@ func ConfigurationName(i int) string { return fmt.Sprintf("seamark-sidecarsets-%
 // Lists are the entries of the configurations.
 type Lists [Configurations][]admissionregistrationv1.MutatingWebhook
 
-// Plan is what the configurations should contain.
+// Plan is what the configurations should contain next.
 type Plan struct {
 	// Lists are the entries.
 	Lists Lists
-	// Entered are the sets that have an entry, TooMany those for which there is no place.
+	// Entered are the sets that have an entry, TooMany those for which there is no place. A set that is in
+	// neither waits for a place that another set leaves.
 	Entered, TooMany map[types.UID]bool
 }
 
 // Injects reports whether pods that the set selects get its containers.
-func Injects(set *v1alpha1.SidecarSet) bool {
-	return set.Status.InForce != nil && set.DeletionTimestamp == nil && !set.Spec.InjectionStrategy.Paused
+func Injects(set *v1alpha1.SidecarSet) bool { return set.Status.InForce != nil && !isIdle(set) }
+
+// isIdle reports whether the set injects nothing, whatever was accepted.
+func isIdle(set *v1alpha1.SidecarSet) bool {
+	return set.DeletionTimestamp != nil || set.Spec.InjectionStrategy.Paused
+}
+
+// isUndecided reports whether it is not known what was accepted: OpenKruise's client drops the fields of the status
+// that it does not know.
+func isUndecided(set *v1alpha1.SidecarSet) bool {
+	return !isIdle(set) && set.Status.InForce == nil && meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetAccepted) == nil
 }
 
 // ReasonPaused is the reason of the condition Injecting of a set whose injection is paused.
@@ -70,124 +80,36 @@ func Size(set *v1alpha1.SidecarSet) int {
 	return len(encoded)
 }
 
-// Plan returns the entries of the sets, given those that are stored. A set that has an entry of its own keeps
-// it. The others get the free places by age, first those that cannot share an entry, because they are not bound
-// to named namespaces. Sets without a place share entries.
+// Plan returns the next entries of the sets, given those that are stored.
+//
+// The configurations are written one after the other, in any order, and the program may end in between. So that the
+// pods of a set are sent to the injectors at any time, an entry changes in its place or stays until another one that
+// selects what the set selects is stored: a set that moves has two entries for one plan. The plan for what another one
+// stored is the next step, until nothing changes.
+//
+// A set that has an entry of its own, or shares one, keeps it. Free places go to the other sets by age, first to those
+// that cannot share an entry, because they are not bound to named namespaces. If there are more of these than places,
+// the youngest sets that can share an entry give theirs.
 func (s Server) Plan(all []*v1alpha1.SidecarSet, stored Lists) Plan {
-	p := planning{Server: s, Plan: Plan{Entered: map[types.UID]bool{}, TooMany: map[types.UID]bool{}}}
-	all = slices.DeleteFunc(slices.Clone(all), func(set *v1alpha1.SidecarSet) bool { return !Injects(set) })
-	slices.SortFunc(all, older)
-	p.place(p.keep(all, stored))
-	for i := range p.groups {
-		p.Lists[i%Configurations] = append(p.Lists[i%Configurations], s.group(p.groups[i].name, p.groups[i].failure, p.groups[i].members))
+	p := s.newPlanning(all, stored)
+	p.settle()
+	p.place()
+	return p.build()
+}
+
+// Reduce returns the stored entries without those of sets that inject nothing.
+func (s Server) Reduce(all []*v1alpha1.SidecarSet, stored Lists) Plan {
+	p := s.newPlanning(all, stored)
+	p.frozen = true
+	for _, set := range all {
+		p.undecided[set.Name] = !isIdle(set) && (set.Status.InForce != nil || isUndecided(set))
 	}
-	return p.Plan
+	p.sets = nil
+	p.settle()
+	return p.build()
 }
 
 // older orders sets by their age.
 func older(a, b *v1alpha1.SidecarSet) int {
-	if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
-		return order
-	}
-	return strings.Compare(a.Name, b.Name)
-}
-
-type planning struct {
-	Server
-	Plan
-	groups []group
-}
-
-// group is a shared entry.
-type group struct {
-	name    string
-	failure admissionregistrationv1.FailurePolicyType
-	members []member
-	bytes   int
-}
-
-// keep places the sets that have an entry of their own, and returns the others.
-func (p *planning) keep(all []*v1alpha1.SidecarSet, stored Lists) []*v1alpha1.SidecarSet {
-	places := map[string]int{}
-	for i, list := range stored {
-		for j := range list {
-			places[list[j].Name] = i
-		}
-	}
-	var rest []*v1alpha1.SidecarSet
-	for _, set := range all {
-		if i, found := places[name(set)]; found && len(p.Lists[i]) < ownPerConfiguration {
-			p.enter(i, set)
-		} else {
-			rest = append(rest, set)
-		}
-	}
-	return rest
-}
-
-// place places the sets in the configurations with the fewest entries, and the rest in groups.
-func (p *planning) place(rest []*v1alpha1.SidecarSet) {
-	var bound []*v1alpha1.SidecarSet
-	for _, set := range rest {
-		switch _, ok := p.newMember(set); {
-		case ok:
-			bound = append(bound, set)
-		case !p.placeOwn(set):
-			p.TooMany[set.UID] = true
-		}
-	}
-	for _, set := range bound {
-		if p.placeOwn(set) {
-			continue
-		}
-		if m, _ := p.newMember(set); p.join(failurePolicy(set), m) {
-			p.Entered[set.UID] = true
-		} else {
-			p.TooMany[set.UID] = true
-		}
-	}
-}
-
-// placeOwn adds an entry of its own for the set, and reports whether there is a place.
-func (p *planning) placeOwn(set *v1alpha1.SidecarSet) bool {
-	least := 0
-	for i := range p.Lists {
-		if len(p.Lists[i]) < len(p.Lists[least]) {
-			least = i
-		}
-	}
-	if len(p.Lists[least]) == ownPerConfiguration {
-		return false
-	}
-	p.enter(least, set)
-	return true
-}
-
-func (p *planning) enter(i int, set *v1alpha1.SidecarSet) {
-	p.Lists[i] = append(p.Lists[i], p.Entry(set))
-	p.Entered[set.UID] = true
-}
-
-// join adds the set to the first group that has room, and reports whether there is one.
-func (p *planning) join(failure admissionregistrationv1.FailurePolicyType, m member) bool {
-	bytes := len(m.row) + len(strings.Join(m.namespaces, `","`))
-	number := 0
-	for i := range p.groups {
-		g := &p.groups[i]
-		if g.failure != failure {
-			continue
-		}
-		number++
-		if len(g.members) < setsPerGroup && g.bytes+bytes <= bytesPerGroup {
-			g.members, g.bytes = append(g.members, m), g.bytes+bytes
-			return true
-		}
-	}
-	if len(p.groups) == Configurations*groupsPerConfiguration || bytes > bytesPerGroup {
-		return false
-	}
-	p.groups = append(p.groups, group{
-		name: fmt.Sprintf("%s-%d", strings.ToLower(string(failure)), number), failure: failure, members: []member{m}, bytes: bytes,
-	})
-	return true
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
