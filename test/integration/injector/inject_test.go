@@ -8,6 +8,7 @@ package injector_test
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -65,11 +66,13 @@ func (w *world) Choose(_ context.Context, name string, _ *corev1.Pod, _ types.UI
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	set := w.sets[name]
-	return injector.Choice{Selects: true, Revision: revision(set), Optional: set != nil && set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"}, nil
+	return injector.Choice{Set: name, Selects: true, Revision: revision(set), Optional: set != nil && set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"}, nil
 }
 
-// Bound returns no sets: the entries are those of single sets.
-func (w *world) Bound(string) []string { return nil }
+// ChooseBound returns an error: the sets of groups are not known.
+func (w *world) ChooseBound(context.Context, *corev1.Pod, types.UID) ([]injector.Choice, error) {
+	return nil, errors.New("no set is known")
+}
 
 // Known returns the only revision of a set.
 func (w *world) Known(_ context.Context, name, _ string) *inject.Revision {

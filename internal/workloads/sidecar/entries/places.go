@@ -58,7 +58,7 @@ func (s Server) newPlanning(all []*v1alpha1.SidecarSet, stored Lists) *planning 
 			c.member, c.isBound = s.newMember(set)
 			p.sets = append(p.sets, c)
 		}
-		p.undecided[set.Name] = isUndecided(set)
+		p.undecided[set.Name] = IsUndecided(set)
 	}
 	slices.SortFunc(p.sets, func(a, b *candidate) int { return older(a.SidecarSet, b.SidecarSet) })
 	for i, list := range stored {

@@ -55,9 +55,9 @@ func isIdle(set *v1alpha1.SidecarSet) bool {
 	return set.DeletionTimestamp != nil || set.Spec.InjectionStrategy.Paused
 }
 
-// isUndecided reports whether it is not known what was accepted: OpenKruise's client drops the fields of the status
+// IsUndecided reports whether the set may inject, but it is not known what was accepted: OpenKruise's client drops the fields of the status
 // that it does not know.
-func isUndecided(set *v1alpha1.SidecarSet) bool {
+func IsUndecided(set *v1alpha1.SidecarSet) bool {
 	return !isIdle(set) && set.Status.InForce == nil && meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetAccepted) == nil
 }
 
@@ -102,7 +102,7 @@ func (s Server) Reduce(all []*v1alpha1.SidecarSet, stored Lists) Plan {
 	p := s.newPlanning(all, stored)
 	p.frozen = true
 	for _, set := range all {
-		p.undecided[set.Name] = !isIdle(set) && (set.Status.InForce != nil || isUndecided(set))
+		p.undecided[set.Name] = !isIdle(set) && (set.Status.InForce != nil || IsUndecided(set))
 	}
 	p.sets = nil
 	p.settle()

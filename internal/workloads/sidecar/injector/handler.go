@@ -25,6 +25,8 @@ import (
 
 // Choice is what a set injects into a pod.
 type Choice struct {
+	// Set is the name of the set.
+	Set string
 	// Selects is whether the set selects the pod.
 	Selects bool
 	// Revision is what the pod gets, or nil if it gets nothing.
@@ -40,8 +42,8 @@ type Sets interface {
 	// Choose returns what the set injects into the pod: nothing if it does not exist, is paused or does not
 	// select the pod. The request has the UID.
 	Choose(ctx context.Context, set string, pod *corev1.Pod, request types.UID) (Choice, error)
-	// Bound returns the names of the sets that are bound to the namespace.
-	Bound(namespace string) []string
+	// ChooseBound returns what the sets that are bound to the namespace of the pod, and select it, inject.
+	ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error)
 	// Known returns a revision of a set, or nil if it is not known.
 	Known(ctx context.Context, set, revision string) *inject.Revision
 }
@@ -57,79 +59,99 @@ const (
 	Failed    Result = "failed"
 )
 
-// New returns the handler of /inject/SET and /inject/group/GROUP. It calls done with the result of each request.
+// New returns the handler of /inject/SET and /inject/group/GROUP. It calls done with the result of each request. If
+// the injector fails, the answer is no admission response: so the failure policy of the entry decides.
 func New(sets Sets, done func(Result)) http.Handler {
-	serve := func(answer func(context.Context, *http.Request, admission.Request) (admission.Response, Result)) http.HandlerFunc {
+	serve := func(choose func(*http.Request) chooser) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
+			out := &answer{ResponseWriter: w}
 			hook := &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-				response, result := answer(ctx, r, request)
+				response, result, err := respond(ctx, sets, choose(r), request)
 				done(result)
+				out.failure = err
 				return response
-			})}
-			hook.ServeHTTP(w, r)
+			}), RecoverPanic: new(false)} // The server ends the connection, which is no response either.
+			hook.ServeHTTP(out, r)
+			if out.failure != nil {
+				http.Error(w, out.failure.Error(), http.StatusInternalServerError)
+			}
 		}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /inject/{set}", serve(func(ctx context.Context, r *http.Request, request admission.Request) (admission.Response, Result) {
-		return respond(ctx, sets, []string{r.PathValue("set")}, false, request)
+	mux.HandleFunc("POST /inject/{set}", serve(func(r *http.Request) chooser {
+		return func(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error) {
+			choice, err := sets.Choose(ctx, r.PathValue("set"), pod, request)
+			return []Choice{choice}, err
+		}
 	}))
-	mux.HandleFunc("POST /inject/group/{group}", serve(func(ctx context.Context, _ *http.Request, request admission.Request) (admission.Response, Result) {
-		// The API server sends only pods that a set of the group selects.
-		return respond(ctx, sets, sets.Bound(request.Namespace), true, request)
-	}))
+	mux.HandleFunc("POST /inject/group/{group}", serve(func(*http.Request) chooser { return sets.ChooseBound }))
 	return mux
 }
 
+// chooser returns what a pod gets.
+type chooser func(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error)
+
+// answer does not write the response of a request that failed.
+type answer struct {
+	http.ResponseWriter
+	failure error
+}
+
+// Write implements io.Writer.
+func (a *answer) Write(response []byte) (int, error) {
+	if a.failure != nil {
+		return len(response), nil
+	}
+	return a.ResponseWriter.Write(response) //nolint:wrapcheck // It is the same writer.
+}
+
 // respond admits the pod with the containers of the sets. A pod that cannot have them is refused, unless the
-// set is optional. So is every pod while the revision of a set cannot be read, and one that none of the sets
-// selects although one must: the cache does not have it yet.
-func respond(ctx context.Context, sets Sets, names []string, must bool, request admission.Request) (admission.Response, Result) {
+// set is optional. The error says why it is not known what the pod gets.
+func respond(ctx context.Context, sets Sets, choose chooser, request admission.Request) (admission.Response, Result, error) {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(request.Object.Raw, pod); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode pod: %w", err)), Failed
+		return admission.Response{}, Failed, fmt.Errorf("decode pod: %w", err)
 	}
 	pod.Namespace = request.Namespace
+	choices, err := choose(ctx, pod, request.UID)
+	if err != nil {
+		return admission.Response{}, Failed, err
+	}
 	known := func(set, revision string) *inject.Revision { return sets.Known(ctx, set, revision) }
-	injected, warnings, selects := pod, []string(nil), false
-	for _, name := range names {
-		choice, err := sets.Choose(ctx, name, pod, request.UID)
-		if err != nil {
-			return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("find the revision of SidecarSet %s: %w", name, err)), Failed
-		}
-		selects = selects || choice.Selects
+	injected, warnings := pod, []string(nil)
+	for _, choice := range choices {
 		if choice.Revision == nil && choice.Refused == "" {
 			continue
 		}
-		after, more, err := apply(injected, choice, name, known)
+		after, more, err := apply(injected, choice, known)
 		var refused *inject.RefusedError
 		switch {
 		case errors.As(err, &refused) && choice.Optional:
 			warnings = append(warnings, "not injected: "+refused.Error())
 			continue
+		case errors.As(err, &refused):
+			return admission.Denied(err.Error()), Refused, nil
 		case err != nil:
-			return admission.Denied(err.Error()), Refused
+			return admission.Response{}, Failed, fmt.Errorf("inject SidecarSet %s: %w", choice.Set, err)
 		}
 		injected, warnings = after, append(warnings, more...)
-		log.FromContext(ctx).V(1).Info("Injected", "sidecarSet", name, "revision", choice.Revision.Name, "namespace", request.Namespace)
-	}
-	if must && !selects {
-		return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("no SidecarSet of namespace %s that selects the pod is known yet, try again", request.Namespace)), Failed
+		log.FromContext(ctx).V(1).Info("Injected", "sidecarSet", choice.Set, "revision", choice.Revision.Name, "namespace", request.Namespace)
 	}
 	patches, err := difference(pod, injected)
 	switch {
 	case err != nil:
-		return admission.Errored(http.StatusInternalServerError, err), Failed
+		return admission.Response{}, Failed, err
 	case len(patches) == 0:
-		return admission.Allowed("").WithWarnings(warnings...), Unchanged
+		return admission.Allowed("").WithWarnings(warnings...), Unchanged, nil
 	default:
-		return admission.Patched("", patches...).WithWarnings(warnings...), Injected
+		return admission.Patched("", patches...).WithWarnings(warnings...), Injected, nil
 	}
 }
 
-// apply injects what was chosen. The error is a RefusedError.
-func apply(pod *corev1.Pod, choice Choice, set string, known inject.Known) (*corev1.Pod, []string, error) {
+// apply injects what was chosen. The error is a RefusedError if the pod cannot have it.
+func apply(pod *corev1.Pod, choice Choice, known inject.Known) (*corev1.Pod, []string, error) {
 	if choice.Refused != "" {
-		return nil, nil, &inject.RefusedError{Set: set, Reason: choice.Refused}
+		return nil, nil, &inject.RefusedError{Set: choice.Set, Reason: choice.Refused}
 	}
 	return inject.Inject(pod, choice.Revision, known, metav1.NewTime(time.Now().Truncate(time.Second)))
 }

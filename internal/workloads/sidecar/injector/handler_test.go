@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -42,22 +43,28 @@ func (f fakeSets) Choose(_ context.Context, set string, _ *corev1.Pod, _ types.U
 	}
 }
 
-func (f fakeSets) Bound(namespace string) []string {
-	if namespace != "games" {
-		return nil
+func (f fakeSets) ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID) ([]injector.Choice, error) {
+	var choices []injector.Choice
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		choice, err := f.Choose(ctx, name, pod, request)
+		if err != nil {
+			return nil, err
+		}
+		choices = append(choices, choice)
 	}
-	return []string{"logs", "metrics"}
+	return choices, nil
 }
 
 func (fakeSets) Known(context.Context, string, string) *inject.Revision { return nil }
 
 func choice(name string) *injector.Choice {
-	return &injector.Choice{Selects: true, Revision: &inject.Revision{
+	return &injector.Choice{Set: name, Selects: true, Revision: &inject.Revision{
 		Set: name, Name: name + "-1", Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: name, Image: name}}},
 	}}
 }
 
-// ask sends a pod and returns the response, the names of the containers after it, and the result that was counted.
+// ask sends a pod and returns the response, the names of the containers after it, and the result that was counted. If
+// the answer is not a response, the response has its status and text.
 func ask(t *testing.T, sets injector.Sets, path string, containers ...string) (*admissionv1.AdmissionResponse, []string, injector.Result) {
 	t.Helper()
 	pod := &corev1.Pod{}
@@ -82,6 +89,9 @@ func ask(t *testing.T, sets injector.Sets, path string, containers ...string) (*
 	request.Header.Set("Content-Type", "application/json")
 	injector.New(sets, func(r injector.Result) { result = r }).ServeHTTP(answer, request)
 	review = admissionv1.AdmissionReview{}
+	if answer.Code != http.StatusOK {
+		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: int32(answer.Code), Message: answer.Body.String()}}, containers, result
+	}
 	if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil || review.Response == nil {
 		t.Fatalf("response %d %s: %v", answer.Code, answer.Body, err)
 	}
@@ -122,19 +132,22 @@ func TestResponses(t *testing.T) {
 		"set":                           {sets: fakeSets{"logs": choice("logs")}, path: "/inject/logs", want: injector.Injected, added: []string{"logs"}},
 		"set that is gone":              {sets: fakeSets{}, path: "/inject/logs", want: injector.Unchanged},
 		"paused set":                    {sets: fakeSets{"logs": paused}, path: "/inject/logs", want: injector.Unchanged},
-		"set that cannot be read":       {sets: fakeSets{"logs": nil}, path: "/inject/logs", want: injector.Failed, message: "find the revision of SidecarSet logs: no connection"},
+		"set that cannot be read":       {sets: fakeSets{"logs": nil}, path: "/inject/logs", want: injector.Failed, message: "no connection"},
 		"container of the pod":          {sets: fakeSets{"logs": choice("logs")}, path: "/inject/logs", containers: []string{"logs"}, want: injector.Refused, message: `the pod has a container "logs" of its own`},
 		"container of the pod, allowed": {sets: fakeSets{"logs": optional}, path: "/inject/logs", containers: []string{"logs"}, want: injector.Unchanged, message: "not injected: SidecarSet logs"},
 		"set that is refused":           {sets: fakeSets{"logs": refused}, path: "/inject/logs", want: injector.Refused, message: "SidecarSet logs: spec.a: is not supported"},
 		"group":                         {sets: fakeSets{"logs": choice("logs"), "metrics": choice("metrics")}, path: "/inject/group/fail-0", want: injector.Injected, added: []string{"logs", "metrics"}},
 		"group with a paused set":       {sets: fakeSets{"logs": paused}, path: "/inject/group/fail-0", want: injector.Unchanged},
-		"group that is not known yet":   {sets: fakeSets{}, path: "/inject/group/fail-0", want: injector.Failed, message: "no SidecarSet of namespace games that selects the pod is known yet"},
+		"group of sets that are gone":   {sets: fakeSets{}, path: "/inject/group/fail-0", want: injector.Unchanged},
+		"group that cannot be read":     {sets: fakeSets{"logs": nil}, path: "/inject/group/fail-0", want: injector.Failed, message: "no connection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := append([]string{"main"}, test.containers...)
 			response, names, result := ask(t, test.sets, test.path, before...)
 			allowed := test.want == injector.Injected || test.want == injector.Unchanged
-			if result != test.want || response.Allowed != allowed {
+			// The failure policy of the entry decides about an answer of the status 500 only.
+			isFailure := response.Result != nil && response.Result.Code == http.StatusInternalServerError
+			if result != test.want || response.Allowed != allowed || isFailure != (test.want == injector.Failed) {
 				t.Errorf("result %s, allowed %t, want %s", result, response.Allowed, test.want)
 			}
 			text := strings.Join(response.Warnings, " ")

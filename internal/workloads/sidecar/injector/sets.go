@@ -5,14 +5,12 @@ package injector
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
-	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,13 +25,6 @@ import (
 
 // namespaceIndex is the index of the sets by the namespaces that they are bound to.
 const namespaceIndex = "bound"
-
-const (
-	// liveRate and liveBurst limit the reads that the cache cannot answer, per second: anyone who reaches the
-	// port can ask for sets that do not exist.
-	liveRate  = 20
-	liveBurst = 100
-)
 
 // indexers returns the indexers of the sets.
 func indexers() toolscache.Indexers {
@@ -60,8 +51,14 @@ func newMemory() *memory { return &memory{accepted: map[types.UID]*v1alpha1.Side
 func (m *memory) latest(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSetInForce {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if set.Status.InForce != nil {
-		m.accepted[set.UID] = set.Status.InForce
+	switch force := set.Status.InForce; {
+	case force == nil:
+	case force.Refused != "":
+		// While OpenKruise serves the set, it is not in force.
+		delete(m.accepted, set.UID)
+		return force
+	default:
+		m.accepted[set.UID] = force
 	}
 	return m.accepted[set.UID]
 }
@@ -111,40 +108,104 @@ type store interface {
 type accepted struct {
 	sets store
 	// revisions reads revisions from the cache, and live what the cache does not have yet.
-	revisions, live client.Reader
+	revisions client.Reader
+	live      *live
 	// namespace is that of the revisions.
 	namespace string
-	limiter   *rate.Limiter
 }
 
 func newAccepted(sets store, revisions, live client.Reader, namespace string) *accepted {
-	return &accepted{sets: sets, revisions: revisions, live: live, namespace: namespace, limiter: rate.NewLimiter(liveRate, liveBurst)}
+	return &accepted{sets: sets, revisions: revisions, live: newLive(live), namespace: namespace}
 }
 
 // Choose implements Sets.
 func (a *accepted) Choose(ctx context.Context, name string, pod *corev1.Pod, request types.UID) (Choice, error) {
-	set, err := a.set(ctx, name)
+	if set := a.cached(name); set != nil && set.Status.InForce != nil {
+		if choice, err := a.choose(ctx, set, pod, request); err != nil || choice.Selects {
+			return choice, err
+		}
+	}
+	// An entry selects the pod: the cache may be older than the entry, or the entry older than the set.
+	set, err := a.live.set(ctx, name)
 	switch {
 	case err != nil || set == nil:
-		return Choice{}, err
-	case set.Status.InForce == nil && set.DeletionTimestamp == nil && !set.Spec.InjectionStrategy.Paused:
-		// API servers ask only for sets that were accepted.
-		return Choice{}, errors.New("it is not accepted yet, or not again")
-	case set.Status.InForce == nil:
-		return Choice{}, nil
+		return Choice{Set: name}, err
+	case entries.IsUndecided(set):
+		return Choice{Set: name}, undecided(set)
+	default:
+		return a.choose(ctx, set, pod, request)
 	}
-	force := set.Status.InForce
-	// API servers may still have an older entry.
-	selector, err := metav1.LabelSelectorAsSelector(force.Selector)
+}
+
+// ChooseBound implements Sets.
+func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error) {
+	names, _ := a.sets.GetIndexer().IndexKeys(namespaceIndex, pod.Namespace)
+	var choices []Choice
+	add := func(set *v1alpha1.SidecarSet) error {
+		choice, err := a.choose(ctx, set, pod, request)
+		if choice.Selects {
+			choices = append(choices, choice)
+		}
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if set := a.cached(name); set != nil {
+			if err := add(set); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(choices) > 0 {
+		return choices, nil
+	}
+	// As in Choose, but the entry does not say of which set it is.
+	sets, err := a.live.bound(ctx, pod.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range sets {
+		if err := add(set); err != nil {
+			return nil, err
+		}
+	}
+	return choices, nil
+}
+
+// undecided returns the error for a set that OpenKruise has written, whose client drops what was accepted, or that was
+// created again.
+func undecided(set *v1alpha1.SidecarSet) error {
+	return fmt.Errorf("SidecarSet %s is not accepted yet, or not again", set.Name)
+}
+
+// targets returns what the set selects.
+func targets(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSetSpec {
+	if set.Status.InForce == nil {
+		return &set.Spec
+	}
+	return set.Status.InForce.Targets()
+}
+
+// choose returns what the set injects into the pod.
+func (a *accepted) choose(ctx context.Context, set *v1alpha1.SidecarSet, pod *corev1.Pod, request types.UID) (Choice, error) {
+	none, force := Choice{Set: set.Name}, set.Status.InForce
+	selector, err := metav1.LabelSelectorAsSelector(targets(set).Selector)
 	if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
-		return Choice{}, err
+		return none, err
 	}
-	if !entries.Injects(set) {
-		return Choice{Selects: true}, nil
+	chosen := Choice{Set: set.Name, Selects: true}
+	switch {
+	case entries.IsUndecided(set):
+		return none, undecided(set)
+	case force == nil:
+		return none, nil
+	case !entries.Injects(set):
+		return chosen, nil
 	}
-	optional := set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"
+	chosen.Optional = set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"
 	if force.Refused != "" {
-		return Choice{Selects: true, Refused: force.Refused, Optional: optional}, nil
+		chosen.Refused = force.Refused
+		return chosen, nil
 	}
 	wanted := force.Revision
 	if force.NamedRevision != "" {
@@ -152,20 +213,16 @@ func (a *accepted) Choose(ctx context.Context, name string, pod *corev1.Pod, req
 		strategy.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{Policy: force.Policy}
 		named, err := inject.GetsNamed(strategy, pod.Labels, request, set.Status.MatchedPods)
 		if err != nil {
-			return Choice{}, fmt.Errorf("choose a revision: %w", err)
+			return none, fmt.Errorf("choose a revision of SidecarSet %s: %w", set.Name, err)
 		}
 		if named {
 			wanted = force.NamedRevision
 		}
 	}
-	revision, err := a.revision(ctx, set, wanted)
-	return Choice{Selects: true, Revision: revision, Optional: optional}, err
-}
-
-// Bound implements Sets.
-func (a *accepted) Bound(namespace string) []string {
-	found, _ := a.sets.GetIndexer().IndexKeys(namespaceIndex, namespace)
-	return found
+	if chosen.Revision, err = a.revision(ctx, set, wanted); err != nil {
+		return none, fmt.Errorf("find the revision of SidecarSet %s: %w", set.Name, err)
+	}
+	return chosen, nil
 }
 
 // Known implements Sets.
@@ -182,21 +239,11 @@ func (a *accepted) Known(ctx context.Context, set, name string) *inject.Revision
 	return parsed
 }
 
-// set returns the set, or nil if it does not exist.
-func (a *accepted) set(ctx context.Context, name string) (*v1alpha1.SidecarSet, error) {
+// cached returns the set of the cache, or nil.
+func (a *accepted) cached(name string) *v1alpha1.SidecarSet {
 	found, _, _ := a.sets.GetIndexer().GetByKey(name)
-	if set, ok := found.(*v1alpha1.SidecarSet); ok && set.Status.InForce != nil {
-		return set, nil
-	}
-	set := &v1alpha1.SidecarSet{}
-	switch err := a.read(ctx, types.NamespacedName{Name: name}, set); {
-	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // The set does not exist.
-	case err != nil:
-		return nil, err
-	default:
-		return set, nil
-	}
+	set, _ := found.(*v1alpha1.SidecarSet)
+	return set
 }
 
 // revision returns a revision of the set.
@@ -204,7 +251,7 @@ func (a *accepted) revision(ctx context.Context, set *v1alpha1.SidecarSet, name 
 	key := types.NamespacedName{Namespace: a.namespace, Name: name}
 	stored := &appsv1.ControllerRevision{}
 	if err := a.revisions.Get(ctx, key, stored); err != nil {
-		if err := a.read(ctx, key, stored); err != nil {
+		if err := a.live.get(ctx, key, stored); err != nil {
 			return nil, err
 		}
 	}
@@ -212,15 +259,4 @@ func (a *accepted) revision(ctx context.Context, set *v1alpha1.SidecarSet, name 
 		return nil, fmt.Errorf("ControllerRevision %s belongs to another object", key)
 	}
 	return history.Parse(stored)
-}
-
-// read reads an object that the cache does not have.
-func (a *accepted) read(ctx context.Context, key types.NamespacedName, object client.Object) error {
-	if err := a.limiter.Wait(ctx); err != nil {
-		return fmt.Errorf("wait for the limit of reads: %w", err)
-	}
-	if err := a.live.Get(ctx, key, object); err != nil {
-		return fmt.Errorf("get %T %s: %w", object, key, err)
-	}
-	return nil
 }

@@ -1,0 +1,149 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package injector
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
+)
+
+const own = "seamark-system"
+
+// indexed is a cache of sets.
+type indexed struct{ toolscache.Indexer }
+
+func (i indexed) GetIndexer() toolscache.Indexer { return i.Indexer }
+
+// acceptedSet returns a set of the namespace games that selects the app, with its revision.
+func acceptedSet(t *testing.T, app string) (*v1alpha1.SidecarSet, *appsv1.ControllerRevision) {
+	t.Helper()
+	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "logs"}, Spec: v1alpha1.SidecarSetSpec{
+		Selector:   &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:1"}}}, Namespace: "games",
+	}}
+	revision, err := history.New(set, own, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: set.Spec.Selector, Namespace: "games", Revision: revision.Name}
+	return set, revision
+}
+
+// newSets returns the sets of a cache and an API server.
+func newSets(t *testing.T, cached, stored *v1alpha1.SidecarSet, calls interceptor.Funcs, others ...client.Object) *accepted {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers())
+	if cached != nil {
+		if err := indexer.Add(cached); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stored != nil {
+		others = append(others, stored)
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(others...).WithInterceptorFuncs(calls).Build()
+	return newAccepted(indexed{indexer}, api, api, own)
+}
+
+// TestEntriesAreNewerThanTheCache asks for pods that an entry selects: what the cache says about other pods than these
+// is not believed.
+func TestEntriesAreNewerThanTheCache(t *testing.T) {
+	now, revision := acceptedSet(t, "game")
+	before, _ := acceptedSet(t, "another")
+	paused, undecided, refused := now.DeepCopy(), now.DeepCopy(), now.DeepCopy()
+	paused.Spec.InjectionStrategy.Paused = true
+	undecided.Status.InForce = nil
+	refused.Status.InForce = nil
+	refused.Status.Conditions = []metav1.Condition{{Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse}}
+	down := interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no connection")
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("no connection")
+		},
+	}
+	for name, test := range map[string]struct {
+		cached, stored *v1alpha1.SidecarSet
+		calls          interceptor.Funcs
+		injects        bool
+		err            string
+	}{
+		"cached":                   {cached: now, stored: before, injects: true},
+		"new":                      {stored: now, injects: true},
+		"changed":                  {cached: before, stored: now, injects: true},
+		"changed to other pods":    {cached: before, stored: before},
+		"gone":                     {},
+		"paused":                   {stored: paused},
+		"never accepted":           {stored: refused},
+		"not accepted again":       {stored: undecided, err: "SidecarSet logs is not accepted yet, or not again"},
+		"the API server is down":   {cached: before, stored: now, calls: down, err: "no connection"},
+		"the revision is not read": {cached: now, calls: down, err: "no connection"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sets := newSets(t, test.cached, test.stored, test.calls, revision)
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Labels: map[string]string{"app": "game"}}}
+			check := func(of string, injects bool, err error) {
+				if injects != test.injects || (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
+					t.Errorf("%s injects %t, error %v", of, injects, err)
+				}
+			}
+			choice, err := sets.Choose(t.Context(), "logs", pod, "uid")
+			check("the entry of the set", choice.Revision != nil, err)
+			choices, err := sets.ChooseBound(t.Context(), pod, "uid")
+			check("the entry of the group", len(choices) == 1 && choices[0].Revision != nil, err)
+		})
+	}
+}
+
+// TestReadsAreShared asks for many pods at the same time that the cache does not select: few reads answer all.
+func TestReadsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, revision := acceptedSet(t, "another")
+		reads, release := 0, make(chan struct{})
+		sets := newSets(t, before, before, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				reads++
+				<-release
+				return c.Get(ctx, key, object, options...)
+			},
+		}, revision)
+		const pods = 300
+		var done sync.WaitGroup
+		for range pods {
+			done.Go(func() {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Labels: map[string]string{"app": "game"}}}
+				if choice, err := sets.Choose(t.Context(), "logs", pod, "uid"); err != nil || choice.Selects {
+					t.Errorf("choice %+v, error %v", choice, err)
+				}
+			})
+		}
+		// One read has started, and all others wait for it.
+		synctest.Wait()
+		close(release)
+		done.Wait()
+		if reads != 2 {
+			t.Errorf("%d reads for %d pods, want 2", reads, pods)
+		}
+	})
+}
