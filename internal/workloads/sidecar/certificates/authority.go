@@ -15,6 +15,7 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"maps"
+	"net"
 	"time"
 
 	"github.com/cert-manager/cert-manager/pkg/util/pki"
@@ -149,7 +150,7 @@ func bundle(data map[string][]byte, now time.Time) []byte {
 	return all
 }
 
-// serve returns a new server certificate for the name, signed by the current authority. It is valid no longer
+// serve returns a new server certificate for the name or address, signed by the current authority. It is valid no longer
 // than the authority.
 func serve(data map[string][]byte, name string, lifetimes Lifetimes, now time.Time) (*tls.Certificate, error) {
 	authority := read(data, currentKey, now)
@@ -165,9 +166,14 @@ func serve(data map[string][]byte, name string, lifetimes Lifetimes, now time.Ti
 		until = authority.certificate.NotAfter
 	}
 	template := &x509.Certificate{
-		BasicConstraintsValid: true, PublicKeyAlgorithm: x509.ECDSA, DNSNames: []string{name},
+		BasicConstraintsValid: true, PublicKeyAlgorithm: x509.ECDSA,
 		NotBefore: now.Add(-lifetimes.Skew), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if ip := net.ParseIP(name); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{name}
 	}
 	_, certificate, err := pki.SignCertificate(template, authority.certificate, key.Public(), authority.key)
 	if err != nil {

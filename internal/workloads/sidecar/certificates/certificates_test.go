@@ -4,15 +4,22 @@
 package certificates
 
 import (
+	"context"
 	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/cert-manager/cert-manager/pkg/util/pki"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 const serverName = "injector.ns.svc"
@@ -64,6 +71,148 @@ func TestEveryClientTrustsEveryServer(t *testing.T) {
 	}
 	if len(authorities) < 3 {
 		t.Errorf("%d authorities want a new one after eight months each", len(authorities))
+	}
+}
+
+// TestCertManagerRenews gives two injectors the files of a renewal by another authority, one minute after the other. A
+// client that has the authorities of two minutes before trusts both at each time, and the injectors do not take turns.
+func TestCertManagerRenews(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	published := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	writes := 0
+	api := fake.NewClientBuilder().WithObjects(published).WithInterceptorFuncs(interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			writes++
+			return c.Update(ctx, object, options...)
+		},
+	}).Build()
+	lifetimes := DefaultLifetimes()
+	lifetimes.Authority, lifetimes.Server = 90*24*time.Hour, 90*24*time.Hour
+	files := func(directory string) {
+		t.Helper()
+		data := map[string][]byte{}
+		if err := issue(data, currentKey, lifetimes, now); err != nil {
+			t.Fatal(err)
+		}
+		server, err := serve(data, serverName, lifetimes, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := pki.EncodePKCS8PrivateKey(server.PrivateKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, content := range map[string][]byte{
+			"ca.crt": data["current.crt"], "tls.crt": pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: server.Leaf.Raw}), "tls.key": key,
+		} {
+			if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	start := func(directory string) *Source {
+		return New(Options{
+			Client: api, Bundle: client.ObjectKeyFromObject(published), Directory: directory,
+			ServerName: serverName, Lifetimes: lifetimes, Log: logr.Discard(), Now: func() time.Time { return now },
+		})
+	}
+	// The kubelet copies the files of the Secret to the nodes.
+	secret, nodes := t.TempDir(), []string{t.TempDir(), t.TempDir()}
+	files(secret)
+	copyTo := func(i int) {
+		t.Helper()
+		for _, name := range []string{"ca.crt", "tls.crt", "tls.key"} {
+			content, err := os.ReadFile(filepath.Join(secret, name))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(nodes[i], name), content, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	copyTo(0)
+	copyTo(1)
+	sources := []*Source{start(nodes[0]), start(nodes[1])}
+	var bundles []string
+	const perRenewal = 4 + 60
+	for i := range 3 * perRenewal {
+		step := 10 * time.Minute
+		switch i % perRenewal {
+		case 0:
+		case 1:
+			files(secret)
+			copyTo(0)
+		case 2:
+			copyTo(1)
+		case 3:
+			// An injector that starts now has the new certificate only.
+			sources = append(sources[:2], start(nodes[1]))
+		default:
+			step = 24 * time.Hour
+		}
+		for i, source := range sources {
+			if err := source.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !source.Ready() {
+				t.Errorf("injector %d is not ready, although its authority is known", i)
+				continue
+			}
+			for _, known := range bundles[max(0, len(bundles)-2):] {
+				if err := verify(source.current.Load(), []byte(known), now); err != nil {
+					t.Fatalf("%s, server %d: %v", now, i, err)
+				}
+			}
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(published), published); err != nil {
+			t.Fatal(err)
+		}
+		bundles = append(bundles, published.Data[BundleKey])
+		now = now.Add(step)
+	}
+	// Four authorities are published one after the other, and the expired ones are removed.
+	if writes > 8 || strings.Count(bundles[len(bundles)-1], "BEGIN") > 2 {
+		t.Errorf("%d writes, and at last %d authorities", writes, strings.Count(bundles[len(bundles)-1], "BEGIN"))
+	}
+	// An injector that starts with a certificate that nobody knows leaves the requests to others at first.
+	files(nodes[0])
+	late := start(nodes[0])
+	if err := late.look(t.Context()); err != nil || late.Ready() {
+		t.Errorf("ready %t, error %v", late.Ready(), err)
+	}
+	now = now.Add(lifetimes.Look)
+	if err := late.look(t.Context()); err != nil || !late.Ready() {
+		t.Errorf("ready %t, error %v", late.Ready(), err)
+	}
+	// Files of two renewals are not used.
+	files(secret)
+	content, err := os.ReadFile(filepath.Join(secret, "ca.crt"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(nodes[0], "ca.crt"), content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.look(t.Context()); err == nil {
+		t.Error("a certificate of another authority is used")
+	}
+}
+
+// TestAddresses checks the names in certificates.
+func TestAddresses(t *testing.T) {
+	data, _, err := renew(nil, DefaultLifetimes(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{serverName, "10.0.0.1", "2001:db8::1"} {
+		certificate, err := serve(data, name, DefaultLifetimes(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := certificate.Leaf.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

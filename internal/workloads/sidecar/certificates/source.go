@@ -55,6 +55,9 @@ type Options struct {
 type Source struct {
 	options Options
 	current atomic.Pointer[tls.Certificate]
+	// authorities are those of the files that were read last, and serveAt is when the certificate is served.
+	authorities string
+	serveAt     time.Time
 }
 
 // New returns a Source without a certificate.
@@ -118,7 +121,7 @@ func (s *Source) look(ctx context.Context) error {
 		}
 	}
 	// What signs is published first.
-	if err := s.publish(ctx, bundle(data, now)); err != nil {
+	if _, err := s.publish(ctx, bundle(data, now)); err != nil {
 		return err
 	}
 	if isSignedBy(s.current.Load(), data, now) {
@@ -132,23 +135,25 @@ func (s *Source) look(ctx context.Context) error {
 	return nil
 }
 
-// publish writes the authorities to the ConfigMap.
-func (s *Source) publish(ctx context.Context, authorities []byte) error {
+// publish adds the authorities to those of the ConfigMap, and reports whether one is new next to others.
+func (s *Source) publish(ctx context.Context, authorities []byte) (bool, error) {
 	published := &corev1.ConfigMap{}
 	if err := s.options.Client.Get(ctx, s.options.Bundle, published); err != nil {
-		return fmt.Errorf("get configmap %s: %w", s.options.Bundle, err)
+		return false, fmt.Errorf("get configmap %s: %w", s.options.Bundle, err)
 	}
-	if published.Data[BundleKey] == string(authorities) {
-		return nil
+	all, added := union([]byte(published.Data[BundleKey]), authorities, s.options.Now())
+	if published.Data[BundleKey] == string(all) {
+		return false, nil
 	}
-	published.Data = map[string]string{BundleKey: string(authorities)}
+	published.Data = map[string]string{BundleKey: string(all)}
 	if err := s.options.Client.Update(ctx, published); err != nil {
-		return fmt.Errorf("update configmap %s: %w", s.options.Bundle, err)
+		return false, fmt.Errorf("update configmap %s: %w", s.options.Bundle, err)
 	}
-	return nil
+	return added, nil
 }
 
-// load reads the files of cert-manager, which changes them when it renews the certificate.
+// load reads the files of cert-manager, which changes them when it renews the certificate. Nodes get them at different
+// times.
 func (s *Source) load(ctx context.Context) error {
 	file := func(name string) string { return filepath.Join(s.options.Directory, name) }
 	authorities, err := os.ReadFile(file(BundleKey))
@@ -159,9 +164,32 @@ func (s *Source) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the server certificate: %w", err)
 	}
-	if err := s.publish(ctx, authorities); err != nil {
+	now := s.options.Now()
+	if err := verify(&certificate, authorities, now); err != nil {
 		return err
 	}
-	s.current.Store(&certificate)
+	added, err := s.publish(ctx, authorities)
+	if err != nil {
+		return err
+	}
+	if s.authorities != string(authorities) {
+		s.authorities, s.serveAt = string(authorities), now.Add(s.overlap(added, now))
+	}
+	if !now.Before(s.serveAt) {
+		s.current.Store(&certificate)
+	}
 	return nil
+}
+
+// overlap returns how long authorities that are published now must be known before they are used. The last certificate
+// is served until then. A program that starts has none, and leaves the requests to others until then, if there are some.
+func (s *Source) overlap(added bool, now time.Time) time.Duration {
+	switch current := s.current.Load(); {
+	case current != nil:
+		return min(s.options.Lifetimes.Overlap, current.Leaf.NotAfter.Sub(now)/2)
+	case added:
+		return s.options.Lifetimes.Look
+	default:
+		return 0
+	}
 }
