@@ -129,49 +129,69 @@ func TestGroupsAreExact(t *testing.T) {
 	if yes < 40 || yes > 360 {
 		t.Errorf("%d of 400 pods are selected: the test says little", yes)
 	}
+	// The injector fails: the policy decides.
+	config.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore)
+	must(t, server.Client.Update(t.Context(), config))
+	ignored := pod(w.namespace, "game")
+	ignored.Labels = known
+	await.Poll{Interval: 10 * time.Millisecond, Timeout: await.Timeout}.Success(t, "pods are created while the injector fails", func(ctx context.Context) error {
+		return server.Client.Create(ctx, ignored.DeepCopy(), client.DryRunAll)
+	})
 }
 
-// TestManySetsWhileTheAuthorityChanges creates pods all the time while certificates and their authority change
-// several times. The set of the pods is the last of more sets than have entries of their own.
+// TestManySetsWhileTheAuthorityChanges creates pods all the time while certificates and their authority change several
+// times, and while somebody with another namespace creates, changes and deletes sets: more sets exist than have entries
+// of their own, and no pod is created without its containers.
 func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	t.Parallel()
 	i := install(t, env.Start(t), certificates.Lifetimes{
 		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: 200 * time.Millisecond,
 	})
-	namespace := i.Namespace(t)
+	namespace, hostile := i.Namespace(t), i.Namespace(t)
+	// The set 255 has the last own place, and the set 259 shares an entry.
+	const gives, shares = 255, 259
 	var last *v1alpha1.SidecarSet
-	for n := range 258 {
+	for n := range shares + 1 {
 		last = sidecarSet(fmt.Sprintf("set-%03d", n), nil)
-		last.Spec.Namespace, last.Spec.Selector.MatchLabels["set"] = namespace, fmt.Sprint(n)
+		last.Spec.Namespace, last.Spec.Selector.MatchLabels["set"] = hostile, fmt.Sprint(n)
+		if n == gives || n == shares {
+			last.Spec.Namespace = namespace
+		}
 		must(t, i.Client.Create(t.Context(), last))
 	}
 	i.injects(t, last)
-	wide := sidecarSet("wide", func(s *v1alpha1.SidecarSetSpec) { s.Selector.MatchLabels["set"] = "wide" })
-	must(t, i.Client.Create(t.Context(), wide))
-	i.await(t, wide, v1alpha1.SidecarSetInjecting, metav1.ConditionFalse, "TooManySets")
 	if i.stored(t, last.Name) != nil {
 		t.Error("the last set has an entry of its own")
 	}
-	p := pod(namespace, "game")
-	p.Labels["set"] = "257"
-	i.eventually(t, "the set of a group is injected", p, has("set-257 server"))
+	p, given := pod(namespace, "game"), pod(namespace, "given")
+	p.Labels["set"], given.Labels["set"] = fmt.Sprint(shares), fmt.Sprint(gives)
+	i.eventually(t, "the set of a group is injected", p, has("set-259 server"))
+	i.eventually(t, "the set with an entry of its own is injected", given, has("set-255 server"))
+	wide := sidecarSet("wide", func(s *v1alpha1.SidecarSetSpec) { s.Selector.MatchLabels["set"] = "wide" })
+	must(t, i.Client.Create(t.Context(), wide))
 	authorities := map[string]bool{}
 	secret := &corev1.Secret{}
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
+	turn := 0
 	for start := time.Now(); time.Since(start) < 25*time.Second; <-pace.C {
-		created := p.DeepCopy()
-		if err := has("set-257 server")(created, i.Client.Create(t.Context(), created, client.DryRunAll)); err != nil {
-			t.Fatalf("after %s: %v", time.Since(start), err)
+		for want, p := range map[string]*corev1.Pod{"set-259 server": p, "set-255 server": given} {
+			created := p.DeepCopy()
+			if err := has(want)(created, i.Client.Create(t.Context(), created, client.DryRunAll)); err != nil {
+				t.Fatalf("after %s and %d changes of others: %v", time.Since(start), turn, err)
+			}
 		}
 		must(t, i.Client.Get(t.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: certificates.Name}, secret))
 		authorities[string(secret.Data["current.crt"])] = true
+		if time.Since(start) > time.Duration(turn)*time.Second/2 {
+			i.disturb(t, turn, hostile)
+			turn++
+		}
 	}
 	if len(authorities) < 3 {
 		t.Errorf("%d authorities signed, want at least 3", len(authorities))
 	}
-	// A place that becomes free is used.
-	must(t, i.Client.Delete(t.Context(), sidecarSet("set-000", nil)))
+	// The set of all namespaces has the place of another one.
 	i.injects(t, wide)
 	// Without an injector, only the pods that a set selects wait for it.
 	i.end()
@@ -181,5 +201,29 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	}
 	if err := i.Client.Create(t.Context(), p.DeepCopy()); err == nil {
 		t.Error("a pod that a set selects is created without an injector")
+	}
+}
+
+// disturb changes sets of the namespace: every change moves those of others that share entries, if these are filled
+// again, or that have places of their own, if these are given away.
+func (i *installation) disturb(t *testing.T, turn int, namespace string) {
+	t.Helper()
+	set := sidecarSet(fmt.Sprintf("set-%03d", turn), nil)
+	switch turn % 4 {
+	case 0:
+		must(t, i.Client.Delete(t.Context(), set))
+	case 1:
+		i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true })
+	case 2:
+		i.edit(t, set, func(s *v1alpha1.SidecarSet) {
+			s.Annotations = map[string]string{v1alpha1.InjectionFailurePolicyKey: "Ignore"}
+		})
+	default:
+		created := sidecarSet(fmt.Sprintf("other-%03d", turn), func(s *v1alpha1.SidecarSetSpec) { s.Namespace = namespace })
+		created.Spec.Selector.MatchLabels["set"] = created.Name
+		if turn%8 == 7 {
+			created.Spec.Namespace = ""
+		}
+		must(t, i.Client.Create(t.Context(), created))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,7 @@ func TestSidecarSets(t *testing.T) {
 		"conflict":         testConflict,
 		"at the same time": testSimultaneous,
 		"invalid":          testInvalid,
+		"not checked":      testNotChecked,
 		"white list":       testWhiteList,
 		"update":           testUpdate,
 		"uninjected":       testUninjected,
@@ -237,6 +239,57 @@ func testInvalid(t *testing.T, i *installation) {
 	i.eventually(t, "the valid generation stays in force", pod(set.Spec.Namespace, "game"), image("invalid", "invalid:1"))
 	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Ports[0].ContainerPort = 9999 })
 	i.injects(t, set)
+}
+
+// testNotChecked lets a webhook that is broken, and a policy, deny the pods of dry runs: they say nothing about the sets.
+func testNotChecked(t *testing.T, i *installation) {
+	const name = "seamark-test-dry-runs"
+	own := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: env.SystemNamespace}}
+	webhooks := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	webhooks.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+		Name: "broken.example.com", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://" + env.FreeAddress(t))},
+		AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone), NamespaceSelector: own,
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "set", Expression: "object.spec.containers[0].name == 'broken'"}},
+	}}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	rule := admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+	}
+	webhooks.Webhooks[0].Rules = []admissionregistrationv1.RuleWithOperations{rule}
+	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			NamespaceSelector: own, ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rule}},
+		},
+		Validations: []admissionregistrationv1.Validation{{Expression: "object.spec.containers[0].name != 'policed'", Message: "no"}},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+	}
+	for _, object := range []client.Object{webhooks, policy, binding} {
+		must(t, i.Client.Create(t.Context(), object))
+		t.Cleanup(func() { _ = i.Client.Delete(context.Background(), object) })
+	}
+	broken, policed := newSet(t, i, "broken", nil), newSet(t, i, "policed", nil)
+	for _, set := range []*v1alpha1.SidecarSet{broken, policed} {
+		sample := pod(env.SystemNamespace, "sample")
+		sample.Spec.Containers[0].Name = set.Name
+		i.eventually(t, "the dry runs are denied", sample, func(_ *corev1.Pod, err error) error {
+			if err == nil {
+				return errors.New("they are not")
+			}
+			return nil
+		})
+		i.apply(t, set)
+	}
+	for want, set := range map[string]*v1alpha1.SidecarSet{"failed calling webhook": broken, "ValidatingAdmissionPolicy": policed} {
+		accepted := i.await(t, set, v1alpha1.SidecarSetAccepted, metav1.ConditionTrue, "NotChecked")
+		if !strings.Contains(accepted.Message, want) {
+			t.Errorf("message %q, want %q", accepted.Message, want)
+		}
+		i.eventually(t, "the set is injected", pod(set.Spec.Namespace, "game"), has(set.Name+" server"))
+	}
 }
 
 func testWhiteList(t *testing.T, i *installation) {

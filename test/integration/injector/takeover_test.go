@@ -59,7 +59,8 @@ func renew(t *testing.T, e *env.Env) (release func()) {
 }
 
 // TestTakeOver continues sets that OpenKruise serves: while it does, Seamark injects, and writes nothing that
-// OpenKruise writes. No pod is touched. A set that uses what Seamark does not serve lets no pod start without it.
+// OpenKruise writes. No pod is touched. A set that uses what Seamark does not serve is left to OpenKruise, and lets no
+// pod start without it afterwards.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	// The schema of OpenKruise accepts more.
@@ -107,14 +108,18 @@ func TestTakeOver(t *testing.T) {
 	}
 	i.await(t, hot, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.InvalidContainer))
 	p.Labels["app"] = "hot"
-	i.eventually(t, "pods of the set with HotUpgrade are refused", p, func(_ *corev1.Pod, err error) error {
+	i.eventually(t, "OpenKruise injects the set with HotUpgrade, and Seamark leaves its pods alone", p, has("server"))
+	i.dropped(t, set, namespace)
+	if i.stored(t, hot.Name) != nil {
+		t.Error("the set with HotUpgrade has an entry before the lease has ended")
+	}
+	release()
+	i.eventually(t, "pods of the set with HotUpgrade are refused when OpenKruise has ended", p, func(_ *corev1.Pod, err error) error {
 		if err == nil || !strings.Contains(err.Error(), `spec.containers[0].upgradeStrategy.upgradeType: "HotUpgrade" is not supported`) {
 			return fmt.Errorf("error %w", err)
 		}
 		return nil
 	})
-	i.dropped(t, set, namespace)
-	release()
 	i.eventually(t, "the status is written when OpenKruise has ended", pod(namespace, "game"), func(*corev1.Pod, error) error {
 		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 		if set.Status.MatchedPods != 1 || set.Status.UpdatedPods != 1 || set.Status.ObservedGeneration != set.Generation {

@@ -54,9 +54,9 @@ type Decision struct {
 	InForce *v1alpha1.SidecarSetInForce
 }
 
-// refused returns what the set uses that Seamark does not serve. The schema refuses it, but OpenKruise may have stored
+// Unserved returns what the set uses that Seamark does not serve. The schema refuses it, but OpenKruise may have stored
 // it.
-func refused(set *v1alpha1.SidecarSet) []Problem {
+func Unserved(set *v1alpha1.SidecarSet) []Problem {
 	var problems []Problem
 	each(set, func(path string, c *v1alpha1.SidecarContainer) {
 		if kind := c.UpgradeStrategy.UpgradeType; kind != "" && kind != v1alpha1.SidecarContainerColdUpgrade {
@@ -95,7 +95,7 @@ func refusing(set *v1alpha1.SidecarSet, problem Problem) *v1alpha1.SidecarSetInF
 // Decide decides about the current generation of the set. The error is that of a revision that cannot be
 // encoded or decoded.
 func Decide(in Input) (Decision, error) {
-	if problems := refused(in.Set); len(problems) > 0 {
+	if problems := Unserved(in.Set); len(problems) > 0 {
 		return Decision{Problems: problems, InForce: refusing(in.Set, problems[0])}, nil
 	}
 	var d Decision

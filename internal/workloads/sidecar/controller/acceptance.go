@@ -10,6 +10,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,53 +45,69 @@ func newLedger() *ledger {
 	return &ledger{accepted: map[types.UID]*v1alpha1.SidecarSet{}, tried: map[types.UID]trial{}}
 }
 
-// trial is what the API server says about the pods of a generation.
-type trial struct {
-	generation int64
-	problems   []accept.Problem
-}
-
 // accept decides about the generation of the set, unless that has been done, and records it in the status. A
-// generation that is not accepted leaves the last accepted one in force.
-func (c *Controller) accept(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) error {
+// generation that is not accepted leaves the last accepted one in force. The duration is when it must be called again.
+func (c *Controller) accept(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) (time.Duration, error) {
 	configuration, err := c.configMap(ctx, ConfigurationName)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	unserved := accept.Unserved(set)
+	if len(unserved) > 0 && !c.Gate.Open() {
+		// OpenKruise injects its pods. Its containers have other names then.
+		c.refuse(set, status, unserved...)
+		status.InForce = nil
+		c.memory.of(set, func(r *remembered) { r.force = nil })
+		return 0, nil
 	}
 	list, err := accept.ParseWhiteList(configuration.Data[accept.WhiteListKey], c.DefaultAllowed)
 	if err != nil && len(set.Spec.PatchPodMetadata) > 0 {
 		c.refuse(set, status, accept.Problem{Reason: accept.MetadataNotAllowed, Field: "ConfigMap " + ConfigurationName, Message: err.Error()})
-		return nil
+		return 0, nil
 	}
 	if c.isDecided(set, list) {
 		status.ObservedGeneration, status.LatestRevision = set.Generation, set.Status.InForce.Revision
-		return nil
+		return 0, nil
 	}
-	problems, err := c.try(ctx, set)
-	if err != nil {
-		return err
+	var tried trial
+	if len(unserved) == 0 {
+		result, wait, err := c.try(ctx, set)
+		if err != nil || wait > 0 {
+			return wait, err
+		}
+		tried = result
 	}
-	decision, err := c.decide(set, list, problems)
+	decision, err := c.decide(set, list, tried.problems)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(decision.Problems) > 0 {
 		c.refuse(set, status, decision.Problems...)
 		if decision.InForce != nil {
 			status.InForce = decision.InForce
 		}
-		return nil
+		return 0, nil
 	}
 	if err := c.record(ctx, set, status, &decision); err != nil {
 		c.ledger.withdraw(set.UID)
-		return err
+		return 0, err
 	}
+	accepted(set, status, &decision, tried.note)
+	return 0, nil
+}
+
+// accepted records an acceptance. The note is why it is not known whether pods can have the containers.
+func accepted(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, decision *accept.Decision, note string) {
 	status.ObservedGeneration, status.LatestRevision, status.InForce = set.Generation, decision.Latest.Name, decision.InForce
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+	condition := metav1.Condition{
 		Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue, ObservedGeneration: set.Generation,
 		Reason: "Accepted", Message: "New pods get " + chosen(decision.InForce, decision.Latest.Name) + ".",
-	})
-	return nil
+	}
+	if note != "" {
+		condition.Reason = "NotChecked"
+		condition.Message += fmt.Sprintf(" It was not checked whether pods can have the containers, because %d dry runs failed: %s", tries, note)
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
 // chosen describes which revisions new pods get.

@@ -115,7 +115,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return result, err
 	}
 	status := c.memory.known(set).Status.DeepCopy()
-	if err := c.accept(ctx, set, status); err != nil {
+	wait, err := c.accept(ctx, set, status)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	c.describe(set, status)
@@ -123,7 +124,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	again = min(again, planning.LongestWait)
+	again = reconciler.Sooner(min(again, planning.LongestWait), wait)
 	if !c.Gate.Open() {
 		own := status
 		status = set.Status.DeepCopy()

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,21 +21,61 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 )
 
+const (
+	// tries is the number of dry runs of a generation, and tryDelay the time after the first one, which doubles.
+	tries    = 5
+	tryDelay = 500 * time.Millisecond
+)
+
+// trial is what the API server says about the pods of a generation.
+type trial struct {
+	generation int64
+	problems   []accept.Problem
+	// unknown is the number of answers that say nothing about the containers, note the last one, and next when the
+	// API server is asked again.
+	unknown int
+	note    string
+	next    time.Time
+}
+
+// isOpen reports whether the API server must be asked again.
+func (t *trial) isOpen() bool { return t.note != "" && t.unknown < tries }
+
+// answered returns the trial after an answer, or an error if there was none.
+func (t *trial) answered(err error, now time.Time) (trial, error) {
+	after := trial{generation: t.generation, problems: invalid(err)}
+	switch {
+	case err == nil || len(after.problems) > 0:
+		return after, nil
+	case !isAnswer(err):
+		return *t, err
+	default:
+		after.unknown, after.note = t.unknown+1, err.Error()
+		after.next = now.Add(tryDelay << t.unknown)
+		return after, nil
+	}
+}
+
 // try asks the API server whether a pod can have the containers of the set: it creates one as a dry run, in
-// the own namespace, whose pods no set selects. Only an answer about the pod's fields counts: quotas and
-// policies of this namespace say nothing about those of the set.
-func (c *Controller) try(ctx context.Context, set *v1alpha1.SidecarSet) ([]accept.Problem, error) {
+// the own namespace, whose pods no set selects. Only an answer about the pod's fields counts: quotas, policies and
+// webhooks of this namespace say nothing about those of the set. A webhook that fails may work again: the duration
+// is the time until the next try, or zero.
+func (c *Controller) try(ctx context.Context, set *v1alpha1.SidecarSet) (trial, time.Duration, error) {
 	c.ledger.mu.Lock()
 	known, found := c.ledger.tried[set.UID]
 	c.ledger.mu.Unlock()
-	if found && known.generation == set.Generation {
-		return known.problems, nil
+	if !found || known.generation != set.Generation {
+		known = trial{generation: set.Generation}
+	} else if !known.isOpen() {
+		return known, 0, nil
 	}
-	err := c.Client.Create(ctx, sample(set, c.Namespace), client.DryRunAll)
-	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("create a pod with the containers of SidecarSet %s as a dry run: %w", set.Name, err)
+	if wait := known.next.Sub(c.Now()); wait > 0 {
+		return known, wait, nil
 	}
-	result := trial{generation: set.Generation, problems: invalid(err)}
+	result, err := known.answered(c.Client.Create(ctx, sample(set, c.Namespace), client.DryRunAll), c.Now())
+	if err != nil {
+		return trial{}, 0, fmt.Errorf("create a pod with the containers of SidecarSet %s as a dry run: %w", set.Name, err)
+	}
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
 	c.ledger.tried[set.UID] = result
@@ -43,13 +85,16 @@ func (c *Controller) try(ctx context.Context, set *v1alpha1.SidecarSet) ([]accep
 		}
 		delete(c.ledger.tried, uid) // Most of them are of sets that are gone.
 	}
-	return result.problems, nil
+	if result.isOpen() {
+		return result, result.next.Sub(c.Now()), nil
+	}
+	return result, 0, nil
 }
 
 // invalid returns the fields that the API server refuses.
 func invalid(err error) []accept.Problem {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
 	}
 	var problems []accept.Problem
@@ -60,6 +105,21 @@ func invalid(err error) []accept.Problem {
 		}
 	}
 	return problems
+}
+
+// isAnswer reports whether admission has answered, and not only an API server that is busy, or cannot be reached.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError:
+		return true
+	default:
+		// Webhooks choose the status with which they deny.
+		return strings.Contains(err.Error(), "webhook")
+	}
 }
 
 // sample returns a pod whose containers have the positions that they have in the set, so that the paths of
