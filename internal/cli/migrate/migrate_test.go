@@ -284,6 +284,13 @@ metadata: {name: logs, annotations: {apps.kruise.io/sidecarset-canary: "true"}}
 spec:
   selector: {matchLabels: {app: c}}
   containers: [{name: c, image: i, upgradeStrategy: {upgradeType: HotUpgrade}}]
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: SidecarSet
+metadata: {name: order}
+spec:
+  selector: {matchLabels: {app: c}}
+  containers: [{name: c, image: i, env: [{name: KRUISE_CONTAINER_PRIORITY, value: "1"}]}]
 `,
 		},
 		"AdvancedCronJobs": {
