@@ -100,6 +100,9 @@ func TestServerlessValues(t *testing.T) {
 		// The name differs from the chart's own Secret, so that users can switch back and forth.
 		"secret":      {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.secretName", "seamark-webhook-certificate"},
 		"certificate": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.dnsNames.0", "seamark-webhook.ns.svc"},
+		// The authority does not change with the certificate.
+		"issuer":    {byCertManager, key{Kind: "Issuer", Namespace: "ns", Name: "seamark-webhook"}, "spec.ca.secretName", "seamark-webhook-authority"},
+		"authority": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook-authority"}, "spec.privateKey.rotationPolicy", "Never"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))

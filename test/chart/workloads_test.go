@@ -67,6 +67,15 @@ func TestSidecarSetValues(t *testing.T) {
 	if objects[key{Kind: "Secret", Namespace: "ns", Name: "seamark-injector"}] != nil || objects[key{Kind: "Certificate", Namespace: "ns", Name: "seamark-injector"}] == nil {
 		t.Error("cert-manager must issue the certificate, and the injectors must have no Secret of their own")
 	}
+	for path, want := range map[string]string{
+		"Issuer seamark-injector spec.ca.secretName": "seamark-injector-authority", "Certificate seamark-injector-authority spec.secretName": "seamark-injector-authority",
+		"Certificate seamark-injector spec.dnsNames.0": "seamark-injector.ns.svc",
+	} {
+		parts := strings.Fields(path)
+		if got := at(any(objects[key{Kind: parts[0], Namespace: "ns", Name: parts[1]}]), strings.Split(parts[2], ".")); got != want {
+			t.Errorf("%s: %v, want %s", path, got, want)
+		}
+	}
 	pod := []string{"spec", "template", "spec"}
 	program := any(objects[key{Kind: "Deployment", Namespace: "ns", Name: "seamark-injector"}])
 	for path, want := range map[string]any{

@@ -67,7 +67,7 @@ type Injector struct {
 	// +optional
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 	// url is where API servers reach the injectors if they do not run behind the Service
-	// seamark-injector: https://host:port, without a path. The certificates have the name of the host.
+	// seamark-injector: https://host:port, without a path. The certificates have the host, a name or an IP address.
 	// +optional
 	URL string `json:"url,omitempty"`
 }

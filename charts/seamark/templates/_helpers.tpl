@@ -168,3 +168,60 @@ Takes a dict of root and object. */}}
 ---
 {{ toYaml $object }}
 {{- end }}
+
+{{/* What cert-manager issues to a Service, by an authority of its own that stays: clients that trust it trust each
+renewed certificate. Takes a dict of root and name, which is that of the Service. */}}
+{{- define "seamark.certManager" -}}
+{{- $metadata := dict "namespace" .root.Release.Namespace "labels" (include "seamark.labels" .root | fromYaml) }}
+{{- $authority := printf "%s-authority" .name }}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata:
+  name: {{ $authority }}
+  {{- toYaml $metadata | nindent 2 }}
+spec:
+  selfSigned: {}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ $authority }}
+  {{- toYaml $metadata | nindent 2 }}
+spec:
+  secretName: {{ $authority }}
+  isCA: true
+  commonName: {{ $authority }}
+  # Ten years. The key stays when the certificate is renewed.
+  duration: 87600h
+  privateKey:
+    algorithm: ECDSA
+    rotationPolicy: Never
+  issuerRef:
+    kind: Issuer
+    name: {{ $authority }}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata:
+  name: {{ .name }}
+  {{- toYaml $metadata | nindent 2 }}
+spec:
+  ca:
+    secretName: {{ $authority }}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ .name }}
+  {{- toYaml $metadata | nindent 2 }}
+spec:
+  secretName: {{ .name }}-certificate
+  dnsNames:
+    - {{ .name }}.{{ .root.Release.Namespace }}.svc
+  privateKey:
+    rotationPolicy: Always
+  issuerRef:
+    kind: Issuer
+    name: {{ .name }}
+{{- end }}
