@@ -57,7 +57,6 @@ func (c *Controller) accept(ctx context.Context, set *v1alpha1.SidecarSet, statu
 		// OpenKruise injects its pods. Its containers have other names then.
 		c.refuse(set, status, unserved...)
 		status.InForce = nil
-		c.memory.of(set, func(r *remembered) { r.force = nil })
 		return 0, nil
 	}
 	list, err := accept.ParseWhiteList(configuration.Data[accept.WhiteListKey], c.DefaultAllowed)

@@ -34,6 +34,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 )
 
@@ -154,7 +155,7 @@ func (c *Controller) enqueueAll(q controllers.Queue) {
 
 // setChanged enqueues what depends on a set.
 func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, after *v1alpha1.SidecarSet, _ bool) {
-	if after != nil && after.Status.InForce != nil {
+	if after != nil && !entries.IsUnknown(after) {
 		c.memory.of(after, func(r *remembered) { r.force = after.Status.InForce })
 	}
 	switch {
@@ -169,6 +170,9 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 			// OpenKruise has dropped it.
 			controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 		}
+	case entries.IsUnknown(before) && !entries.IsUnknown(after):
+		// It is decided that nothing is accepted. An entry that was kept until then is not needed.
+		c.outdated.Enqueue(types.NamespacedName{})
 	}
 }
 

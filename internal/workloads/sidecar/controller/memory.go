@@ -64,13 +64,13 @@ func (m *memory) of(set *v1alpha1.SidecarSet, do func(r *remembered)) {
 // known returns the set with its last acceptance, also while the status does not have it: OpenKruise's client
 // drops fields that it does not know when it writes the status.
 func (m *memory) known(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
-	paused := entries.Paused(set)
-	if set.Status.InForce != nil && set.Spec.InjectionStrategy.Paused == paused {
+	paused, unknown := entries.Paused(set), entries.IsUnknown(set)
+	if !unknown && set.Spec.InjectionStrategy.Paused == paused {
 		return set
 	}
 	kept := *set
 	kept.Spec.InjectionStrategy.Paused = paused
-	if set.Status.InForce == nil {
+	if unknown {
 		m.of(set, func(r *remembered) { kept.Status.InForce = r.force })
 	}
 	return &kept

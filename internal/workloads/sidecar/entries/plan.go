@@ -55,10 +55,16 @@ func isIdle(set *v1alpha1.SidecarSet) bool {
 	return set.DeletionTimestamp != nil || set.Spec.InjectionStrategy.Paused
 }
 
-// IsUndecided reports whether the set may inject, but it is not known what was accepted: OpenKruise's client drops the fields of the status
-// that it does not know.
-func IsUndecided(set *v1alpha1.SidecarSet) bool {
-	return !isIdle(set) && set.Status.InForce == nil && meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetAccepted) == nil
+// IsUndecided reports whether the set may inject, but it is not known what was accepted.
+func IsUndecided(set *v1alpha1.SidecarSet) bool { return !isIdle(set) && IsUnknown(set) }
+
+// IsUnknown reports whether the status does not say what was accepted, nor that nothing was: the set is new, or
+// OpenKruise has written the status, whose client drops the fields that it does not know, or this part cannot be decoded.
+func IsUnknown(set *v1alpha1.SidecarSet) bool {
+	if record := isolate.Of(set); record != nil && record.Lacks("status.inForce") {
+		return true
+	}
+	return set.Status.InForce == nil && meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetAccepted) == nil
 }
 
 // ReasonPaused is the reason of the condition Injecting of a set whose injection is paused.

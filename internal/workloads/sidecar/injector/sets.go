@@ -51,14 +51,8 @@ func newMemory() *memory { return &memory{accepted: map[types.UID]*v1alpha1.Side
 func (m *memory) latest(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSetInForce {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch force := set.Status.InForce; {
-	case force == nil:
-	case force.Refused != "":
-		// While OpenKruise serves the set, it is not in force.
-		delete(m.accepted, set.UID)
-		return force
-	default:
-		m.accepted[set.UID] = force
+	if !entries.IsUnknown(set) {
+		m.accepted[set.UID] = set.Status.InForce
 	}
 	return m.accepted[set.UID]
 }
