@@ -87,7 +87,8 @@ type ContainerRun struct {
 	StartedAt time.Time
 	// Reason is why the process does not run. It is empty if unknown.
 	Reason string
-	// Pod is the name of the pod in the runtime. Only probes of static pods need it.
+	// Pod is the namespace and name of the pod in the runtime, which those of the plan must equal. It is empty
+	// for a container that no kubelet runs.
 	Pod types.NamespacedName
 }
 

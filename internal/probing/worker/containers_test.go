@@ -94,6 +94,26 @@ func TestStaticPods(t *testing.T) {
 	})
 }
 
+// TestContainersOfOtherPods has a plan with the UID of another pod than it names.
+func TestContainersOfOtherPods(t *testing.T) {
+	runs := func(pod types.NamespacedName, want map[string][]string, changes ...string) scenario {
+		return scenario{
+			play: func(b *bench) {
+				b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Running: true, StartedAt: time.Now(), Pod: pod})
+				b.ContainersSynced()
+				b.plan(planned("p"))
+				pass(time.Second)
+			},
+			runs: want, changes: changes,
+		}
+	}
+	playAll(t, map[string]scenario{
+		"planned pod":       runs(podName(), map[string][]string{"p": {"0s a"}}, "0s p >Succeeded"),
+		"another namespace": runs(types.NamespacedName{Namespace: "kube-system", Name: "pod"}, nil),
+		"another name":      runs(types.NamespacedName{Namespace: "games", Name: "victim"}, nil),
+	})
+}
+
 func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
 	other := identity.ContainerKey{PodUID: "uid", Name: "other"}
 	ofOther := func(p *worker.Task) { p.Key.ContainerKey = other }

@@ -207,8 +207,14 @@ func (l *loop) resolveAll(now time.Time, id identity.ContainerKey) {
 	}
 }
 
-// resolve updates an evaluator with the newest run of its container, unless it is unknown. The
-// annotations of a pod can state any UID, so a static pod must also have the same name.
+// runs reports whether the container is of the planned pod. A plan and the annotations of a pod can state the UID
+// of another pod, also in a namespace that must not be probed, so the container must have the pod's namespace and
+// name, too. Only containers that no kubelet runs have none.
+func (t *Task) runs(c thresholds.ContainerRun) bool {
+	return c.Pod == t.Pod || t.RuntimeUID == "" && c.Pod == (types.NamespacedName{})
+}
+
+// resolve updates an evaluator with the newest run of its container, unless it is unknown.
 func (l *loop) resolve(now time.Time, e *entry) {
 	key, before := e.task.Key, e.evaluator.Container()
 	if l.unknown[e.task.container()] {
@@ -221,7 +227,7 @@ func (l *loop) resolve(now time.Time, e *entry) {
 	}
 	var transition thresholds.Transition
 	var changed bool
-	if c, found := l.containers[e.task.container()]; found && (e.task.RuntimeUID == "" || c.Pod == e.task.Pod) {
+	if c, found := l.containers[e.task.container()]; found && e.task.runs(c) {
 		transition, changed = e.evaluator.ContainerChanged(now, c)
 	} else {
 		transition, changed = e.evaluator.ContainerGone(now)
