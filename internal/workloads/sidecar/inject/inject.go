@@ -8,7 +8,8 @@
 //   - The order of the containers, volumes and pull secrets depends only on names, and not on the order in
 //     which the sets of a pod are injected.
 //   - A pod that has the set already changes only if another webhook has added mounts, devices or
-//     variables to share since.
+//     variables to share since. It has it if its containers have the images, commands and arguments of the
+//     revision that it names.
 //   - No container, volume, annotation or variable of the pod is replaced, except annotations that a set
 //     overwrites or merges.
 package inject
@@ -59,7 +60,7 @@ func Inject(pod *corev1.Pod, revision *Revision, known Known, at metav1.Time) (*
 		return nil, nil, &RefusedError{revision.Set, reason}
 	}
 	i := &injection{pod: pod.DeepCopy(), revision: revision, stamps: parseStamps(pod)}
-	added, err := i.addContainers()
+	added, err := i.addContainers(known)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +94,7 @@ func (i *injection) warn(format string, args ...any) {
 
 // addContainers adds the containers, without what they share, unless the pod has all of them. A pod that was
 // copied from an injected one, and lacks some, gets all of them new: it has one revision only.
-func (i *injection) addContainers() (added bool, err error) {
+func (i *injection) addContainers(known Known) (added bool, err error) {
 	listed, present := i.stamps.lists(i.revision.Set), 0
 	for _, c := range all(i.pod) {
 		if !i.revision.has(c.Name) {
@@ -107,7 +108,9 @@ func (i *injection) addContainers() (added bool, err error) {
 	}
 	spec := &i.pod.Spec
 	if present == len(i.revision.InitContainers)+len(i.revision.Containers) {
-		return false, nil
+		if genuine, err := i.genuine(known); genuine || err != nil {
+			return false, err
+		}
 	}
 	earlier := func(c corev1.Container) bool { return i.revision.has(c.Name) }
 	spec.InitContainers, spec.Containers = slices.DeleteFunc(spec.InitContainers, earlier), slices.DeleteFunc(spec.Containers, earlier)

@@ -1,0 +1,85 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/workloads/imagename"
+)
+
+// genuine reports whether the pod's containers with the names of the set's are those of the revision that the pod
+// names. Everybody who creates a pod can write its annotations and mark containers as injected, so containers of
+// another program would run in their place. The error is a RefusedError. Without the revision that the pod names,
+// they must be those of the revision to inject, or they are replaced.
+func (i *injection) genuine(known Known) (bool, error) {
+	revision := i.revision
+	named := i.stamps.hashes[i.revision.Set].SidecarSetControllerRevision
+	if named != revision.Name {
+		revision = known(i.revision.Set, named)
+	}
+	exists := revision != nil
+	if !exists {
+		revision = i.revision
+	}
+	for _, list := range []struct {
+		of  []v1alpha1.SidecarContainer
+		pod []corev1.Container
+	}{{revision.InitContainers, i.pod.Spec.InitContainers}, {revision.Containers, i.pod.Spec.Containers}} {
+		for j := range list.of {
+			want := &list.of[j].Container
+			at := slices.IndexFunc(list.pod, func(c corev1.Container) bool {
+				return c.Name == want.Name && ptr.Equal(c.RestartPolicy, want.RestartPolicy)
+			})
+			if at < 0 {
+				return false, nil
+			}
+			why := difference(&list.pod[at], want)
+			switch {
+			case why != "" && exists:
+				return false, &RefusedError{i.revision.Set, fmt.Sprintf("the pod says that its container %q is that of revision %s, but %s: "+
+					"remove the annotation %s and the container", want.Name, revision.Name, why, v1alpha1.SidecarSetListKey)}
+			case why != "":
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// maxShown is the maximum length of a value in a message: that of the pod can be large.
+const maxShown = 256
+
+// difference returns in what the container of a pod runs another program than that of a revision, or nothing. The
+// registry of an image may differ: clusters use mirrors. Other webhooks add variables and mounts.
+func difference(got, want *corev1.Container) string {
+	for _, field := range []struct {
+		name      string
+		got, want []string
+	}{
+		{"image", []string{got.Image}, []string{want.Image}},
+		{"command", got.Command, want.Command},
+		{"args", got.Args, want.Args},
+	} {
+		if slices.Equal(field.got, field.want) || field.name == "image" && withoutRegistry(got.Image) == withoutRegistry(want.Image) {
+			continue
+		}
+		show := func(value []string) string { return text.Truncate(fmt.Sprintf("%q", value), maxShown) }
+		return fmt.Sprintf("it has the %s %s instead of %s", field.name, show(field.got), show(field.want))
+	}
+	return ""
+}
+
+// withoutRegistry returns the name of an image in its registry.
+func withoutRegistry(image string) string {
+	_, rest, _ := strings.Cut(imagename.Canonical(image), "/")
+	return strings.TrimPrefix(rest, "library/")
+}
