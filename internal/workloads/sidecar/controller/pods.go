@@ -130,17 +130,12 @@ func (c *Controller) uninjected(set *v1alpha1.SidecarSet, status *v1alpha1.Sidec
 	if known >= 0 {
 		return known
 	}
-	count, namespaces := int32(0), map[string]bool{}
+	count, selects := int32(0), c.namespaces(status.InForce)
 	for _, pod := range c.scope(status.InForce) {
 		if !planning.Active(pod) || !c.selects(current, pod) || slices.Contains(inject.Sets(pod), set.Name) || isExempt(pod) {
 			continue
 		}
-		selected, found := namespaces[pod.Namespace]
-		if !found {
-			selected = c.selectsNamespace(status.InForce, pod.Namespace)
-			namespaces[pod.Namespace] = selected
-		}
-		if selected {
+		if selects(pod.Namespace) {
 			count++
 		}
 	}
@@ -172,6 +167,19 @@ func (c *Controller) scope(force *v1alpha1.SidecarSetInForce) []*corev1.Pod {
 		}
 	}
 	return pods
+}
+
+// namespaces returns a function that reports whether the set selects a namespace, and decides about each once.
+func (c *Controller) namespaces(force *v1alpha1.SidecarSetInForce) func(string) bool {
+	known := map[string]bool{}
+	return func(name string) bool {
+		selected, found := known[name]
+		if !found {
+			selected = c.selectsNamespace(force, name)
+			known[name] = selected
+		}
+		return selected
+	}
 }
 
 // selectsNamespace reports whether the set selects the namespace.

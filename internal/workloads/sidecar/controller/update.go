@@ -43,7 +43,8 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	caughtUp := false
 	c.memory.of(set, func(r *remembered) { caughtUp = r.caughtUp(c.Pods) })
 	out, err := update.Plan(update.Input{
-		Set: current, Pods: c.pods(set), Revisions: c.revisions(set), Held: !caughtUp, Skipped: c.refusing(set), Now: c.Now(),
+		Set: current, Pods: c.pods(set), Selects: c.namespaces(status.InForce), Revisions: c.revisions(set), Held: !caughtUp,
+		Skipped: c.refusing(set), Now: c.Now(),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("plan the update of the pods of SidecarSet %s: %w", set.Name, err)

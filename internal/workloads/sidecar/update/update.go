@@ -33,6 +33,9 @@ type Input struct {
 	Set *v1alpha1.SidecarSet
 	// Pods are the pods that have the set according to their annotations. They are not changed.
 	Pods []*corev1.Pod
+	// Selects reports whether the set selects the namespace: everybody can write the annotations, also in
+	// namespaces that the set has nothing to do with.
+	Selects func(namespace string) bool
 	// Revisions are the revisions of the set.
 	Revisions []*appsv1.ControllerRevision
 	// Skipped are pods that have refused an update and are left alone for some time. They may be nil.
@@ -110,7 +113,7 @@ func (p *planner) collect() error {
 	}
 	for _, pod := range p.Pods {
 		of := labels.Set(pod.Labels)
-		if !planning.Active(pod) || !selects.Matches(of) || force.Namespace != "" && pod.Namespace != force.Namespace {
+		if !planning.Active(pod) || !selects.Matches(of) || !p.Selects(pod.Namespace) {
 			continue
 		}
 		stamped := inject.Of(pod, p.Set.Name)

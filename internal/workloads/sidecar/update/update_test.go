@@ -70,6 +70,29 @@ func TestRollout(t *testing.T) {
 	}
 }
 
+// TestPodOfAnotherNamespace has a pod that says that it has the set, and that its update makes it unavailable, in a
+// namespace that the set does not select.
+func TestPodOfAnotherNamespace(t *testing.T) {
+	w := newWorld(t, 2)
+	forged := w.pods[0].DeepCopy()
+	forged.Namespace, forged.UID = foreign, "forged"
+	forged.Annotations[v1alpha1.SidecarSetInPlaceStateKey] = `{"logs":{"revision":"x","updateTimestamp":"2026-01-01T00:00:00Z","lastContainerStatuses":{"agent":{"imageID":"x"}}}}`
+	forged.Status.ContainerStatuses = nil
+	w.setReady(forged, corev1.ConditionFalse)
+	w.pods = append(w.pods, forged)
+	w.accept(func(s *v1alpha1.SidecarSetSpec) { s.Containers[0].Image = "agent:2" })
+	for range 3 {
+		w.now = w.now.Add(time.Second)
+		w.apply(w.plan())
+		for _, pod := range w.pods[:2] {
+			w.run(pod)
+		}
+	}
+	if out := w.plan(); out.Matched != 2 || out.UpdatedReady != 2 || out.NotUpgradable != 0 {
+		t.Errorf("%+v, want 2 pods, all updated", out)
+	}
+}
+
 func TestChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.SidecarSetSpec)

@@ -21,6 +21,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/update"
 )
 
+// foreign is a namespace that the set does not select.
+const foreign = "foreign"
+
 // world is a set with its revisions and pods, and nodes that are simulated.
 type world struct {
 	*testing.T
@@ -121,7 +124,9 @@ func (w *world) setReady(pod *corev1.Pod, status corev1.ConditionStatus) {
 // plan returns the next step.
 func (w *world) plan() update.Output {
 	w.Helper()
-	out, err := update.Plan(update.Input{Set: w.set, Pods: w.pods, Revisions: w.revisions, Now: w.now})
+	out, err := update.Plan(update.Input{Set: w.set, Pods: w.pods, Revisions: w.revisions, Now: w.now, Selects: func(namespace string) bool {
+		return namespace != foreign
+	}})
 	if err != nil {
 		w.Fatal(err)
 	}
