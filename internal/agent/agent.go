@@ -5,7 +5,7 @@
 // its node, runs the plan in them with a worker, reports the states in ProbeReports of a few pods each, and
 // reports transitions and errors of probes as events of the pods.
 //
-// In the API it may only get, list and watch nodepodprobes, list and watch probeplans, patch
+// In the API it may only list and watch nodepodprobes, get probeplans, patch
 // nodepodprobes/status, list, create, update, patch and delete probereports, and create and patch events. It has no access
 // to pods or nodes.
 package agent

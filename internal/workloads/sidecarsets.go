@@ -5,7 +5,6 @@ package workloads
 
 import (
 	"context"
-	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +31,8 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 	}
 	options := sidecarset.Options{
 		Revisions: shared.Stores.Revisions, Client: shared.Client, Executor: shared.Executor, Recorder: shared.Recorder, Now: shared.Now,
-		Live: mgr.GetAPIReader(), Address: w.injectors(), Namespace: w.options.Namespace, DefaultAllowed: w.options.MetadataAllowed, Maps: mgr.GetCache(),
+		Live: mgr.GetAPIReader(), Address: w.injectors(), Namespace: w.options.Namespace, DefaultAllowed: w.options.MetadataAllowed,
+		Maps: map[string]cache.Cache{},
 	}
 	for _, each := range []struct {
 		object  client.Object
@@ -50,8 +50,11 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 		}
 		*each.store = store
 	}
-	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false)); err != nil {
-		return fmt.Errorf("create the informer of ConfigMaps: %w", err)
+	for _, name := range []string{sidecarset.ConfigurationName, certificates.BundleName} {
+		var err error
+		if options.Maps[name], err = addMapCache(ctx, mgr, w.options.Namespace, name); err != nil {
+			return err
+		}
 	}
 	options.Gate = reconciler.NewGate()
 	guard.gates[sidecarset.Kind().Kind] = options.Gate

@@ -53,8 +53,9 @@ type Options struct {
 	Pods, Namespaces reconciler.Store
 	// Gate is closed while another program serves the sets.
 	Gate *reconciler.Gate
-	// Maps reads the ConfigMaps of the own namespace from the cache.
-	Maps client.Reader
+	// Maps are the caches of the ConfigMaps of the own namespace, by name: ConfigurationName and
+	// certificates.BundleName.
+	Maps map[string]cache.Cache
 	// Client writes statuses and configurations, and creates pods as a dry run.
 	Client client.Client
 	// Live reads configurations from the API server.
@@ -90,14 +91,17 @@ func New(options Options) *Controller {
 
 // Add runs the Controller under the manager, with at most concurrency sets at a time.
 func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	err := controllers.Add(mgr, "sidecarset", reconciler.SubjectSet, c, concurrency,
+	sources := []source.Source{
 		source.Kind(informers, &v1alpha1.SidecarSet{}, controllers.Changes(c.setChanged)),
 		source.Kind(informers, &appsv1.ControllerRevision{}, controllers.Changes(c.revisionChanged)),
-		source.Kind(informers, &corev1.ConfigMap{}, controllers.Changes(c.mapChanged)),
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
 		c.Gate.Source(c.enqueueAll),
-		c.changed.Source())
-	if err != nil {
+		c.changed.Source(),
+	}
+	for _, each := range c.Maps {
+		sources = append(sources, source.Kind(each, &corev1.ConfigMap{}, controllers.Changes(c.mapChanged)))
+	}
+	if err := controllers.Add(mgr, "sidecarset", reconciler.SubjectSet, c, concurrency, sources...); err != nil {
 		return err
 	}
 	return controllers.Add(mgr, "sidecarsetentries", "entries", &writer{Controller: c}, 1,
@@ -244,7 +248,7 @@ func all[T any](store reconciler.Store) []T {
 // configMap returns a ConfigMap of the own namespace, empty if it does not exist.
 func (c *Controller) configMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	found := &corev1.ConfigMap{}
-	err := c.Maps.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, found)
+	err := c.Maps[name].Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, found)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get configmap %s: %w", name, err)
 	}
