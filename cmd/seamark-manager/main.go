@@ -86,6 +86,7 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 		Webhook:                 webhookOptions(c.Serverless.Webhook, logger),
 		Controllers:             c.Controllers,
 		Defaults:                plan.Defaults(c.ProbeDefaults),
+		Excluded:                c.ExcludedNamespaces,
 		Version:                 version,
 		Registry:                ctrlmetrics.Registry,
 		Logger:                  logger,

@@ -102,6 +102,8 @@ type Options struct {
 	Controllers configv1alpha1.Controllers
 	// Defaults are the values of probe fields that markers leave unset.
 	Defaults plan.Defaults
+	// Excluded are the namespaces whose pods are not probed.
+	Excluded []string
 	// Version of the program, for the metrics.
 	Version string
 	// Registry receives the manager's own metrics.
@@ -229,7 +231,7 @@ func (m *Manager) clients(mgr ctrlmanager.Manager) (Clients, error) {
 // AddControllers adds the controllers of a leader and their metrics to the manager, and returns what reads
 // its cache. The cache must have the options that Caches returns.
 func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Options, clients Clients) (gather.Reader, error) {
-	reader, err := newReader(ctx, mgr.GetCache(), options.Namespace, options.views())
+	reader, err := newReader(ctx, mgr.GetCache(), options)
 	if err != nil {
 		return reader, err
 	}
@@ -319,7 +321,7 @@ func Caches(options Options) cache.Options {
 
 // newReader creates the informers of all kinds, and returns a reader of them. Its compiler forgets
 // deleted markers, whether or not the manager leads, because the webhook compiles in every manager.
-func newReader(ctx context.Context, informers cache.Cache, agents string, options cached.Options) (gather.Reader, error) {
+func newReader(ctx context.Context, informers cache.Cache, options Options) (gather.Reader, error) {
 	var stores [6]startup.Store
 	for i, each := range []struct {
 		object  client.Object
@@ -337,7 +339,7 @@ func newReader(ctx context.Context, informers cache.Cache, agents string, option
 			return gather.Reader{}, err
 		}
 	}
-	markers, compiler := stores[1], plan.NewCompiler()
+	markers, compiler := stores[1], plan.NewCompiler(options.Excluded...)
 	_, err := markers.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
 		if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
 			compiler.Forget(name.AsNamespacedName())
@@ -346,10 +348,10 @@ func newReader(ctx context.Context, informers cache.Cache, agents string, option
 	if err != nil {
 		return gather.Reader{}, fmt.Errorf("watch markers for the compiler: %w", err)
 	}
-	if err := stores[0].AddIndexers(gather.AgentIndexers(agents)); err != nil {
+	if err := stores[0].AddIndexers(gather.AgentIndexers(options.Namespace)); err != nil {
 		return gather.Reader{}, fmt.Errorf("index the pods of agents: %w", err)
 	}
 	return gather.Reader{
-		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], Plans: stores[5]}, Compiler: compiler, Options: options,
+		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], Plans: stores[5]}, Compiler: compiler, Options: options.views(),
 	}, nil
 }

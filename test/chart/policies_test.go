@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,5 +37,32 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAuthorPolicies checks that all policies for authors deny by default, and that the trusted users and the
+// excluded namespaces reach every policy that has them.
+func TestAuthorPolicies(t *testing.T) {
+	const trusted = "system:serviceaccount:games:controller"
+	objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",sidecarSets.enabled=true,workloads.controllers={imagepulljob},"+
+		"policies.markerAuthor.trusted={"+trusted+",ann},manager.excludedNamespaces={kube-system,ops}"))
+	for _, name := range []string{"seamark-marker-author", "seamark-sidecarset-author", "seamark-imagepulljob-author"} {
+		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: name}]
+		if diff := cmp.Diff([]any{"Deny", "Audit"}, at(binding, []string{"spec", "validationActions"})); diff != "" {
+			t.Errorf("actions of %s (-want +got):\n%s", name, diff)
+		}
+		policy := objects[key{Kind: "ValidatingAdmissionPolicy", Name: name}]
+		want := `!(request.userInfo.username in ["` + trusted + `","ann"])`
+		if got := at(policy, []string{"spec", "matchConditions", "0", "expression"}); got != want {
+			t.Errorf("match condition of %s: %v, want %s", name, got, want)
+		}
+	}
+	plans := objects[key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-manager-plans"}]
+	if got, want := at(plans, []string{"spec", "variables", "0", "expression"}), `["kube-system","ops"]`; got != want {
+		t.Errorf("excluded namespaces of the policy: %v, want %s", got, want)
+	}
+	config, _ := at(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}], []string{"data", "manager.yaml"}).(string)
+	if !strings.Contains(config, "excludedNamespaces:\n- kube-system\n- ops\n") {
+		t.Errorf("configuration of the manager without the excluded namespaces:\n%s", config)
 	}
 }

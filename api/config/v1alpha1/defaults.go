@@ -49,6 +49,9 @@ func SetManagerDefaults(c *ManagerConfiguration) {
 	orDefault(&c.Controllers.PodMark.Concurrency, 32)
 	orDefault(&c.Controllers.Marker.Concurrency, 4)
 	orDefault(&c.Controllers.Serverless.Concurrency, 16)
+	if c.ExcludedNamespaces == nil {
+		c.ExcludedNamespaces = []string{metav1.NamespaceSystem}
+	}
 	probes, defaults := &c.ProbeDefaults, KubernetesProbeDefaults()
 	orDefault(&probes.InitialDelaySeconds, defaults.InitialDelaySeconds)
 	orDefault(&probes.PeriodSeconds, defaults.PeriodSeconds)

@@ -38,6 +38,11 @@ type ManagerConfiguration struct {
 	// probeDefaults are the values of probe fields that a marker leaves unset.
 	// +optional
 	ProbeDefaults ProbeDefaults `json:"probeDefaults,omitempty"`
+	// excludedNamespaces are namespaces whose pods the manager does not probe: markers in them have
+	// no effect. The admission policy seamark-manager-plans has the same list. Default
+	// ["kube-system"].
+	// +optional
+	ExcludedNamespaces []string `json:"excludedNamespaces,omitempty"`
 	// featureGates enables and disables features by name. Gates that are not listed keep
 	// their defaults: PodProbeMarkerGate true, EnablePodProbeMarkerOnServerless false.
 	// +optional

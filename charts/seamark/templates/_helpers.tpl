@@ -59,6 +59,9 @@ component and kind. */}}
 {{- if and (eq .component "manager") .root.Values.ui.enabled }}
 {{- $_ := set $config "ui" (dict "bindAddress" "127.0.0.1:8082") }}
 {{- end }}
+{{- if and (eq .component "manager") (ne (.root.Values.manager.excludedNamespaces | default list | toJson) `["kube-system"]`) }}
+{{- $_ := set $config "excludedNamespaces" (.root.Values.manager.excludedNamespaces | default list) }}
+{{- end }}
 {{- if eq .component "manager" }}
 {{- with include "seamark.certificates" .root.Values.serverless.webhook | fromYaml }}
 {{- $_ := set $config "serverless" (dict "webhook" .) }}
@@ -153,8 +156,8 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{/* An object of a file in files/, in the release's namespace and with the release's labels.
-Takes a dict of root and object. */}}
+{{/* An object of a file in files/, in the release's namespace and with the release's labels. Policies
+for authors get the trusted users. Takes a dict of root and object. */}}
 {{- define "seamark.placed" -}}
 {{- $object := .object }}
 {{- if hasKey $object.metadata "namespace" }}
@@ -162,6 +165,13 @@ Takes a dict of root and object. */}}
 {{- end }}
 {{- range $object.subjects }}
 {{- $_ := set . "namespace" $.root.Release.Namespace }}
+{{- end }}
+{{- if eq $object.kind "ValidatingAdmissionPolicy" }}
+{{- range dig "spec" "matchConditions" list $object }}
+{{- if eq .name "not-trusted" }}
+{{- $_ := set . "expression" (printf "!(request.userInfo.username in %s)" ($.root.Values.policies.markerAuthor.trusted | default list | toJson)) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- $labels := include "seamark.labels" .root | fromYaml }}
 {{- $_ := set $object.metadata "labels" (merge $labels (default dict $object.metadata.labels)) }}

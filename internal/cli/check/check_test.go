@@ -135,7 +135,7 @@ func TestProblems(t *testing.T) {
 			func(t *testing.T, f *check.Facts) {
 				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()))
-				f.Policies.Value = f.Policies.Value[:4]
+				f.Policies.Value = f.Policies.Value[:len(f.Policies.Value)-1]
 				allow(t, f, func(p check.Permission) bool {
 					return p.Account != "seamark-workloads" || p.Attributes.Verb != "delete"
 				})
@@ -243,8 +243,12 @@ func TestProblems(t *testing.T) {
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
 				"warning policy/seamark-agent-events: the API server cannot check the type of spec.variables[0].expression: undefined field\n" +
 				"  upgrade the CRDs and the policies together: helm upgrade\n" +
+				"failed policy/seamark-manager-plans: the policy does not exist: the manager could run commands in the pods of kube-system\n" +
+				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
+				"failed policy/seamark-webhook-configurations: the policy does not exist: the manager and seamark-workloads could have objects of any kind sent elsewhere\n" +
+				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
 				"warning policy/seamark-marker-author: the policy does not exist: who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses\n" +
-				"  if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart\n",
+				"  set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies\n",
 		},
 		"webhook without certificates": {
 			func(_ *testing.T, f *check.Facts) {

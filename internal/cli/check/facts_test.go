@@ -121,12 +121,9 @@ func healthy(t *testing.T) *check.Facts {
 	f.Leases.Value = []coordinationv1.Lease{lease("seamark-manager", "m1", 2*time.Second)}
 	linux := map[string]string{"kubernetes.io/os": "linux"}
 	f.Nodes.Value = []corev1.Node{node("n1", linux), node("n2", linux), node("v", map[string]string{"type": "virtual-kubelet"})}
-	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-marker-author", "seamark-workloads-pods"} {
-		action := admissionregistrationv1.Deny
-		if name == "seamark-marker-author" {
-			action = admissionregistrationv1.Warn
-		}
-		p, b := policy(name, action, admissionregistrationv1.Audit)
+	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-manager-plans", "seamark-webhook-configurations",
+		"seamark-marker-author", "seamark-workloads-pods"} {
+		p, b := policy(name, admissionregistrationv1.Deny, admissionregistrationv1.Audit)
 		f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 	}
 	f.Plans.Value = []v1alpha1.NodePodProbe{plan("n1", "1"), plan("n2", "2")}

@@ -30,7 +30,7 @@ func TestImagePullJobs(t *testing.T) {
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/imagepulls\n" +
 				"warning policy/seamark-imagepulljob-author: the policy does not exist: " +
 				"who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods\n" +
-				"  helm upgrade, or kubectl apply --server-side -k config/imagepulls\n",
+				"  set workloads.imagePullJobAuthorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/imagepulls\n",
 		},
 		"ImagePullJobs": {
 			func(t *testing.T, f *check.Facts) {
@@ -40,7 +40,9 @@ func TestImagePullJobs(t *testing.T) {
 				f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 				allow(t, f, func(check.Permission) bool { return true })
 			},
-			"",
+			"warning policy/seamark-imagepulljob-author: violations are not rejected (Warn): " +
+				"who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods\n" +
+				"  set workloads.imagePullJobAuthorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/imagepulls\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,19 +11,23 @@ import (
 )
 
 const (
-	// authorPolicy is the policy for authors of markers, which may warn or be left out.
+	// authorPolicy is the policy for authors of markers, which may be left out.
 	authorPolicy = "seamark-marker-author"
 	// podsPolicy is the policy for seamark-workloads, and installed with it.
 	podsPolicy = "seamark-workloads-pods"
 	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.
 	jobsPolicy = "seamark-workloads-jobs"
-	// pullAuthorPolicy is the policy for authors of ImagePullJobs, which may warn.
+	// pullAuthorPolicy and setAuthorPolicy are the policies for authors of ImagePullJobs and SidecarSets.
 	pullAuthorPolicy = "seamark-imagepulljob-author"
+	setAuthorPolicy  = "seamark-sidecarset-author"
+	// hookPolicy is the policy for webhook configurations, and plansPolicy that for the manager's plans.
+	hookPolicy  = "seamark-webhook-configurations"
+	plansPolicy = "seamark-manager-plans"
 )
 
 // policyNames returns the names of the policies that the installation should have.
 func (f *Facts) policyNames() []string {
-	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", authorPolicy}
+	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", plansPolicy, hookPolicy, authorPolicy}
 	if f.hasWorkloads() {
 		all = append(all, podsPolicy)
 	}
@@ -32,6 +36,9 @@ func (f *Facts) policyNames() []string {
 	}
 	if f.hasImagePulls() {
 		all = append(all, pullAuthorPolicy)
+	}
+	if f.hasInjector() {
+		all = append(all, setAuthorPolicy)
 	}
 	return all
 }
@@ -56,9 +63,11 @@ func (f *Facts) policy(name string) []Result {
 	case jobsPolicy:
 		fix = "helm upgrade, or kubectl apply --server-side -k config/cronjobs"
 	case pullAuthorPolicy:
-		result, fix = warning, "helm upgrade, or kubectl apply --server-side -k config/imagepulls"
+		result, fix = warning, "set workloads.imagePullJobAuthorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/imagepulls"
+	case setAuthorPolicy:
+		result, fix = warning, "set sidecarSets.authorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/sidecarsets"
 	case authorPolicy:
-		result, fix = warning, "if users may not run commands in pods, set policies.markerAuthor.enforcement=Deny in the chart"
+		result, fix = warning, "set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies"
 	}
 	policy := named(f.Policies.Value, name)
 	if policy == nil {
@@ -83,8 +92,6 @@ func (f *Facts) policy(name string) []Result {
 		return ok(check, "enforced (%s)", effect)
 	case actions.Len() == 0:
 		return result(check, fix, "the policy has no binding: %s", withoutPolicy(name))
-	case name == authorPolicy || name == pullAuthorPolicy:
-		return ok(check, "reports violations (%s), and does not reject them", effect)
 	}
 	return result(check, fix, "violations are not rejected (%s): %s", effect, withoutPolicy(name))
 }
@@ -98,6 +105,12 @@ func withoutPolicy(name string) string {
 		return "seamark-workloads could write all pods"
 	case jobsPolicy:
 		return "seamark-workloads could create and delete all Jobs"
+	case setAuthorPolicy:
+		return "who can write SidecarSets can run containers in all pods"
+	case hookPolicy:
+		return "the manager and seamark-workloads could have objects of any kind sent elsewhere"
+	case plansPolicy:
+		return "the manager could run commands in the pods of kube-system"
 	case pullAuthorPolicy:
 		return "who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods"
 	default:

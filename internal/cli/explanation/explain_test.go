@@ -248,6 +248,17 @@ func markerSetups() map[string]setup {
 				"must not be a key of spec.selector: the marker would change which pods it selects",
 			next: edit,
 		},
+		"excluded namespace": {
+			change: func(in *explanation.Input) {
+				excluded := marker("worker", busy())
+				excluded.Status.Conditions = []metav1.Condition{{
+					Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: "NamespaceExcluded", Message: `namespace "ns" is excluded: why`,
+				}}
+				in.Markers = []*v1alpha1.PodProbeMarker{excluded}
+				unreported(in)
+			},
+			conclusion: `Problem: Marker worker: it has no effect: namespace "ns" is excluded: why`, next: describe,
+		},
 		"container missing": {
 			change: func(in *explanation.Input) {
 				runs(in, busy().Container("mainn"))

@@ -5,11 +5,13 @@ package explanation
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -35,13 +37,17 @@ func (e *explainer) markers() bool {
 	var others []other
 	matched := 0
 	for _, m := range sorted(e.in.Markers) {
-		compiled, err := plan.Compile(m)
+		compiled, why, err := compile(m)
+		verb := "edit"
+		if why == "" {
+			verb = "describe"
+		}
 		switch {
 		case err != nil:
 			e.invalid[m.Name] = err
 			if e.shown(m.Name) && selects(m, e.in.Pod.Labels) {
 				matched++
-				e.problem("Marker "+m.Name, "it has no effect, because it is invalid: "+err.Error(), e.kubectl("edit podprobemarker %s", m.Name))
+				e.problem("Marker "+m.Name, "it has no effect"+why+": "+err.Error(), e.kubectl(verb+" podprobemarker %s", m.Name))
 			}
 			continue
 		case e.shown(m.Name) && compiled.Matches(e.in.Pod):
@@ -55,6 +61,18 @@ func (e *explainer) markers() bool {
 	e.others(others, matched)
 	// The next steps explain marks without a marker.
 	return matched > 0 || slices.ContainsFunc(e.in.Pod.ManagedFields, ofSeamark)
+}
+
+// compile returns the marker, or why it has no effect. The manager reports which namespaces are excluded.
+func compile(m *v1alpha1.PodProbeMarker) (compiled *plan.Marker, why string, err error) {
+	if compiled, err = plan.Compile(m); err != nil {
+		return nil, ", because it is invalid", err //nolint:wrapcheck // It is shown as it is.
+	}
+	found := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProbesResolved)
+	if found != nil && found.Status == metav1.ConditionFalse && found.Reason == string(plan.NamespaceExcluded) {
+		return nil, "", errors.New(found.Message)
+	}
+	return compiled, "", nil
 }
 
 func sorted(markers []*v1alpha1.PodProbeMarker) []*v1alpha1.PodProbeMarker {

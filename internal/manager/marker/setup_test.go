@@ -159,7 +159,7 @@ func newWorld(t *testing.T) *world {
 	}
 	f.r = New(Options{
 		Reader: gather.Reader{
-			Client: w.store, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
+			Client: w.store, Compiler: plan.NewCompiler("excluded"), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 		},
 		Markers: w, Pods: podInbox, Plans: nodeInbox, Refusals: &problems.Refusals{}, Recorder: f.events,
 		Problems: &problems.Marks{}, Stale: &controllers.Inbox{},

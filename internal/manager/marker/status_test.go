@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 func found(status metav1.ConditionStatus, reason, message string) finding {
@@ -116,5 +117,19 @@ func TestShort(t *testing.T) {
 	got := short(strings.Repeat("é", 2000))
 	if len(got) > maxNote+3 || !utf8.ValidString(got) || !strings.HasSuffix(got, "é...") {
 		t.Errorf("short returns %d bytes, valid UTF-8: %t", len(got), utf8.ValidString(got))
+	}
+}
+
+// TestExcludedNamespace checks the condition of a marker whose pods the manager does not plan.
+func TestExcludedNamespace(t *testing.T) {
+	w := newWorld(t)
+	marker := builders.Marker("excluded", "web").Probe(builders.Probe("p").Condition("game.io/idle")).Build()
+	marker.Finalizers = []string{v1alpha1.PodProbeMarkerFinalizer}
+	w.addMarkers(marker)
+	if _, err := w.r.Reconcile(t.Context(), request("excluded")); err != nil {
+		t.Fatal(err)
+	}
+	if want := `NamespaceExcluded`; !strings.Contains(strings.Join(w.statuses, "\n"), want) {
+		t.Errorf("conditions %q, want %s", w.statuses, want)
 	}
 }

@@ -6,6 +6,7 @@ package marker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,7 +92,11 @@ func (s *summary) exclusive(order map[string]int) finding {
 
 // invalid returns the condition of a marker that does not compile.
 func invalid(err error) finding {
-	return wrong(v1alpha1.ConditionProbesResolved, reasonInvalid, err.Error(), err.Error())
+	reason, excluded := reasonInvalid, (*plan.ExcludedError)(nil)
+	if errors.As(err, &excluded) {
+		reason = string(plan.NamespaceExcluded)
+	}
+	return wrong(v1alpha1.ConditionProbesResolved, reason, err.Error(), err.Error())
 }
 
 func fine(conditionType, reason, message string) finding {

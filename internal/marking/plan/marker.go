@@ -257,8 +257,18 @@ func (m *Marker) Requirements() []labels.Requirement {
 	return slices.Clone(requirements)
 }
 
+// ExcludedError means that the pods of a marker's namespace are not planned.
+type ExcludedError struct{ namespace string }
+
+// Error describes the setting.
+func (e *ExcludedError) Error() string {
+	return fmt.Sprintf("namespace %q is excluded: the manager plans no probes of its pods, because its setting excludedNamespaces has it", e.namespace)
+}
+
 // Compiler caches compiled markers by generation and annotation. It is safe for concurrent use.
 type Compiler struct {
+	excluded []string
+
 	mu   sync.Mutex
 	done map[types.NamespacedName]compilation
 }
@@ -273,12 +283,14 @@ type compilation struct {
 	err        error
 }
 
-// NewCompiler returns a Compiler with an empty cache.
-func NewCompiler() *Compiler {
-	return &Compiler{done: make(map[types.NamespacedName]compilation)}
+// NewCompiler returns a Compiler with an empty cache, for which markers of the excluded namespaces do not
+// compile.
+func NewCompiler(excluded ...string) *Compiler {
+	return &Compiler{excluded: excluded, done: make(map[types.NamespacedName]compilation)}
 }
 
-// Compile is like the function Compile, but caches the result.
+// Compile is like the function Compile, but caches the result. The error is an ExcludedError for a marker of
+// an excluded namespace.
 func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,6 +298,9 @@ func (c *Compiler) Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 }
 
 func (c *Compiler) compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
+	if slices.Contains(c.excluded, m.Namespace) {
+		return nil, &ExcludedError{m.Namespace}
+	}
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 	known, found := c.done[key]
 	if found && known.uid == m.UID && known.generation == m.Generation &&

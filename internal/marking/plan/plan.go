@@ -84,6 +84,8 @@ const (
 	// TooManyMarkers means that more than MaxMarkers markers select the pod, and that the probe
 	// belongs to one that does not count.
 	TooManyMarkers Reason = "TooManyMarkers"
+	// NamespaceExcluded means that the manager plans no pods of the namespace: see ExcludedError.
+	NamespaceExcluded Reason = "NamespaceExcluded"
 )
 
 // PodPlan is the plan of one pod, ordered by marker name and by probe order in the marker.

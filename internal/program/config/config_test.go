@@ -97,6 +97,7 @@ pprof: {bindAddress: "127.0.0.1:6060"}
 ui: {bindAddress: "127.0.0.1:8082"}
 controllers: {podMark: {concurrency: 8}}
 probeDefaults: {periodSeconds: 1, failureThreshold: 1}
+excludedNamespaces: []
 featureGates: {EnablePodProbeMarkerOnServerless: true}
 serverless: {webhook: {certificates: certManager}}
 `},
@@ -106,6 +107,7 @@ serverless: {webhook: {certificates: certManager}}
 				c.UI.BindAddress = "127.0.0.1:8082"
 				c.Controllers.PodMark.Concurrency = 8
 				c.ProbeDefaults.PeriodSeconds, c.ProbeDefaults.FailureThreshold = 1, 1
+				c.ExcludedNamespaces = []string{}
 				c.FeatureGates[ServerlessGate] = true
 				c.Serverless.Webhook.Certificates = v1alpha1.CertificatesByCertManager
 			},

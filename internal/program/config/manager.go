@@ -72,6 +72,9 @@ func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 		found.between(controllers.Child(name, "concurrency"), controller.Concurrency, 1, 256)
 	}
 
+	for i, name := range c.ExcludedNamespaces {
+		found.name(field.NewPath("excludedNamespaces").Index(i), name, validation.ValidateNamespaceName)
+	}
 	defaults := field.NewPath("probeDefaults")
 	found.atLeast(defaults.Child("initialDelaySeconds"), c.ProbeDefaults.InitialDelaySeconds, 0)
 	found.atLeast(defaults.Child("periodSeconds"), c.ProbeDefaults.PeriodSeconds, 1)

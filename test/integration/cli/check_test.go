@@ -60,11 +60,11 @@ func TestCheck(t *testing.T) {
 	}
 	policies := []string{
 		"failed policy/seamark-agent-own-node", "failed policy/seamark-agent-own-reports",
-		"failed policy/seamark-agent-events", "warning policy/seamark-marker-author",
+		"failed policy/seamark-agent-events", "failed policy/seamark-webhook-configurations", "warning policy/seamark-marker-author",
 	}
 	step("not installed", exit.Failed, slices.Concat([]string{
 		"failed manager", "failed agents", "failed versions", "failed permissions/seamark-manager", "failed permissions/seamark-agent",
-	}, policies)...)
+	}, slices.Insert(slices.Clone(policies), 3, "failed policy/seamark-manager-plans"))...)
 
 	e.Component(t, "seamark-manager")
 	installed(t, e, "config/manager/manager.yaml", "config/agent/agent.yaml")

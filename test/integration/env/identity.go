@@ -34,13 +34,13 @@ func (e *Env) Namespace(tb testing.TB) string {
 const SystemNamespace = configv1alpha1.DefaultNamespace
 
 // Component returns a configuration with a token of the service account of one of Seamark's
-// programs, which has the rights that config/rbac and config/workloads grant it, within the policy of
-// config/workloads.
+// programs, which has the rights that config/rbac and config/workloads grant it, within the policies of
+// config/workloads and for the plans of the manager.
 func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 	tb.Helper()
 	// The token comes first: it creates the namespace.
 	config := e.ServiceAccount(tb, SystemNamespace, account, nil)
-	for _, path := range []string{"config/rbac", "config/workloads/rbac.yaml", "config/workloads/policy.yaml"} {
+	for _, path := range []string{"config/rbac", "config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/policies/manager.yaml"} {
 		manifests, err := ReadManifests(path)
 		if err != nil {
 			tb.Fatal(err)

@@ -47,7 +47,10 @@ type installation struct {
 func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *installation {
 	t.Helper()
 	i := &installation{TB: t, Env: e, address: env.FreeAddress(t)}
-	allowInjected(t, e)
+	host, text, err := net.SplitHostPort(i.address)
+	must(t, err)
+	applyWith(t, e, "config/workloads/policy.yaml", "sidecarSets", "true")
+	applyWith(t, e, "config/policies/webhooks.yaml", "injectorURL", "'https://localhost:"+text+"'")
 	cfg := e.Component(t, workloads.Name)
 	own := e.ServiceAccount(t, env.SystemNamespace, certificates.Name, nil)
 	for _, path := range []string{"config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml", "config/sidecarsets/injector.yaml"} {
@@ -55,8 +58,6 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 		must(t, err)
 		e.Apply(t, without(manifests, "Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service")...)
 	}
-	host, text, err := net.SplitHostPort(i.address)
-	must(t, err)
 	port, err := strconv.Atoi(text)
 	must(t, err)
 	serving, err := injector.NewProgram(injector.Options{
@@ -78,16 +79,16 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 	return i
 }
 
-// allowInjected creates the policy for the pods of seamark-workloads as config/sidecarsets changes it.
-func allowInjected(t *testing.T, e *env.Env) {
+// applyWith creates a policy with another expression of a variable, as installations change it.
+func applyWith(t *testing.T, e *env.Env, path, name, expression string) {
 	t.Helper()
-	manifests, err := env.ReadManifests("config/workloads/policy.yaml")
+	manifests, err := env.ReadManifests(path)
 	must(t, err)
 	for _, object := range manifests {
 		variables, found, _ := unstructured.NestedSlice(object.Object, "spec", "variables")
 		for _, each := range variables {
-			if variable, ok := each.(map[string]any); ok && variable["name"] == "sidecarSets" {
-				variable["expression"] = "true"
+			if variable, ok := each.(map[string]any); ok && variable["name"] == name {
+				variable["expression"] = expression
 			}
 		}
 		if found {

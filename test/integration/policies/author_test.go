@@ -39,7 +39,7 @@ var (
 	mayPatch = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}
 )
 
-// installForAuthors installs the policy with its default binding, which warns, and a binding
+// installForAuthors installs the policy with a binding that warns, and one
 // that denies in namespaces with denyLabel. It waits until both are in effect.
 func installForAuthors(t *testing.T) {
 	t.Helper()

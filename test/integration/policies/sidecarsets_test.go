@@ -105,7 +105,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 	}
 }
 
-// TestSidecarSetAuthor checks who may write sets without a warning, and which annotations a set may have.
+// TestSidecarSetAuthor checks who may write sets.
 func TestSidecarSetAuthor(t *testing.T) {
 	t.Parallel()
 	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
@@ -113,47 +113,118 @@ func TestSidecarSetAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Apply(t, manifests...)
-	namespace := server.Namespace(t)
-	user := env.UserSubject("ann")
-	c, warned := clientOf(t, server, server.User(t, user.Name))
-	bind := func(name string, rule rbacv1.PolicyRule) {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{user},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		}
-		if err := errors.Join(server.Client.Create(t.Context(), role), server.Client.Create(t.Context(), binding)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bind("sidecarset-authors", rbacv1.PolicyRule{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"sidecarsets"}, Verbs: []string{"create"}})
+	// Ann may create pods in her namespace, bob in all of them, and the collector deletes whatever it is told to.
+	own, other := server.Namespace(t), server.Namespace(t)
 	createPods := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}}
-	set := func(in string, annotations map[string]string) *v1alpha1.SidecarSet {
-		return &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{GenerateName: "set-", Annotations: annotations}, Spec: v1alpha1.SidecarSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, Namespace: in,
-			Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "agent", Image: "a"}}},
-		}}
+	writeSets := rbacv1.PolicyRule{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"sidecarsets"}, Verbs: []string{"create", "update", "delete", "deletecollection", "list"}}
+	as := map[string]client.Client{}
+	for name, rules := range map[string][]rbacv1.PolicyRule{
+		"ann": {writeSets}, "bob": {writeSets, createPods},
+		"collector": {writeSets, {APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"delete"}}},
+	} {
+		user := env.UserSubject("sets-" + name)
+		as[name], _ = clientOf(t, server, server.User(t, user.Name))
+		grantInCluster(t, user, rules...)
 	}
-	warns := func(what, in, want string) {
-		t.Helper()
-		eventually(t, what, func(ctx context.Context) error {
-			warned.take()
-			if err := c.Create(ctx, set(in, nil), client.DryRunAll); err != nil {
-				return err
-			}
-			got := strings.Join(warned.take(), "; ")
-			if !strings.Contains(got, want) || want == "" && got != "" {
-				return fmt.Errorf("warning %q, want %q", got, want)
-			}
-			return nil
+	server.Grant(t, own, env.UserSubject("sets-ann"), createPods)
+	const everywhere = `user "sets-ann" cannot create pods in all namespaces`
+	elsewhere := `user "sets-ann" cannot create pods in namespace "` + other + `"`
+	create := func(in string) setWrite {
+		return func(ctx context.Context, c client.Client, _ *v1alpha1.SidecarSet) error {
+			return c.Create(ctx, newSet(in, nil))
+		}
+	}
+	edit := func(change func(s *v1alpha1.SidecarSet)) setWrite {
+		return func(ctx context.Context, c client.Client, s *v1alpha1.SidecarSet) error {
+			change(s)
+			return c.Update(ctx, s)
+		}
+	}
+	bind := func(in string) setWrite { return edit(func(s *v1alpha1.SidecarSet) { s.Spec.Namespace = in }) }
+	annotate := func(key, value string) setWrite {
+		return edit(func(s *v1alpha1.SidecarSet) { s.Annotations = map[string]string{key: value} })
+	}
+	remove := func(ctx context.Context, c client.Client, s *v1alpha1.SidecarSet) error { return c.Delete(ctx, s) }
+	owned := edit(func(s *v1alpha1.SidecarSet) {
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "gone", UID: "gone"}}
+	})
+	for name, test := range map[string]struct {
+		user string
+		// before is the namespace of a stored set.
+		before string
+		write  setWrite
+		want   string
+	}{
+		"create in her namespace":    {"ann", own, create(own), ""},
+		"create elsewhere":           {"ann", own, create(other), elsewhere},
+		"create everywhere":          {"ann", own, create(""), everywhere},
+		"create with all rights":     {"bob", own, create(""), ""},
+		"take over a set of all":     {"ann", "", bind(own), everywhere},
+		"take over a set of another": {"ann", other, bind(own), elsewhere},
+		"widen":                      {"ann", own, bind(""), everywhere},
+		"move with all rights":       {"bob", own, bind(other), ""},
+		"change of her set":          {"ann", own, edit(func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "b" }), ""},
+		"failure policy of all":      {"ann", "", annotate(v1alpha1.InjectionFailurePolicyKey, "Ignore"), everywhere},
+		"failure policy of her set":  {"ann", own, annotate(v1alpha1.InjectionFailurePolicyKey, "Ignore"), ""},
+		"failure policy of all, bob": {"bob", "", annotate(v1alpha1.InjectionFailurePolicyKey, "Ignore"), ""},
+		"another annotation":         {"ann", "", annotate("a", "b"), ""},
+		"custom version of all": {"ann", "", edit(func(s *v1alpha1.SidecarSet) {
+			s.Labels = map[string]string{v1alpha1.SidecarSetCustomVersionLabel: "v1"}
+		}), everywhere},
+		"owner that does not exist":     {"ann", "", owned, everywhere},
+		"delete a set of all":           {"ann", "", remove, everywhere},
+		"delete a set of another":       {"ann", other, remove, elsewhere + ", which is required to delete"},
+		"delete her set":                {"ann", own, remove, ""},
+		"delete with all rights":        {"bob", "", remove, ""},
+		"garbage collector":             {"collector", "", remove, ""},
+		"garbage collector that writes": {"collector", "", bind(own), `user "sets-collector" cannot create pods in all namespaces`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eventually(t, "answer", func(ctx context.Context) error {
+				stored := newSet(test.before, nil)
+				if err := server.Client.Create(ctx, stored); err != nil {
+					return err
+				}
+				return rejectedWith(test.want)(test.write(ctx, as[test.user], stored))
+			})
 		})
 	}
-	warns("a set of a namespace without rights", namespace, `user "ann" cannot create pods in namespace "`+namespace+`"`)
-	server.Grant(t, namespace, user, createPods)
-	warns("a set of a namespace with rights", namespace, "")
-	warns("a set of all namespaces without rights", "", `user "ann" cannot create pods in all namespaces`)
-	bind("pod-creators", createPods)
-	warns("a set of all namespaces with rights", "", "")
+	eventually(t, "delete all sets", func(ctx context.Context) error {
+		return rejectedWith("cannot create pods in")(as["ann"].DeleteAllOf(ctx, &v1alpha1.SidecarSet{}))
+	})
+}
+
+type setWrite func(ctx context.Context, c client.Client, set *v1alpha1.SidecarSet) error
+
+// newSet returns a set of a namespace, or of all.
+func newSet(in string, annotations map[string]string) *v1alpha1.SidecarSet {
+	return &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{GenerateName: "set-", Annotations: annotations}, Spec: v1alpha1.SidecarSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, Namespace: in,
+		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "agent", Image: "a"}}},
+	}}
+}
+
+// grantInCluster gives the user rights in all namespaces.
+func grantInCluster(t *testing.T, user rbacv1.Subject, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user.Name}, Rules: rules}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user.Name}, Subjects: []rbacv1.Subject{user},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user.Name},
+	}
+	if err := errors.Join(server.Client.Create(t.Context(), role), server.Client.Create(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSidecarSetAnnotations checks which annotations a set may have.
+func TestSidecarSetAnnotations(t *testing.T) {
+	t.Parallel()
+	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Apply(t, manifests...)
 	for name, test := range map[string]struct{ key, value, want string }{
 		"failure policy":         {v1alpha1.InjectionFailurePolicyKey, "Ignore", ""},
 		"unknown failure policy": {v1alpha1.InjectionFailurePolicyKey, "ignore", `metadata.annotations[seamark.dev/injection-failure-policy]: "ignore" must be Fail or Ignore`},
@@ -161,7 +232,7 @@ func TestSidecarSetAuthor(t *testing.T) {
 		"base of a canary set":   {"apps.kruise.io/sidecarset-base", "a", "metadata.annotations[apps.kruise.io/sidecarset-base]: must not be set"},
 	} {
 		eventually(t, name, func(ctx context.Context) error {
-			err := server.Client.Create(ctx, set("", map[string]string{test.key: test.value}), client.DryRunAll)
+			err := server.Client.Create(ctx, newSet("", map[string]string{test.key: test.value}), client.DryRunAll)
 			if test.want == "" || err == nil {
 				if (err == nil) != (test.want == "") {
 					return fmt.Errorf("error %v, want %q", err, test.want) //nolint:errorlint // It may be nil.
