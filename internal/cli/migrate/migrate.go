@@ -198,6 +198,10 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 				"correct the marker, or delete and create it"))
 			continue
 		}
+		if object.GetNamespace() == excludedNamespace {
+			found = append(found, findingOf(Blocks, object, "metadata.namespace", "probes the pods", "probes no pods in "+excludedNamespace+" by default",
+				"install Seamark with manager.excludedNamespaces without "+excludedNamespace))
+		}
 		markers = append(markers, compiled)
 		found = append(found, refusedFields(ctx, rules, object)...)
 	}

@@ -166,6 +166,7 @@ spec:
 				},
 			},
 		},
+		"marker of an excluded namespace": {markers: strings.ReplaceAll(complete, "namespace: game", "namespace: kube-system")},
 		"unset values": {
 			markers: strings.ReplaceAll(complete, ", initialDelaySeconds: 5, periodSeconds: 5, failureThreshold: 2", ""),
 		},
