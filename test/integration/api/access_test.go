@@ -55,7 +55,7 @@ func basic() rights {
 
 func agentRights() rights {
 	return join(basic(),
-		rightsOf("apps.kruise.io", "nodepodprobes", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "nodepodprobes", "list", "watch"),
 		rightsOf("apps.kruise.io", "nodepodprobes/status", "patch"),
 		rightsOf("seamark.dev", "probeplans", "get"),
 		rightsOf("seamark.dev", "probereports", "list", "create", "update", "patch", "delete"),
@@ -107,12 +107,13 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 		namespace string
 		want      rights
 	}{
-		"agent":                           {"seamark-agent", "default", agentRights()},
-		"agent in its own namespace":      {"seamark-agent", env.SystemNamespace, agentRights()},
-		"manager":                         {"seamark-manager", "default", managerRights()},
-		"manager in its own namespace":    {"seamark-manager", env.SystemNamespace, join(managerRights(), leases("seamark-manager"))},
-		"workloads":                       {"seamark-workloads", "default", workloadsRights()},
-		"workloads in its own namespace":  {"seamark-workloads", env.SystemNamespace, join(workloadsRights(), leases("seamark-workloads"), rightsOf("", "configmaps", "get", "list", "watch"))},
+		"agent":                        {"seamark-agent", "default", agentRights()},
+		"agent in its own namespace":   {"seamark-agent", env.SystemNamespace, agentRights()},
+		"manager":                      {"seamark-manager", "default", managerRights()},
+		"manager in its own namespace": {"seamark-manager", env.SystemNamespace, join(managerRights(), leases("seamark-manager"))},
+		"workloads":                    {"seamark-workloads", "default", workloadsRights()},
+		"workloads in its own namespace": {"seamark-workloads", env.SystemNamespace, join(workloadsRights(), leases("seamark-workloads"),
+			rightsOf("", "configmaps/kruise-configuration", "get", "list", "watch"), rightsOf("", "configmaps/seamark-injector-ca", "get", "list", "watch"))},
 		"injector":                        {"seamark-injector", "default", join(basic(), rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"))},
 		"injector in its own namespace":   {"seamark-injector", env.SystemNamespace, injectorRights()},
 		"other account in that namespace": {"default", env.SystemNamespace, basic()},
