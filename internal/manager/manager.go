@@ -352,6 +352,7 @@ func newReader(ctx context.Context, informers cache.Cache, options Options) (gat
 		return gather.Reader{}, fmt.Errorf("index the pods of agents: %w", err)
 	}
 	return gather.Reader{
-		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], Plans: stores[5]}, Compiler: compiler, Options: options.views(),
+		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], Plans: stores[5]},
+		Compiler: compiler, Options: options.views(),
 	}, nil
 }
