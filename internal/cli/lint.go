@@ -28,6 +28,7 @@ type lintOptions struct {
 	Filenames, Ignore []string
 	Output            printing.Report
 	FailOn, Show      string
+	AllowRemote       bool
 }
 
 const lintLong = `Check manifests without a cluster.
@@ -44,7 +45,8 @@ files, as if all were applied to one cluster. A namespace that is not set is "de
 The arguments, and -f, are files, folders with all their subfolders, or - for the standard input. A
 folder with a kustomization is built; its manifests are only compared with each other, and
 their findings have no line. The templates of Helm charts are skipped: use
-"helm template CHART | seamark lint -".
+"helm template CHART | seamark lint -". Nothing is downloaded unless --allow-remote is set: URLs,
+and kustomizations with remote parts, are refused.
 
 --ignore leaves out the findings of rules; their names are in brackets at the end of findings.
 SARIF lists them as suppressed.
@@ -87,6 +89,7 @@ func newLintCommand(streams genericiooptions.IOStreams, _, version string) *cobr
 	o.Output.AddTo(command, sarifOutput)
 	flags.StringVar(&o.FailOn, "fail-on", "error", "severity from which a finding makes the command fail: warning or error")
 	flags.StringVar(&o.Show, "show", "warning", "severity from which findings are printed: info, warning or error")
+	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "read manifests from URLs, and the remote parts of kustomizations")
 	flags.StringSliceVar(&o.Ignore, "ignore", nil, "rules whose findings are left out, separated by commas")
 	for flag, values := range map[string][]string{"fail-on": failOn(), "show": show(), "ignore": lint.RuleNames()} {
 		// The flags exist.
@@ -123,7 +126,7 @@ func (o *lintOptions) Validate() error {
 
 // Run checks the manifests and prints the findings. exit.Code maps its error to an exit code.
 func (o *lintOptions) Run(ctx context.Context) error {
-	manifests, err := (&files.Loader{Stdin: o.In, Deep: true}).Load(ctx, o.Filenames)
+	manifests, err := (&files.Loader{Stdin: o.In, Deep: true, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if err != nil {
 		return err //nolint:wrapcheck // it names the file
 	}

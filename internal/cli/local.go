@@ -120,7 +120,7 @@ func newLocalCommand(streams genericiooptions.IOStreams, _, version string) *cob
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file, folder or URL with manifests, or - for the standard input (repeatable; also as arguments)")
 	flags.StringVarP(&o.Kustomize, "kustomize", "k", "", "folder with a kustomization")
-	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "run commands of manifests from URLs and of remote parts of a kustomization")
+	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "read manifests from URLs and remote parts of a kustomization, and run their commands")
 	flags.StringArrayVar(&o.Commands, "command", nil, "shell command to run in a container instead of its command and args, as CONTAINER='COMMAND' (repeatable)")
 	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each workload, except DaemonSets, Jobs and CronJobs (default from the manifest)")
 	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
@@ -169,7 +169,6 @@ func (o *localOptions) Validate(replicasGiven bool) error {
 	if len(o.Filenames) == 0 && o.Kustomize == "" {
 		errs = append(errs, errors.New("FILE or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
 	}
-	errs = append(errs, o.validateSources()...)
 	if o.UI != "" {
 		if err := loopback.Validate(o.UI); err != nil {
 			errs = append(errs, fmt.Errorf("--ui: %w", err))
@@ -199,20 +198,6 @@ func (o *localOptions) Validate(replicasGiven bool) error {
 		errs = append(errs, fmt.Errorf("--crash-loop-initial: %s is invalid: must not exceed --crash-loop-max (%s)", o.pods.CrashLoopInitial, longest))
 	}
 	return errors.Join(errs...)
-}
-
-// validateSources returns an error for each manifest on another machine, unless they are allowed.
-func (o *localOptions) validateSources() []error {
-	var errs []error
-	for _, name := range o.Filenames {
-		if files.IsURL(name) && !o.AllowRemote {
-			errs = append(errs, fmt.Errorf("--filename: %q is on another machine: %s", name, files.RemoteRefused))
-		}
-	}
-	if files.IsRemote(o.Kustomize) && !o.AllowRemote {
-		errs = append(errs, fmt.Errorf("--kustomize: %q is on another machine: %s", o.Kustomize, files.RemoteRefused))
-	}
-	return errs
 }
 
 // Run reads the manifests and runs their pods. ExitCode maps its error to an exit code.

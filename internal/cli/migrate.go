@@ -162,7 +162,8 @@ func (o *migrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []surv
 // readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
 func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, error) {
 	var c migrate.Cluster
-	manifests, err := (&files.Loader{Stdin: o.In, URLs: true}).Load(ctx, o.Filenames)
+	// Nothing of the manifests runs, and kustomizations are not built.
+	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: true}).Load(ctx, o.Filenames)
 	if err != nil {
 		return c, err //nolint:wrapcheck // it names the file
 	}

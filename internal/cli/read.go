@@ -15,13 +15,9 @@ import (
 )
 
 func (o *localOptions) read(ctx context.Context) (manifest.Objects, error) {
-	found, unreadable := (&files.Loader{Stdin: o.In, URLs: true}).Load(ctx, o.Filenames)
+	found, unreadable := (&files.Loader{Stdin: o.In, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if o.Kustomize != "" {
-		build := files.BuildLocal
-		if o.AllowRemote {
-			build = files.Build
-		}
-		content, err := build(o.Kustomize)
+		content, err := files.Build(o.Kustomize, o.AllowRemote)
 		found = append(found, document.File{Name: o.Kustomize, Content: content})
 		unreadable = errors.Join(unreadable, err)
 	}

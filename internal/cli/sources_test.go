@@ -31,7 +31,7 @@ func TestKustomization(t *testing.T) {
 	if err != nil || len(objects.Pods) != 1 || objects.Pods[0].Name != "my-web" {
 		t.Errorf("got %v and error %v, want pod my-web", objects.Pods, err)
 	}
-	if _, err := files.BuildLocal(t.TempDir()); err == nil || !strings.HasPrefix(err.Error(), "build kustomization ") {
+	if _, err := files.Build(t.TempDir(), false); err == nil || !strings.HasPrefix(err.Error(), "build kustomization ") {
 		t.Errorf("error without a kustomization: %v", err)
 	}
 }
@@ -67,19 +67,29 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 		"base of an older kind":      {"-k", folder("bases: ['"+url+"']\n", above)},
 		"script in a ConfigMap":      {"-k", folder("resources: [pod.yaml]\nconfigMapGenerator: [{name: a, files: ['run.sh="+url+"']}]\n", above)},
 		"variables of a Secret":      {"-k", folder("resources: [pod.yaml]\nsecretGenerator: [{name: a, envs: ['"+url+"']}]\n", above)},
+		"transformer":                {"-k", folder("resources: [pod.yaml]\ntransformers: ['"+url+"']\n", above)},
+		"inline generator":           {"-k", folder("generators: [\"{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: c}, envs: ['"+url+"']}\"]\n", above)},
 		"file of a local repository": {"-k", folder("resources: ['file:///org/repo']\n", above)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, stderr, code := execute(t, "", append([]string{"local", "--timeout", "1ms"}, args...)...)
-			if code != exit.Usage || !strings.Contains(stderr, "is on another machine: its commands would run on this machine") {
-				t.Errorf("exit code %d, want %d: %s", code, exit.Usage, stderr)
+			for _, command := range [][]string{append([]string{"local", "--timeout", "1ms"}, args...), {"lint", args[1]}} {
+				_, stderr, code := execute(t, "", command...)
+				// A folder that does not exist is the other reason.
+				refused := strings.Contains(stderr, "is on another machine: download and read it first") || command[0] == "lint" && strings.Contains(stderr, "no such file")
+				if code != exit.Usage || !refused {
+					t.Errorf("%s: exit code %d, want %d: %s", command[0], code, exit.Usage, stderr)
+				}
 			}
 		})
 	}
 	if n := requests.Load(); n > 0 {
 		t.Errorf("%d requests, want none", n)
 	}
-	allowed := &localOptions{Kustomize: folder(kustomization, "resources: ['"+url+"']\n"), AllowRemote: true, Replicas: -1}
+	remote := folder(kustomization, "resources: ['"+url+"']\n")
+	if _, stderr, _ := execute(t, "", "lint", "--allow-remote", remote, url); !strings.Contains(stderr, "nothing to check") {
+		t.Errorf("lint does not read what is allowed: %s", stderr)
+	}
+	allowed := &localOptions{Kustomize: remote, AllowRemote: true, Replicas: -1}
 	objects, err := allowed.read(t.Context())
 	if err != nil || len(objects.Pods) != 1 {
 		t.Errorf("got %v and error %v, want one pod", objects.Pods, err)
@@ -96,11 +106,11 @@ func TestURL(t *testing.T) {
 	}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
-	objects, err := (&localOptions{Filenames: []string{server.URL + "/pod.yaml"}, Replicas: -1}).read(t.Context())
+	objects, err := (&localOptions{Filenames: []string{server.URL + "/pod.yaml"}, AllowRemote: true, Replicas: -1}).read(t.Context())
 	if err != nil || len(objects.Pods) != 1 {
 		t.Errorf("got %v and error %v, want one pod", objects.Pods, err)
 	}
-	_, err = (&localOptions{Filenames: []string{server.URL + "/none"}, Replicas: -1}).read(t.Context())
+	_, err = (&localOptions{Filenames: []string{server.URL + "/none"}, AllowRemote: true, Replicas: -1}).read(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "/none: server answered 404 Not Found") {
 		t.Errorf("error for a missing file: %v", err)
 	}

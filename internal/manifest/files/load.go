@@ -37,8 +37,8 @@ const (
 type Loader struct {
 	// Stdin is what the name Stdin means.
 	Stdin io.Reader
-	// URLs permits to download manifests.
-	URLs bool
+	// AllowRemote permits to download manifests, and the remote parts of kustomizations.
+	AllowRemote bool
 	// Deep is whether subfolders are read, too, except for hidden ones and the templates of Helm charts,
 	// and folders with a kustomization are built.
 	Deep bool
@@ -61,8 +61,10 @@ func (l *Loader) add(ctx context.Context, name string) error {
 	switch {
 	case name == Stdin:
 		return l.read(document.File{Name: "standard input"}, l.Stdin)
-	case l.URLs && IsURL(name):
+	case isURL(name) && l.AllowRemote:
 		return l.download(ctx, name)
+	case isURL(name):
+		return remoteError(name)
 	}
 	info, err := os.Stat(name)
 	if err != nil {
@@ -106,7 +108,12 @@ func (l *Loader) build(folder string) error {
 	if err != nil || file == "" {
 		return err
 	}
-	content, err := Build(folder)
+	// Otherwise a folder with the name of a host, such as github.com/org/repo, is an address.
+	path, err := filepath.Abs(folder)
+	if err != nil {
+		return fmt.Errorf("find kustomization %s: %w", folder, err)
+	}
+	content, err := Build(path, l.AllowRemote)
 	if err != nil {
 		return err
 	}
@@ -148,8 +155,8 @@ func (l *Loader) open(file document.File) error {
 	return l.read(file, content)
 }
 
-// IsURL reports whether a file name is a URL, as kubectl decides it.
-func IsURL(name string) bool {
+// isURL reports whether a file name is a URL, as kubectl decides it.
+func isURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
