@@ -122,10 +122,7 @@ func (o *initOptions) Run(ctx context.Context) error {
 
 // checkMarker returns an error for each finding about the manifest, which names its flag.
 func checkMarker(ctx context.Context, content []byte) error {
-	result, err := (&lint.Linter{}).Check(ctx, []document.File{{Name: "marker", Content: content}})
-	if err != nil {
-		return err
-	}
+	result := (&lint.Linter{}).Check(ctx, []document.File{{Name: "marker", Content: content}})
 	var errs []error
 	for _, f := range result.Findings {
 		if !f.Severity.AtLeast(lint.Warning) {

@@ -145,11 +145,7 @@ func (o *lintOptions) Run(ctx context.Context) error {
 	}
 	report.Summary.Files = len(manifests)
 	for _, set := range sets {
-		result, err := linter.Check(ctx, set)
-		if err != nil {
-			return err
-		}
-		report.add(result, o)
+		report.add(linter.Check(ctx, set), o)
 	}
 	if report.Summary.Objects == 0 && report.Summary.Errors+report.Summary.Ignored == 0 {
 		return fmt.Errorf("%s: no Kubernetes object", strings.Join(o.Filenames, ", "))

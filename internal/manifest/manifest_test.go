@@ -119,6 +119,9 @@ func handler(more string) string { return pod("", "readinessProbe: {"+more+"}") 
 func TestInvalidManifests(t *testing.T) {
 	const main = "a.yaml: document 1: Pod web: spec.containers[0]."
 	for name, test := range map[string]struct{ text, want string }{
+		"lists inside each other": {
+			strings.Repeat("{apiVersion: v1, kind: List, items: [", 9) + pod("", "") + strings.Repeat("]}", 9), "items: more than 8 lists inside each other",
+		},
 		"invalid YAML":                   {"a: [", "a.yaml: document 1: invalid YAML"},
 		"line of the file":               {"---\n# comment\na: 1\n---\nb:\n  c: 1\n  c: 2", "line 7"},
 		"unknown field, similar":         {handler("periodSecond: 1"), `periodSecond": did you mean "periodSeconds"?`},

@@ -33,9 +33,7 @@ import (
 func Read(ctx context.Context, files []document.File, options Options) (Objects, error) {
 	r := newReader(ctx, options)
 	for _, file := range files {
-		if err := r.file(file); err != nil {
-			r.errs = append(r.errs, err)
-		}
+		r.file(file)
 	}
 	r.finish()
 	if len(r.errs) > 0 {
@@ -72,24 +70,22 @@ func newReader(ctx context.Context, options Options) *reader {
 }
 
 // file reads the documents of one file.
-func (r *reader) file(file document.File) error {
-	documents, err := document.Split(file.Content)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", file.Name, err)
-	}
-	for _, d := range documents {
+func (r *reader) file(file document.File) {
+	for _, d := range document.Split(file.Content) {
 		at := Place{Input: file.Name, Document: d.Number}
 		if d.Err != nil {
 			r.addError(at, d.Err)
 			continue
 		}
-		r.document(at, d.JSON)
+		r.document(at, d.JSON, 0)
 	}
-	return nil
 }
 
-// document handles one document: an object or a List of objects.
-func (r *reader) document(at Place, encoded []byte) {
+// maxListDepth bounds how deep lists of objects may contain lists: each level is encoded again.
+const maxListDepth = 8
+
+// document handles one document: an object or a List of objects, which is in a number of lists.
+func (r *reader) document(at Place, encoded []byte, depth int) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(encoded); err != nil {
 		r.addError(at, fmt.Errorf("not a Kubernetes object: %w", err))
@@ -100,12 +96,16 @@ func (r *reader) document(at Place, encoded []byte) {
 		r.object(at, object, encoded)
 		return
 	}
+	if depth == maxListDepth {
+		r.addError(at, fmt.Errorf("items: more than %d lists inside each other", maxListDepth))
+		return
+	}
 	err := object.EachListItem(func(item runtime.Object) error {
 		encoded, err := runtime.Encode(unstructured.UnstructuredJSONScheme, item)
 		if err != nil {
 			return fmt.Errorf("encode list item: %w", err)
 		}
-		r.document(at, encoded)
+		r.document(at, encoded, depth+1)
 		return nil
 	})
 	if err != nil {

@@ -73,17 +73,14 @@ type Result struct {
 type Linter struct{ schemas schema.Set }
 
 // Check checks the files. Objects in different files are compared with each other, as if all were
-// applied to one cluster; a namespace that is not set is "default". It returns an error if a file
-// cannot be split into documents.
-func (l *Linter) Check(ctx context.Context, files []document.File) (Result, error) {
+// applied to one cluster; a namespace that is not set is "default".
+func (l *Linter) Check(ctx context.Context, files []document.File) Result {
 	if l.schemas == nil {
 		l.schemas = schema.Set{}
 	}
 	c := &checker{ctx: ctx, schemas: l.schemas}
 	for _, file := range files {
-		if err := c.read(file); err != nil {
-			return Result{}, err
-		}
+		c.read(file)
 	}
 	c.compare()
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
@@ -91,7 +88,7 @@ func (l *Linter) Check(ctx context.Context, files []document.File) (Result, erro
 			strings.Compare(a.Rule, b.Rule), strings.Compare(a.Object, b.Object), strings.Compare(a.Field, b.Field),
 			strings.Compare(a.Message, b.Message))
 	})
-	return Result{Findings: slices.Compact(c.findings), Objects: c.objects, Checked: c.checked}, nil
+	return Result{Findings: slices.Compact(c.findings), Objects: c.objects, Checked: c.checked}
 }
 
 // checker collects the objects and the findings.

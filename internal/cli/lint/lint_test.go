@@ -91,10 +91,7 @@ func check(t *testing.T, linter *lint.Linter, manifests ...string) []string {
 	for i, manifest := range manifests {
 		files = append(files, document.File{Name: string(rune('a'+i)) + ".yaml", Content: []byte(manifest)})
 	}
-	result, err := linter.Check(t.Context(), files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := linter.Check(t.Context(), files)
 	var lines []string
 	for _, f := range result.Findings {
 		checkRule(t, f)
@@ -263,14 +260,11 @@ func TestMarker(t *testing.T) {
 // The lines of generated manifests are not those of a file, and mixed files may have anything.
 func TestFiles(t *testing.T) {
 	linter := &lint.Linter{}
-	result, err := linter.Check(t.Context(), []document.File{
+	result := linter.Check(t.Context(), []document.File{
 		{Name: "kustomization.yaml", Content: []byte(edited(t, worker, "periodSeconds", "period")), Generated: true},
 		{Name: "values.yaml", Content: []byte("replicas: 1\n"), Mixed: true},
 		{Name: "unversioned.yaml", Content: []byte("kind: PodProbeMarker\n"), Mixed: true},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
 	for _, f := range result.Findings {
 		if f.Severity.AtLeast(lint.Warning) {

@@ -24,7 +24,7 @@ const maxListDepth = 8
 
 type object struct {
 	file      document.File
-	positions document.Positions
+	positions *document.Positions
 	// prefix is the path of the object in its document, such as "items[1]." in a List.
 	prefix string
 	raw    *unstructured.Unstructured
@@ -55,12 +55,8 @@ func (o *object) place() string {
 	return fmt.Sprintf("%s (%s:%d)", o, o.file.Name, line)
 }
 
-func (c *checker) read(file document.File) error {
-	documents, err := document.Split(file.Content)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", file.Name, err)
-	}
-	for _, d := range documents {
+func (c *checker) read(file document.File) {
+	for _, d := range document.Split(file.Content) {
 		if d.Err != nil {
 			f := Finding{Severity: ruleYAML.Severity, Rule: ruleYAML.Name, File: file.Name, Message: oneLine(d.Err.Error())}
 			if !file.Generated {
@@ -77,7 +73,6 @@ func (c *checker) read(file document.File) error {
 		}
 		c.value(o, content, 0)
 	}
-	return nil
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

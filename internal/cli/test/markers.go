@@ -67,10 +67,7 @@ func (o *Options) readFiles(ctx context.Context) ([]*v1alpha1.PodProbeMarker, er
 
 // check returns the errors of the markers. Other objects in the files do not matter.
 func check(ctx context.Context, files []document.File) error {
-	result, err := (&lint.Linter{}).Check(ctx, files)
-	if err != nil {
-		return err
-	}
+	result := (&lint.Linter{}).Check(ctx, files)
 	var errs []error
 	for _, finding := range result.Findings {
 		if finding.Severity != lint.Error || finding.Object != "" && !strings.HasPrefix(finding.Object, kind+" ") {

@@ -35,7 +35,7 @@ func toJSON(content []byte) ([]byte, error) {
 	}
 	// The strict parser also refuses keys that override those of a merge key, which are valid.
 	merges := maxMerges
-	if problems := duplicates(&root, &merges); len(problems) > 0 {
+	if problems := duplicates(nil, &root, &merges); len(problems) > 0 {
 		return nil, errors.New("invalid YAML: " + strings.Join(problems, "\n"))
 	}
 	if encoded, err = yaml.YAMLToJSON(content); err != nil {
@@ -52,12 +52,12 @@ func checkText(content []byte) error {
 	}
 	for i := 0; i < len(content); {
 		r, size := utf8.DecodeRune(content[i:])
-		line := bytes.Count(content[:i], []byte("\n")) + 1
+		line := func() int { return bytes.Count(content[:i], []byte("\n")) + 1 }
 		switch {
 		case r == utf8.RuneError && size == 1:
-			return fmt.Errorf("invalid text: line %d: the byte 0x%02x is not UTF-8: save the file as UTF-8", line, content[i])
+			return fmt.Errorf("invalid text: line %d: the byte 0x%02x is not UTF-8: save the file as UTF-8", line(), content[i])
 		case unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r):
-			return fmt.Errorf("invalid text: line %d: the control character %U is not allowed: write it as an escape sequence in double quotes", line, r)
+			return fmt.Errorf("invalid text: line %d: the control character %U is not allowed: write it as an escape sequence in double quotes", line(), r)
 		}
 		i += size
 	}
@@ -79,13 +79,18 @@ func jsonProblem(content []byte) error {
 	return fmt.Errorf("invalid JSON: line %d: %w", line, syntax)
 }
 
-// duplicates returns a text for each key that occurs twice in a mapping, and for each merge key after a
-// key that it would replace: parsers differ about these.
-func duplicates(node *yamlv3.Node, merges *int) []string {
-	var problems []string
+// maxProblems is the number of keys that an error about a document names.
+const maxProblems = 20
+
+// duplicates adds a text for each key that occurs twice in a mapping, and for each merge key after a key
+// that it would replace: parsers differ about these.
+func duplicates(problems []string, node *yamlv3.Node, merges *int) []string {
 	seen := map[string]bool{}
 	for i, child := range node.Content {
-		problems = append(problems, duplicates(child, merges)...)
+		if len(problems) >= maxProblems {
+			break
+		}
+		problems = duplicates(problems, child, merges)
 		if node.Kind != yamlv3.MappingNode || i%2 == 1 || child.Kind != yamlv3.ScalarNode {
 			continue
 		}

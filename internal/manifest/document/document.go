@@ -6,19 +6,16 @@
 package document
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // File is a manifest with any number of documents.
@@ -36,9 +33,9 @@ type File struct {
 
 // Objects returns the objects of the file, and the items of its lists. The error names the file.
 func (f File) Objects() ([]*unstructured.Unstructured, error) {
-	documents, err := Split(f.Content)
+	var err error
 	var objects []*unstructured.Unstructured
-	for _, d := range documents {
+	for _, d := range Split(f.Content) {
 		if err = d.Err; err != nil {
 			break
 		}
@@ -77,56 +74,50 @@ type Document struct {
 	before  int
 }
 
-// Split returns the documents of a manifest that are not empty.
-func Split(content []byte) ([]Document, error) {
+// separator begins the line between two documents.
+const separator = "---"
+
+// Split returns the documents of a manifest that are not empty. They are separated as kubectl separates
+// them.
+func Split(content []byte) []Document {
 	content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var documents []Document
-	for offset, lines := 0, 0; ; {
-		text, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return documents, nil
+	// above is the number of lines above the document, which starts at start.
+	start, end, above, lines := 0, 0, 0, 0
+	for line := range bytes.Lines(content) {
+		lines++
+		rest, separates := bytes.CutPrefix(line, []byte(separator))
+		if separates {
+			if rest = bytes.TrimSpace(rest); len(rest) > 0 && rest[0] != '#' {
+				// It hides the document above it, as for kubectl.
+				documents = append(documents, Document{
+					Number: len(documents) + 1, Err: fmt.Errorf("invalid YAML: line %d: only a comment may follow --- in its line", lines), before: above,
+				})
+			} else {
+				documents = add(documents, content[start:end], above)
+			}
+			start, above = end+len(line), lines
 		}
-		if errors.As(err, &utilyaml.YAMLSyntaxError{}) {
-			end := wrongSeparator(content, offset)
-			line := lines + bytes.Count(content[offset:max(offset, end-1)], []byte("\n")) + 1
-			documents = append(documents, Document{
-				Number: len(documents) + 1, Err: fmt.Errorf("invalid YAML: line %d: only a comment may follow --- in its line", line), before: lines,
-			})
-			offset, lines = end, line
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		start := offset + max(bytes.Index(content[offset:], bytes.TrimRight(text, "\n")), 0)
-		lines += bytes.Count(content[offset:start], []byte("\n"))
-		d := Document{Number: len(documents) + 1, content: withoutTabs(text), before: lines}
-		end := min(start+len(text), len(content))
-		lines += bytes.Count(content[start:end], []byte("\n"))
-		offset = end
-		d.JSON, err = toJSON(d.content)
-		switch {
-		case err != nil:
-			d.Err = errors.New(shiftLines(err.Error(), d.before))
-		case string(d.JSON) == "null":
-			continue
-		}
-		documents = append(documents, d)
+		end += len(line)
 	}
+	return add(documents, content[start:], above)
 }
 
-// wrongSeparator returns the end of the first line from the offset that begins as a separator of documents, and
-// has other text than a comment: the reader refuses it, with the document above it.
-func wrongSeparator(content []byte, offset int) int {
-	for line := range bytes.Lines(content[offset:]) {
-		offset += len(line)
-		rest, separates := bytes.CutPrefix(line, []byte("---"))
-		if rest = bytes.TrimSpace(rest); separates && len(rest) > 0 && rest[0] != '#' {
-			return offset
-		}
+// add adds the document, unless it is empty.
+func add(documents []Document, text []byte, above int) []Document {
+	if len(text) == 0 {
+		return documents
 	}
-	return offset
+	var err error
+	d := Document{Number: len(documents) + 1, content: withoutTabs(text), before: above}
+	d.JSON, err = toJSON(d.content)
+	switch {
+	case err != nil:
+		d.Err = errors.New(shiftLines(err.Error(), d.before))
+	case string(d.JSON) == "null":
+		return documents
+	}
+	return append(documents, d)
 }
 
 // withoutTabs replaces the tabs of a JSON document by blanks, because YAML does not permit them
@@ -141,24 +132,41 @@ func withoutTabs(text []byte) []byte {
 // ErrorLine returns the first line that Err names, or the first line of the document.
 func (d Document) ErrorLine() int {
 	if d.Err != nil {
-		if match := lineNumber().FindString(d.Err.Error()); match != "" {
-			if n, err := strconv.Atoi(strings.TrimPrefix(match, "line ")); err == nil {
-				return n
-			}
+		if _, line, _, found := cutLine(d.Err.Error()); found {
+			return line
 		}
 	}
 	return d.before + 1
 }
 
-func lineNumber() *regexp.Regexp { return regexp.MustCompile(`\bline \d+`) }
-
 // shiftLines adds a number to the line numbers in the error of a YAML parser.
 func shiftLines(text string, lines int) string {
-	return lineNumber().ReplaceAllStringFunc(text, func(match string) string {
-		n, err := strconv.Atoi(strings.TrimPrefix(match, "line "))
-		if err != nil {
-			return match
+	var shifted strings.Builder
+	for {
+		before, line, after, found := cutLine(text)
+		if !found {
+			return shifted.String() + text
 		}
-		return fmt.Sprintf("line %d", n+lines)
-	})
+		fmt.Fprintf(&shifted, "%sline %d", before, line+lines)
+		text = after
+	}
+}
+
+// cutLine returns the first number of a line in an error, and the texts before and after it.
+func cutLine(text string) (before string, line int, after string, found bool) {
+	const word = "line "
+	for at := 0; ; at += len(word) {
+		next := strings.Index(text[at:], word)
+		if next < 0 {
+			return "", 0, "", false
+		}
+		at += next
+		rest := text[at+len(word):]
+		after = strings.TrimLeft(rest, "0123456789")
+		n, err := strconv.Atoi(rest[:len(rest)-len(after)])
+		// A longer word ends in the same letters.
+		if err == nil && (at == 0 || !unicode.IsLetter(rune(text[at-1]))) {
+			return text[:at], n, after, true
+		}
+	}
 }

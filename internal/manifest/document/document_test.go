@@ -39,13 +39,12 @@ func TestSplit(t *testing.T) {
 		"control character":          {"a: 1\nb: \a\n", []string{"1: invalid text: line 2: the control character U+0007 is not allowed: write it as an escape sequence in double quotes (line 2)"}},
 		"broken JSON":                {"{\"a\": 1,\n \"b\" 2\n}\n", []string{"1: invalid JSON: line 2: invalid character '2' after object key (line 2)"}},
 		"JSON that ends early":       {"{\n\"a\": [1\n", []string{"1: invalid JSON: line 3: unexpected end of JSON input (line 3)"}},
+		"long line without an end":   {"a: " + strings.Repeat("x", 4093), []string{`1: {"a":"` + strings.Repeat("x", 4093) + `"}`}},
+		"many equal keys":            {strings.Repeat("a: 1\n", 100), []string{"1: invalid YAML: " + strings.TrimSuffix(equalKeys(20), "\n") + " (line 2)"}},
 		"broken flow mapping":        {"{a: 1,\n b: [}\n", []string{"1: invalid YAML: yaml: line 1: did not find expected node content (line 1)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			documents, err := document.Split([]byte(test.content))
-			if err != nil {
-				t.Fatal(err)
-			}
+			documents := document.Split([]byte(test.content))
 			var got []string
 			for _, d := range documents {
 				text := string(d.JSON)
@@ -59,6 +58,15 @@ func TestSplit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// equalKeys is the error about equal keys in the lines below the first one.
+func equalKeys(lines int) string {
+	var text strings.Builder
+	for line := range lines {
+		fmt.Fprintf(&text, "line %d: key \"a\" already set in map\n", line+2)
+	}
+	return text.String()
 }
 
 const manifest = `# A comment
@@ -85,9 +93,9 @@ spec:
 `
 
 func TestPositions(t *testing.T) {
-	documents, err := document.Split([]byte(manifest))
-	if err != nil || len(documents) != 2 {
-		t.Fatalf("%d documents: %v", len(documents), err)
+	documents := document.Split([]byte(manifest))
+	if len(documents) != 2 {
+		t.Fatalf("%d documents", len(documents))
 	}
 	positions := documents[1].Positions()
 	for path, want := range map[string]string{
@@ -127,9 +135,9 @@ func TestMergesAreBounded(t *testing.T) {
 	for i := 1; i < 40; i++ {
 		fmt.Fprintf(&bomb, "a%d: &a%d {<<: [*a%d, *a%d, *a%d]}\n", i, i, i-1, i-1, i-1)
 	}
-	documents, err := document.Split([]byte("# x\n---\n" + bomb.String()))
-	if err != nil || len(documents) != 1 {
-		t.Fatalf("%d documents: %v", len(documents), err)
+	documents := document.Split([]byte("# x\n---\n" + bomb.String()))
+	if len(documents) != 1 {
+		t.Fatalf("%d documents", len(documents))
 	}
 	if line, _ := documents[0].Positions().Of("a39.missing"); line != 42 {
 		t.Errorf("line %d, want 42", line)
@@ -142,10 +150,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add("{\n\t\"a\": [1]}", "a[0]")
 	f.Add("a: *a\n---\n- - &x [*x]\n...\n--- b\n", "[0][0]")
 	f.Fuzz(func(t *testing.T, content, path string) {
-		documents, err := document.Split([]byte(content))
-		if err != nil {
-			return
-		}
+		documents := document.Split([]byte(content))
 		lines := strings.Count(content, "\n") + strings.Count(content, "\r") + strings.Count(content, "\u0085") +
 			strings.Count(content, "\u2028") + strings.Count(content, "\u2029") + 2
 		for i, d := range documents {
