@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,14 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
 // lookPeriod is how often the guard looks at the lease.
 const lookPeriod = 5 * time.Second
 
-// guard closes the gates of the controllers while OpenKruise's manager holds its lease: two programs
-// that act on one set undo each other's work.
+// guard closes the gates of the controllers while OpenKruise's manager, if it is installed, holds its
+// lease: two programs that act on one set undo each other's work.
 type guard struct {
 	live      client.Reader
 	namespace string
@@ -55,13 +57,21 @@ func (g *guard) NeedLeaderElection() bool { return true }
 
 // look looks at the lease once, and opens or closes the gates.
 func (g *guard) look(ctx context.Context) error {
-	key, lease := types.NamespacedName{Namespace: g.namespace, Name: foreignName}, &coordinationv1.Lease{}
+	key, lease := types.NamespacedName{Namespace: g.namespace, Name: planning.OpenKruiseLease}, &coordinationv1.Lease{}
 	err := g.live.Get(ctx, key, lease)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get lease %s: %w", key, err)
 	}
 	var held bool // A lease that does not exist has no holder.
-	g.seen, held = g.seen.next(lease, g.now())
+	// What was OpenKruise runs until its lease ends: its webhooks are removed before its manager.
+	if g.seen, held = g.seen.next(lease, g.now()); held && !g.yielded {
+		config := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		err := g.live.Get(ctx, types.NamespacedName{Name: planning.OpenKruiseWebhook}, config)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get MutatingWebhookConfiguration %s: %w", planning.OpenKruiseWebhook, err)
+		}
+		held = planning.IsOpenKruise(config, g.namespace)
+	}
 	switch {
 	case held && !g.yielded:
 		g.log.Info("Not running controllers because OpenKruise's manager serves their kinds: migrate as docs/migrate-from-openkruise.md describes",
@@ -79,10 +89,6 @@ func (g *guard) look(ctx context.Context) error {
 	}
 	return nil
 }
-
-// foreignName is the name of the lease of OpenKruise's manager, which is held while a manager runs the
-// controllers of all kinds.
-const foreignName = "kruise-manager"
 
 const (
 	// defaultDuration is the duration of a lease that has none.

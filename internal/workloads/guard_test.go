@@ -12,13 +12,15 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
-func TestGuardReadsTheLeaseInItsNamespace(t *testing.T) {
+func TestGuardKnowsOpenKruise(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise", Name: "kruise-manager"},
@@ -28,11 +30,25 @@ func TestGuardReadsTheLeaseInItsNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for namespace, open := range map[string]bool{"kruise": false, "kruise-system": true} {
-		t.Run(namespace, func(t *testing.T) {
+	// installed is the namespace of the Service of OpenKruise's webhooks, if there is one.
+	for name, test := range map[string]struct {
+		namespace, installed string
+		open                 bool
+	}{
+		"held":                         {"kruise", "kruise", false},
+		"in another namespace":         {"kruise-system", "kruise-system", true},
+		"without OpenKruise":           {"kruise", "", true},
+		"OpenKruise is somewhere else": {"kruise", "kruise-system", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{lease.DeepCopy()}
+			if test.installed != "" {
+				objects = append(objects, builders.OpenKruiseWebhook(test.installed))
+			}
 			gate := reconciler.NewGate()
+			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 			g := &guard{
-				live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lease.DeepCopy()).Build(), namespace: namespace,
+				live: live, namespace: test.namespace,
 				gates:   map[string]*reconciler.Gate{"CloneSet": gate},
 				metrics: metrics.New(prometheus.NewRegistry(), "CloneSet"), recorder: record.NewFakeRecorder(1),
 				log: logr.Discard(), now: func() time.Time { return now },
@@ -40,8 +56,18 @@ func TestGuardReadsTheLeaseInItsNamespace(t *testing.T) {
 			if err := g.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if gate.Open() != open {
-				t.Errorf("the gate is open: %t, want %t", gate.Open(), open)
+			if gate.Open() != test.open {
+				t.Errorf("the gate is open: %t, want %t", gate.Open(), test.open)
+			}
+			// Its webhooks are removed before its manager.
+			if err := client.IgnoreNotFound(live.Delete(t.Context(), builders.OpenKruiseWebhook(""))); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if gate.Open() != test.open {
+				t.Errorf("without webhooks, the gate is open: %t, want %t", gate.Open(), test.open)
 			}
 		})
 	}

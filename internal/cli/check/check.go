@@ -108,6 +108,8 @@ type Kruise struct {
 	Manager Read[*appsv1.Deployment]
 	// Webhook is its validating webhook, or nil if there is none.
 	Webhook Read[*admissionregistrationv1.ValidatingWebhookConfiguration]
+	// Mutating is the configuration by which its installation is known, or nil if there is none.
+	Mutating Read[*admissionregistrationv1.MutatingWebhookConfiguration]
 }
 
 // Run evaluates the installation. The results are in a fixed order.

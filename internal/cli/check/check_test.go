@@ -24,6 +24,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // lines returns the results as text: all of them, or those that are not ok.
@@ -144,7 +145,7 @@ func TestProblems(t *testing.T) {
 				"  kubectl apply --server-side --force-conflicts -f config/crd/workloads/apps.kruise.io_statefulsets.yaml\n" +
 				"failed workloads-leader: the lease seamark-workloads does not exist: no pod has become the leader\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
-				"failed permissions/seamark-workloads: the account lacks 2 of 41 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 2 of 42 permissions: " +
 				"delete pods, delete controllerrevisions.apps\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
 				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods\n" +
@@ -157,7 +158,7 @@ func TestProblems(t *testing.T) {
 			},
 			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 56 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 5 of 57 permissions: " +
 				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
 				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +
@@ -329,7 +330,7 @@ func TestProblems(t *testing.T) {
 		},
 		"OpenKruise runs the same controllers": {
 			func(_ *testing.T, f *check.Facts) {
-				f.Kruise.Lease.Value = new(lease("kruise-manager", "k1", time.Second))
+				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "k1", time.Second)), builders.OpenKruiseWebhook("kruise-system")
 				runWorkloads(t, f, "")
 			},
 			"failed openkruise: OpenKruise's manager k1 is running with the gate PodProbeMarkerGate: both write the same plans and marks\n" +
@@ -339,7 +340,7 @@ func TestProblems(t *testing.T) {
 		},
 		"OpenKruise's webhook rejects markers": {
 			func(_ *testing.T, f *check.Facts) {
-				f.Kruise.Lease.Value = new(lease("kruise-manager", "k1", time.Second))
+				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "k1", time.Second)), builders.OpenKruiseWebhook("kruise-system")
 				f.Kruise.Manager.Value = kruiseManager("--feature-gates=A=true,PodProbeMarkerGate=false")
 				f.Kruise.Webhook.Value = &admissionregistrationv1.ValidatingWebhookConfiguration{
 					Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "vpodprobemarker.kb.io"}},
@@ -350,10 +351,17 @@ func TestProblems(t *testing.T) {
 		},
 		"OpenKruise next to Seamark": {
 			func(_ *testing.T, f *check.Facts) {
-				f.Kruise.Lease.Value = new(lease("kruise-manager", "k1", time.Second))
+				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "k1", time.Second)), builders.OpenKruiseWebhook("kruise-system")
 				f.Kruise.Manager.Value = kruiseManager("--feature-gates=PodProbeMarkerGate=false")
 			},
 			"",
+		},
+		"a lease that is not OpenKruise's": {
+			func(_ *testing.T, f *check.Facts) {
+				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "tenant", time.Second)), builders.OpenKruiseWebhook("other")
+			},
+			"warning openkruise: tenant holds the lease of OpenKruise's manager, but no webhook of kruise-mutating-webhook-configuration has a Service of " +
+				"kruise-system: Seamark does not regard it as OpenKruise\n  find out who renews the lease: kubectl -n kruise-system get lease kruise-manager -o yaml\n",
 		},
 		"OpenKruise was removed": {
 			func(_ *testing.T, f *check.Facts) {

@@ -15,11 +15,12 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const (
 	// kruiseLease is the name of the lease of OpenKruise's manager.
-	kruiseLease = "kruise-manager"
+	kruiseLease = planning.OpenKruiseLease
 	// markerGate is the feature gate of OpenKruise's controllers of markers. It is on by default.
 	markerGate = "PodProbeMarkerGate"
 	// markerWebhook is the webhook of OpenKruise that validates markers. It rejects all writes if
@@ -30,12 +31,17 @@ const (
 // openKruise checks that OpenKruise does not handle the same objects.
 func (f *Facts) openKruise() []Result {
 	const name = "openkruise"
-	if err := firstError(f.Kruise.Lease.Err, f.Kruise.Manager.Err, f.Kruise.Webhook.Err); err != nil {
+	if err := firstError(f.Kruise.Lease.Err, f.Kruise.Manager.Err, f.Kruise.Webhook.Err, f.Kruise.Mutating.Err); err != nil {
 		return unreadable(name, err)
 	}
 	holder, _, leads := diagnosis.Leader(f.Kruise.Lease.Value, f.Now)
 	if !leads {
 		return ok(name, "no manager of OpenKruise is running")
+	}
+	if !planning.IsOpenKruise(f.Kruise.Mutating.Value, kruiseNamespace) {
+		return warning(name, "find out who renews the lease: kubectl -n "+kruiseNamespace+" get lease "+kruiseLease+" -o yaml",
+			"%s holds the lease of OpenKruise's manager, but no webhook of %s has a Service of %s: Seamark does not regard it as OpenKruise",
+			holder, planning.OpenKruiseWebhook, kruiseNamespace)
 	}
 	var results []Result
 	switch {

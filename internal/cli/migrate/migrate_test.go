@@ -257,6 +257,12 @@ spec:
 				LeaderElection: true, LeaseNamespace: "kruise-system", LeaseName: "mine",
 			}},
 		},
+		"a manager without webhooks": {
+			cluster: migrate.Cluster{Manager: &migrate.Manager{
+				Namespace: "kruise-system", Name: "kruise-controller-manager",
+				LeaderElection: true, LeaseNamespace: "kruise-system", LeaseName: "kruise-manager", Unknown: true,
+			}},
+		},
 		"sets that the CRD refuses": {
 			cloneSets: `apiVersion: apps.kruise.io/v1alpha1
 kind: CloneSet

@@ -12,12 +12,14 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const (
 	// guardedNamespace and guardedLease are the namespace and the name of the lease by which
 	// seamark-workloads knows that OpenKruise's manager runs.
-	guardedNamespace, guardedLease = "kruise-system", "kruise-manager"
+	guardedNamespace, guardedLease = "kruise-system", planning.OpenKruiseLease
 	// excludedNamespace is the namespace in which seamark-workloads may not write pods and Jobs by default.
 	excludedNamespace = "kube-system"
 
@@ -48,6 +50,8 @@ type Manager struct {
 	// LeaderElection is whether the manager holds the Lease LeaseNamespace/LeaseName while it runs.
 	LeaderElection            bool
 	LeaseNamespace, LeaseName string
+	// Unknown is whether no webhook of OpenKruise has a Service of this namespace.
+	Unknown bool
 	// Gates are the feature gates that the flags name, and those of this package, and whether they are on.
 	Gates map[string]bool
 }
@@ -108,7 +112,7 @@ func checkTakeover(c Cluster) []Finding {
 
 // checkManager returns the findings about a manager whose lease seamark-workloads does not see.
 func checkManager(m *Manager) []Finding {
-	if m == nil || m.LeaderElection && m.LeaseNamespace == guardedNamespace && m.LeaseName == guardedLease {
+	if m == nil || m.LeaderElection && m.LeaseNamespace == guardedNamespace && m.LeaseName == guardedLease && !m.Unknown {
 		return nil
 	}
 	f := Finding{
@@ -120,6 +124,10 @@ func checkManager(m *Manager) []Finding {
 	}
 	switch {
 	case !m.LeaderElection:
+	case m.Unknown:
+		f.Field, f.OpenKruise = "", "runs without the webhooks of MutatingWebhookConfiguration "+planning.OpenKruiseWebhook+" in its namespace"
+		f.Seamark = "does not regard a lease as that of OpenKruise without them: both would act on the same objects"
+		f.Action = "restore the configuration, or stop the manager before you install Seamark"
 	case m.LeaseName != guardedLease:
 		f.Field, f.OpenKruise = "--leader-election-id", fmt.Sprintf("holds the lease %s/%s", m.LeaseNamespace, m.LeaseName)
 		f.Action = "use the lease " + guardedLease

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -69,6 +71,7 @@ func (k *openKruise) begin() {
 			RenewTime: new(metav1.NewMicroTime(time.Now())),
 		},
 	}
+	cluster.Must(k, ctrl.IgnoreAlreadyExists(k.Client.Create(k.Context(), builders.OpenKruiseWebhook(namespace.Name))))
 	cluster.Must(k, k.Client.Create(k.Context(), k.lease))
 	k.Eventually("Seamark yields", func(ctx context.Context) error {
 		events := &corev1.EventList{}
@@ -110,7 +113,8 @@ func (k *openKruise) invalid() error {
 func (k *openKruise) leave(ctx context.Context) error {
 	err := k.UseCRDs(ctx, k.ours)
 	if err == nil && k.lease != nil {
-		err = ctrl.IgnoreNotFound(k.Client.Delete(ctx, k.lease))
+		err = errors.Join(ctrl.IgnoreNotFound(k.Client.Delete(ctx, k.lease)),
+			ctrl.IgnoreNotFound(k.Client.Delete(ctx, builders.OpenKruiseWebhook(k.lease.Namespace))))
 	}
 	return err
 }

@@ -60,6 +60,7 @@ func workloadsRights() rights {
 		rightsOf("", "nodes", "get", "list", "watch"),
 		rightsOf("", "events", "create", "patch"),
 		rightsOf("coordination.k8s.io", "leases/kruise-manager", "get"),
+		rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations/kruise-mutating-webhook-configuration", "get"),
 	)
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -263,6 +264,7 @@ func testRestart(t *testing.T) {
 	must(t, e.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-manager"}}
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
+	must(t, e.Client.Create(t.Context(), builders.OpenKruiseWebhook("kruise-system")))
 	must(t, e.Client.Create(t.Context(), lease))
 	start(t, e)
 	w.until("the program has seen the lease", func() error {

@@ -28,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -38,6 +39,7 @@ const openKruise = "kruise-system"
 func renew(t *testing.T, e *env.Env) (release func()) {
 	t.Helper()
 	must(t, e.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: openKruise}}))
+	must(t, e.Client.Create(t.Context(), builders.OpenKruiseWebhook(openKruise)))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: openKruise, Name: "kruise-manager"}}
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
 	must(t, e.Client.Create(t.Context(), lease))

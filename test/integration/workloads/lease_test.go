@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/builders"
 )
 
 // TestControllersYieldToOpenKruise starts the program while the lease of OpenKruise's manager is held,
@@ -30,6 +31,9 @@ func TestControllersYieldToOpenKruise(t *testing.T) {
 			RenewTime: new(metav1.NewMicroTime(time.Now())),
 		},
 	}
+	webhook := builders.OpenKruiseWebhook("kruise-system")
+	w.must(w.client.Create(t.Context(), webhook))
+	defer func() { w.must(w.client.Delete(context.Background(), webhook)) }()
 	w.must(w.client.Create(t.Context(), lease))
 	defer func() { w.must(w.client.Delete(context.Background(), lease)) }()
 	set := w.cloneSet("web", 2)

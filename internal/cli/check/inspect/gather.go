@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const (
@@ -45,7 +46,7 @@ const (
 // OpenKruise's objects, as its chart names them.
 const (
 	kruiseNamespace = "kruise-system"
-	kruiseLease     = "kruise-manager"
+	kruiseLease     = planning.OpenKruiseLease
 	kruiseManager   = "kruise-controller-manager"
 	kruiseWebhook   = "kruise-validating-webhook-configuration"
 )
@@ -93,6 +94,9 @@ func Facts(ctx context.Context, connection cluster.Connection, namespace string,
 		func() { f.Kruise.Manager = get(ctx, c, kruiseNamespace, kruiseManager, &appsv1.Deployment{}) },
 		func() {
 			f.Kruise.Webhook = get(ctx, c, "", kruiseWebhook, &admissionregistrationv1.ValidatingWebhookConfiguration{})
+		},
+		func() {
+			f.Kruise.Mutating = get(ctx, c, "", planning.OpenKruiseWebhook, &admissionregistrationv1.MutatingWebhookConfiguration{})
 		},
 	} {
 		tasks.Go(func() error { read(); return nil })

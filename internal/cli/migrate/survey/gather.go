@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // Unread is something that could not be read.
@@ -210,4 +212,10 @@ func (r *reading) manager(ctx context.Context) {
 	list(ctx, r, "deployments", &appsv1.DeploymentList{}, func(deployment *appsv1.Deployment) {
 		r.cluster.Manager = migrate.ManagerOf(deployment)
 	}, client.MatchingFields{"metadata.name": managerName})
+	if manager := r.cluster.Manager; manager != nil {
+		config := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		err := client.IgnoreNotFound(r.reader.Get(ctx, client.ObjectKey{Name: planning.OpenKruiseWebhook}, config))
+		r.failed("mutatingwebhookconfigurations", err)
+		manager.Unknown = err == nil && !planning.IsOpenKruise(config, manager.LeaseNamespace)
+	}
 }
