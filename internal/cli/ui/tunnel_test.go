@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -59,5 +60,12 @@ func TestChoose(t *testing.T) {
 				t.Errorf("choose() = %v, %v, want %v", got, err, want)
 			}
 		})
+	}
+}
+
+// A port-forward to the managers needs rights that reach the loopback address of every node.
+func TestTheAPIServerIsTheDefault(t *testing.T) {
+	if mode := New(genericiooptions.IOStreams{}, "seamark", "v1").Flag("mode").DefValue; mode != modeDirect {
+		t.Errorf("--mode is %s by default, want %s", mode, modeDirect)
 	}
 }

@@ -35,9 +35,10 @@ The command serves the page on a loopback address and prints its URL. The URL co
 key, so other users of the computer cannot open the page. The key opens the page once; all tabs of
 this browser then show it. The command prints another URL for another browser. The page only reads.
 
-By default (--mode auto), the page comes from the manager, through a port-forward, if the manager
-serves it and your kubeconfig has a token, which the command sends to the manager. Otherwise, or
-with --mode direct, the command watches the API server itself.
+By default (--mode direct), the command watches the API server itself. With --mode manager, the page
+comes from the manager, through a port-forward, if the manager serves it and your kubeconfig has a
+token, which the command sends to the manager; with --mode auto, if possible. A port-forward needs
+rights with which you reach every port of the agents, and so of the nodes' loopback addresses.
 
 The page shows what you may read in the cluster: pods and podprobemarkers are required, in one
 namespace or in all. Without permission for nodes, nodepodprobes, probeplans and probereports, states come
@@ -65,7 +66,7 @@ const (
 	modeDirect  = "direct"
 )
 
-func modes() []string { return []string{modeAuto, modeManager, modeDirect} }
+func modes() []string { return []string{modeDirect, modeManager, modeAuto} }
 
 // Options are the options of `seamark ui`.
 type Options struct {
@@ -109,7 +110,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	flags := command.Flags()
 	flags.StringVar(&o.Address, "address", "127.0.0.1:0", "loopback address and port of the page; port 0 is a free port")
 	flags.BoolVar(&o.Open, "open", false, "open the page in your browser: that of the variable BROWSER, or the default one")
-	flags.StringVar(&o.Mode, "mode", modeAuto, "where the page reads from: "+strings.Join(modes(), ", "))
+	flags.StringVar(&o.Mode, "mode", modeDirect, "where the page reads from: "+strings.Join(modes(), ", "))
 	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", configv1alpha1.DefaultNamespace, "namespace of Seamark's programs")
 	cluster.CompleteValues(command, "mode", modes())
 	o.Cluster.AddAllNamespaces(command)
