@@ -356,13 +356,6 @@ func TestProblems(t *testing.T) {
 			},
 			"",
 		},
-		"a lease that is not OpenKruise's": {
-			func(_ *testing.T, f *check.Facts) {
-				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "tenant", time.Second)), builders.OpenKruiseWebhook("other")
-			},
-			"warning openkruise: tenant holds the lease of OpenKruise's manager, but no webhook of kruise-mutating-webhook-configuration has a Service of " +
-				"kruise-system: Seamark does not regard it as OpenKruise\n  find out who renews the lease: kubectl -n kruise-system get lease kruise-manager -o yaml\n",
-		},
 		"OpenKruise was removed": {
 			func(_ *testing.T, f *check.Facts) {
 				f.Kruise.Lease.Value = new(lease("kruise-manager", "k1", time.Hour))

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
@@ -86,7 +86,7 @@ func entriesOf(k types.Kustomization) []string {
 
 // hasOnlyResources reports whether a kustomization does not change its resources.
 func hasOnlyResources(k types.Kustomization) bool {
-	return reflect.DeepEqual(k, types.Kustomization{TypeMeta: k.TypeMeta, MetaData: k.MetaData, Resources: k.Resources})
+	return equality.Semantic.DeepEqual(k, types.Kustomization{TypeMeta: k.TypeMeta, MetaData: k.MetaData, Resources: k.Resources})
 }
 
 // configsIn returns the configurations of plugins in a text, as kustomize reads them. It is nil if the

@@ -108,7 +108,7 @@ func TestNoFieldDownloads(t *testing.T) {
 		Resources:          []string{"pod.yaml"},
 		ConfigMapGenerator: []types.ConfigMapArgs{{GeneratorArgs: types.GeneratorArgs{Name: "c"}}},
 		SecretGenerator:    []types.SecretArgs{{GeneratorArgs: types.GeneratorArgs{Name: "s"}}},
-		PatchesJson6902:    []types.Patch{{Target: target, Path: "patch.yaml"}},
+		PatchesJson6902:    []types.Patch{{Target: target, Path: "patch.yaml"}}, //nolint:staticcheck // kustomize still reads it
 	}
 	local := map[string]string{"pod.yaml": pod, "patch.yaml": `[{"op": "add", "path": "/metadata/labels", "value": {}}]`}
 	for field, k := range withAddress(t, valid, n.url+"/x.yaml") {
