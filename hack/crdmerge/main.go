@@ -16,21 +16,23 @@
 // A part may extend the generated schema and replace descriptions. It must not contradict the
 // schema and must not contain properties that do not exist, so that it does not become outdated
 // when the types change. The exception are schemas that preserve unknown fields, such as pod
-// templates: a part may define some of their properties.
+// templates: a part may define some of their properties. Afterwards, crdmerge adds the types of all other
+// properties of these schemas, from the Go types of Kubernetes. See typer.
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -81,11 +83,19 @@ func run(parts, crds string, serve map[string]string) error {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(serve)) {
-		target := filepath.Join(crds, name+".yaml")
-		add := func(crd []byte) ([]byte, error) { return addVersion(crd, serve[name]) }
-		if err := rewrite(target, add); err != nil {
-			return fmt.Errorf("serve %s in %s: %w", target, serve[name], err)
+	for name := range serve {
+		if _, err := os.Stat(filepath.Join(crds, name+".yaml")); err != nil {
+			return fmt.Errorf("serve %s: %w", name, err)
+		}
+	}
+	paths, err = filepath.Glob(filepath.Join(crds, "*.yaml"))
+	if err != nil {
+		return fmt.Errorf("list CRDs in %s: %w", crds, err)
+	}
+	for _, target := range paths {
+		version := serve[strings.TrimSuffix(filepath.Base(target), ".yaml")]
+		if err := rewrite(target, func(crd []byte) ([]byte, error) { return finish(crd, version) }); err != nil {
+			return fmt.Errorf("complete %s: %w", target, err)
 		}
 	}
 	return nil
@@ -127,30 +137,53 @@ func mergeCRD(crd, part []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return write(object)
+	return write(object, nil)
 }
 
-// addVersion adds a version that differs from the only one of the CRD in its name, and in that it is not
-// stored. The versions are sorted, as controller-gen does.
-func addVersion(crd []byte, name string) ([]byte, error) {
+// finish adds types to the open parts of the schema, and a version if one is named.
+func finish(crd []byte, version string) ([]byte, error) {
 	object, spec, err := parse(crd)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := unstructured.NestedString(spec, "names", "kind")
+	t, err := typeOf(kind)
 	if err != nil {
 		return nil, err
 	}
 	versions, _ := spec["versions"].([]any)
 	only, ok := versions[0].(map[string]any)
-	if !ok || len(versions) != 1 || only["name"] == name {
-		return nil, fmt.Errorf("the CRD must have one version, which is not %s", name)
+	if !ok || len(versions) != 1 || only["name"] == version {
+		return nil, fmt.Errorf("the CRD must have one version, which is not %s", version)
 	}
+	holder, _ := only["schema"].(map[string]any)
+	schema, _ := holder["openAPIV3Schema"].(map[string]any)
+	types := typer{shared: map[reflect.Type]map[string]any{}}
+	if err := types.complete(schema, t, false); err != nil {
+		return nil, err
+	}
+	names, err := types.names()
+	if err != nil {
+		return nil, err
+	}
+	names[identity(holder)] = "schema"
+	if version != "" {
+		addVersion(spec, only, version)
+	}
+	return write(object, names)
+}
+
+// addVersion adds a version that differs from the only one of the CRD in its name, and in that it is not
+// stored. The versions are sorted, as controller-gen does.
+func addVersion(spec, only map[string]any, name string) {
 	added := maps.Clone(only)
 	added["name"], added["storage"] = name, false
-	versions = append(versions, added)
+	versions := []any{only, added}
 	slices.SortFunc(versions, func(a, b any) int {
 		return strings.Compare(fmt.Sprint(a.(map[string]any)["name"]), fmt.Sprint(b.(map[string]any)["name"]))
 	})
 	spec["versions"] = versions
 	spec["conversion"] = map[string]any{"strategy": "None"}
-	return write(object)
 }
 
 // parse returns a CRD, and its spec, which has at least one version.
@@ -163,15 +196,6 @@ func parse(crd []byte) (object, spec map[string]any, err error) {
 		return nil, nil, errors.New("the CRD has no spec.versions")
 	}
 	return object, spec, nil
-}
-
-// write returns the YAML in the format of controller-gen.
-func write(object map[string]any) ([]byte, error) {
-	text, err := yaml.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("write CRD: %w", err)
-	}
-	return bytes.Join([][]byte{[]byte("---\n"), text}, nil), nil
 }
 
 // merge adds the part to the schema at path. Both are JSON objects.

@@ -152,29 +152,23 @@ func TestRun(t *testing.T) {
 	refuses("no part", "no *.yaml in", nil)
 	writeFile(t, filepath.Join(parts, "a+b.yaml"), "properties: {port: {minimum: 1}}")
 	refuses("no CRD", "merge", nil)
-	const schema = `    schema:
-      openAPIV3Schema:
-        properties:
-          port:
-            minimum: 1
-            type: integer
-        type: object
-`
-	const head = "---\nspec:\n"
-	generated := strings.Replace(schema, "            minimum: 1\n", "", 1)
-	writeFile(t, filepath.Join(crds, "a.yaml"), head+"  versions:\n  - name: v1\n"+generated+"    served: true\n    storage: true\n")
-	writeFile(t, filepath.Join(crds, "b.yaml"), head+"  versions:\n  - name: v1\n"+generated)
+	const (
+		head   = "---\nspec:\n"
+		names  = "  names: {kind: PodProbeMarker}\n"
+		schema = "    schema: &schema\n      openAPIV3Schema:\n        properties:\n          port:\n            minimum: 1\n            type: integer\n        type: object\n"
+	)
+	generated := strings.NewReplacer("            minimum: 1\n", "", " &schema", "").Replace(schema)
+	writeFile(t, filepath.Join(crds, "a.yaml"), head+names+"  versions:\n  - name: v1\n"+generated+"    served: true\n    storage: true\n")
+	writeFile(t, filepath.Join(crds, "b.yaml"), head+names+"  versions:\n  - name: v1\n"+generated)
 	if err := run(parts, crds, map[string]string{"a": "v1alpha1"}); err != nil {
 		t.Fatal(err)
 	}
+	const block = "  names:\n    kind: PodProbeMarker\n"
 	for name, want := range map[string]string{
-		"a.yaml": head + "  conversion:\n    strategy: None\n  versions:\n  - name: v1\n" + schema + "    served: true\n    storage: true\n" +
-			"  - name: v1alpha1\n" + schema + "    served: true\n    storage: false\n",
-		"b.yaml": head + "  versions:\n  - name: v1\n" + schema,
+		"a.yaml": head + "  conversion:\n    strategy: None\n" + block + "  versions:\n  - name: v1\n" + schema + "    served: true\n    storage: true\n" +
+			"  - name: v1alpha1\n    schema: *schema\n    served: true\n    storage: false\n",
+		"b.yaml": head + block + "  versions:\n  - name: v1\n" + strings.Replace(schema, " &schema", "", 1),
 	} {
-		if err := run(parts, crds, nil); err != nil {
-			t.Fatal(err)
-		}
 		got, err := os.ReadFile(filepath.Join(crds, name))
 		if err != nil {
 			t.Fatal(err)

@@ -98,7 +98,7 @@ func TestAdvancedCronJobs(t *testing.T) {
 		},
 		"wrong type in the Job": {
 			manifest: e("backoffLimit: 1", "backoffLimit: one"),
-			want:     []string{`a.yaml:9:5 template spec.template.jobTemplate: not a valid template: unrecognized type: int32`},
+			want:     []string{`a.yaml:11:9 schema spec.template.jobTemplate.spec.backoffLimit: Invalid value: "one": must be an integer`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,9 @@ package schema
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
@@ -36,14 +39,30 @@ type Schema struct {
 // New returns the rules of a version of a CustomResourceDefinition in YAML. It returns an
 // error if the definition is invalid or does not have the version.
 func New(definition []byte, version string) (*Schema, error) {
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(definition, &crd); err != nil {
+	var crd struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			Versions []struct {
+				Name   string
+				Schema struct {
+					OpenAPIV3Schema json.RawMessage
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(definition, &crd); err != nil {
 		return nil, fmt.Errorf("read CustomResourceDefinition: %w", err)
 	}
-	for i := range crd.Spec.Versions {
-		if v := &crd.Spec.Versions[i]; v.Name == version && v.Schema != nil {
-			return compile(v.Schema.OpenAPIV3Schema)
+	for _, v := range crd.Spec.Versions {
+		if v.Name != version || v.Schema.OpenAPIV3Schema == nil {
+			continue
 		}
+		// The schemas of the other versions are not decoded, which takes as long as the rest.
+		var versioned apiextensionsv1.JSONSchemaProps
+		if err := json.Unmarshal(v.Schema.OpenAPIV3Schema, &versioned); err != nil {
+			return nil, fmt.Errorf("read schema of CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		return compile(&versioned)
 	}
 	return nil, fmt.Errorf("CustomResourceDefinition %s has no schema for version %q", crd.Name, version)
 }
@@ -64,8 +83,23 @@ func compile(versioned *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	return &Schema{
 		structural: structural,
 		validator:  validator,
-		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+		rules:      cel.NewValidator(withoutTypes(structural), true, celconfig.PerCallLimit),
 	}, nil
+}
+
+// withoutTypes returns the schema without the properties that its rules do not read: those that are generated from Go
+// types, in parts that preserve unknown fields. They are nullable, which written ones are not. The compiler of rules would
+// take most of the time for them.
+func withoutTypes(s *schema.Structural) *schema.Structural {
+	s = s.DeepCopy()
+	(&schema.Visitor{Structural: func(s *schema.Structural) bool {
+		if !s.XPreserveUnknownFields {
+			return false
+		}
+		maps.DeleteFunc(s.Properties, func(_ string, property schema.Structural) bool { return property.Nullable })
+		return true
+	}}).Visit(s)
+	return s
 }
 
 // Check sets the object's defaults and validates it. Each error names the field, its value

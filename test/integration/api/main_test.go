@@ -14,4 +14,4 @@ import (
 // server is the API server that the tests of this package share.
 var server *env.Env
 
-func TestMain(m *testing.M) { env.Main(m, &server) }
+func TestMain(m *testing.M) { env.Main(m, &server, env.Types()) }

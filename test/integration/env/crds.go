@@ -33,6 +33,11 @@ func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		if o.unvalidated || o.upstream && crds[i].Spec.Group == v1alpha1.GroupName {
 			crds[i] = Upstream(crds[i])
 		}
+		if !o.types {
+			for _, version := range crds[i].Spec.Versions {
+				withoutTypes(version.Schema.OpenAPIV3Schema)
+			}
+		}
 	}
 	return crds, nil
 }
@@ -163,6 +168,23 @@ func stripRules(schema *apiextensionsv1.JSONSchemaProps, defaults bool) {
 	}
 	for name, property := range schema.Properties {
 		stripRules(&property, defaults)
+		schema.Properties[name] = property
+	}
+}
+
+// withoutTypes removes the types of the parts that Kubernetes defines, such as templates of pods: the properties that can
+// be null, of parts that preserve unknown fields. With them, the API server starts seconds later.
+func withoutTypes(schema *apiextensionsv1.JSONSchemaProps) {
+	if schema.Items != nil && schema.Items.Schema != nil {
+		withoutTypes(schema.Items.Schema)
+	}
+	open := schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields
+	for name, property := range schema.Properties {
+		if open && property.Nullable {
+			delete(schema.Properties, name)
+			continue
+		}
+		withoutTypes(&property)
 		schema.Properties[name] = property
 	}
 }

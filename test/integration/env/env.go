@@ -55,7 +55,9 @@ type options struct {
 	upstream bool
 	// unvalidated removes the rules of all CRDs.
 	unvalidated bool
-	noCRDs      bool
+	// types keeps the types of the parts that Kubernetes defines.
+	types  bool
+	noCRDs bool
 	// featureGates is the value of the API server's flag, empty for the defaults.
 	featureGates string
 	// requestTimeout is the value of the API server's flag, zero for the default.
@@ -78,6 +80,12 @@ func UpstreamCRDs() Option {
 // that a test can check what else rejects an object.
 func UnvalidatedCRDs() Option {
 	return func(o *options) { o.unvalidated = true }
+}
+
+// Types installs CRDs with the types of templates, containers and claims, as they are generated. The others leave them
+// out, because the API server starts five seconds of processor time earlier.
+func Types() Option {
+	return func(o *options) { o.types = true }
 }
 
 // NoCRDs installs no CRD, so that a test can install them itself.
