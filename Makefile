@@ -496,7 +496,7 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 		--templates-dir hack/apidocs/templates --source-path api --output-path docs/api.md
 	@rm -rf $(addprefix charts/seamark/files/,$(CHART_FILES)) && mkdir -p $(addprefix charts/seamark/files/,$(CHART_FILES))
 	@cp config/crd/bases/*.yaml charts/seamark/files/crd/
-	@cp $(filter-out %/kustomization.yaml,$(wildcard config/crd/workloads/*.yaml)) config/workloads/rbac.yaml config/workloads/policy.yaml charts/seamark/files/workloads/
+	@cp $(filter-out %/kustomization.yaml,$(wildcard config/crd/workloads/*.yaml)) config/workloads/rbac.yaml config/workloads/grants.yaml config/workloads/policy.yaml charts/seamark/files/workloads/
 	@cp config/cronjobs/rbac.yaml config/cronjobs/policy.yaml charts/seamark/files/cronjobs/
 	@cp config/daemonsets/rbac.yaml charts/seamark/files/daemonsets/
 	@cp config/broadcastjobs/rbac.yaml charts/seamark/files/broadcastjobs/

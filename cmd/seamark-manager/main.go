@@ -84,6 +84,7 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 		Disabled:                !c.FeatureGates[config.PodProbeMarkerGate],
 		Serverless:              c.FeatureGates[config.ServerlessGate],
 		Webhook:                 webhookOptions(c.Serverless.Webhook, logger),
+		Grants:                  c.Grants.Resources,
 		Controllers:             c.Controllers,
 		Defaults:                plan.Defaults(c.ProbeDefaults),
 		Excluded:                c.ExcludedNamespaces,

@@ -62,6 +62,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/startup"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 )
 
 // Name is the manager's name in leases and events.
@@ -98,6 +99,8 @@ type Options struct {
 	// Webhook annotates pods for virtual nodes when they are created. If it is nil or the
 	// manager is not Serverless, only the controller annotates them.
 	Webhook *webhook.Options
+	// Grants are the resources of seamark-workloads, in whose namespaces the manager lets it write pods.
+	Grants []string
 	// Controllers is the concurrency of each controller, at least 1.
 	Controllers configv1alpha1.Controllers
 	// Defaults are the values of probe fields that markers leave unset.
@@ -166,6 +169,9 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := addGranter(mgr, options); err != nil {
+		return nil, err
+	}
 	if options.Disabled {
 		options.Logger.Info("Not starting controllers because feature gate PodProbeMarkerGate is off: plans and marks do not change")
 		return mgr, nil
@@ -184,6 +190,21 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	// The controllers run in the leader, and the webhook in every manager.
 	return mgr, m.hook.Add(ctx, mgr, reader)
+}
+
+// addGranter adds what lets seamark-workloads write pods in some namespaces, if it is enabled.
+func addGranter(mgr ctrlmanager.Manager, options Options) error {
+	if len(options.Grants) == 0 {
+		return nil
+	}
+	granter, err := grants.New(grants.Options{Config: options.Config, Namespace: options.Namespace, Resources: options.Grants, Log: options.Logger})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(granter); err != nil {
+		return fmt.Errorf("add the granter: %w", err)
+	}
+	return nil
 }
 
 // resources returns the custom resources that the controllers need.

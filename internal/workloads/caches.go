@@ -10,8 +10,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
@@ -52,6 +55,7 @@ func caches(kinds []schema.GroupKind, sidecarSets, imagePulls bool) cache.Option
 			&corev1.Node{}:               {Transform: trim.Func(trimNode)},
 			newNamespace():               {Transform: trim.Func(trim.Namespace)},
 			&batchv1.Job{}:               {Transform: trim.Func(trim.Job)},
+			&rbacv1.RoleBinding{}:        {Label: labels.SelectorFromSet(labels.Set{grants.Label: grants.LabelValue})},
 		},
 	}
 }

@@ -51,6 +51,23 @@ type ManagerConfiguration struct {
 	// EnablePodProbeMarkerOnServerless.
 	// +optional
 	Serverless Serverless `json:"serverless,omitempty"`
+	// grants configures in which namespaces the manager lets seamark-workloads write pods.
+	// +optional
+	Grants Grants `json:"grants,omitempty"`
+}
+
+// Grants configures in which namespaces the manager lets seamark-workloads write pods.
+type Grants struct {
+	// resources are the sets of seamark-workloads: clonesets, statefulsets, daemonsets, broadcastjobs,
+	// imagepulljobs and sidecarsets. The manager creates a RoleBinding in each namespace that has
+	// some, or that a SidecarSet selects. If it is empty, the manager creates none.
+	// +optional
+	Resources []string `json:"resources,omitempty"`
+}
+
+// GrantResources returns what Grants.Resources may contain.
+func GrantResources() []string {
+	return []string{"clonesets", "statefulsets", "daemonsets", "broadcastjobs", "imagepulljobs", "sidecarsets"}
 }
 
 // LeaderElection configures how one of several managers becomes the leader.

@@ -68,13 +68,17 @@ spec:
         - name: {{ .component }}
           image: {{ include "seamark.image" . }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-          {{- if or $injector $config $values.extraArgs }}
+          {{- $grants := eq .component "manager" | ternary (include "seamark.grants" .root) "" }}
+          {{- if or $injector $config $grants $values.extraArgs }}
           args:
             {{- if $injector }}
             - injector
             {{- end }}
             {{- if $config }}
             - --config=/etc/seamark/{{ .component }}.yaml
+            {{- end }}
+            {{- with $grants }}
+            - --grants={{ . }}
             {{- end }}
             {{- with $values.extraArgs }}
             {{- toYaml . | nindent 12 }}

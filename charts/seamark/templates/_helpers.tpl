@@ -109,6 +109,22 @@ clientCAFile: /etc/seamark/client-ca.crt
 {{- end }}
 {{- end }}
 
+{{/* The sets of seamark-workloads in whose namespaces the manager lets it write, separated by commas. Empty if an administrator does. */}}
+{{- define "seamark.grants" -}}
+{{- $grants := list }}
+{{- if and .Values.workloads.enabled (not .Values.workloads.namespaces) }}
+{{- range list "cloneset" "statefulset" "daemonset" "broadcastjob" "imagepulljob" }}
+{{- if has . $.Values.workloads.controllers }}
+{{- $grants = append $grants (printf "%ss" .) }}
+{{- end }}
+{{- end }}
+{{- if .Values.sidecarSets.enabled }}
+{{- $grants = append $grants "sidecarsets" }}
+{{- end }}
+{{- end }}
+{{- join "," $grants }}
+{{- end }}
+
 {{/* The configurable fields of a component's pod spec. Takes a dict of root and component. */}}
 {{- define "seamark.pod" -}}
 {{- $values := index .root.Values .component }}

@@ -138,17 +138,21 @@ func TestProblems(t *testing.T) {
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()))
 				f.Policies.Value = f.Policies.Value[:len(f.Policies.Value)-1]
 				allow(t, f, func(p check.Permission) bool {
-					return p.Account != "seamark-workloads" || p.Attributes.Verb != "delete"
+					return p.Account != "seamark-workloads" || p.Attributes.Resource != "rolebindings"
 				})
 			},
 			"warning crd/statefulsets.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/workloads/apps.kruise.io_statefulsets.yaml\n" +
 				"failed workloads-leader: the lease seamark-workloads does not exist: no pod has become the leader\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
-				"failed permissions/seamark-workloads: the account lacks 2 of 42 permissions: " +
-				"delete pods, delete controllerrevisions.apps\n" +
+				"failed permissions/seamark-workloads: the account lacks 3 of 34 permissions: " +
+				"get rolebindings.rbac.authorization.k8s.io, list rolebindings.rbac.authorization.k8s.io, watch rolebindings.rbac.authorization.k8s.io\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
-				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods\n" +
+				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods of the namespaces that have sets\n" +
+				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
+				"failed policy/seamark-workloads-objects: the policy does not exist: seamark-workloads could write all claims and ControllerRevisions of the namespaces that have sets\n" +
+				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
+				"failed policy/seamark-workloads-grants: the policy does not exist: seamark-workloads could write in namespaces to which the policy of pods does not apply\n" +
 				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n",
 		},
 		"AdvancedCronJobs without permissions, CRD and policy": {
@@ -158,7 +162,7 @@ func TestProblems(t *testing.T) {
 			},
 			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 57 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 5 of 49 permissions: " +
 				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
 				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +

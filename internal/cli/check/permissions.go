@@ -96,7 +96,7 @@ func (f *Facts) Required() ([]Permission, error) {
 }
 
 // permissionsOf returns what the roles in the YAML documents grant, if they are bound to the
-// account. Roles for users are labeled, and do not count.
+// account. Roles for users, and that of single namespaces, are labeled, and do not count.
 func permissionsOf(account string, documents []byte, namespace string) ([]Permission, error) {
 	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(documents)))
 	var found []Permission

@@ -15,6 +15,8 @@ const (
 	authorPolicy = "seamark-marker-author"
 	// podsPolicy is the policy for seamark-workloads, and installed with it.
 	podsPolicy = "seamark-workloads-pods"
+	// objectsPolicy is the policy for its revisions and claims, and grantsPolicy for who gives it its rights.
+	objectsPolicy, grantsPolicy = "seamark-workloads-objects", "seamark-workloads-grants"
 	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.
 	jobsPolicy = "seamark-workloads-jobs"
 	// pullAuthorPolicy and setAuthorPolicy are the policies for authors of ImagePullJobs and SidecarSets.
@@ -29,7 +31,7 @@ const (
 func (f *Facts) policyNames() []string {
 	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", plansPolicy, hookPolicy, authorPolicy}
 	if f.hasWorkloads() {
-		all = append(all, podsPolicy)
+		all = append(all, podsPolicy, objectsPolicy, grantsPolicy)
 	}
 	if f.hasCronJobs() {
 		all = append(all, jobsPolicy)
@@ -58,7 +60,7 @@ func (f *Facts) policies() []Result {
 func (f *Facts) policy(name string) []Result {
 	check, result, fix := "policy/"+name, failed, "helm upgrade, or kubectl apply --server-side -k config/policies"
 	switch name {
-	case podsPolicy:
+	case podsPolicy, objectsPolicy, grantsPolicy:
 		fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
 	case jobsPolicy:
 		fix = "helm upgrade, or kubectl apply --server-side -k config/cronjobs"
@@ -102,7 +104,11 @@ func withoutPolicy(name string) string {
 	case authorPolicy:
 		return "who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses"
 	case podsPolicy:
-		return "seamark-workloads could write all pods"
+		return "seamark-workloads could write all pods of the namespaces that have sets"
+	case objectsPolicy:
+		return "seamark-workloads could write all claims and ControllerRevisions of the namespaces that have sets"
+	case grantsPolicy:
+		return "seamark-workloads could write in namespaces to which the policy of pods does not apply"
 	case jobsPolicy:
 		return "seamark-workloads could create and delete all Jobs"
 	case setAuthorPolicy:

@@ -40,6 +40,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 )
 
 const (
@@ -96,7 +97,7 @@ func Run(ctx context.Context, options Options) error {
 	if _, err := u.stop(ctx, u.Name); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{u.awaitLease, u.clean, u.deleteLeases} {
+	for _, step := range []func(context.Context) error{u.awaitLease, u.revoke, u.clean, u.deleteLeases} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -105,6 +106,15 @@ func Run(ctx context.Context, options Options) error {
 		u.say("Kept the CRDs of CloneSets and StatefulSets, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
 	}
 	return nil
+}
+
+// revoke removes the RoleBindings of seamark-workloads that the managers have created.
+func (u *uninstaller) revoke(ctx context.Context) error {
+	removed, err := grants.Remove(ctx, u.Config)
+	if err == nil && removed > 0 {
+		u.say("Deleted %s of seamark-workloads.", count(int64(removed), "RoleBinding"))
+	}
+	return err
 }
 
 // clean removes everything, marks first, then plans, then reports, which agents no longer write

@@ -7,6 +7,7 @@ package apierror
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,4 +23,9 @@ func IsOtherUID(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
 		return cause.Field == "metadata.uid"
 	})
+}
+
+// IsNotAuthorized reports whether an authorizer refused the request, and not admission: the user has no right to it.
+func IsNotAuthorized(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), ` is forbidden: User "`)
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -120,6 +121,29 @@ func (f flags) bool(to *bool, name, path, usage string) {
 	f.set.BoolVar(to, name, *to, usage)
 	f.remember(name, path)
 }
+
+func (f flags) list(to *[]string, name, path, usage string) {
+	f.set.Var((*list)(to), name, usage)
+	f.remember(name, path)
+}
+
+// list is the value of a flag: words, separated by commas.
+type list []string
+
+// String implements pflag.Value.
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set implements pflag.Value.
+func (l *list) Set(text string) error {
+	*l = nil
+	if text != "" {
+		*l = strings.Split(text, ",")
+	}
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*list) Type() string { return "list" }
 
 func (f flags) remember(name, path string) {
 	f.set.Lookup(name).Annotations = map[string][]string{pathAnnotation: {path}}

@@ -5,6 +5,7 @@ package config
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -37,6 +38,8 @@ func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
 	bindElected(f, "manager", &c.LeaderElection, &c.Metrics, &c.Health)
 	managerGates().bind(f, &c.FeatureGates)
 	f.text(&c.UI.BindAddress, "ui-bind-address", "ui.bindAddress", "loopback address that serves the web page, such as 127.0.0.1:8082; 0 disables it")
+	f.list(&c.Grants.Resources, "grants", "grants.resources",
+		"resources of seamark-workloads, such as clonesets,statefulsets: the manager lets it write pods in the namespaces that have some")
 	bindShared(f, &c.Pprof, &c.Logging)
 }
 
@@ -82,6 +85,11 @@ func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 	found.atLeast(defaults.Child("successThreshold"), c.ProbeDefaults.SuccessThreshold, 1)
 	found.atLeast(defaults.Child("failureThreshold"), c.ProbeDefaults.FailureThreshold, 1)
 
+	for i, resource := range c.Grants.Resources {
+		if known := v1alpha1.GrantResources(); !slices.Contains(known, resource) {
+			found.add(field.NewPath("grants", "resources").Index(i), resource, "must be one of "+strings.Join(known, ", "))
+		}
+	}
 	found.gates(c.FeatureGates, managerGates())
 	found.webhook(field.NewPath("serverless", "webhook"), c.Serverless.Webhook)
 	return found.sorted()

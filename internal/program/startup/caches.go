@@ -113,7 +113,7 @@ func (p *Program) follow(options *ctrlmanager.Options) error {
 			source = custom
 		}
 		known := p.caches.add(p.resourceOf(object, options.Scheme))
-		informer := newInformer(source, object, resync, indexers, known.note)
+		informer := NewInformer(source, object, resync, indexers, known.note)
 		p.caches.mu.Lock()
 		defer p.caches.mu.Unlock()
 		known.synced = informer.HasSynced

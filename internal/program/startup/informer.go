@@ -26,12 +26,12 @@ const silence = time.Minute
 // errStart is the answer to the first requests of an informer, before its error handler follows the source.
 var errStart = errors.New("not followed yet")
 
-// newInformer returns an informer that continues within five seconds when the API server is back, or when it continues
+// NewInformer returns an informer that continues within five seconds when the API server is back, or when it continues
 // watches again. Those of client-go wait up to 60 seconds after some failures, and their back-off is not an option. The
 // leader exits by then, because it cannot renew its lease, and the replica that takes over would act on what it knew
 // before. Therefore, the error handler does what client-go would do after it returns, with other delays. The errors of
 // requests are noted, nil if they succeed.
-func newInformer(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers, note func(error)) toolscache.SharedIndexInformer {
+func NewInformer(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers, note func(error)) toolscache.SharedIndexInformer {
 	from, followed, kind := toolscache.ToListerWatcherWithContext(source), false, fmt.Sprintf("%T", object)
 	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

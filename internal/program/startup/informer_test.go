@@ -86,7 +86,7 @@ func testContinues(t *testing.T, fault error, from, until time.Duration, expired
 			return w, nil
 		},
 	}
-	informer := newInformer(source, &corev1.Pod{}, 0, toolscache.Indexers{}, func(error) {})
+	informer := NewInformer(source, &corev1.Pod{}, 0, toolscache.Indexers{}, func(error) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); informer.RunWithContext(ctx) }()

@@ -36,13 +36,15 @@ type Executor struct {
 	options Options
 }
 
-// Options configure an Executor. All fields are required.
+// Options configure an Executor. All fields but Grants are required.
 type Options struct {
 	// Client writes. Its reads are not used.
 	Client client.Client
 	// DeletePod deletes a pod. The client of controller-runtime decodes the response, and converts it to
 	// JSON and back: a deletion takes 0.4 ms of processor time with it, and 0.13 ms without.
 	DeletePod func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error
+	// Grants says in which namespaces the program may write. If it is nil, it may write in all.
+	Grants Grants
 	// Live reads from the API server, without a cache.
 	Live client.Reader
 	// Parallel is the maximum number of requests of one step at a time.
@@ -57,6 +59,14 @@ type Options struct {
 	// Wrote is called after each successful write to an object, with what was written and why. It
 	// must be safe for concurrent use.
 	Wrote func(kind, operation, reason string)
+}
+
+// Grants says in which namespaces the program may write.
+type Grants interface {
+	// Check returns an error, such as a grants.MissingError, if it may not write in the namespace.
+	Check(namespace string) error
+	// Spreads reports whether API servers may not know yet that it may.
+	Spreads(namespace string) bool
 }
 
 // New returns an Executor.
@@ -130,6 +140,9 @@ func (s *Step) proceed() bool { return len(s.Errs) == 0 && !s.Outdated && !s.Inc
 func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actions) Step {
 	x := &execution{Executor: e, set: set, deadline: e.options.Now().Add(e.options.Budget)}
 	x.current = sync.OnceValue(func() error { return x.compare(ctx) })
+	if namespace := set.Object.GetNamespace(); !x.granted(namespace, request{kind: namespaceKind, operation: "write to", name: namespace}) {
+		return x.step
+	}
 	phases := []func(context.Context){
 		func(ctx context.Context) { x.revisions(ctx, actions) },
 		func(ctx context.Context) { x.claims(ctx, actions) },

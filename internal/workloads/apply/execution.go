@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/program/apierror"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
@@ -29,6 +30,8 @@ const (
 	claimKind    = "persistentvolumeclaim"
 	revisionKind = "controllerrevision"
 	pullKind     = "imagepulljob"
+	// namespaceKind is what a step cannot write to as a whole.
+	namespaceKind = "namespace"
 )
 
 type execution struct {
@@ -84,6 +87,8 @@ func (x *execution) note(w request, err error) {
 		x.step.Outdated = true
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		x.step.Ended = true
+	case x.passes(err):
+		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	case isRefused(err):
 		x.step.Failures = append(x.step.Failures, planning.Failure{
 			Update: w.update, Pull: w.kind == pullKind, Object: w.kind + " " + w.name, Pod: w.patched, Err: err,
@@ -91,6 +96,28 @@ func (x *execution) note(w request, err error) {
 	default:
 		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	}
+}
+
+// granted reports whether the program may write in the namespace. If not, it notes why the write failed.
+func (x *execution) granted(namespace string, w request) bool {
+	if x.options.Grants == nil {
+		return true
+	}
+	err := x.options.Grants.Check(namespace)
+	if err != nil {
+		x.note(w, err)
+	}
+	return err == nil
+}
+
+// passes reports whether a write will be permitted soon: the namespace of the set has just got its first set, or API servers
+// do not know yet that the program may write there.
+func (x *execution) passes(err error) bool {
+	var missing *grants.MissingError
+	if errors.As(err, &missing) {
+		return !missing.Late
+	}
+	return apierror.IsNotAuthorized(err) && x.options.Grants != nil && x.options.Grants.Spreads(x.set.Object.GetNamespace())
 }
 
 // taken records that a pod of others has the name.
@@ -217,8 +244,8 @@ func isOutdated(err error) bool {
 // set, a quota or a policy changes. An error of an admission webhook counts, because users must see
 // it, and so does an object that is not the set's to write.
 func isRefused(err error) bool {
-	var foreign *owner.ForeignError
-	if errors.As(err, &foreign) {
+	foreign, missing := (*owner.ForeignError)(nil), (*grants.MissingError)(nil)
+	if errors.As(err, &foreign) || errors.As(err, &missing) {
 		return true
 	}
 	var status apierrors.APIStatus

@@ -42,6 +42,10 @@ func (x *execution) patches(ctx context.Context, patches []planning.PodPatch) {
 // patch executes the requests of a patch in order, each with the resource version of the one
 // before.
 func (x *execution) patch(ctx context.Context, patch *planning.PodPatch) {
+	// SidecarSets have pods in many namespaces.
+	if x.set.Object.GetNamespace() == "" && !x.granted(patch.Pod.Namespace, request{kind: podKind, operation: "patch", name: patch.Pod.Name, update: true}) {
+		return
+	}
 	if patch.Controller == planning.Adopt {
 		if err := x.current(); err != nil {
 			x.note(request{kind: podKind, operation: "adopt", name: patch.Pod.Name, update: true}, err)

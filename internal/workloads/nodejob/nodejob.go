@@ -106,6 +106,7 @@ func (c *Controller[J, S, M]) Add(mgr manager.Manager, informers cache.Cache, co
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
 		source.Kind(informers, &corev1.Node{}, controllers.Changes(c.nodeChanged)),
 		c.Gate.Source(reconciler.EnqueueAll(c.Stores.Sets)),
+		reconciler.GrantSource(informers, c.Stores.Sets),
 	}
 	if c.kind.Sources != nil {
 		sources = append(sources, c.kind.Sources(informers)...)

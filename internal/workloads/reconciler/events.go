@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,12 +33,16 @@ import (
 // namespaceIndex is the index by namespace that every informer of the cache has.
 const namespaceIndex = toolscache.NamespaceIndex
 
+// grantPause is how long the events of RoleBindings are collected.
+const grantPause = 20 * time.Millisecond
+
 // sources returns what enqueues sets. Object is an empty set.
 func (b *base) sources(informers cache.Cache, object client.Object) []source.Source {
 	sources := []source.Source{
 		source.Kind(informers, object, b.setEvents()),
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
 		b.Gate.Source(EnqueueAll(b.Stores.Sets)),
+		GrantSource(informers, b.Stores.Sets),
 	}
 	if b.Stores.Markers != nil {
 		sources = append(sources, source.Kind(informers, &v1alpha1.PodProbeMarker{}, controllers.MarkerEvents(b.enqueueMarked)))
@@ -241,6 +246,21 @@ func EnqueueAll(store Store) func(q controllers.Queue) {
 			controllers.Enqueue(q, client.ObjectKeyFromObject(object))
 		}
 	}
+}
+
+// GrantSource returns a source that enqueues the objects of a store in the namespace of a RoleBinding that lets the program write
+// there, when it comes or changes. A store of objects without a namespace enqueues all.
+func GrantSource(informers cache.Cache, store Store) source.Source {
+	return source.Kind(informers, &rbacv1.RoleBinding{}, controllers.Changes(func(_ context.Context, q controllers.Queue, _, after *rbacv1.RoleBinding, initial bool) {
+		if initial || after == nil {
+			return
+		}
+		for _, namespace := range []string{after.Namespace, ""} {
+			for _, object := range list[client.Object](store, namespaceIndex, namespace) {
+				controllers.EnqueueAt(q, client.ObjectKeyFromObject(object), grantPause, 0)
+			}
+		}
+	}))
 }
 
 // each calls do for the sets of the namespace.

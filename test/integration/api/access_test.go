@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -74,7 +76,22 @@ func managerRights() rights {
 		rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch", "patch"),
 		rightsOf("apps.kruise.io", "podprobemarkers/status", "patch"),
 		rightsOf("", "events", "create", "patch"),
+		// config/workloads lets it let seamark-workloads write.
+		rightsOf("rbac.authorization.k8s.io", "rolebindings", "list", "watch", "create"),
+		rightsOf("rbac.authorization.k8s.io", "rolebindings/"+grants.Role, "patch", "delete"),
+		rightsOf("rbac.authorization.k8s.io", "clusterroles/"+grants.Role, "bind"),
+		rightsOf("", "namespaces", "list", "watch"),
+		setRights(),
 	)
+}
+
+// setRights are those with which the manager knows in which namespaces seamark-workloads must write.
+func setRights() rights {
+	all := rights{}
+	for _, resource := range configv1alpha1.GrantResources() {
+		all = join(all, rightsOf("apps.kruise.io", resource, "list", "watch"))
+	}
+	return all
 }
 
 func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
@@ -87,7 +104,7 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"config/workloads/rbac.yaml", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
+	for _, path := range []string{"config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
 		more, err := env.ReadManifests(path)
 		if err != nil {
 			t.Fatal(err)
@@ -96,6 +113,8 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	}
 	server.Apply(t, objects...)
 
+	granted := server.Namespace(t)
+	server.GrantWorkloads(t, granted)
 	leases := func(name string) rights {
 		return join(
 			rightsOf("coordination.k8s.io", "leases", "create"),
@@ -113,7 +132,9 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 		"manager in its own namespace": {"seamark-manager", env.SystemNamespace, join(managerRights(), leases("seamark-manager"))},
 		"workloads":                    {"seamark-workloads", "default", workloadsRights()},
 		"workloads in its own namespace": {"seamark-workloads", env.SystemNamespace, join(workloadsRights(), leases("seamark-workloads"),
-			rightsOf("", "configmaps/kruise-configuration", "get", "list", "watch"), rightsOf("", "configmaps/seamark-injector-ca", "get", "list", "watch"))},
+			rightsOf("", "configmaps/kruise-configuration", "get", "list", "watch"), rightsOf("", "configmaps/seamark-injector-ca", "get", "list", "watch"),
+			rightsOf("apps", "controllerrevisions", "create", "patch", "delete"), rightsOf("", "pods", "create"))},
+		"workloads with a RoleBinding":   {"seamark-workloads", granted, join(workloadsRights(), grantedRights())},
 		"injector":                        {"seamark-injector", "default", join(basic(), rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"))},
 		"injector in its own namespace":   {"seamark-injector", env.SystemNamespace, injectorRights()},
 		"other account in that namespace": {"default", env.SystemNamespace, basic()},

@@ -51,16 +51,26 @@ func workloadsRights() rights {
 		sets = join(sets, rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations/"+entries.ConfigurationName(i), "patch"))
 	}
 	return join(basic(), sets,
-		rightsOf("", "pods", "get", "list", "watch", "create", "patch", "delete"),
-		rightsOf("", "pods/status", "patch"),
-		rightsOf("", "pods/resize", "patch"),
-		rightsOf("", "persistentvolumeclaims", "get", "list", "watch", "create", "patch"),
-		rightsOf("apps", "controllerrevisions", "get", "list", "watch", "create", "patch", "delete"),
+		rightsOf("", "pods", "get", "list", "watch"),
+		rightsOf("", "persistentvolumeclaims", "get", "list", "watch"),
+		rightsOf("apps", "controllerrevisions", "get", "list", "watch"),
+		rightsOf("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch"),
 		rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch"),
 		rightsOf("", "nodes", "get", "list", "watch"),
 		rightsOf("", "events", "create", "patch"),
 		rightsOf("coordination.k8s.io", "leases/kruise-manager", "get"),
 		rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations/kruise-mutating-webhook-configuration", "get"),
+	)
+}
+
+// grantedRights are those of seamark-workloads in a namespace with a RoleBinding.
+func grantedRights() rights {
+	return join(
+		rightsOf("", "pods", "create", "patch", "delete"),
+		rightsOf("", "pods/status", "patch"),
+		rightsOf("", "pods/resize", "patch"),
+		rightsOf("", "persistentvolumeclaims", "create", "patch"),
+		rightsOf("apps", "controllerrevisions", "create", "patch", "delete"),
 	)
 }
 

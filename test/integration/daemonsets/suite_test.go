@@ -58,6 +58,7 @@ func awaitPulls(t *testing.T, e *env.Env, cfg *rest.Config) {
 	c, err := client.New(cfg, client.Options{})
 	must(t, err)
 	namespace := e.Namespace(t)
+	e.GrantWorkloads(t, namespace)
 	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, "pulls are permitted", func(ctx context.Context) error {
 		return c.Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull", OwnerReferences: []metav1.OwnerReference{{

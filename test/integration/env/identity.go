@@ -33,6 +33,12 @@ func (e *Env) Namespace(tb testing.TB) string {
 // SystemNamespace is the namespace that config/ installs Seamark in.
 const SystemNamespace = configv1alpha1.DefaultNamespace
 
+// WorkloadsRights returns the files with the rights of seamark-workloads, those by which the manager gives it some, and the
+// policies that limit both.
+func WorkloadsRights() []string {
+	return []string{"config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/workloads/policy.yaml"}
+}
+
 // Component returns a configuration with a token of the service account of one of Seamark's
 // programs, which has the rights that config/rbac and config/workloads grant it, within the policies of
 // config/workloads and for the plans of the manager.
@@ -40,7 +46,7 @@ func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 	tb.Helper()
 	// The token comes first: it creates the namespace.
 	config := e.ServiceAccount(tb, SystemNamespace, account, nil)
-	for _, path := range []string{"config/rbac", "config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/policies/manager.yaml"} {
+	for _, path := range append([]string{"config/rbac", "config/policies/manager.yaml"}, WorkloadsRights()...) {
 		manifests, err := ReadManifests(path)
 		if err != nil {
 			tb.Fatal(err)
@@ -97,8 +103,8 @@ func (e *Env) GrantStates(tb testing.TB, user string) {
 			tb.Fatal(err)
 		}
 	}
-	e.awaitRight(tb, "", subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
-	e.awaitRight(tb, SystemNamespace, subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	e.AwaitRight(tb, "", subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
+	e.AwaitRight(tb, SystemNamespace, subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
 }
 
 // ServiceAccount returns a configuration that authenticates with a token of the service

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/await"
 )
 
@@ -37,7 +38,7 @@ func (e *Env) Grant(tb testing.TB, namespace string, subject rbacv1.Subject, rul
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{subject},
 	})
-	e.awaitRight(tb, namespace, subject, rules[0])
+	e.AwaitRight(tb, namespace, subject, rules[0])
 }
 
 // GrantAll lets a service account do everything in the cluster, and waits until the API server allows that.
@@ -49,7 +50,26 @@ func (e *Env) GrantAll(tb testing.TB, namespace, account string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{subject},
 	})
-	e.awaitRight(tb, "", subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
+	e.AwaitRight(tb, "", subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
+}
+
+// WorkloadsBinding returns a RoleBinding as the manager creates them: it lets seamark-workloads write in the namespace.
+func WorkloadsBinding(namespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: grants.Role, Labels: map[string]string{grants.Label: grants.LabelValue}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: grants.Role},
+		Subjects:   []rbacv1.Subject{ServiceAccountSubject(SystemNamespace, grants.Account)},
+	}
+}
+
+// GrantWorkloads creates the RoleBinding of a namespace, and waits until it has effect.
+func (e *Env) GrantWorkloads(tb testing.TB, namespace string) {
+	tb.Helper()
+	binding := WorkloadsBinding(namespace)
+	if err := client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), binding)); err != nil {
+		tb.Fatal(err)
+	}
+	e.AwaitRight(tb, namespace, binding.Subjects[0], rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}})
 }
 
 func (e *Env) create(tb testing.TB, object client.Object) {
@@ -59,8 +79,8 @@ func (e *Env) create(tb testing.TB, object client.Object) {
 	}
 }
 
-// awaitRight waits until the API server allows the subject what the rule lists first.
-func (e *Env) awaitRight(tb testing.TB, namespace string, subject rbacv1.Subject, rule rbacv1.PolicyRule) {
+// AwaitRight waits until the API server allows the subject what the rule lists first.
+func (e *Env) AwaitRight(tb testing.TB, namespace string, subject rbacv1.Subject, rule rbacv1.PolicyRule) {
 	tb.Helper()
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
 	attributes := &authorizationv1.ResourceAttributes{

@@ -33,6 +33,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	runner "github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
 )
 
@@ -47,6 +48,7 @@ func startWorkloads(t *testing.T) {
 		}
 		shared.Apply(t, manifests...)
 	}
+	runner.Grant(t, shared)
 	var c configv1alpha1.WorkloadsConfiguration
 	configv1alpha1.SetWorkloadsDefaults(&c)
 	c.Controllers.DaemonSet.Enabled, c.Controllers.BroadcastJob.Enabled = new(true), new(true)

@@ -44,6 +44,8 @@ func projected(source corev1.VolumeProjection) corev1.Volume {
 // TestPolicyOfPulls checks which pods the service account may create for an ImagePullJob.
 func TestPolicyOfPulls(t *testing.T) {
 	install(t)
+	server.GrantWorkloads(t, "default")
+	server.GrantWorkloads(t, metav1.NamespaceSystem)
 	account, err := client.New(server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), client.Options{Scheme: server.Scheme})
 	must(t, err)
 	job := &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pull", UID: "1"}}

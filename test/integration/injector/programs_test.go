@@ -31,6 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	runner "github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // installation is an API server with the objects of config/sidecarsets, and seamark-workloads and an injector
@@ -52,6 +53,7 @@ func install(t *testing.T, e *env.Env, lifetimes certificates.Lifetimes) *instal
 	applyWith(t, e, "config/workloads/policy.yaml", "sidecarSets", "true")
 	applyWith(t, e, "config/policies/webhooks.yaml", "injectorURL", "'https://localhost:"+text+"'")
 	cfg := e.Component(t, workloads.Name)
+	runner.Grant(t, e)
 	own := e.ServiceAccount(t, env.SystemNamespace, certificates.Name, nil)
 	for _, path := range []string{"config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml", "config/sidecarsets/injector.yaml"} {
 		manifests, err := env.ReadManifests(path)

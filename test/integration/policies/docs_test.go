@@ -92,9 +92,9 @@ func accountOf(role string) (string, bool) {
 	switch role {
 	case "seamark-agent":
 		return "agent", true
-	case "seamark-manager", "seamark-webhook", "seamark-ui":
+	case "seamark-manager", "seamark-webhook", "seamark-ui", "seamark-workloads-grants":
 		return "manager", true
-	case "seamark-workloads", "seamark-cronjobs", "seamark-daemonsets", "seamark-broadcastjobs", "seamark-imagepulls", "seamark-sidecarsets":
+	case "seamark-workloads", "seamark-workloads-pods", "seamark-cronjobs", "seamark-daemonsets", "seamark-broadcastjobs", "seamark-imagepulls", "seamark-sidecarsets":
 		return "workloads", true
 	case "seamark-injector":
 		return "injector", true

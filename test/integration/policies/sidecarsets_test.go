@@ -31,6 +31,9 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, object := range manifests {
+		if object.GetName() != "seamark-workloads-pods" {
+			continue
+		}
 		text, err := object.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +52,8 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 	server.GrantAll(t, namespace, account)
 	as, _ := clientOf(t, server, config)
 	const foreign = "its controller must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
-	shared := server.Namespace(t)
+	server.Component(t, workloadsAccount)
+	shared := granted(t)
 	eventually(t, "policy in effect", func(ctx context.Context) error {
 		return rejectedWith(foreign)(as.Create(ctx, podOf(shared), client.DryRunAll))
 	})
@@ -78,14 +82,16 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 		"annotation of a pod without sets":    {write: annotation, plain: true, want: foreign},
 		"label":                               {write: patched("", `{"metadata": {"labels": {"a": "b"}}}`), want: foreign},
 		"status":                              {write: patched("status", `{"status": {"conditions": [{"type": "example.com/a", "status": "True"}]}}`), want: foreign},
-		"owners":                              {write: withOwners(), want: "cannot replace the owners of pod"},
-		"finalizers":                          {write: patched("", `{"metadata": {"finalizers": null}}`), want: "metadata.finalizers"},
+		"owners":                              {write: withOwners(), want: foreign},
+		"finalizers":                          {write: patched("", `{"metadata": {"finalizers": null}}`), want: foreign},
+		"finalizer added":                     {write: patched("", `{"metadata": {"finalizers": ["example.com/hook", "example.com/b"]}}`), want: foreign},
+		"deadline":                            {write: patched("", `{"spec": {"activeDeadlineSeconds": 1}}`), want: foreign},
 		"delete":                              {write: deleted, want: foreign},
 		"evict":                               {write: evicted, want: foreign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := podOf(server.Namespace(t), replicaSet)
+			pod := podOf(granted(t), replicaSet)
 			injected := []corev1.EnvVar{{Name: v1alpha1.SidecarInjectedEnv, Value: "true"}}
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "agent", Image: "a", Env: injected, Resources: pod.Spec.Containers[0].Resources})
 			pod.Spec.InitContainers = []corev1.Container{

@@ -97,16 +97,27 @@ func updated(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	return c.Update(ctx, pod)
 }
 
+// granted returns a namespace in which a RoleBinding lets seamark-workloads write.
+func granted(t *testing.T) string {
+	t.Helper()
+	namespace := server.Namespace(t)
+	server.GrantWorkloads(t, namespace)
+	return namespace
+}
+
 // TestWorkloadsWriteOnlyPodsOfTheirSets uses the token of seamark-workloads with its own rights, and
 // accounts of that name with all rights, so that only the policy rejects their requests.
 func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	t.Parallel()
 	program, _ := clientOf(t, server, server.Component(t, workloadsAccount))
-	elsewhere := server.Namespace(t)
+	// Where there is no RoleBinding, the account has no rights. Here, there are RoleBindings everywhere.
+	server.GrantWorkloads(t, "kube-system")
+	server.GrantWorkloads(t, env.SystemNamespace)
+	elsewhere := granted(t)
 	config := server.ServiceAccount(t, elsewhere, workloadsAccount, nil)
 	server.GrantAll(t, elsewhere, workloadsAccount)
 	unlimited, _ := clientOf(t, server, config)
-	shared := server.Namespace(t)
+	shared := granted(t)
 	const (
 		foreign = "its controller must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
 		replace = "cannot replace the owners of pod"
@@ -139,6 +150,8 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"create for a similar group":     {program, "", owners{similar}, created, foreign},
 		"create for another kind":        {program, "", owners{otherKind}, created, foreign},
 		"create without a controller":    {program, "", owners{second}, created, foreign},
+		"create without a RoleBinding":   {program, server.Namespace(t), owners{cloneSet}, created, `cannot create resource "pods"`},
+		"status without a RoleBinding":   {program, server.Namespace(t), owners{cloneSet}, condition, `cannot patch resource "pods/status"`},
 		"create in kube-system":          {program, "kube-system", owners{cloneSet}, created, "kube-system, seamark-system"},
 		"create in its own namespace":    {program, env.SystemNamespace, owners{cloneSet}, created, "cannot write pods in namespace"},
 		"try in its own namespace":       {program, env.SystemNamespace, nil, tried, ""},
@@ -194,7 +207,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if test.namespace == "" {
-				test.namespace = server.Namespace(t)
+				test.namespace = granted(t)
 			}
 			pod := podOf(test.namespace, test.owners...)
 			if err := server.Client.Create(t.Context(), pod); err != nil {

@@ -23,6 +23,7 @@ import (
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -48,7 +49,9 @@ func Install(t *testing.T, e *env.Env, files ...string) *rest.Config {
 		}
 		e.Apply(t, manifests...)
 	}
-	return e.Component(t, workloads.Name)
+	cfg := e.Component(t, workloads.Name)
+	Grant(t, e)
+	return cfg
 }
 
 // permitPulls lets the policy of pods permit the pods of pulls, as config/imagepulls does.
@@ -68,6 +71,23 @@ func permitPulls(t *testing.T, manifests []*unstructured.Unstructured) {
 		Must(t, unstructured.SetNestedSlice(manifest.Object, variables, "spec", "variables"))
 	}
 }
+
+// Grant runs what the manager does for seamark-workloads until the test ends: it gives it its rights in the namespaces with
+// sets. The files of Install must have been applied.
+func Grant(tb testing.TB, e *env.Env) {
+	tb.Helper()
+	granter, err := grants.New(grants.Options{
+		Config: e.Component(tb, manager), Namespace: env.SystemNamespace, Resources: configv1alpha1.GrantResources(), Log: logr.Discard(),
+	})
+	Must(tb, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- granter.Start(ctx) }()
+	tb.Cleanup(func() { cancel(); Must(tb, <-done) })
+}
+
+// manager is the service account of the manager.
+const manager = "seamark-manager"
 
 // Start runs the program with defaults that are changed, until the test ends or the function is called.
 func Start(t *testing.T, cfg *rest.Config, change func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers)) (stop func()) {

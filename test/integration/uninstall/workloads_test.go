@@ -39,6 +39,9 @@ func TestUninstallStopsWorkloadsFirst(t *testing.T) {
 	must(t, e.Client.Create(t.Context(), program))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: workloads}}
 	must(t, e.Client.Create(t.Context(), lease))
+	binding := env.WorkloadsBinding(namespace)
+	binding.Labels["app.kubernetes.io/managed-by"] = "seamark-manager"
+	must(t, e.Client.Create(t.Context(), binding))
 	set := cloneSet(namespace)
 	must(t, e.Client.Create(t.Context(), set))
 	owned := builders.Pod(namespace, "set-abcde").Label("app", "set")
@@ -61,6 +64,9 @@ func TestUninstallStopsWorkloadsFirst(t *testing.T) {
 
 	must(t, e.Client.Delete(t.Context(), program, client.GracePeriodSeconds(0)))
 	out := run(t, config)
+	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
+		t.Errorf("get the RoleBinding of seamark-workloads: %v, want not found", err)
+	}
 	for _, want := range []string{"Removed the marks of 1 pod.", "Kept the CRDs of CloneSets and StatefulSets"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output\n%swant it to contain %q", out, want)

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
 )
 
@@ -40,6 +41,7 @@ func newScene(t testing.TB, e *env.Env) *world {
 	go func() { nodes.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
 	t.Cleanup(w.clean)
+	program.Grant(t, e)
 	return w
 }
 

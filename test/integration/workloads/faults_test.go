@@ -15,6 +15,7 @@ import (
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // fate is what happens to a write of a process.
@@ -136,7 +137,7 @@ func (w *world) process(ctx context.Context, config *rest.Config, line *wire) in
 	})
 	program, err := workloads.New(workloads.Options{
 		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Registry: prometheus.NewRegistry(), Logger: w.logger(),
+		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: w.logger(),
 	})
 	if err != nil {
 		w.Error(err)

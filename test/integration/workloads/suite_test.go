@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
 )
 
@@ -56,6 +57,7 @@ func newWorldWithoutProgram(t testing.TB, e *env.Env) *world {
 	t.Helper()
 	w := &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t)}
 	t.Cleanup(w.clean)
+	program.Grant(t, e)
 	w.runNodes()
 	return w
 }
@@ -117,15 +119,15 @@ func (w *world) launch(change func(*workloads.Options)) (cancel func(), done cha
 	configv1alpha1.SetWorkloadsDefaults(&c)
 	w.registry = prometheus.NewRegistry()
 	options := workloads.Options{
-		Config: w.env.Component(w, workloads.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
+		Config: w.env.Component(w, workloads.Name), Namespace: env.SystemNamespace, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
 		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Registry: w.registry, Logger: w.logger(),
 	}
 	change(&options)
-	program, err := workloads.New(options)
+	running, err := workloads.New(options)
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done = make(chan error, 1)
-	go func() { done <- program.Run(ctx) }()
+	go func() { done <- running.Run(ctx) }()
 	return cancel, done
 }
 

@@ -96,6 +96,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &appsv1.ControllerRevision{}, controllers.Changes(c.revisionChanged)),
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
 		c.Gate.Source(c.enqueueAll),
+		reconciler.GrantSource(informers, c.Sets),
 		c.changed.Source(),
 	}
 	for _, each := range c.Maps {

@@ -1,0 +1,255 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/startup"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
+)
+
+// sidecarSets is the resource whose sets select namespaces.
+const sidecarSets = "sidecarsets"
+
+// kinds are the sets whose pods seamark-workloads writes, by resource. AdvancedCronJobs are not among them: they create Jobs.
+func kinds() map[string]schema.GroupVersionKind {
+	kruise := v1alpha1.GroupVersion()
+	return map[string]schema.GroupVersionKind{
+		"clonesets": kruise.WithKind("CloneSet"), "statefulsets": kruise.WithKind("StatefulSet"), "daemonsets": kruise.WithKind("DaemonSet"),
+		"broadcastjobs": kruise.WithKind("BroadcastJob"), "imagepulljobs": kruise.WithKind("ImagePullJob"), sidecarSets: kruise.WithKind("SidecarSet"),
+	}
+}
+
+// newClient returns a client of RoleBindings, and of the metadata of sets and namespaces. It needs no discovery.
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	add := func(kind schema.GroupVersionKind, resource string, scope meta.RESTScope) {
+		plural := kind.GroupVersion().WithResource(resource)
+		mapper.AddSpecific(kind, plural, plural, scope)
+	}
+	for resource, kind := range kinds() {
+		if resource == sidecarSets {
+			add(kind, resource, meta.RESTScopeRoot)
+		} else {
+			add(kind, resource, meta.RESTScopeNamespace)
+		}
+	}
+	add(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings", meta.RESTScopeNamespace)
+	add(corev1.SchemeGroupVersion.WithKind("Namespace"), "namespaces", meta.RESTScopeRoot)
+	scheme := runtime.NewScheme()
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("create the scheme: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	connection, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("create the client of rolebindings: %w", err)
+	}
+	return connection, nil
+}
+
+// world is what a Granter watches.
+type world struct {
+	bindings toolscache.SharedIndexInformer
+	// sets are the informers of the kinds of namespaced sets. sidecars and namespaces are nil without SidecarSets.
+	sets                 []toolscache.SharedIndexInformer
+	sidecars, namespaces toolscache.SharedIndexInformer
+}
+
+// newWorld returns a world that calls changed with the namespaces for which something has changed.
+func newWorld(connection client.WithWatch, resources []string, changed func(namespace string)) (*world, error) {
+	w := &world{}
+	var errs []error
+	watched := func(kind schema.GroupVersionKind, object client.Object, list client.ObjectList, trim toolscache.TransformFunc, changed func(client.Object), options ...client.ListOption) toolscache.SharedIndexInformer {
+		object.GetObjectKind().SetGroupVersionKind(kind)
+		list.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		informer := newInformer(connection, object, list, options...)
+		_, err := informer.AddEventHandler(handler(changed))
+		errs = append(errs, err, informer.SetTransform(trim))
+		return informer
+	}
+	byNamespace := func(object client.Object) { changed(object.GetNamespace()) }
+	metadata := func(kind schema.GroupVersionKind, trim toolscache.TransformFunc, changed func(client.Object)) toolscache.SharedIndexInformer {
+		return watched(kind, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}, trim, changed)
+	}
+	w.bindings = watched(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}, trimManagedFields,
+		byNamespace, client.MatchingLabels{Label: LabelValue})
+	for _, resource := range resources {
+		kind, known := kinds()[resource]
+		switch {
+		case !known:
+			errs = append(errs, fmt.Errorf("resource %q is not one of sets", resource))
+		case resource != sidecarSets:
+			w.sets = append(w.sets, metadata(kind, trimName, byNamespace))
+		default:
+			w.sidecars = watched(kind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, func(client.Object) { w.all(changed) })
+			w.namespaces = metadata(corev1.SchemeGroupVersion.WithKind("Namespace"), trimLabels, func(object client.Object) { changed(object.GetName()) })
+		}
+	}
+	return w, errors.Join(errs...)
+}
+
+// newInformer returns an informer of the objects that the list option select.
+func newInformer(connection client.WithWatch, object client.Object, list client.ObjectList, options ...client.ListOption) toolscache.SharedIndexInformer {
+	copied := func(raw metav1.ListOptions) (client.ObjectList, []client.ListOption) {
+		return list.DeepCopyObject().(client.ObjectList), append([]client.ListOption{&client.ListOptions{Raw: &raw}}, options...) //nolint:forcetypeassert // A copy has the same type.
+	}
+	return startup.NewInformer(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			into, options := copied(raw)
+			return into, connection.List(ctx, into, options...)
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			into, options := copied(raw)
+			return connection.Watch(ctx, into, options...)
+		},
+	}, object, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc}, func(error) {})
+}
+
+// handler returns a handler that calls changed for each object that is new, has changed or is gone.
+func handler(changed func(client.Object)) toolscache.ResourceEventHandler {
+	call := func(object any) {
+		if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		if known, ok := object.(client.Object); ok {
+			changed(known)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: call, DeleteFunc: call, UpdateFunc: func(_, after any) { call(after) }}
+}
+
+// trimManagedFields removes what nothing reads.
+func trimManagedFields(object any) (any, error) {
+	if full, ok := object.(client.Object); ok {
+		full.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// trimName keeps what identifies an object, trimLabels its labels, too.
+func trimName(object any) (any, error) {
+	if full, ok := object.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: full.Namespace, Name: full.Name, ResourceVersion: full.ResourceVersion}}, nil
+	}
+	return object, nil
+}
+
+func trimLabels(object any) (any, error) {
+	if full, ok := object.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: full.Name, Labels: full.Labels, ResourceVersion: full.ResourceVersion}}, nil
+	}
+	return object, nil
+}
+
+// trimSidecarSet keeps the namespaces that a set selects, and whether it updates pods. A field that cannot be decoded selects
+// nothing: seamark-workloads does not serve such a set.
+func trimSidecarSet(object any) (any, error) {
+	full, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: full.GetName(), ResourceVersion: full.GetResourceVersion()}}
+	spec, _, _ := unstructured.NestedMap(full.Object, "spec")
+	parts := map[string]any{}
+	for _, field := range []string{"namespace", "namespaceSelector", "specificNamespace", "updateStrategy"} {
+		if value, found := spec[field]; found {
+			parts[field] = value
+		}
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(parts, &set.Spec); err != nil {
+		set.Spec = v1alpha1.SidecarSetSpec{UpdateStrategy: v1alpha1.SidecarSetUpdateStrategy{Type: v1alpha1.NotUpdateSidecarSetStrategyType}}
+	}
+	force, found, _ := unstructured.NestedMap(full.Object, "status", "inForce")
+	if found {
+		set.Status.InForce = &v1alpha1.SidecarSetInForce{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(force, set.Status.InForce); err != nil {
+			set.Status.InForce = nil
+		}
+	}
+	return set, nil
+}
+
+// informers returns all informers.
+func (w *world) informers() []toolscache.SharedIndexInformer {
+	all := append([]toolscache.SharedIndexInformer{w.bindings}, w.sets...)
+	if w.sidecars != nil {
+		all = append(all, w.sidecars, w.namespaces)
+	}
+	return all
+}
+
+// synced reports whether all informers have the objects that existed at the start.
+func (w *world) synced() bool {
+	return !slices.ContainsFunc(w.informers(), func(each toolscache.SharedIndexInformer) bool { return !each.HasSynced() })
+}
+
+// all calls do with all namespaces.
+func (w *world) all(do func(namespace string)) {
+	for _, name := range w.namespaces.GetIndexer().ListKeys() {
+		do(name)
+	}
+}
+
+// needs reports whether a namespace has sets, or SidecarSets select it that update pods.
+func (w *world) needs(namespace string) bool {
+	for _, each := range w.sets {
+		if found, _ := each.GetIndexer().IndexKeys(toolscache.NamespaceIndex, namespace); len(found) > 0 {
+			return true
+		}
+	}
+	if w.sidecars == nil {
+		return false
+	}
+	found, _, _ := w.namespaces.GetIndexer().GetByKey(namespace)
+	object, ok := found.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return false
+	}
+	for _, each := range w.sidecars.GetIndexer().List() {
+		if set, ok := each.(*v1alpha1.SidecarSet); ok && selects(set, object) {
+			return true
+		}
+	}
+	return false
+}
+
+// selects reports whether a SidecarSet may update pods in the namespace: its specification or what is in force selects it.
+func selects(set *v1alpha1.SidecarSet, namespace *metav1.PartialObjectMetadata) bool {
+	if set.Spec.UpdateStrategy.Type == v1alpha1.NotUpdateSidecarSetStrategyType {
+		return false
+	}
+	specs := []*v1alpha1.SidecarSetSpec{&set.Spec}
+	if set.Status.InForce != nil {
+		specs = append(specs, set.Status.InForce.Targets())
+	}
+	of := labels.Set{corev1.LabelMetadataName: namespace.Name}
+	maps.Copy(of, namespace.Labels)
+	return slices.ContainsFunc(specs, func(spec *v1alpha1.SidecarSetSpec) bool {
+		return !slices.ContainsFunc(overlap.Namespaces(spec), func(each *metav1.LabelSelector) bool {
+			selector, err := metav1.LabelSelectorAsSelector(each)
+			return err != nil || !selector.Matches(of)
+		})
+	})
+}
