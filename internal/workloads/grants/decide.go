@@ -64,8 +64,10 @@ func decide(s state) (next action, mine *rbacv1.RoleBinding, wait time.Duration)
 		return nothing, nil, 0
 	case needed && !slices.Equal(mine.Subjects, []rbacv1.Subject{subject(s.own)}):
 		return fill, mine, 0
-	case needed || !s.certain && !byHand:
+	case needed:
 		return nothing, mine, 0
+	case !s.certain && !byHand:
+		return nothing, mine, s.idle // No event tells that the caches are synced.
 	case s.unneeded < s.idle:
 		return nothing, mine, s.idle - s.unneeded
 	case len(mine.Subjects) > 0:

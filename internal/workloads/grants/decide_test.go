@@ -44,10 +44,10 @@ func TestDecide(t *testing.T) {
 		"set again after it lost subjects":    {state{needed: true, bindings: []*rbacv1.RoleBinding{of(emptied)}}, fill, 0},
 		"last set gone":                       {state{certain: true, unneeded: time.Second, bindings: []*rbacv1.RoleBinding{of()}}, nothing, idle - time.Second},
 		"last set gone for long":              {state{certain: true, unneeded: idle, bindings: []*rbacv1.RoleBinding{of()}}, empty, 0},
-		"sets of a kind unknown":              {state{unneeded: time.Hour, bindings: []*rbacv1.RoleBinding{of()}}, nothing, 0},
+		"sets of a kind unknown":              {state{unneeded: time.Hour, bindings: []*rbacv1.RoleBinding{of()}}, nothing, idle},
 		"lost subjects":                       {state{certain: true, unneeded: idle, emptied: time.Second, bindings: []*rbacv1.RoleBinding{of(emptied)}}, nothing, drained - time.Second},
 		"lost subjects, old requests ended":   {state{certain: true, unneeded: drained, emptied: drained, bindings: []*rbacv1.RoleBinding{of(emptied)}}, remove, 0},
-		"lost subjects, sets unknown since":   {state{unneeded: drained, emptied: drained, bindings: []*rbacv1.RoleBinding{of(emptied)}}, nothing, 0},
+		"lost subjects, sets unknown since":   {state{unneeded: drained, emptied: drained, bindings: []*rbacv1.RoleBinding{of(emptied)}}, nothing, idle},
 		"never deleted while it has subjects": {state{certain: true, unneeded: drained, emptied: drained, bindings: []*rbacv1.RoleBinding{of()}}, empty, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
