@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/process"
 )
@@ -53,41 +56,55 @@ func (s *Server) Agent(node, socket string) *Program {
 // Workloads starts seamark-workloads with the rights of its service account, as the only replica.
 func (s *Server) Workloads() *Program {
 	s.b.Helper()
-	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
-	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml")
-	return s.seamark(workloadsAccount, config, "--leader-elect=false", "--health-probe-bind-address=0")
+	return s.seamark(workloadsAccount, s.workloadsConfig(env.WorkloadsRights()...), "--leader-elect=false", "--health-probe-bind-address=0")
 }
 
 // CronJobs starts seamark-workloads with AdvancedCronJobs and the rights of its service account.
 func (s *Server) CronJobs() *Program {
 	s.b.Helper()
-	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
-	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml")
-	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {advancedCronJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+	return s.controllers("advancedCronJob", append(env.WorkloadsRights(), "config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml")...)
 }
 
 // ImagePulls starts seamark-workloads with ImagePullJobs and the rights of its service account.
 func (s *Server) ImagePulls() *Program {
 	s.b.Helper()
-	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
-	s.install("config/workloads/rbac.yaml", "config/imagepulls/rbac.yaml")
-	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {imagePullJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+	return s.controllers("imagePullJob", "config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/imagepulls/rbac.yaml")
 }
 
 // BroadcastJobs starts seamark-workloads with BroadcastJobs and the rights of its service account.
 func (s *Server) BroadcastJobs() *Program {
 	s.b.Helper()
-	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
-	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/broadcastjobs/rbac.yaml")
-	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {broadcastJob: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+	return s.controllers("broadcastJob", append(env.WorkloadsRights(), "config/broadcastjobs/rbac.yaml")...)
 }
 
 // DaemonSets starts seamark-workloads with DaemonSets and the rights of its service account.
 func (s *Server) DaemonSets() *Program {
 	s.b.Helper()
+	return s.controllers("daemonSet", append(env.WorkloadsRights(), "config/daemonsets/rbac.yaml")...)
+}
+
+// controllers starts seamark-workloads with a controller besides those that always run, and the rights in the files.
+func (s *Server) controllers(name string, files ...string) *Program {
+	s.b.Helper()
+	return s.seamark(workloadsAccount, s.workloadsConfig(files...), "--config="+s.b.workloads("controllers: {"+name+": {enabled: true}}"),
+		"--leader-elect=false", "--health-probe-bind-address=0")
+}
+
+// workloadsConfig installs the rights in the files and returns a configuration of seamark-workloads. Until the measure ends, it
+// does what the manager does for it.
+func (s *Server) workloadsConfig(files ...string) *rest.Config {
+	s.b.Helper()
 	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
-	s.install("config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/daemonsets/rbac.yaml")
-	return s.seamark(workloadsAccount, config, "--config="+s.b.workloads("controllers: {daemonSet: {enabled: true}}"), "--leader-elect=false", "--health-probe-bind-address=0")
+	s.install(files...)
+	granter, err := grants.New(grants.Options{
+		Config: s.ManagerConfig(), Namespace: env.SystemNamespace, Resources: configv1alpha1.GrantResources(), Log: logr.Discard(),
+	})
+	s.b.Must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- granter.Start(ctx) }()
+	s.b.Cleanup(func() { cancel(); <-done })
+	return config
 }
 
 // workloads writes a configuration of seamark-workloads and returns its path.
@@ -103,8 +120,7 @@ func (b *Bench) workloads(fields string) string {
 func (s *Server) SidecarSets() (controller, injector *Program) {
 	s.b.Helper()
 	own := s.ServiceAccount(s.b.T, env.SystemNamespace, injectorAccount, nil)
-	config := s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
-	s.install("config/workloads/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml")
+	config := s.workloadsConfig("config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml")
 	for _, object := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: injectorAccount}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: injectorAccount + "-ca"}},

@@ -61,6 +61,26 @@ func (b *Bench) Server(options ...env.Option) *Server {
 	return s
 }
 
+// Bare starts an API server without Seamark: no CRDs, rights or policies.
+func (b *Bench) Bare() *Server {
+	b.Helper()
+	e := env.Start(b.T, env.NoCRDs())
+	clientset, err := kubernetes.NewForConfig(e.Config)
+	b.Must(err)
+	return &Server{Env: e, b: b, Raw: clientset.RESTClient()}
+}
+
+// InstallAll installs the rights and policies of all programs and kinds, and the webhook configurations of SidecarSets. No
+// program runs.
+func (s *Server) InstallAll() {
+	s.b.Helper()
+	s.ServiceAccount(s.b.T, env.SystemNamespace, workloadsAccount, nil)
+	s.install(append(env.WorkloadsRights(),
+		"config/cronjobs/rbac.yaml", "config/cronjobs/policy.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml",
+		"config/imagepulls/rbac.yaml", "config/imagepulls/author.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/author.yaml",
+		"config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml")...)
+}
+
 // install creates the objects of manifests.
 func (s *Server) install(paths ...string) {
 	s.b.Helper()

@@ -41,6 +41,7 @@ func Measures() []harness.Measure {
 			Name: "workloads/broadcastjobs", Run: measureBroadcastJobs,
 			Rows: []string{rowBroadcastTime, rowBroadcastWrites, rowBroadcastServer, rowBroadcastEnd, rowBroadcastSteps, rowBroadcastMost, rowBroadcastIdle},
 		},
+		{Name: "workloads/foreign", Run: measureForeign, Rows: []string{rowForeignStatus, rowForeignCreate}},
 		{Name: "workloads/daemonsets", Run: measureDaemonSets, Rows: daemonRows()},
 	}
 }
