@@ -57,6 +57,7 @@ func TestHealthyInstallation(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
+	const fix = "  helm upgrade, or kubectl apply --server-side -k config/workloads\n"
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
 	for name, test := range map[string]struct {
 		change func(t *testing.T, f *check.Facts)
@@ -138,22 +139,18 @@ func TestProblems(t *testing.T) {
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()))
 				f.Policies.Value = f.Policies.Value[:len(f.Policies.Value)-1]
 				allow(t, f, func(p check.Permission) bool {
-					return p.Account != "seamark-workloads" || p.Attributes.Resource != "rolebindings"
+					return p.Account != "seamark-workloads" || p.Attributes.Resource != "nodes"
 				})
 			},
 			"warning crd/statefulsets.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/workloads/apps.kruise.io_statefulsets.yaml\n" +
 				"failed workloads-leader: the lease seamark-workloads does not exist: no pod has become the leader\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
-				"failed permissions/seamark-workloads: the account lacks 3 of 34 permissions: " +
-				"get rolebindings.rbac.authorization.k8s.io, list rolebindings.rbac.authorization.k8s.io, watch rolebindings.rbac.authorization.k8s.io\n" +
+				"failed permissions/seamark-workloads: the account lacks 3 of 34 permissions: get nodes, list nodes, watch nodes\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
-				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods of the namespaces that have sets\n" +
-				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
-				"failed policy/seamark-workloads-objects: the policy does not exist: seamark-workloads could write all claims and ControllerRevisions of the namespaces that have sets\n" +
-				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
-				"failed policy/seamark-workloads-grants: the policy does not exist: seamark-workloads could write in namespaces to which the policy of pods does not apply\n" +
-				"  helm upgrade, or kubectl apply --server-side -k config/workloads\n",
+				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods of the namespaces that have sets\n" + fix +
+				"failed policy/seamark-workloads-objects: the policy does not exist: seamark-workloads could write all claims and revisions there\n" + fix +
+				"failed policy/seamark-workloads-grants: the policy does not exist: seamark-workloads could write where its policy does not apply\n" + fix,
 		},
 		"AdvancedCronJobs without permissions, CRD and policy": {
 			func(t *testing.T, f *check.Facts) {

@@ -106,9 +106,9 @@ func withoutPolicy(name string) string {
 	case podsPolicy:
 		return "seamark-workloads could write all pods of the namespaces that have sets"
 	case objectsPolicy:
-		return "seamark-workloads could write all claims and ControllerRevisions of the namespaces that have sets"
+		return "seamark-workloads could write all claims and revisions there"
 	case grantsPolicy:
-		return "seamark-workloads could write in namespaces to which the policy of pods does not apply"
+		return "seamark-workloads could write where its policy does not apply"
 	case jobsPolicy:
 		return "seamark-workloads could create and delete all Jobs"
 	case setAuthorPolicy:

@@ -142,7 +142,10 @@ func (g *Granter) handle(ctx context.Context, namespace string) (time.Duration, 
 
 // state returns what is known about a namespace now.
 func (g *Granter) state(namespace string, now time.Time) state {
-	s := state{own: g.Namespace, idle: g.Idle, drained: g.Drained, certain: g.world.synced(), needed: g.world.needs(namespace), bindings: in(g.world.bindings.GetIndexer(), namespace)}
+	s := state{
+		own: g.Namespace, idle: g.Idle, drained: g.Drained, certain: g.world.synced(), needed: g.world.needs(namespace),
+		bindings: in(g.world.bindings.GetIndexer(), namespace),
+	}
 	empty := false
 	for _, each := range s.bindings {
 		empty = empty || each.Name == Role && len(each.Subjects) == 0
@@ -207,7 +210,8 @@ func Remove(ctx context.Context, config *rest.Config) (int, error) {
 		// The policy permits the deletion only without subjects.
 		key := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
 		err := connection.Patch(ctx, each, client.RawPatch(types.MergePatchType, []byte(`{"subjects":null}`)))
-		err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(connection.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})))
+		gone := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(connection.Delete(ctx, gone)))
 		if err != nil {
 			return i, fmt.Errorf("delete rolebinding %s: %w", key, err)
 		}

@@ -30,8 +30,10 @@ const (
 	Account = "seamark-workloads"
 	// Role is the ClusterRole of the rights, and the name of the RoleBindings that the manager creates.
 	Role = "seamark-workloads-pods"
-	// Label is the label of the RoleBindings, and LabelValue is its value. The policy selects its parameters by it.
-	Label, LabelValue = "seamark.dev/grant", "workloads"
+	// Label is the label of the RoleBindings. The policy selects its parameters by it.
+	Label = "seamark.dev/grant"
+	// LabelValue is the value of Label.
+	LabelValue = "workloads"
 	// managedBy is the label of the RoleBindings that the manager has created, and manager is its value.
 	managedBy, manager = "app.kubernetes.io/managed-by", "seamark-manager"
 )

@@ -81,7 +81,10 @@ type world struct {
 func newWorld(connection client.WithWatch, resources []string, changed func(namespace string)) (*world, error) {
 	w := &world{}
 	var errs []error
-	watched := func(kind schema.GroupVersionKind, object client.Object, list client.ObjectList, trim toolscache.TransformFunc, changed func(client.Object), options ...client.ListOption) toolscache.SharedIndexInformer {
+	watched := func(
+		kind schema.GroupVersionKind, object client.Object, list client.ObjectList, trim toolscache.TransformFunc, changed func(client.Object),
+		options ...client.ListOption,
+	) toolscache.SharedIndexInformer {
 		object.GetObjectKind().SetGroupVersionKind(kind)
 		list.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		informer := newInformer(connection, object, list, options...)
@@ -113,7 +116,8 @@ func newWorld(connection client.WithWatch, resources []string, changed func(name
 // newInformer returns an informer of the objects that the list option select.
 func newInformer(connection client.WithWatch, object client.Object, list client.ObjectList, options ...client.ListOption) toolscache.SharedIndexInformer {
 	copied := func(raw metav1.ListOptions) (client.ObjectList, []client.ListOption) {
-		return list.DeepCopyObject().(client.ObjectList), append([]client.ListOption{&client.ListOptions{Raw: &raw}}, options...) //nolint:forcetypeassert // A copy has the same type.
+		into := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // A copy has the same type.
+		return into, append([]client.ListOption{&client.ListOptions{Raw: &raw}}, options...)
 	}
 	return startup.NewInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {

@@ -251,7 +251,7 @@ func EnqueueAll(store Store) func(q controllers.Queue) {
 // GrantSource returns a source that enqueues the objects of a store in the namespace of a RoleBinding that lets the program write
 // there, when it comes or changes. A store of objects without a namespace enqueues all.
 func GrantSource(informers cache.Cache, store Store) source.Source {
-	return source.Kind(informers, &rbacv1.RoleBinding{}, controllers.Changes(func(_ context.Context, q controllers.Queue, _, after *rbacv1.RoleBinding, initial bool) {
+	changed := func(_ context.Context, q controllers.Queue, _, after *rbacv1.RoleBinding, initial bool) {
 		if initial || after == nil {
 			return
 		}
@@ -260,7 +260,8 @@ func GrantSource(informers cache.Cache, store Store) source.Source {
 				controllers.EnqueueAt(q, client.ObjectKeyFromObject(object), grantPause, 0)
 			}
 		}
-	}))
+	}
+	return source.Kind(informers, &rbacv1.RoleBinding{}, controllers.Changes(changed))
 }
 
 // each calls do for the sets of the namespace.
