@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -127,7 +127,7 @@ func (c *cluster) step(complete bool) {
 			c.log = append(c.log, "the program ends")
 			return
 		}
-		if !reflect.DeepEqual(c.stored[i], plan.Lists[i]) {
+		if !equality.Semantic.DeepEqual(c.stored[i], plan.Lists[i]) {
 			c.stored[i] = plan.Lists[i]
 			c.log = append(c.log, fmt.Sprint("write ", i))
 			c.check()

@@ -64,7 +64,7 @@ const (
 func New(sets Sets, done func(Result)) http.Handler {
 	serve := func(choose func(*http.Request) chooser) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			out := &answer{ResponseWriter: w}
+			out := &answer{ResponseWriter: w, failure: errRequest}
 			hook := &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 				response, result, err := respond(ctx, sets, choose(r), request)
 				done(result)
@@ -88,6 +88,9 @@ func New(sets Sets, done func(Result)) http.Handler {
 	return mux
 }
 
+// errRequest means that the request was not read as a whole, or is not understood.
+var errRequest = errors.New("the request is not an admission review of at most 4 MiB")
+
 // chooser returns what a pod gets.
 type chooser func(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error)
 
@@ -100,7 +103,7 @@ type answer struct {
 // Write implements io.Writer.
 func (a *answer) Write(response []byte) (int, error) {
 	if a.failure != nil {
-		return len(response), nil
+		return len(response), nil //nolint:nilerr // The failure is the answer, not that of the writer.
 	}
 	return a.ResponseWriter.Write(response) //nolint:wrapcheck // It is the same writer.
 }
