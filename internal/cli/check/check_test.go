@@ -137,7 +137,7 @@ func TestProblems(t *testing.T) {
 			func(t *testing.T, f *check.Facts) {
 				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()))
-				f.Policies.Value = f.Policies.Value[:len(f.Policies.Value)-1]
+				f.Policies.Value = f.Policies.Value[:len(f.Policies.Value)-3]
 				allow(t, f, func(p check.Permission) bool {
 					return p.Account != "seamark-workloads" || p.Attributes.Resource != "nodes"
 				})
@@ -146,7 +146,7 @@ func TestProblems(t *testing.T) {
 				"  kubectl apply --server-side --force-conflicts -f config/crd/workloads/apps.kruise.io_statefulsets.yaml\n" +
 				"failed workloads-leader: the lease seamark-workloads does not exist: no pod has become the leader\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
-				"failed permissions/seamark-workloads: the account lacks 3 of 34 permissions: get nodes, list nodes, watch nodes\n" +
+				"failed permissions/seamark-workloads: the account lacks 3 of 35 permissions: get nodes, list nodes, watch nodes\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
 				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods of the namespaces that have sets\n" + fix +
 				"failed policy/seamark-workloads-objects: the policy does not exist: seamark-workloads could write all claims and revisions there\n" + fix +
@@ -159,7 +159,7 @@ func TestProblems(t *testing.T) {
 			},
 			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 49 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 5 of 50 permissions: " +
 				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
 				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +

@@ -30,7 +30,7 @@ func TestDaemonSets(t *testing.T) {
 			enabled, false, lacks,
 			"failed crd/daemonsets.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/daemonsets/apps.kruise.io_daemonsets.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 39 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 5 of 40 permissions: " +
 				"get daemonsets.apps.kruise.io, list daemonsets.apps.kruise.io, watch daemonsets.apps.kruise.io and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/daemonsets\n",
 		},
@@ -39,7 +39,7 @@ func TestDaemonSets(t *testing.T) {
 			func(p check.Permission) bool { return !strings.HasPrefix(p.Attributes.Resource, "broadcastjobs") },
 			"failed crd/broadcastjobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/broadcastjobs/apps.kruise.io_broadcastjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 6 of 40 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 6 of 41 permissions: " +
 				"get broadcastjobs.apps.kruise.io, list broadcastjobs.apps.kruise.io, watch broadcastjobs.apps.kruise.io and 3 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/broadcastjobs\n",
 		},
@@ -48,7 +48,7 @@ func TestDaemonSets(t *testing.T) {
 			func(p check.Permission) bool { return p.Attributes.Resource != "jobs" },
 			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 54 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 5 of 55 permissions: " +
 				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
 				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +

@@ -25,7 +25,7 @@ func TestImagePullJobs(t *testing.T) {
 			},
 			"failed crd/imagepulljobs.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 8 of 42 permissions: " +
+				"failed permissions/seamark-workloads: the account lacks 8 of 43 permissions: " +
 				"get imagepulljobs.apps.kruise.io, list imagepulljobs.apps.kruise.io, watch imagepulljobs.apps.kruise.io and 5 more\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/imagepulls\n" +
 				"warning policy/seamark-imagepulljob-author: the policy does not exist: " +
