@@ -102,7 +102,8 @@ func (c *cluster) index() (map[string]*entry, map[string][][][]string) {
 				count++
 				continue
 			}
-			text, _, _ := strings.Cut(list[j].MatchConditions[1].Expression, ".exists(")
+			conditions := list[j].MatchConditions
+			text, _, _ := strings.Cut(conditions[len(conditions)-1].Expression, ".exists(")
 			var members [][][]string
 			if err := json.Unmarshal([]byte(text), &members); err != nil || len(members) == 0 || len(members) > 128 || len(text) > 24<<10+128*8 {
 				c.Fatalf("group %s has %d members of %d bytes: %v", list[j].Name, len(members), len(text), err)
