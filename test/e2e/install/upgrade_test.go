@@ -45,7 +45,8 @@ func (u *upgrade) fromPreviousRelease() {
 	u.reached("previous release")
 	u.forget()
 	u.reportsInStatus()
-	u.step("upgrade the agents first", u.images(previousManager, currentAgent)...)
+	// The previous manager creates no RoleBindings.
+	u.step("upgrade the agents first", append(u.images(previousManager, currentAgent), "--set", "workloads.namespaces={default}")...)
 	u.reportsInBoth()
 	u.step("then the managers", u.images(currentManager, currentAgent)...)
 	u.reportsInBoth()

@@ -134,7 +134,7 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 		"workloads in its own namespace": {"seamark-workloads", env.SystemNamespace, join(workloadsRights(), leases("seamark-workloads"),
 			rightsOf("", "configmaps/kruise-configuration", "get", "list", "watch"), rightsOf("", "configmaps/seamark-injector-ca", "get", "list", "watch"),
 			rightsOf("apps", "controllerrevisions", "create", "patch", "delete"), rightsOf("", "pods", "create"))},
-		"workloads with a RoleBinding":   {"seamark-workloads", granted, join(workloadsRights(), grantedRights())},
+		"workloads with a RoleBinding":    {"seamark-workloads", granted, join(workloadsRights(), grantedRights())},
 		"injector":                        {"seamark-injector", "default", join(basic(), rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"))},
 		"injector in its own namespace":   {"seamark-injector", env.SystemNamespace, injectorRights()},
 		"other account in that namespace": {"default", env.SystemNamespace, basic()},

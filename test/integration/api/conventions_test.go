@@ -53,14 +53,15 @@ func TestCRDsFollowTheConventions(t *testing.T) {
 }
 
 // schemaProblems returns the problems of a property and those below it. The fields of types of Kubernetes have its
-// descriptions.
+// descriptions, or none.
 func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedded bool) []string {
 	var problems []string
 	name := path[strings.LastIndex(path, ".")+1:]
 	if !embedded && !beginsWith(schema.Description, name) && !strings.HasSuffix(name, "]") {
 		problems = append(problems, path+": the description does not begin with the name")
 	}
-	embedded = embedded || slices.Contains([]string{"probe", "startup", "jobTemplate", "broadcastJobTemplate", "active"}, name)
+	embedded = embedded || slices.Contains([]string{"probe", "startup", "jobTemplate", "broadcastJobTemplate", "active"}, name) ||
+		schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields
 	if schema.Items != nil {
 		if !embedded && schema.XListType == nil {
 			problems = append(problems, path+": list without a type")

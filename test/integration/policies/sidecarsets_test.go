@@ -202,11 +202,12 @@ func TestSidecarSetAuthor(t *testing.T) {
 
 type setWrite func(ctx context.Context, c client.Client, set *v1alpha1.SidecarSet) error
 
-// newSet returns a set of a namespace, or of all.
+// newSet returns a set of a namespace, or of all. It updates no pods: seamark-workloads would get rights in its namespaces.
 func newSet(in string, annotations map[string]string) *v1alpha1.SidecarSet {
 	return &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{GenerateName: "set-", Annotations: annotations}, Spec: v1alpha1.SidecarSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, Namespace: in,
-		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "agent", Image: "a"}}},
+		Containers:     []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "agent", Image: "a"}}},
+		UpdateStrategy: v1alpha1.SidecarSetUpdateStrategy{Type: v1alpha1.NotUpdateSidecarSetStrategyType},
 	}}
 }
 
