@@ -205,6 +205,7 @@ func Remove(ctx context.Context, config *rest.Config) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("list rolebindings: %w", err)
 	}
+	removed, failed := 0, []error(nil)
 	for i := range all.Items {
 		each := &all.Items[i]
 		// The policy permits the deletion only without subjects.
@@ -213,8 +214,10 @@ func Remove(ctx context.Context, config *rest.Config) (int, error) {
 		gone := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(connection.Delete(ctx, gone)))
 		if err != nil {
-			return i, fmt.Errorf("delete rolebinding %s: %w", key, err)
+			failed = append(failed, fmt.Errorf("delete rolebinding %s: %w", key, err))
+			continue
 		}
+		removed++
 	}
-	return len(all.Items), nil
+	return removed, errors.Join(failed...)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,7 +23,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/startup"
-	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
 )
 
 // sidecarSets is the resource whose sets select namespaces.
@@ -82,22 +79,22 @@ func newWorld(connection client.WithWatch, resources []string, changed func(name
 	w := &world{}
 	var errs []error
 	watched := func(
-		kind schema.GroupVersionKind, object client.Object, list client.ObjectList, trim toolscache.TransformFunc, changed func(client.Object),
+		kind schema.GroupVersionKind, object client.Object, list client.ObjectList, trim toolscache.TransformFunc, events toolscache.ResourceEventHandler,
 		options ...client.ListOption,
 	) toolscache.SharedIndexInformer {
 		object.GetObjectKind().SetGroupVersionKind(kind)
 		list.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		informer := newInformer(connection, object, list, options...)
-		_, err := informer.AddEventHandler(handler(changed))
+		_, err := informer.AddEventHandler(events)
 		errs = append(errs, err, informer.SetTransform(trim))
 		return informer
 	}
 	byNamespace := func(object client.Object) { changed(object.GetNamespace()) }
 	metadata := func(kind schema.GroupVersionKind, trim toolscache.TransformFunc, changed func(client.Object)) toolscache.SharedIndexInformer {
-		return watched(kind, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}, trim, changed)
+		return watched(kind, &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}, trim, handler(changed))
 	}
 	w.bindings = watched(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}, trimManagedFields,
-		byNamespace, client.MatchingLabels{Label: LabelValue})
+		handler(byNamespace), client.MatchingLabels{Label: LabelValue})
 	for _, resource := range resources {
 		kind, known := kinds()[resource]
 		switch {
@@ -106,7 +103,7 @@ func newWorld(connection client.WithWatch, resources []string, changed func(name
 		case resource != sidecarSets:
 			w.sets = append(w.sets, metadata(kind, trimName, byNamespace))
 		default:
-			w.sidecars = watched(kind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, func(client.Object) { w.all(changed) })
+			w.sidecars = watched(kind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed))
 			w.namespaces = metadata(corev1.SchemeGroupVersion.WithKind("Namespace"), trimLabels, func(object client.Object) { changed(object.GetName()) })
 		}
 	}
@@ -167,34 +164,6 @@ func trimLabels(object any) (any, error) {
 	return object, nil
 }
 
-// trimSidecarSet keeps the namespaces that a set selects, and whether it updates pods. A field that cannot be decoded selects
-// nothing: seamark-workloads does not serve such a set.
-func trimSidecarSet(object any) (any, error) {
-	full, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil
-	}
-	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: full.GetName(), ResourceVersion: full.GetResourceVersion()}}
-	spec, _, _ := unstructured.NestedMap(full.Object, "spec")
-	parts := map[string]any{}
-	for _, field := range []string{"namespace", "namespaceSelector", "specificNamespace", "updateStrategy"} {
-		if value, found := spec[field]; found {
-			parts[field] = value
-		}
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(parts, &set.Spec); err != nil {
-		set.Spec = v1alpha1.SidecarSetSpec{UpdateStrategy: v1alpha1.SidecarSetUpdateStrategy{Type: v1alpha1.NotUpdateSidecarSetStrategyType}}
-	}
-	force, found, _ := unstructured.NestedMap(full.Object, "status", "inForce")
-	if found {
-		set.Status.InForce = &v1alpha1.SidecarSetInForce{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(force, set.Status.InForce); err != nil {
-			set.Status.InForce = nil
-		}
-	}
-	return set, nil
-}
-
 // informers returns all informers.
 func (w *world) informers() []toolscache.SharedIndexInformer {
 	all := append([]toolscache.SharedIndexInformer{w.bindings}, w.sets...)
@@ -207,13 +176,6 @@ func (w *world) informers() []toolscache.SharedIndexInformer {
 // synced reports whether all informers have the objects that existed at the start.
 func (w *world) synced() bool {
 	return !slices.ContainsFunc(w.informers(), func(each toolscache.SharedIndexInformer) bool { return !each.HasSynced() })
-}
-
-// all calls do with all namespaces.
-func (w *world) all(do func(namespace string)) {
-	for _, name := range w.namespaces.GetIndexer().ListKeys() {
-		do(name)
-	}
 }
 
 // needs reports whether a namespace has sets, or SidecarSets select it that update pods.
@@ -232,28 +194,9 @@ func (w *world) needs(namespace string) bool {
 		return false
 	}
 	for _, each := range w.sidecars.GetIndexer().List() {
-		if set, ok := each.(*v1alpha1.SidecarSet); ok && selects(set, object) {
+		if set, ok := each.(*selection); ok && set.selects(object) {
 			return true
 		}
 	}
 	return false
-}
-
-// selects reports whether a SidecarSet may update pods in the namespace: its specification or what is in force selects it.
-func selects(set *v1alpha1.SidecarSet, namespace *metav1.PartialObjectMetadata) bool {
-	if set.Spec.UpdateStrategy.Type == v1alpha1.NotUpdateSidecarSetStrategyType {
-		return false
-	}
-	specs := []*v1alpha1.SidecarSetSpec{&set.Spec}
-	if set.Status.InForce != nil {
-		specs = append(specs, set.Status.InForce.Targets())
-	}
-	of := labels.Set{corev1.LabelMetadataName: namespace.Name}
-	maps.Copy(of, namespace.Labels)
-	return slices.ContainsFunc(specs, func(spec *v1alpha1.SidecarSetSpec) bool {
-		return !slices.ContainsFunc(overlap.Namespaces(spec), func(each *metav1.LabelSelector) bool {
-			selector, err := metav1.LabelSelectorAsSelector(each)
-			return err != nil || !selector.Matches(of)
-		})
-	})
 }

@@ -90,12 +90,11 @@ type victims struct {
 	db          *v1beta1.StatefulSet
 	daemon      *v1alpha1.DaemonSet
 	broadcast   *v1alpha1.BroadcastJob
-	pull        *v1alpha1.ImagePullJob
 	cron        *v1alpha1.AdvancedCronJob
 	sidecar     *v1alpha1.SidecarSet
 }
 
-func (w *world) victims(node string) victims {
+func (w *world) victims() victims {
 	w.Helper()
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
 	selector := func(name string) *metav1.LabelSelector {
@@ -108,9 +107,6 @@ func (w *world) victims(node string) victims {
 	v.daemon = &v1alpha1.DaemonSet{ObjectMeta: in("daemon"), Spec: v1alpha1.DaemonSetSpec{Selector: selector("daemon"), Template: template("daemon", "image:1")}}
 	v.broadcast = &v1alpha1.BroadcastJob{ObjectMeta: in("broadcast"), Spec: v1alpha1.BroadcastJobSpec{Template: template("broadcast", "image:1")}}
 	v.broadcast.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
-	v.pull = &v1alpha1.ImagePullJob{ObjectMeta: in("pull"), Spec: v1alpha1.ImagePullJobSpec{
-		Selector: &v1alpha1.ImagePullJobNodeSelector{Names: []string{node}}, Image: "image:1",
-	}}
 	v.cron = &v1alpha1.AdvancedCronJob{ObjectMeta: in("cron"), Spec: v1alpha1.AdvancedCronJobSpec{
 		Schedule: "@every 1s", ConcurrencyPolicy: v1alpha1.ReplaceConcurrent,
 		Template: v1alpha1.CronJobTemplate{JobTemplate: &runtime.RawExtension{
@@ -121,7 +117,7 @@ func (w *world) victims(node string) victims {
 		Namespace: w.namespace, Selector: selector("web"), Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:2"}}},
 		InjectionStrategy: v1alpha1.SidecarSetInjectionStrategy{Revision: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("evil")}},
 	}}
-	for _, object := range []client.Object{v.daemon, v.broadcast, v.pull, v.cron, v.sidecar} {
+	for _, object := range []client.Object{v.daemon, v.broadcast, v.cron, v.sidecar} {
 		w.must(w.client.Create(w.Context(), object))
 	}
 	return v
@@ -140,7 +136,6 @@ func (f *foreign) attack(v *victims, node string) {
 	f.pods("CloneSet", v.web, node, "web-a", "web-b", "web-c")
 	f.pods("DaemonSet", v.daemon, node, "daemon-a")
 	f.pods("BroadcastJob", v.broadcast, node, "broadcast-a")
-	f.pods("ImagePullJob", v.pull, node, "pull-a")
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: f.owned("data-db-0", "StatefulSet", v.db), Spec: claimSpec()}
 	claim.Finalizers = []string{"example.com/hold"}
 	f.create(claim)
@@ -166,17 +161,17 @@ func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 	w.must(w.client.Create(t.Context(), node))
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	w.must(w.client.Status().Update(t.Context(), node))
-	v := w.victims(node.Name)
+	v := w.victims()
 	t.Cleanup(func() { w.must(w.client.Delete(context.Background(), v.sidecar)) })
 	f := &foreign{world: w, namespace: w.env.Namespace(t)}
 	f.attack(&v, node.Name)
 
-	cfg := program.Install(t, w.env, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml",
+	cfg := program.Install(t, w.env, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml",
 		"config/cronjobs/rbac.yaml", "config/sidecarsets/rbac.yaml")
 	program.Start(t, cfg, func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
 		options.Logger, options.InjectorURL = w.logger(), "https://localhost:1"
 		for _, each := range []*configv1alpha1.WorkloadController{
-			&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.ImagePullJob, &enabled.AdvancedCronJob, &enabled.SidecarSet,
+			&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.SidecarSet,
 		} {
 			each.Enabled = new(true)
 		}
@@ -186,7 +181,6 @@ func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 	w.settled(v.db, 1, "image:1")
 	program.Until(w, w.client, v.daemon, "the DaemonSet runs on its node", func() error { return is(v.daemon.Status.NumberReady, 1) })
 	program.Until(w, w.client, v.broadcast, "the BroadcastJob runs on its node", func() error { return is(v.broadcast.Status.Active, 1) })
-	program.Until(w, w.client, v.pull, "the image is pulled on the node", func() error { return is(v.pull.Status.Succeeded, 1) })
 	program.Until(w, w.client, v.cron, "the AdvancedCronJob runs one Job", func() error {
 		if len(v.cron.Status.Active) != 1 || v.cron.Status.Active[0].Namespace != w.namespace {
 			return fmt.Errorf("%+v", v.cron.Status.Active)
