@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,12 +112,23 @@ func (o *migrateRevisionsOptions) create(ctx context.Context, writer client.Clie
 	if o.DryRun {
 		options, done = append(options, client.DryRunAll), "Would copy"
 	}
+	copied := 0
 	for _, revision := range copies {
-		if err := writer.Create(ctx, revision, options...); err != nil {
+		err := writer.Create(ctx, revision, options...)
+		if apierrors.IsAlreadyExists(err) {
+			// seamark-workloads has recorded it since the list: a set is accepted as soon as the revision that it names is copied.
+			live := &appsv1.ControllerRevision{}
+			if err := writer.Get(ctx, client.ObjectKeyFromObject(revision), live); err == nil && migrate.IsCopy(live, revision) {
+				present++
+				continue
+			}
+		}
+		if err != nil {
 			return exit.Failure(fmt.Errorf("create controllerrevision %s in namespace %s: %w", revision.Name, revision.Namespace, err))
 		}
+		copied++
 		fmt.Fprintf(o.Out, "%s controllerrevision %s of SidecarSet %s, number %d\n", done, revision.Name, revision.Labels[history.SetLabel], revision.Revision)
 	}
-	fmt.Fprintf(o.Out, "%s %d revisions from namespace %s to namespace %s; %d exist there.\n", done, len(copies), o.From, o.SeamarkNamespace, present)
+	fmt.Fprintf(o.Out, "%s %d revisions from namespace %s to namespace %s; %d exist there.\n", done, copied, o.From, o.SeamarkNamespace, present)
 	return nil
 }

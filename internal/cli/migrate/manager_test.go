@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 )
@@ -67,5 +68,17 @@ func TestManagerOf(t *testing.T) {
 	}
 	if got := migrate.ManagerOf(&appsv1.Deployment{}); !got.LeaderElection {
 		t.Errorf("a manager without containers: %+v", got)
+	}
+}
+
+// TestCheckKeepsObjects checks that the objects are not changed: setting defaults would.
+func TestCheckKeepsObjects(t *testing.T) {
+	found := objects(t, complete)
+	before := runtime.DeepCopyJSON(found[0].Object)
+	if _, err := migrate.Check(t.Context(), migrate.Cluster{Markers: found}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, found[0].Object); diff != "" {
+		t.Errorf("marker (-before +after):\n%s", diff)
 	}
 }

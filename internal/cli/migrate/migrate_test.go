@@ -10,11 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -390,16 +388,4 @@ func text(found []migrate.Finding) string {
 		}
 	}
 	return text.String()
-}
-
-// TestCheckKeepsObjects checks that the objects are not changed: setting defaults would.
-func TestCheckKeepsObjects(t *testing.T) {
-	found := objects(t, complete)
-	before := runtime.DeepCopyJSON(found[0].Object)
-	if _, err := migrate.Check(t.Context(), migrate.Cluster{Markers: found}); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, found[0].Object); diff != "" {
-		t.Errorf("marker (-before +after):\n%s", diff)
-	}
 }

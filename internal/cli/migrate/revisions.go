@@ -42,6 +42,12 @@ func Copies(
 	return copies, present, nil
 }
 
+// IsCopy reports whether a revision has the set and the content of one that Copies returns.
+func IsCopy(live, of *appsv1.ControllerRevision) bool {
+	set, want := metav1.GetControllerOfNoCopy(live), metav1.GetControllerOfNoCopy(of)
+	return set != nil && want != nil && set.UID == want.UID && history.Equal(live, of)
+}
+
 // copyOf returns a copy of a revision, which the set owns and nothing else.
 func copyOf(revision *appsv1.ControllerRevision, set *v1alpha1.SidecarSet, namespace string) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{

@@ -103,7 +103,7 @@ func (s *Server) workloadsConfig(files ...string) *rest.Config {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- granter.Start(ctx) }()
-	s.b.Cleanup(func() { cancel(); <-done })
+	s.b.Cleanup(func() { cancel(); s.b.Must(<-done) })
 	return config
 }
 

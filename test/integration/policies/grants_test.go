@@ -231,7 +231,12 @@ func TestManagerGivesAndTakesRights(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- granter.Start(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 	namespaces := map[string]client.Object{}
 	one, two := server.Namespace(t), server.Namespace(t)
 	namespaces[one] = &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: one, Name: "web"}, Spec: v1alpha1.CloneSetSpec{
