@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestComplete completes a template of which a part is written by hand. Fields of a part that is not open are not added.
+// TestComplete completes a template of which a part is written manually. Fields of a part that is not open are not added.
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	var schema map[string]any

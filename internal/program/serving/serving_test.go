@@ -99,7 +99,7 @@ func TestIncompleteRequests(t *testing.T) {
 				hostile[i] = connect(t, address, text)
 			}
 			if got := answer(t, connect(t, address, request)); got != http.StatusOK {
-				t.Errorf("a new connection beside %d others has the answer %d", len(hostile), got)
+				t.Errorf("a new connection next to %d others has the answer %d", len(hostile), got)
 			}
 			if got := answer(t, hostile[0]); got == http.StatusOK {
 				t.Errorf("the oldest incomplete request has the answer %d", got)

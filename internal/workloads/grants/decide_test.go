@@ -12,7 +12,7 @@ import (
 
 const own = "seamark"
 
-// of returns the RoleBinding of the manager, or one by hand, with other subjects if any are given.
+// of returns the RoleBinding of the manager, or one of an administrator, with other subjects if any are given.
 func of(change ...func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
 	b := binding("ns", own)
 	for _, each := range change {
@@ -36,9 +36,9 @@ func TestDecide(t *testing.T) {
 		"first set":                           {state{needed: true}, create, 0},
 		"first set, other kinds unknown":      {state{needed: true, certain: false}, create, 0},
 		"has it":                              {state{needed: true, certain: true, bindings: []*rbacv1.RoleBinding{of()}}, nothing, 0},
-		"by hand":                             {state{needed: true, certain: true, bindings: []*rbacv1.RoleBinding{of(byHand)}}, nothing, 0},
-		"by hand without the account":         {state{needed: true, bindings: []*rbacv1.RoleBinding{of(byHand, emptied)}}, create, 0},
-		"by hand with our name":               {state{certain: true, unneeded: time.Hour, bindings: []*rbacv1.RoleBinding{of(func(b *rbacv1.RoleBinding) { delete(b.Labels, managedBy) })}}, nothing, 0},
+		"by an administrator":                 {state{needed: true, certain: true, bindings: []*rbacv1.RoleBinding{of(byHand)}}, nothing, 0},
+		"of an administrator without account": {state{needed: true, bindings: []*rbacv1.RoleBinding{of(byHand, emptied)}}, create, 0},
+		"not managed with our name":           {state{certain: true, unneeded: time.Hour, bindings: []*rbacv1.RoleBinding{of(func(b *rbacv1.RoleBinding) { delete(b.Labels, managedBy) })}}, nothing, 0},
 		"both":                                {state{needed: true, certain: true, unneeded: time.Hour, bindings: []*rbacv1.RoleBinding{of(), of(byHand)}}, empty, 0},
 		"other subject":                       {state{needed: true, bindings: []*rbacv1.RoleBinding{of(other)}}, fill, 0},
 		"set again after it lost subjects":    {state{needed: true, bindings: []*rbacv1.RoleBinding{of(emptied)}}, fill, 0},

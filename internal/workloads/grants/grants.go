@@ -81,7 +81,7 @@ type Reader struct {
 	now       func() time.Time
 
 	mu sync.Mutex
-	// known is since when each namespace, which was asked for, has or misses its RoleBinding.
+	// known is since when each namespace that was checked has or misses its RoleBinding.
 	known map[string]since
 }
 

@@ -26,7 +26,7 @@ const (
 	rowForeignCreate = "API server's processor time per creation of a pod"
 )
 
-// foreignBudget is how many times the floor may be used: 1% is less than most runs can tell apart.
+// foreignBudget is how many times the floor may be used: 1% is less than most runs can distinguish.
 const foreignBudget = 1.01
 
 // bystander is an API server with pods that nothing of Seamark selects.

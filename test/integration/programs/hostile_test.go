@@ -33,7 +33,7 @@ func hostile(t *testing.T, address, text string, connections int) {
 // maxMemory is far above what the programs need without a plan, and far below the limit of the agent.
 const maxMemory = 128 << 10
 
-// TestHostileConnections checks that the programs answer the kubelet and Prometheus beside connections that are
+// TestHostileConnections checks that the programs answer the kubelet and Prometheus next to connections that are
 // idle or whose headers or bodies do not end, on each of their servers, and what that costs them.
 func TestHostileConnections(t *testing.T) {
 	health, metrics, agent := env.FreeAddress(t), env.FreeAddress(t), env.FreeAddress(t)
@@ -51,7 +51,7 @@ func TestHostileConnections(t *testing.T) {
 		for _, text := range []string{"", "GET / HTTP/1.1\r\nA: " + strings.Repeat("a", 1<<20), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n"} {
 			hostile(t, server.address, text, 150)
 			if reason, _ := answers(t.Context()); reason != "" {
-				t.Errorf("%s at %s beside connections that send %.20q: %s", server.path, server.address, text, reason)
+				t.Errorf("%s at %s next to connections that send %.20q: %s", server.path, server.address, text, reason)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestAnswersOfDryRuns checks which answers of the API server refuse a set, and which are asked for again.
+// TestAnswersOfDryRuns checks which answers of the API server refuse a set, and which are requested again.
 func TestAnswersOfDryRuns(t *testing.T) {
 	pods := corev1.SchemeGroupVersion.WithResource("pods").GroupResource()
 	status := func(code int32, message string, causes ...metav1.StatusCause) error {

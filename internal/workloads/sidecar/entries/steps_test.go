@@ -24,7 +24,7 @@ import (
 )
 
 // cluster are sets, and the entries that are stored. Each set selects the pods of its namespace with the label of its
-// name, whatever else changes in it.
+// name, also after other changes in it.
 type cluster struct {
 	*testing.T
 	random  *rand.Rand

@@ -153,7 +153,7 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 	if len(choices) > 0 {
 		return choices, nil
 	}
-	// As in Choose, but the entry does not say of which set it is.
+	// As in Choose, but the entry does not name its set.
 	sets, err := a.live.bound(ctx, pod.Namespace)
 	if err != nil {
 		return nil, err
