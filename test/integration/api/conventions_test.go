@@ -60,10 +60,9 @@ func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedde
 	if !embedded && !beginsWith(schema.Description, name) && !strings.HasSuffix(name, "]") {
 		problems = append(problems, path+": the description does not begin with the name")
 	}
-	embedded = embedded || slices.Contains([]string{"probe", "startup", "jobTemplate", "broadcastJobTemplate", "active"}, name) ||
-		schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields
+	embedded = embedded || slices.Contains([]string{"probe", "startup", "jobTemplate", "broadcastJobTemplate", "active"}, name) || isOpen(&schema)
 	if schema.Items != nil {
-		if !embedded && schema.XListType == nil {
+		if !embedded && schema.XListType == nil && !isOpen(schema.Items.Schema) {
 			problems = append(problems, path+": list without a type")
 		}
 		problems = append(problems, schemaProblems(path+"[]", *schema.Items.Schema, embedded)...)
@@ -72,6 +71,11 @@ func schemaProblems(path string, schema apiextensionsv1.JSONSchemaProps, embedde
 		problems = append(problems, schemaProblems(path+"."+property, below, embedded)...)
 	}
 	return problems
+}
+
+// isOpen reports whether the schema is that of a type of Kubernetes, whose later versions may have more fields.
+func isOpen(schema *apiextensionsv1.JSONSchemaProps) bool {
+	return schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields
 }
 
 func beginsWith(doc, name string) bool {
