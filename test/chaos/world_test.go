@@ -112,6 +112,8 @@ func (w *world) install() {
 	for _, account := range []string{managerName, agentName, workloadsName} {
 		w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), accountOf(account))))
 	}
+	// Earlier managers do not create it.
+	w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), env.WorkloadsBinding(w.Namespace))))
 	w.pause()
 }
 
