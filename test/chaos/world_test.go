@@ -112,8 +112,6 @@ func (w *world) install() {
 	for _, account := range []string{managerName, agentName, workloadsName} {
 		w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), accountOf(account))))
 	}
-	// Earlier managers do not create it.
-	w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), env.WorkloadsBinding(w.Namespace))))
 	w.pause()
 }
 
@@ -124,6 +122,8 @@ func accountOf(name string) *corev1.ServiceAccount {
 // startPrograms starts two managers, two replicas of seamark-workloads and an agent per node.
 func (w *world) startPrograms() {
 	w.Helper()
+	// Earlier managers do not create it.
+	w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), env.WorkloadsBinding(w.Namespace))))
 	config := filepath.Join(w.folder, "workloads.yaml")
 	w.must(os.WriteFile(config, []byte("apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\ncontrollers: {daemonSet: {enabled: true}}\n"), 0o600))
 	for i := range 2 {
