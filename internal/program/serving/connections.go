@@ -77,12 +77,14 @@ func (c *connections) add(added *connection) *connection {
 }
 
 // victim returns the connection that others need the least: the oldest that never had a complete request, else
-// the one that is idle for the longest time, else the one that is answered for the longest time. It
-// returns nil if all must be kept.
+// the one that is idle for the longest time, else the one that is answered for the longest time. If more than
+// half are idle, one of them comes first: they must leave room for new connections until their requests arrive.
+// It returns nil if all must be kept.
 func (c *connections) victim() *connection {
 	var first *connection
+	idle := c.idle() > c.limit/2
 	for each := range c.open {
-		if each.answering > 0 && c.streams {
+		if each.answering > 0 && c.streams || idle && !each.isIdle() {
 			continue
 		}
 		if first == nil || cmp.Or(cmp.Compare(each.need(), first.need()), cmp.Compare(each.turn, first.turn)) < 0 {
@@ -91,6 +93,20 @@ func (c *connections) victim() *connection {
 	}
 	return first
 }
+
+// idle returns how many connections are idle.
+func (c *connections) idle() int {
+	n := 0
+	for each := range c.open {
+		if each.isIdle() {
+			n++
+		}
+	}
+	return n
+}
+
+// isIdle reports whether there was a complete request, and none is being answered.
+func (c *connection) isIdle() bool { return c.used && c.answering == 0 }
 
 func (c *connection) need() int {
 	switch {

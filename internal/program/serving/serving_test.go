@@ -115,6 +115,31 @@ func TestIncompleteRequests(t *testing.T) {
 	}
 }
 
+// TestIdleConnectionsLeaveRoom checks that connections that were used and are idle do not take the places of those whose
+// requests have not arrived yet.
+func TestIdleConnectionsLeaveRoom(t *testing.T) {
+	address := serve(t, ok(), serving.Options{})
+	for range 64 {
+		if got := answer(t, connect(t, address, request)); got != http.StatusOK {
+			t.Fatalf("answer %d", got)
+		}
+	}
+	kubelet := connect(t, address, "")
+	for range 20 {
+		connect(t, address, "")
+	}
+	// Connections are accepted in their order.
+	if got := answer(t, connect(t, address, request)); got != http.StatusOK {
+		t.Fatalf("answer %d", got)
+	}
+	if _, err := io.WriteString(kubelet, request); err != nil {
+		t.Fatal(err)
+	}
+	if got := answer(t, kubelet); got != http.StatusOK {
+		t.Errorf("the connection that came before 21 others has the answer %d", got)
+	}
+}
+
 // TestLimits checks what the server refuses.
 func TestLimits(t *testing.T) {
 	address := serve(t, ok(), serving.Options{})
