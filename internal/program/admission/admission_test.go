@@ -169,6 +169,43 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
+// TestUnreadAnswers checks that large answers that nobody reads hold no room that others need.
+func TestUnreadAnswers(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- serving.Serve(ctx, listener, admission.Limit(echo, admission.Limits{ReadTimeout: time.Hour}), serving.Options{Bodies: true})
+	}()
+	body := bytes.Repeat([]byte("a"), 4<<20)
+	for range 16 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		// The server may refuse it.
+		_, _ = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	others := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 20 {
+		status, answer, err := post(others, "http://"+listener.Addr().String(), bytes.NewReader(body[:1<<20]))
+		if err != nil || status != http.StatusOK || len(answer) != 1<<20 {
+			t.Fatalf("answer %d with %d bytes, error %v", status, len(answer), err)
+		}
+	}
+}
+
 // TestManyRequests checks that a thousand requests at once from one API server pass.
 func TestManyRequests(t *testing.T) {
 	url := limited(t, admission.Limits{})

@@ -19,12 +19,12 @@ import (
 type Limits struct {
 	// Body is the size of a request in bytes. It contains a pod, and the API server accepts 3 MiB.
 	Body int
-	// Bodies is the size of all requests together, from their first byte to the answer.
+	// Bodies is the size of all requests together, from their first byte to their answer, and of answers that are sent.
 	Bodies int
 	// Unfinished is the number of requests whose body is not complete, and PerSource that of one address. An API
 	// server that sends 1,000 requests at once has nearly as many.
 	Unfinished, PerSource int
-	// ReadTimeout is the time for a body, and Wait that until the request is answered: API servers wait 5 s.
+	// ReadTimeout is the time for a body and for sending an answer, and Wait that until the request is answered: API servers wait 5 s.
 	ReadTimeout, Wait time.Duration
 	// Answers is an estimate of the memory of all requests that are being answered, in bytes.
 	Answers int64
@@ -47,7 +47,7 @@ var (
 )
 
 // bodies reads the bodies of requests. A body that is not complete gives way to others at each limit, the
-// oldest first: bodies of API servers take milliseconds.
+// oldest first, and so does an answer that its client does not read: those of API servers take milliseconds.
 type bodies struct {
 	limits Limits
 
@@ -56,6 +56,10 @@ type bodies struct {
 	// unfinished are *body by age, and sources has how many of each address.
 	unfinished *list.List
 	sources    map[string]int
+	// sent are *body whose answers are being sent, by age.
+	sent *list.List
+	// clock counts turns.
+	clock uint64
 }
 
 // body is that of one request.
@@ -63,17 +67,19 @@ type body struct {
 	control *http.ResponseController
 	source  string
 	size    int
-	// place is the one among the unfinished, or nil.
-	place *list.Element
-	cut   bool
+	// place is the one among the unfinished, and sending that among those whose answers are sent, or nil.
+	place, sending *list.Element
+	// turn is when it came to its list.
+	turn uint64
+	cut  bool
 }
 
 func newBodies(limits Limits) *bodies {
-	return &bodies{limits: limits, unfinished: list.New(), sources: map[string]int{}}
+	return &bodies{limits: limits, unfinished: list.New(), sources: map[string]int{}, sent: list.New()}
 }
 
-// read returns the body of a request. The caller calls release when it no longer needs the body.
-func (b *bodies) read(w http.ResponseWriter, r *http.Request) (text []byte, release func(), err error) {
+// read returns the body of a request. The caller calls release when the request is answered.
+func (b *bodies) read(w http.ResponseWriter, r *http.Request) (text []byte, one *body, err error) {
 	if r.ContentLength > int64(b.limits.Body) {
 		return nil, nil, errTooLarge
 	}
@@ -81,18 +87,17 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request) (text []byte, rele
 	if err != nil {
 		source = r.RemoteAddr
 	}
-	one := &body{control: http.NewResponseController(w), source: source}
+	one = &body{control: http.NewResponseController(w), source: source}
 	// Servers that tests record support no deadlines.
 	_ = one.control.SetReadDeadline(time.Now().Add(b.limits.ReadTimeout))
 	b.start(one)
-	release = func() { b.release(one) }
 	if text, err = b.fill(one, r); err != nil {
-		release()
+		b.release(one)
 		return nil, nil, err
 	}
 	// The deadline would end the answer, too.
 	_ = one.control.SetReadDeadline(time.Time{})
-	return text, release, nil
+	return text, one, nil
 }
 
 // fill reads the body, and asks for room before it takes any.
@@ -129,13 +134,31 @@ func (b *bodies) start(one *body) {
 	} else if b.unfinished.Len() >= b.limits.Unfinished {
 		b.cut(b.oldest(func(*body) bool { return true }))
 	}
-	one.place = b.unfinished.PushBack(one)
+	one.place, one.turn = b.unfinished.PushBack(one), b.tick()
 	b.sources[one.source]++
 }
 
+// send notes that the body is no longer needed, and that an answer of the length is sent from now on. It returns an error
+// if there is no room for it.
+func (b *bodies) send(one *body, length int) error {
+	b.mu.Lock()
+	b.size -= one.size
+	one.size = 0
+	one.sending, one.turn = b.sent.PushBack(one), b.tick()
+	b.mu.Unlock()
+	// Servers that tests record support no deadlines.
+	_ = one.control.SetWriteDeadline(time.Now().Add(b.limits.ReadTimeout))
+	if !b.grow(one, length) {
+		return errFull
+	}
+	return nil
+}
+
 // oldest returns the oldest of those that are not complete and are meant, or nil.
-func (b *bodies) oldest(meant func(*body) bool) *body {
-	for place := b.unfinished.Front(); place != nil; place = place.Next() {
+func (b *bodies) oldest(meant func(*body) bool) *body { return oldest(b.unfinished, meant) }
+
+func oldest(all *list.List, meant func(*body) bool) *body {
+	for place := all.Front(); place != nil; place = place.Next() {
 		if each, _ := place.Value.(*body); meant(each) {
 			return each
 		}
@@ -143,19 +166,32 @@ func (b *bodies) oldest(meant func(*body) bool) *body {
 	return nil
 }
 
-// cut ends the reading of a body.
+func (b *bodies) tick() uint64 {
+	b.clock++
+	return b.clock
+}
+
+// cut ends the reading of a body, or the sending of an answer.
 func (b *bodies) cut(one *body) {
 	if one == nil {
 		return
 	}
+	if one.sending == nil {
+		_ = one.control.SetReadDeadline(time.Unix(1, 0))
+	} else {
+		_ = one.control.SetWriteDeadline(time.Unix(1, 0))
+	}
 	b.leave(one)
 	b.size -= one.size
 	one.size, one.cut = 0, true
-	_ = one.control.SetReadDeadline(time.Unix(1, 0))
 }
 
-// leave removes a body from those that are not complete.
+// leave removes a body from those that are not complete, and from those whose answers are sent.
 func (b *bodies) leave(one *body) {
+	if one.sending != nil {
+		b.sent.Remove(one.sending)
+		one.sending = nil
+	}
 	if one.place == nil {
 		return
 	}
@@ -171,7 +207,11 @@ func (b *bodies) grow(one *body, more int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.size+more > b.limits.Bodies && !one.cut {
-		other := b.oldest(func(each *body) bool { return each != one && each.size > 0 })
+		large := func(each *body) bool { return each != one && each.size > 0 }
+		other := b.oldest(large)
+		if unread := oldest(b.sent, large); other == nil || unread != nil && unread.turn < other.turn {
+			other = unread
+		}
 		if other == nil {
 			return false
 		}

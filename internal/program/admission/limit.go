@@ -31,12 +31,12 @@ func Limit(handler http.Handler, limits Limits) http.Handler {
 	limits = limits.withDefaults()
 	bodies, answers := newBodies(limits), semaphore.NewWeighted(limits.Answers)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, release, err := bodies.read(w, r)
+		text, body, err := bodies.read(w, r)
 		if err != nil {
 			serving.Refuse(w, statusOf(err), err.Error())
 			return
 		}
-		defer release()
+		defer bodies.release(body)
 		defer serving.Complete(r)()
 		size := max(perByte*int64(len(text))+perObject*int64(bytes.Count(text, []byte("{"))), leastAnswer)
 		if size > limits.Answers {
@@ -56,6 +56,10 @@ func Limit(handler http.Handler, limits Limits) http.Handler {
 			defer answers.Release(size)
 			handler.ServeHTTP(reply, request)
 		}()
+		if err := bodies.send(body, reply.body.Len()); err != nil {
+			serving.Refuse(w, statusOf(err), err.Error())
+			return
+		}
 		w.WriteHeader(reply.status)
 		// The client may be gone.
 		_, _ = w.Write(reply.body.Bytes())
