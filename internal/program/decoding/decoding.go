@@ -117,6 +117,8 @@ func (r Reader) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	if err := r.Reader.Get(ctx, key, whole, options...); err != nil {
 		return err //nolint:wrapcheck // as above
 	}
+	// The first attempt may have decoded a part.
+	reflect.ValueOf(object).Elem().SetZero()
 	return fill(whole, object)
 }
 

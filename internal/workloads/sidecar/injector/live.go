@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 )
 
@@ -131,6 +132,13 @@ func slim(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
 		Name: set.Name, UID: set.UID, DeletionTimestamp: set.DeletionTimestamp,
 		Annotations: map[string]string{v1alpha1.InjectionFailurePolicyKey: set.Annotations[v1alpha1.InjectionFailurePolicyKey]},
 	}
+	kept.Spec.InjectionStrategy.Paused, kept.Spec.UpdateStrategy.Paused = entries.Paused(set), keepsNamed(set)
 	kept.Spec.Containers, kept.Spec.InitContainers, kept.Spec.Volumes, kept.Spec.PatchPodMetadata = nil, nil, nil, nil
 	return &kept
+}
+
+// keepsNamed reports whether all new pods get the named revision: also if it is not known who gets another one.
+func keepsNamed(set *v1alpha1.SidecarSet) bool {
+	record := isolate.Of(set)
+	return set.Spec.UpdateStrategy.Paused || record != nil && record.Lacks("spec.updateStrategy")
 }

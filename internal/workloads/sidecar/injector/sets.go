@@ -83,7 +83,7 @@ func (m *memory) trim(object any) (any, error) {
 		Spec: v1alpha1.SidecarSetSpec{
 			InjectionStrategy: v1alpha1.SidecarSetInjectionStrategy{Paused: entries.Paused(set)},
 			UpdateStrategy: v1alpha1.SidecarSetUpdateStrategy{
-				Paused: set.Spec.UpdateStrategy.Paused, Selector: set.Spec.UpdateStrategy.Selector, Partition: set.Spec.UpdateStrategy.Partition,
+				Paused: keepsNamed(set), Selector: set.Spec.UpdateStrategy.Selector, Partition: set.Spec.UpdateStrategy.Partition,
 			},
 		},
 		Status: v1alpha1.SidecarSetStatus{

@@ -1,0 +1,49 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decoding_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/decoding"
+)
+
+// repaired is a reader of an object that is repaired between the two reads: the first one fails after it has decoded a part.
+type repaired struct{ client.Reader }
+
+func (repaired) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if whole, ok := object.(*unstructured.Unstructured); ok {
+		whole.Object = map[string]any{
+			"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+			"metadata": map[string]any{"name": "a", "labels": map[string]any{"new": "1"}}, "spec": map[string]any{},
+		}
+		return nil
+	}
+	set := object.(*v1alpha1.CloneSet) //nolint:forcetypeassert // The test reads nothing else.
+	set.Labels, set.Spec.Replicas = map[string]string{"old": "1"}, new(int32(7))
+	return errors.New("json: cannot unmarshal number into Go struct field")
+}
+
+// TestSecondReadReplacesTheFirst checks that nothing stays of the read that failed.
+func TestSecondReadReplacesTheFirst(t *testing.T) {
+	scheme, set := runtime.NewScheme(), &v1alpha1.CloneSet{}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reader := decoding.Reader{Reader: repaired{}, Scheme: scheme}
+	if err := reader.Get(t.Context(), client.ObjectKey{Name: "a"}, set); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"new": "1"}, set.Labels); diff != "" || set.Spec.Replicas != nil {
+		t.Errorf("replicas %v, labels (-want +got):\n%s", set.Spec.Replicas, diff)
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package injector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/isolate"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
+)
+
+// broken returns the set as it is isolated with a value of a wrong type.
+func broken(t *testing.T, set *v1alpha1.SidecarSet, part, field string, value any) *v1alpha1.SidecarSet {
+	t.Helper()
+	encoded, err := json.Marshal(set)
+	var object map[string]map[string]any
+	if err == nil {
+		err = json.Unmarshal(encoded, &object)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	object["spec"][part].(map[string]any)[field] = value //nolint:forcetypeassert // Both parts are objects.
+	isolated := &v1alpha1.SidecarSet{}
+	if encoded, err = json.Marshal(object); err == nil {
+		err = isolate.Object(encoded, isolated)
+	}
+	if err != nil || isolate.Of(isolated) == nil {
+		t.Fatalf("error %v, isolated %v", err, isolate.Of(isolated))
+	}
+	return isolated
+}
+
+func gamePod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Labels: map[string]string{"app": "game"}}}
+}
+
+// TestIsolatedSetKeepsItsNamedRevision checks that new pods do not get the latest revision because the part of a set that
+// says which pods get it cannot be decoded.
+func TestIsolatedSetKeepsItsNamedRevision(t *testing.T) {
+	set, latest := acceptedSet(t, "game")
+	old := set.DeepCopy()
+	old.Spec.Containers[0].Image = "logs:0"
+	stable, err := history.New(old, own, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Status.InForce.NamedRevision, set.Status.InForce.Policy = stable.Name, v1alpha1.PartialSidecarSetInjectRevisionPolicy
+	set.Spec.UpdateStrategy.Partition = new(intstr.FromString("100%"))
+	for name, each := range map[string]*v1alpha1.SidecarSet{"decoded": set, "isolated": broken(t, set, "updateStrategy", "partition", 3000000000)} {
+		trimmed, err := newMemory().trim(each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets := newSets(t, trimmed.(*v1alpha1.SidecarSet), each, interceptor.Funcs{}, latest, stable) //nolint:forcetypeassert // It trims a set.
+		for i := range 100 {
+			choice, err := sets.Choose(t.Context(), "logs", gamePod(), types.UID(fmt.Sprint(i)))
+			if err != nil || choice.Revision.Containers[0].Image != "logs:0" {
+				t.Fatalf("%s: %+v, error %v", name, choice, err)
+			}
+		}
+	}
+}
+
+// TestIsolatedSetStaysPaused reads a paused set from the API server, of which the part that says so cannot be decoded.
+func TestIsolatedSetStaysPaused(t *testing.T) {
+	set, revision := acceptedSet(t, "game")
+	set.Spec.InjectionStrategy.Paused = true
+	set.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.SidecarSetInjecting, Status: metav1.ConditionFalse, Reason: "Paused"}, {Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue},
+	}
+	isolated := broken(t, set, "injectionStrategy", "revision", "x")
+	live := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if into, ok := object.(*v1alpha1.SidecarSet); ok {
+			isolated.DeepCopyInto(into)
+			return nil
+		}
+		return c.Get(ctx, key, object, options...)
+	}}
+	choice, err := newSets(t, nil, nil, live, revision).Choose(t.Context(), "logs", gamePod(), "uid")
+	if err != nil || choice.Revision != nil {
+		t.Errorf("%+v, error %v: want nothing", choice, err)
+	}
+}
