@@ -130,7 +130,7 @@ func textsOf(value any) []string {
 		}
 	case map[string]any:
 		for key, field := range v {
-			if key != "literals" && key != "annotations" {
+			if !slices.Contains([]string{"literals", "annotations", "patch", "patches", "jsonOp"}, key) {
 				texts = append(texts, textsOf(field)...)
 			}
 		}

@@ -292,9 +292,11 @@ func TestLocalKustomizations(t *testing.T) {
 	folder := write(t, map[string]string{
 		"pod.yaml":           pod,
 		"kustomization.yaml": "resources: [pod.yaml]\ncommonAnnotations: {docs: 'https://example.com'}\n",
-		"app/top/kustomization.yaml": "resources: [../../base]\ntransformers: [../../plugins]\ngenerators: [config.yaml]\n" +
+		"app/top/kustomization.yaml": "resources: [../../base]\ntransformers: [../../plugins, patch.yaml]\ngenerators: [config.yaml]\n" +
 			"components: [../component]\nconfigMapGenerator: [{name: d, literals: ['URL=https://example.com']}]\n",
-		"app/top/config.yaml":              "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: c}\nliterals: ['URL=https://example.com']\n",
+		"app/top/config.yaml": "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: c}\nliterals: ['URL=https://example.com']\n",
+		"app/top/patch.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: p}\ntarget: {kind: Pod}\n" +
+			"patch: |-\n  - op: add\n    path: /metadata/annotations\n    value: {args: \"--issuer=https://example.com/docs\"}\n",
 		"app/component/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -z\n",
 		"base/pod.yaml":                    pod,
 		"base/kustomization.yaml":          "resources: [pod.yaml]\n",
@@ -303,7 +305,8 @@ func TestLocalKustomizations(t *testing.T) {
 		"outside/kustomization.yaml":       "resources: [../pod.yaml]\n",
 	})
 	content, err := build(filepath.Join(folder, "app/top"))
-	if err != nil || strings.Count(content, "URL: https://example.com") != 2 || !strings.Contains(content, "name: my-web-z") {
+	if err != nil || strings.Count(content, "URL: https://example.com") != 2 || !strings.Contains(content, "name: my-web-z") ||
+		!strings.Contains(content, "https://example.com/docs") {
 		t.Errorf("error %v, content:\n%s", err, content)
 	}
 	if _, err := build(folder); err != nil {
