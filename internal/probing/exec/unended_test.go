@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,17 +176,17 @@ func TestUnendedRunsHaveLimits(t *testing.T) {
 			}
 		}
 		// 8 namespaces have 32 each, which are 256 together. Each of the other 12 has one.
-		if got := prober.Unended(); got != 8*32+12 || runtime.runs != got || refused != 20*40-got {
-			t.Errorf("%d runs have not ended, %d ran, %d were refused", got, runtime.runs, refused)
+		if got := prober.Unended(); got != 8*32+12 || int(runtime.runs.Load()) != got || refused != 20*40-got {
+			t.Errorf("%d runs have not ended, %d ran, %d were refused", got, runtime.runs.Load(), refused)
 		}
 	})
 }
 
 // forever is a runtime that does not end runs before the prober is closed.
-type forever struct{ runs int }
+type forever struct{ runs atomic.Int64 }
 
 func (f *forever) ExecSync(ctx context.Context, _ string, _ []string, _ time.Duration) ([]byte, []byte, int32, error) {
-	f.runs++
+	f.runs.Add(1)
 	<-ctx.Done()
 	return nil, nil, 0, ctx.Err()
 }
