@@ -37,7 +37,7 @@ type networkProber struct {
 func (p *networkProber) Probe(ctx context.Context, target probing.Target) (probing.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	session, err := p.client.Forward(ctx, p.container.Pod)
+	session, err := p.client.forward(ctx, p.container.Pod)
 	if err != nil {
 		return probing.Outcome{}, err
 	}
@@ -64,24 +64,24 @@ func (p *networkProber) Probe(ctx context.Context, target probing.Target) (probi
 // lossTimeout is how long the end of a session may be seen after the end of its connections.
 const lossTimeout = 100 * time.Millisecond
 
-// Session is a session of port-forwards with a pod. It is safe for concurrent use.
-type Session struct {
+// session is a session of port-forwards with a pod. It is safe for concurrent use.
+type session struct {
 	connection httpstream.Connection
 	// oneRequest is whether each connection carries one request.
 	oneRequest bool
-	// broken is whether a connection could not be created, and refused whether one was refused.
-	broken, refused atomic.Bool
+	// broken is whether a connection could not be created.
+	broken atomic.Bool
 
 	mu       sync.Mutex
 	requests int
 	closed   bool
 }
 
-var _ probing.Connector = (*Session)(nil)
+var _ probing.Connector = (*session)(nil)
 
-// Forward opens a session. It does not end with ctx, but must be closed. The error is a *DeniedError if
+// forward opens a session. It does not end with ctx, but must be closed. The error is a *DeniedError if
 // the user may not forward ports.
-func (c *Client) Forward(ctx context.Context, pod types.NamespacedName) (*Session, error) {
+func (c *Client) forward(ctx context.Context, pod types.NamespacedName) (*session, error) {
 	openCtx, stop := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no session within %s", openTimeout))
 	defer stop()
 	opening := newUpgrade(openCtx)
@@ -107,7 +107,7 @@ func (c *Client) Forward(ctx context.Context, pod types.NamespacedName) (*Sessio
 		if r.err != nil {
 			return nil, openError(opening.cause(r.err), "portforward", pod)
 		}
-		return &Session{connection: r.connection}, nil
+		return &session{connection: r.connection}, nil
 	case <-openCtx.Done():
 		// A request that gets no answer continues until its timeout.
 		go func() {
@@ -134,21 +134,15 @@ func dialerFor(config *rest.Config, request *rest.Request) (httpstream.Dialer, e
 }
 
 // Close ends the session with its connections.
-func (s *Session) Close() {
+func (s *session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	_ = s.connection.Close()
 }
 
-// Usable reports whether the session is open and has never failed to connect: after a failure, the pod
-// or its server may have ended, although the session is open.
-func (s *Session) Usable() bool {
-	return !s.broken.Load() && !s.refused.Load() && !s.lost(0)
-}
-
 // lost reports whether the other side ends the session within the time.
-func (s *Session) lost(within time.Duration) bool {
+func (s *session) lost(within time.Duration) bool {
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
@@ -165,7 +159,7 @@ func (s *Session) lost(within time.Duration) bool {
 }
 
 // DialContext connects to the port of the address in the pod. The connection is not confirmed.
-func (s *Session) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+func (s *session) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", address, err)
@@ -201,7 +195,7 @@ func (s *Session) DialContext(ctx context.Context, _, address string) (net.Conn,
 }
 
 // connect creates the two streams of a connection.
-func (s *Session) connect(port uint16) (*forwarded, error) {
+func (s *session) connect(port uint16) (*forwarded, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

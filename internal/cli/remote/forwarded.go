@@ -39,7 +39,7 @@ type forwarded struct {
 	inner    net.Conn
 	data     httpstream.Stream
 	problems httpstream.Stream
-	session  *Session
+	session  *session
 	// received is closed when the first data has arrived, and ended when the other side has ended
 	// the connection. refusal is then set if it did not connect.
 	received, ended chan struct{}
@@ -54,7 +54,7 @@ var _ probing.Unconfirmed = (*forwarded)(nil)
 
 // newForwarded returns a connection of the streams. If it carries one request, all of that is sent before
 // the answer begins.
-func newForwarded(data, problems httpstream.Stream, session *Session) *forwarded {
+func newForwarded(data, problems httpstream.Stream, session *session) *forwarded {
 	outer, inner := net.Pipe()
 	f := &forwarded{
 		Conn: outer, inner: inner, data: data, problems: problems, session: session,
@@ -110,7 +110,6 @@ func (f *forwarded) watch() {
 	text, err := io.ReadAll(io.LimitReader(f.problems, maxRefusalBytes))
 	switch {
 	case len(text) > 0:
-		f.session.refused.Store(true)
 		f.refusal = errors.New(refusalOf(string(text)))
 		_ = f.inner.Close()
 	case err != nil:

@@ -7,12 +7,9 @@ package ui
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +18,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	webui "github.com/seamark-dev/seamark/internal/web"
@@ -35,10 +31,7 @@ The command serves the page on a loopback address and prints its URL. The URL co
 key, so other users of the computer cannot open the page. The key opens the page once; all tabs of
 this browser then show it. The command prints another URL for another browser. The page only reads.
 
-By default (--mode direct), the command watches the API server itself. With --mode manager, the page
-comes from the manager, through a port-forward, if the manager serves it and your kubeconfig has a
-token, which the command sends to the manager; with --mode auto, if possible. A port-forward needs
-rights with which you reach every port of the agents, and so of the nodes' loopback addresses.
+The command watches the API server with your own credentials, which the browser does not receive.
 
 The page shows what you may read in the cluster: pods and podprobemarkers are required, in one
 namespace or in all. Without permission for nodes, nodepodprobes, probeplans and probereports, states come
@@ -59,15 +52,6 @@ const example = `  # Show the namespace of the current context
   # Show all namespaces on a fixed port
   %[1]s ui -A --address 127.0.0.1:8080`
 
-// The values of --mode.
-const (
-	modeAuto    = "auto"
-	modeManager = "manager"
-	modeDirect  = "direct"
-)
-
-func modes() []string { return []string{modeDirect, modeManager, modeAuto} }
-
 // Options are the options of `seamark ui`.
 type Options struct {
 	genericiooptions.IOStreams
@@ -77,10 +61,6 @@ type Options struct {
 	Address string
 	// Open is whether to open the page in the browser of the user.
 	Open bool
-	// Mode is auto, manager or direct.
-	Mode string
-	// SeamarkNamespace is the namespace of the managers.
-	SeamarkNamespace string
 	// Version is the version of the program.
 	Version string
 	// Now is the clock.
@@ -110,9 +90,6 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	flags := command.Flags()
 	flags.StringVar(&o.Address, "address", "127.0.0.1:0", "loopback address and port of the page; port 0 is a free port")
 	flags.BoolVar(&o.Open, "open", false, "open the page in your browser: that of the variable BROWSER, or the default one")
-	flags.StringVar(&o.Mode, "mode", modeDirect, "where the page reads from: "+strings.Join(modes(), ", "))
-	flags.StringVar(&o.SeamarkNamespace, "seamark-namespace", configv1alpha1.DefaultNamespace, "namespace of Seamark's programs")
-	cluster.CompleteValues(command, "mode", modes())
 	o.Cluster.AddAllNamespaces(command)
 	o.Cluster.AddTo(command)
 	return command
@@ -123,9 +100,6 @@ func (o *Options) Validate() error {
 	if err := loopback.Validate(o.Address); err != nil {
 		return fmt.Errorf("--address: %w", err)
 	}
-	if !slices.Contains(modes(), o.Mode) {
-		return fmt.Errorf("--mode: %q is invalid: must be %s", o.Mode, strings.Join(modes(), ", "))
-	}
 	return nil
 }
 
@@ -135,43 +109,32 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handler, closing, err := o.handler(ctx, connection)
+	handler, err := o.handler(ctx, connection)
 	if err != nil {
 		return err
 	}
-	defer closing()
+	defer handler.Close()
 	server, err := loopback.Listen(ctx, o.Address)
 	if err != nil {
 		return exit.Failure(err)
 	}
 	o.announce(ctx, server, connection.Namespace)
-	return exit.Failure(server.Serve(ctx, handler, closing))
+	return exit.Failure(server.Serve(ctx, handler, handler.Close))
 }
 
-// handler returns what serves the page, and what ends its streams.
-func (o *Options) handler(ctx context.Context, connection cluster.Connection) (http.Handler, func(), error) {
-	if o.Mode != modeDirect {
-		r, err := newRelay(ctx, connection, o.SeamarkNamespace, o.Version)
-		switch {
-		case err == nil:
-			return r, r.tunnel.close, nil
-		case o.Mode == modeManager:
-			return nil, nil, exit.NoAccess(err)
-		}
-		fmt.Fprintf(o.ErrOut, "The page reads from the API server instead of the manager: %v\n", err)
-	}
+// handler returns what serves the page. It prints a hint if not everything can be read.
+func (o *Options) handler(ctx context.Context, connection cluster.Connection) (*webui.Handler, error) {
 	source, hint, err := newDirect(ctx, connection, o.Now)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if hint != "" {
 		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
 	}
-	h := webui.New(webui.Options{
+	return webui.New(webui.Options{
 		Source: source, Guard: source.admit,
 		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace}, Once: true,
-	})
-	return h, h.Close, nil
+	}), nil
 }
 
 // announce prints the URL, and another one each time the page was opened. The first is the only line

@@ -81,8 +81,7 @@ func run(b *harness.Bench) harness.Output {
 			b.Fatalf("seamark get has printed %d lines, want %d", lines, want)
 		}
 		top, _ := ended(b, append([]string{seamark, "top"}, flags...)...)
-		// The page of a manager is another program.
-		served := opened(b, pods, seamark, append([]string{page, "--mode=direct"}, flags...)...)
+		served := opened(b, pods, seamark, append([]string{page}, flags...)...)
 		if round == 0 {
 			continue
 		}

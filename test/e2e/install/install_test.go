@@ -56,7 +56,6 @@ func TestLifecycle(t *testing.T) {
 		"--set", "serverless.webhook.timeoutSeconds=20")...)
 	u.reportsInBoth()
 	u.rejectAuthor()
-	u.servePage()
 	u.settled("some time later")
 	s.serverless()
 	// For an hour after the upgrade, plans are still where the previous release reads them.
