@@ -473,7 +473,7 @@ test-release-install: test-release tools ## Install that release in the local cl
 ##@ Code
 
 # Folders of the chart with copies of config/.
-CHART_FILES := crd rbac policies serverless ui workloads cronjobs daemonsets broadcastjobs imagepulls sidecarsets
+CHART_FILES := crd rbac policies serverless workloads cronjobs daemonsets broadcastjobs imagepulls sidecarsets
 
 .PHONY: generate
 generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the chart's copies of config/.
@@ -503,7 +503,7 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	@cp config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml config/crd/daemonsets/apps.kruise.io_daemonsets.yaml config/crd/broadcastjobs/apps.kruise.io_broadcastjobs.yaml config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml charts/seamark/files/workloads/
 	@cp config/imagepulls/rbac.yaml config/imagepulls/author.yaml charts/seamark/files/imagepulls/
 	@cp $(addprefix config/sidecarsets/,rbac.yaml injector-rbac.yaml author.yaml webhooks.yaml injector.yaml) config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml charts/seamark/files/sidecarsets/
-	@$(foreach f,rbac policies serverless ui,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
+	@$(foreach f,rbac policies serverless,cp $(filter-out %/kustomization.yaml,$(wildcard config/$(f)/*.yaml)) charts/seamark/files/$(f)/;)
 	@page=$$(go run ./hack/metricsdocs); echo "$$page" >docs/metrics.md
 
 .PHONY: lint

@@ -79,7 +79,6 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 		MetricsBindAddress:      c.Metrics.BindAddress,
 		HealthProbeBindAddress:  c.Health.BindAddress,
 		PprofBindAddress:        c.Pprof.BindAddress,
-		UIBindAddress:           c.UI.BindAddress,
 		Namespace:               config.OwnNamespace(namespaceFile),
 		Disabled:                !c.FeatureGates[config.PodProbeMarkerGate],
 		Serverless:              c.FeatureGates[config.ServerlessGate],

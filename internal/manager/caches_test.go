@@ -12,7 +12,7 @@ import (
 
 func TestEndedPodsAreNotCached(t *testing.T) {
 	found := false
-	for object, options := range Caches(Options{UIBindAddress: "localhost:8080"}).ByObject {
+	for object, options := range Caches(Options{}).ByObject {
 		if _, isPod := object.(*corev1.Pod); !isPod {
 			continue
 		}

@@ -15,11 +15,6 @@
 //	events                       create patch
 //	leases, in its namespace     get create update, for leader election
 //
-// With the web page, also these:
-//
-//	tokenreviews                 create
-//	subjectaccessreviews         create
-//
 // With a webhook whose certificates it issues, also these, for one object each:
 //
 //	secrets, in its namespace     get list watch update
@@ -84,9 +79,6 @@ type Options struct {
 	// PprofBindAddress is the address that serves profiles, host:port. Empty or "0" disables
 	// it. The host must be a loopback address, because profiles expose internals.
 	PprofBindAddress string
-	// UIBindAddress is the address that serves the web page, host:port. Empty or "0" disables it.
-	// The host must be a loopback address, because the connection is not encrypted.
-	UIBindAddress string
 	// Namespace is that of the agents, which is the manager's own. If it is empty, the readiness of their
 	// pods does not make states stale.
 	Namespace string
@@ -181,10 +173,6 @@ func (m *Manager) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 		return nil, err
 	}
 	reader, err := AddControllers(ctx, mgr, options, clients)
-	if err == nil && options.uiEnabled() {
-		// The page uses the indexes of the reader.
-		err = addPage(ctx, mgr, options)
-	}
 	if err != nil || m.hook.Server == nil {
 		return mgr, err
 	}
@@ -313,15 +301,9 @@ func newWebhook(options Options) (*webhook.Webhook, error) {
 
 // Caches returns the options of the manager's cache, which keeps only the fields that views
 // are built from. Readers share the cached objects without a copy, because no controller
-// changes what it reads.
-// The web page also shows the controllers of pods. Whole Nodes are cached only when a marker has
-// staleAfterSeconds.
+// changes what it reads. Whole Nodes are cached only when a marker has staleAfterSeconds.
 func Caches(options Options) cache.Options {
-	pods := cached.NewPodTrimmer(options.views()).WithAgents(options.Namespace)
-	if options.uiEnabled() {
-		pods = pods.WithControllers()
-	}
-	plans := cached.NewPlanTrimmer()
+	pods, plans := cached.NewPodTrimmer(options.views()).WithAgents(options.Namespace), cached.NewPlanTrimmer()
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),

@@ -143,7 +143,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 	}{
 		"manager": {
 			reflect.TypeFor[configv1alpha1.ManagerConfiguration](),
-			[]string{"leaderElection", "metrics", "health", "featureGates", "serverless", "ui", "excludedNamespaces", "grants"},
+			[]string{"leaderElection", "metrics", "health", "featureGates", "serverless", "excludedNamespaces", "grants"},
 		},
 		"agent": {
 			reflect.TypeFor[configv1alpha1.AgentConfiguration](),

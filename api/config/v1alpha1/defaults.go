@@ -43,7 +43,6 @@ func SetManagerDefaults(c *ManagerConfiguration) {
 	orDefault(&c.Metrics.BindAddress, ":8080")
 	orDefault(&c.Health.BindAddress, ":8081")
 	orDefault(&c.Pprof.BindAddress, "0")
-	orDefault(&c.UI.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)
 	orDefault(&c.Controllers.NodeProbe.Concurrency, 16)
 	orDefault(&c.Controllers.PodMark.Concurrency, 32)

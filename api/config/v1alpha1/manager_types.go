@@ -25,10 +25,6 @@ type ManagerConfiguration struct {
 	// address such as 127.0.0.1:6060, or "0". Default "0".
 	// +optional
 	Pprof Endpoint `json:"pprof,omitempty"`
-	// ui is the address that serves the web page to users who may read what it shows. It must be a
-	// loopback address such as 127.0.0.1:8082, or "0". Default "0".
-	// +optional
-	UI Endpoint `json:"ui,omitempty"`
 	// logging configures the log.
 	// +optional
 	Logging Logging `json:"logging,omitempty"`

@@ -100,10 +100,6 @@ spec:
               containerPort: 8080
             - name: health
               containerPort: 8081
-            {{- if and (eq .component "manager") .root.Values.ui.enabled }}
-            - name: ui
-              containerPort: 8082
-            {{- end }}
             {{- if $webhook }}
             - name: webhook
               containerPort: 9443

@@ -56,9 +56,6 @@ component and kind. */}}
 {{- if and (eq .component "manager") .root.Values.featureGates }}
 {{- $_ := set $config "featureGates" .root.Values.featureGates }}
 {{- end }}
-{{- if and (eq .component "manager") .root.Values.ui.enabled }}
-{{- $_ := set $config "ui" (dict "bindAddress" "127.0.0.1:8082") }}
-{{- end }}
 {{- if and (eq .component "manager") (ne (.root.Values.manager.excludedNamespaces | default list | toJson) `["kube-system"]`) }}
 {{- $_ := set $config "excludedNamespaces" (.root.Values.manager.excludedNamespaces | default list) }}
 {{- end }}

@@ -94,7 +94,6 @@ func TestManager(t *testing.T) {
 			line{file: "# moved over\n---\n" + managerHead + `
 leaderElection: {leaderElect: false, resourceNamespace: kube-system}
 pprof: {bindAddress: "127.0.0.1:6060"}
-ui: {bindAddress: "127.0.0.1:8082"}
 controllers: {podMark: {concurrency: 8}}
 probeDefaults: {periodSeconds: 1, failureThreshold: 1}
 excludedNamespaces: []
@@ -104,7 +103,6 @@ serverless: {webhook: {certificates: certManager}}
 			func(c *v1alpha1.ManagerConfiguration) {
 				c.LeaderElection = v1alpha1.LeaderElection{LeaderElect: new(false), ResourceNamespace: "kube-system"}
 				c.Pprof.BindAddress = "127.0.0.1:6060"
-				c.UI.BindAddress = "127.0.0.1:8082"
 				c.Controllers.PodMark.Concurrency = 8
 				c.ProbeDefaults.PeriodSeconds, c.ProbeDefaults.FailureThreshold = 1, 1
 				c.ExcludedNamespaces = []string{}
@@ -268,7 +266,6 @@ func TestManagerRejectsInvalidConfiguration(t *testing.T) {
 metrics: {bindAddress: here}
 health: {bindAddress: ":65536"}
 pprof: {bindAddress: ":6060"}
-ui: {bindAddress: "0.0.0.0:8082"}
 logging: {verbosity: 11, format: xml}
 leaderElection: {resourceNamespace: My NS}
 controllers: {nodeProbe: {concurrency: -1}, podMark: {concurrency: 257}, marker: {concurrency: -1}, serverless: {concurrency: -1}}
@@ -281,7 +278,6 @@ serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: he
 				`--metrics-bind-address="": must be host:port, :port or 0`,
 				`--health-probe-bind-address="8081": must be host:port, :port or 0`,
 				`pprof.bindAddress: Invalid value: ":6060": must be a loopback address and port, such as 127.0.0.1:6060 or [::1]:6060, or 0`,
-				`ui.bindAddress: Invalid value: "0.0.0.0:8082": must be a loopback address and port`,
 				`logging.verbosity: Invalid value: 11: must be between 0 and 10, inclusive`,
 				`logging.format: Unsupported value: "xml": supported values: "text", "json"`,
 				`leaderElection.resourceNamespace: Invalid value: "My NS"`,

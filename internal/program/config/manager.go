@@ -37,7 +37,6 @@ func NewManager(set *pflag.FlagSet, namespaceFile string) *Manager {
 func bindManager(f flags, c *v1alpha1.ManagerConfiguration) {
 	bindElected(f, "manager", &c.LeaderElection, &c.Metrics, &c.Health)
 	managerGates().bind(f, &c.FeatureGates)
-	f.text(&c.UI.BindAddress, "ui-bind-address", "ui.bindAddress", "loopback address that serves the web page, such as 127.0.0.1:8082; 0 disables it")
 	f.list(&c.Grants.Resources, "grants", "grants.resources",
 		"resources of seamark-workloads, such as clonesets,statefulsets: the manager lets it write pods in the namespaces that have some")
 	bindShared(f, &c.Pprof, &c.Logging)
@@ -63,7 +62,6 @@ func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 	var found problems
 	found.elected(c.LeaderElection, c.Metrics, c.Health)
 	found.shared(c.Pprof, c.Logging)
-	found.loopback(field.NewPath("ui", "bindAddress"), c.UI.BindAddress)
 
 	controllers := field.NewPath("controllers")
 	for name, controller := range map[string]v1alpha1.Controller{

@@ -50,7 +50,7 @@ func TestLifecycle(t *testing.T) {
 		u.forget()
 	}
 	u.step("upgrade at once", append(u.images(currentManager, currentAgent),
-		"--set", "policies.markerAuthor.enforcement=Deny", "--set", "ui.enabled=true",
+		"--set", "policies.markerAuthor.enforcement=Deny",
 		"--set", "featureGates.EnablePodProbeMarkerOnServerless=true",
 		// The default is too short for a loaded machine.
 		"--set", "serverless.webhook.timeoutSeconds=20")...)

@@ -4,6 +4,7 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/uipage"
@@ -76,6 +78,38 @@ func TestUI(t *testing.T) {
 			}
 			stream.Until("pod game-1 is gone", func(uistream.Event) bool { return len(stream.Pods) == 1 })
 		})
+	}
+}
+
+// The problems of SidecarSets are those that the user may list.
+func TestProblemsOfSidecarSets(t *testing.T) {
+	w := newWorld(t)
+	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Spec: v1alpha1.SidecarSetSpec{
+		Selector:   &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
+		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:1"}}},
+	}}
+	if err := shared.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Client.Delete(context.WithoutCancel(t.Context()), set); err != nil {
+			t.Error(err)
+		}
+	})
+	set.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse, Reason: "NameConflict", Message: "taken", LastTransitionTime: metav1.Now(),
+	}}
+	if err := shared.Client.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string][]model.ObjectProblem{
+		"":        {{Kind: "SidecarSet", Name: set.Name, Reason: "NameConflict", Message: "taken"}},
+		developer: {},
+	} {
+		p := w.serve(t, "--namespace="+w.namespace, "--as="+user)
+		if diff := cmp.Diff(want, uipage.Read[[]model.ObjectProblem](p, "/api/v1/problems?namespace="+w.namespace)); diff != "" {
+			t.Errorf("problems for user %q (-want +got):\n%s", user, diff)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func securityDoc(t *testing.T) (lines []string, root string) {
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
-	for _, folder := range []string{"config/rbac", "config/serverless", "config/ui", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
+	for _, folder := range []string{"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
 		objects, err := env.ReadManifests(folder)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func accountOf(role string) (string, bool) {
 	switch role {
 	case "seamark-agent":
 		return "agent", true
-	case "seamark-manager", "seamark-webhook", "seamark-ui", "seamark-workloads-grants":
+	case "seamark-manager", "seamark-webhook", "seamark-workloads-grants":
 		return "manager", true
 	case "seamark-workloads", "seamark-workloads-pods", "seamark-cronjobs", "seamark-daemonsets", "seamark-broadcastjobs", "seamark-imagepulls", "seamark-sidecarsets":
 		return "workloads", true

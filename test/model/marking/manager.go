@@ -66,7 +66,7 @@ func managerOptions() product.Options {
 	one := configv1alpha1.Controller{Concurrency: 1}
 	return product.Options{
 		Controllers: configv1alpha1.Controllers{NodeProbe: one, PodMark: one, Marker: one, Serverless: one},
-		Defaults:    plan.KubernetesDefaults(), Logger: logr.Discard(), UIBindAddress: "0",
+		Defaults:    plan.KubernetesDefaults(), Logger: logr.Discard(),
 	}
 }
 
