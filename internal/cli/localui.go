@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -24,8 +23,8 @@ func (o *localOptions) servePage(ctx context.Context, s *session, markers []v1al
 	}
 	s.page = pagesource.New(markers, s.Snapshot, time.Now)
 	handler := web.New(web.Options{
-		Source: s.page, Session: model.Session{Source: model.SourceLocal, Version: o.pods.Version}, Once: true,
-		Guard: func(*http.Request, string, bool) (web.Access, error) { return web.Access{Full: true}, nil },
+		Source: s.page, Session: model.Session{Source: model.SourceLocal, Version: o.pods.Version},
+		Access: func() web.Access { return web.Access{Full: true} },
 	})
 	server, err := loopback.Listen(ctx, o.UI)
 	if err != nil {

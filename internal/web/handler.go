@@ -20,15 +20,12 @@ import (
 type Options struct {
 	// Source has the pods and markers.
 	Source Source
-	// Guard returns what the user of a request may read.
-	Guard Guard
+	// Access returns what the user may read now.
+	Access func() Access
 	// Session has the source, the version and the first namespace of all sessions.
 	Session model.Session
-	// Limits bound what is kept for users.
+	// Limits bound what is kept for pages.
 	Limits Limits
-	// Once is whether nothing is served after Close, because the command ends. Otherwise, pages
-	// connect again.
-	Once bool
 }
 
 // Handler serves the page at /, and its API below /api/v1.
@@ -39,8 +36,8 @@ type Handler struct {
 	mux     *http.ServeMux
 	// requests has a value for each request that is being answered, except streams.
 	requests chan struct{}
-	// timelines are the users whose timelines are being read.
-	timelines sync.Map
+	// timelines is locked while a timeline is read.
+	timelines sync.Mutex
 }
 
 // New returns the handler. The caller closes it.
@@ -59,7 +56,7 @@ func New(options Options) *Handler {
 	return h
 }
 
-// Close ends all streams.
+// Close ends all streams, and pages do not connect again.
 func (h *Handler) Close() { h.hub.close() }
 
 var errNoPath = &Refusal{http.StatusNotFound, "there is nothing at this path"}
@@ -157,38 +154,18 @@ func namespaceOf(r *http.Request) (string, error) {
 	return namespace, nil
 }
 
-// admit returns what the user of the request may read, and the scope. again is as for a Guard.
-func (h *Handler) admit(r *http.Request, again bool) (Access, Scope, error) {
-	namespace, err := namespaceOf(r)
-	if err != nil {
-		return Access{}, Scope{}, err
-	}
-	access, err := h.options.Guard(r, namespace, again)
-	if err != nil {
-		return Access{}, Scope{}, err
-	}
-	return access, Scope{Namespace: namespace, Full: access.Full}, nil
-}
-
-func (h *Handler) session(w http.ResponseWriter, r *http.Request) error {
-	access, _, err := h.admit(r, false)
-	if err != nil {
-		return err
-	}
-	session := h.options.Session
-	session.User, session.Namespaces, session.Full, session.ReadOnly = access.User, access.Namespaces, access.Full, true
+func (h *Handler) session(w http.ResponseWriter, _ *http.Request) error {
+	access, session := h.options.Access(), h.options.Session
+	session.User, session.Full, session.ReadOnly = access.User, access.Full, true
 	return writeJSON(w, session)
 }
 
 // problems sends the problems of objects that the stream does not have.
 func (h *Handler) problems(w http.ResponseWriter, r *http.Request) error {
-	access, _, err := h.admit(r, false)
-	if err != nil {
-		return err
-	}
 	found := []model.ObjectProblem{}
-	if access.Problems != nil {
-		if found, err = access.Problems(r.Context()); err != nil {
+	if list := h.options.Access().Problems; list != nil {
+		var err error
+		if found, err = list(r.Context()); err != nil {
 			return fmt.Errorf("read the problems: %w", err)
 		}
 	}
@@ -205,22 +182,20 @@ func (h *Handler) timeline(w http.ResponseWriter, r *http.Request) error {
 	if problems := validation.IsDNS1123Subdomain(pod); len(problems) > 0 {
 		return &Refusal{http.StatusBadRequest, fmt.Sprintf("pod: %q is invalid: %s", pod, problems[0])}
 	}
-	access, scope, err := h.admit(r, false)
+	namespace, err := namespaceOf(r)
 	if err != nil {
 		return err
 	}
-	if scope.Namespace == "" {
+	if namespace == "" {
 		return &Refusal{http.StatusBadRequest, "namespace: the namespace of the pod is required"}
 	}
-	if access.User != "" {
-		// It lists events, which costs the API server the most of all requests.
-		if _, busy := h.timelines.LoadOrStore(access.User, true); busy {
-			return &Refusal{http.StatusTooManyRequests, "another timeline of yours is being read: try again later"}
-		}
-		defer h.timelines.Delete(access.User)
+	// It lists events, which costs the API server the most of all requests.
+	if !h.timelines.TryLock() {
+		return &Refusal{http.StatusTooManyRequests, "another timeline is being read: try again later"}
 	}
+	defer h.timelines.Unlock()
 	timeline, err := h.options.Source.Timeline(r.Context(), TimelineQuery{
-		Access: access, Pod: model.Key{Namespace: scope.Namespace, Name: pod}, Since: since,
+		Pod: model.Key{Namespace: namespace, Name: pod}, Since: since,
 	})
 	if err != nil {
 		return fmt.Errorf("read the timeline: %w", err)

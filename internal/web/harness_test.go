@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,70 +67,20 @@ func (s *source) Timeline(_ context.Context, query web.TimelineQuery) (model.Tim
 	return model.Timeline{Note: "n"}, nil
 }
 
-// guard admits users by namespace.
-type guard struct {
-	mu      sync.Mutex
-	refused map[string]error
-	full    bool
-	// checks are the results of the next checks of streams, before what refused has.
-	checks []error
-}
-
-// check sets the results of the next checks.
-func (g *guard) check(results ...error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.checks = results
-}
-
-// unchecked returns how many of the results have not been used.
-func (g *guard) unchecked() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.checks)
-}
-
-func (g *guard) admit(r *http.Request, namespace string, again bool) (web.Access, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	err := g.refused[namespace]
-	if again && len(g.checks) > 0 {
-		err, g.checks = g.checks[0], g.checks[1:]
-	}
-	return web.Access{User: r.Header.Get("User"), Namespaces: []string{"ns"}, Full: g.full, NoEvents: errors.New("no events")}, err
-}
-
-func (g *guard) refuse(namespace string, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.refused = map[string]error{namespace: err}
-}
-
-func (g *guard) setFull(full bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.full = full
-}
-
 type fixture struct {
 	source  *source
-	guard   *guard
 	handler *web.Handler
 	server  *httptest.Server
 }
 
-func start(t *testing.T, limits web.Limits, changes ...func(*web.Options)) *fixture {
+func start(t *testing.T, limits web.Limits) *fixture {
 	t.Helper()
 	limits.Interval = time.Millisecond
-	f := &fixture{source: newSource(), guard: &guard{full: true}}
-	options := web.Options{
-		Source: f.source, Guard: f.guard.admit, Limits: limits,
+	f := &fixture{source: newSource()}
+	f.handler = web.New(web.Options{
+		Source: f.source, Access: func() web.Access { return web.Access{User: "jane", Full: true} }, Limits: limits,
 		Session: model.Session{Source: model.SourceCluster, Version: "v1", Namespace: "first", User: "replaced"},
-	}
-	for _, change := range changes {
-		change(&options)
-	}
-	f.handler = web.New(options)
+	})
 	f.server = httptest.NewServer(f.handler)
 	t.Cleanup(func() {
 		f.handler.Close()
@@ -155,7 +104,6 @@ func (f *fixture) get(t *testing.T, method, path string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("User", "jane")
 	response, err := f.server.Client().Do(request)
 	if err != nil {
 		t.Fatal(err)

@@ -25,12 +25,11 @@ type hub struct {
 
 	mu     sync.Mutex
 	groups map[Scope]*group
-	users  map[string]int
 	count  int
 }
 
 func newHub(source Source, limits Limits) *hub {
-	h := &hub{source: source, limits: limits, groups: map[Scope]*group{}, users: map[string]int{}}
+	h := &hub{source: source, limits: limits, groups: map[Scope]*group{}}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
@@ -43,18 +42,16 @@ func (h *hub) close() {
 	h.running.Wait()
 }
 
-// join counts a stream of the user, and returns the group of its scope, which it starts if there is
-// none. The caller calls leave when the stream ends.
-func (h *hub) join(scope Scope, user string) (g *group, leave func(), err error) {
+// join counts a stream, and returns the group of its scope, which it starts if there is none. The caller
+// calls leave when the stream ends.
+func (h *hub) join(scope Scope) (g *group, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.ctx.Err() != nil:
 		return nil, nil, errClosed
 	case h.count >= h.limits.Streams:
-		return nil, nil, &Refusal{http.StatusTooManyRequests, "too many pages are open: close some, or try again later"}
-	case h.users[user] >= h.limits.UserStreams:
-		return nil, nil, &Refusal{http.StatusTooManyRequests, "you have too many pages open: close some"}
+		return nil, nil, &Refusal{http.StatusTooManyRequests, "too many pages are open: close some"}
 	}
 	if g = h.groups[scope]; g == nil {
 		g = newGroup(h.ctx, scope)
@@ -65,19 +62,15 @@ func (h *hub) join(scope Scope, user string) (g *group, leave func(), err error)
 		g.idle.Stop()
 	}
 	h.count++
-	h.users[user]++
 	g.streams++
-	return g, func() { h.leave(g, user) }, nil
+	return g, func() { h.leave(g) }, nil
 }
 
 // leave removes a stream. A group without streams ends after a while.
-func (h *hub) leave(g *group, user string) {
+func (h *hub) leave(g *group) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.count--
-	if h.users[user]--; h.users[user] == 0 {
-		delete(h.users, user)
-	}
 	if g.streams--; g.streams == 0 {
 		g.idle = time.AfterFunc(h.limits.Linger, func() { h.retire(g) })
 	}

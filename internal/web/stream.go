@@ -5,7 +5,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -14,11 +13,11 @@ import (
 
 // stream sends the pods and markers of a scope as server-sent events until the client goes.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request) error {
-	access, scope, err := h.admit(r, false)
+	namespace, err := namespaceOf(r)
 	if err != nil {
 		return err
 	}
-	g, leave, err := h.hub.join(scope, access.User)
+	g, leave, err := h.hub.join(Scope{Namespace: namespace, Full: h.options.Access().Full})
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := h.send(r, s, g); err != nil {
 		reason := refusalOf(err)
 		// The client may be gone.
-		_ = s.write(event(eventEnd, model.End{Reason: reason.Message, Final: h.options.Once && reason == errClosed}))
+		_ = s.write(event(eventEnd, model.End{Reason: reason.Message, Final: reason == errClosed}))
 	}
 	return nil
 }
@@ -53,9 +52,6 @@ func (h *Handler) send(r *http.Request, s *sender, g *group) error {
 	}
 	heartbeat := time.NewTicker(h.limits.Heartbeat)
 	defer heartbeat.Stop()
-	tick := time.NewTicker(h.limits.Recheck)
-	defer tick.Stop()
-	check := recheck{handler: h, scope: g.scope}
 	for sent := -1; ; {
 		next, all, changed, end := g.read(sent)
 		for e := range next.events {
@@ -73,10 +69,6 @@ func (h *Handler) send(r *http.Request, s *sender, g *group) error {
 			if !s.write([]byte(comment)) {
 				return nil
 			}
-		case <-tick.C:
-			if err := check.run(r); err != nil {
-				return err
-			}
 		case <-changed:
 		}
 	}
@@ -84,37 +76,6 @@ func (h *Handler) send(r *http.Request, s *sender, g *group) error {
 
 // comment is what a heartbeat sends.
 const comment = ":\n\n"
-
-// maxFailedChecks is how many checks in a row may fail until a stream ends. The API server may be
-// restarting, but nobody may read for long what cannot be checked.
-const maxFailedChecks = 3
-
-// recheck checks whether the user of a stream may still read its scope.
-type recheck struct {
-	handler *Handler
-	scope   Scope
-	// failed is the number of checks in a row that have failed.
-	failed int
-}
-
-// run returns why the stream must end, or nil.
-func (c *recheck) run(r *http.Request) error {
-	access, now, err := c.handler.admit(r, true)
-	switch {
-	case err == nil && now == c.scope:
-		c.failed = 0
-		return nil
-	case err == nil:
-		return fmt.Errorf("the permissions of user %q have changed", access.User)
-	}
-	if status := refusalOf(err).Status; status == http.StatusUnauthorized || status == http.StatusForbidden {
-		return err
-	}
-	if c.failed++; c.failed < maxFailedChecks {
-		return nil
-	}
-	return fmt.Errorf("your permissions could not be checked: %v", err) //nolint:errorlint // users get the whole text
-}
 
 // sender writes to a client. Each write has a time limit, so that a client that does not read ends.
 type sender struct {

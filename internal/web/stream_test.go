@@ -5,7 +5,6 @@ package web_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -166,22 +165,14 @@ func TestScopesOutliveTheirStreams(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	for name, test := range map[string]struct {
-		limits web.Limits
-		act    func(f *fixture)
-		want   string
+		act  func(f *fixture)
+		want string
 	}{
-		"source fails":         {web.Limits{}, func(f *fixture) { close(f.source.changes) }, "read: the source has ended"},
-		"server stops":         {web.Limits{}, func(f *fixture) { f.handler.Close() }, "the server stops"},
-		"permission is gone":   {web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &web.Refusal{Status: 403, Message: "no permission"}) }, "no permission"},
-		"permission has grown": {web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.setFull(false) }, `the permissions of user "" have changed`},
-		"checks fail":          {web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.check(errLost, errLost, errLost) }, "your permissions could not be checked: lost"},
-		"checks are refused": {
-			web.Limits{Recheck: time.Millisecond}, func(f *fixture) { f.guard.refuse("ns", &web.Refusal{Status: 429, Message: "too many requests"}) },
-			"your permissions could not be checked: too many requests",
-		},
+		"source fails": {func(f *fixture) { close(f.source.changes) }, "read: the source has ended"},
+		"server stops": {func(f *fixture) { f.handler.Close() }, "the server stops"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, test.limits)
+			f := start(t, web.Limits{})
 			stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=ns")
 			f.source.changes <- web.Change{All: true, Markers: markers}
 			stream.Ready()
@@ -196,46 +187,24 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-var errLost = errors.New("lost")
-
-// The check of permissions may fail for a moment: only three failures in a row end a stream.
-func TestStreamOutlivesTwoFailedChecks(t *testing.T) {
-	f := start(t, web.Limits{Recheck: time.Millisecond, Heartbeat: time.Millisecond})
-	stream := uistream.Open(t, f.server.Client(), f.server.URL, "namespace=ns")
+// A page does not connect again after the command has ended.
+func TestLastEvent(t *testing.T) {
+	f := start(t, web.Limits{})
+	stream := uistream.Open(t, f.server.Client(), f.server.URL, "")
 	f.source.changes <- web.Change{All: true, Markers: markers}
 	stream.Ready()
-	f.guard.check(errLost, errLost, nil, errLost, errLost, nil, errLost, nil)
-	await.Until(t, "the checks are over", func(context.Context) (string, error) {
-		if left := f.guard.unchecked(); left > 0 {
-			return fmt.Sprint(left, " are left"), nil
-		}
-		return "", nil
-	})
-	f.source.changes <- web.Change{Pods: []model.Pod{pod("a", v1alpha1.ProbeFailed)}}
-	stream.Until("pod", func(e uistream.Event) bool { return e.Name == "pods" })
-}
-
-// A page connects again after the server has stopped, except to that of a command.
-func TestLastEventOfACommand(t *testing.T) {
-	for _, once := range []bool{false, true} {
-		f := start(t, web.Limits{}, func(o *web.Options) { o.Once = once })
-		stream := uistream.Open(t, f.server.Client(), f.server.URL, "")
-		f.source.changes <- web.Change{All: true, Markers: markers}
-		stream.Ready()
-		f.handler.Close()
-		e := stream.Until("end", func(e uistream.Event) bool { return e.Name == "end" })
-		want := model.End{Reason: "the server stops", Final: once}
-		if got := uistream.Decode[model.End](t, e); got != want {
-			t.Errorf("the last event is %+v, want %+v", got, want)
-		}
+	f.handler.Close()
+	e := stream.Until("end", func(e uistream.Event) bool { return e.Name == "end" })
+	want := model.End{Reason: "the server stops", Final: true}
+	if got := uistream.Decode[model.End](t, e); got != want {
+		t.Errorf("the last event is %+v, want %+v", got, want)
 	}
 }
 
 func TestLimits(t *testing.T) {
-	f := start(t, web.Limits{Streams: 3, UserStreams: 2})
-	open := func(user string) (int, string) {
+	f := start(t, web.Limits{Streams: 2})
+	open := func() (int, string) {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+"/api/v1/stream", http.NoBody)
-		request.Header.Set("User", user)
 		response, err := f.server.Client().Do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -247,15 +216,10 @@ func TestLimits(t *testing.T) {
 		body, _ := io.ReadAll(response.Body)
 		return response.StatusCode, string(body)
 	}
-	for _, test := range []struct {
-		user   string
-		status int
-		text   string
-	}{
-		{"a", 200, ""}, {"a", 200, ""}, {"a", 429, "you have too many pages open"}, {"b", 200, ""}, {"c", 429, "too many pages are open"},
-	} {
-		if status, body := open(test.user); status != test.status || !strings.Contains(body, test.text) {
-			t.Errorf("user %s: status %d with %q, want %d with %q", test.user, status, body, test.status, test.text)
+	for i, want := range []int{200, 200, 429} {
+		status, body := open()
+		if status != want || strings.Contains(body, "too many pages are open") != (want == 429) {
+			t.Errorf("stream %d: status %d with %q, want %d", i, status, body, want)
 		}
 	}
 }

@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web serves the web page of Seamark and the HTTP API that the page reads. It does not know
-// where pods come from: a Source has them, and a Guard decides what a user may read. Both differ
-// between the manager, `seamark ui` and `seamark local --ui`. The API only reads.
+// Package web serves the web page of Seamark to one user, and the HTTP API that the page reads. It does
+// not know where pods come from: a Source has them, which differs between `seamark ui` and `seamark
+// local --ui`. The API only reads.
 //
 // All streams of the same scope share one group: it follows the source, compares each pod with its last
 // state, and encodes a pod once for all streams.
@@ -16,8 +16,6 @@ import (
 	"iter"
 	"net/http"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
@@ -75,41 +73,22 @@ type Change struct {
 
 // TimelineQuery selects a timeline.
 type TimelineQuery struct {
-	// Access is what the user may read.
-	Access
 	// Pod is the pod.
 	Pod model.Key
 	// Since is the length of the timeline, more than zero.
 	Since time.Duration
 }
 
-// EventLister lists the events of a pod.
-type EventLister func(ctx context.Context, pod model.Key) ([]corev1.Event, error)
-
-// Access is what the user of a request may read.
+// Access is what the user may read.
 type Access struct {
 	// User is the name of the user. It may be empty.
 	User string
-	// Namespaces are those that the user may read, or nil for all.
-	Namespaces []string
 	// Full is whether the user may read plans and reports.
 	Full bool
-	// Events lists the events of a pod with the permissions of the user. If it is nil, the source
-	// has them.
-	Events EventLister
 	// Problems lists the problems of objects with the permissions of the user. It is nil if there are no
 	// such objects, as in a local run.
 	Problems func(ctx context.Context) ([]model.ObjectProblem, error)
-	// NoEvents is why the user may not see events, or nil.
-	NoEvents error
 }
-
-// Guard returns what the user of a request may read in the namespace, or in all if it is empty. It
-// returns a Refusal if the user may not read pods and markers there, or has sent too many requests.
-//
-// If again is true, the request is that of a stream that runs. The number of streams is limited, so
-// these checks are not: they must not fail because of other requests.
-type Guard func(r *http.Request, namespace string, again bool) (Access, error)
 
 // Refusal is an error with an HTTP status. Its message is shown to users.
 type Refusal struct {
@@ -127,18 +106,14 @@ func NotFound(pod model.Key) error {
 	return &Refusal{http.StatusNotFound, fmt.Sprintf("pod %s has no probes: it does not exist, or no marker selects it", pod)}
 }
 
-// Limits bound what the handler keeps for users. A zero value means the default.
+// Limits bound what the handler keeps for pages. A zero value means the default.
 type Limits struct {
 	// Streams is the maximum number of streams.
 	Streams int
-	// UserStreams is the maximum number of streams of one user.
-	UserStreams int
 	// Interval is the minimum time between two changes of a stream.
 	Interval time.Duration
 	// Heartbeat is the maximum time without a byte on a stream.
 	Heartbeat time.Duration
-	// Recheck is the time between two checks of what the user of a stream may read.
-	Recheck time.Duration
 	// Linger is how long a scope without streams is followed, so that a page that is loaded again
 	// needs no new start.
 	Linger time.Duration
@@ -146,8 +121,8 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		Streams: cmp.Or(l.Streams, 64), UserStreams: cmp.Or(l.UserStreams, 16), Interval: cmp.Or(l.Interval, 500*time.Millisecond),
-		Heartbeat: cmp.Or(l.Heartbeat, 10*time.Second), Recheck: cmp.Or(l.Recheck, 10*time.Second), Linger: cmp.Or(l.Linger, 10*time.Second),
+		Streams: cmp.Or(l.Streams, 16), Interval: cmp.Or(l.Interval, 500*time.Millisecond),
+		Heartbeat: cmp.Or(l.Heartbeat, 10*time.Second), Linger: cmp.Or(l.Linger, 10*time.Second),
 	}
 }
 

@@ -115,7 +115,8 @@ func TestHeadings(t *testing.T) {
 }
 
 func TestContrast(t *testing.T) {
-	s, p := show(t, sample(), "")
+	w := sample()
+	s, p := show(t, w, "")
 	states := []struct {
 		name    string
 		prepare func()
@@ -138,16 +139,15 @@ func TestContrast(t *testing.T) {
 		}},
 		{"help", func() { p.open(s.url("")); p.press("?"); p.await("document.getElementById('help').open") }},
 		{"notices", func() {
-			s.set(web.Access{}, nil)
+			s.set(web.Access{})
 			p.open(s.url(""))
 			equal(p, shown, 41)
-			s.set(web.Access{}, &refused)
-			s.stop()
-			s.start()
+			w.refuse(&refused)
 			value[chromedp.Void](p, connect)
 			equal(p, connection, "refused")
 			p.await("document.getElementById('notice').checkVisibility() && document.getElementById('partial').checkVisibility()")
-			s.set(web.Access{Full: true}, nil)
+			s.set(web.Access{Full: true})
+			w.refuse(nil)
 		}},
 	}
 	for _, theme := range []string{"light", "dark"} {

@@ -139,7 +139,7 @@ func TestProblemsOfObjects(t *testing.T) {
 	s := newSite(t, sample())
 	s.set(web.Access{Full: true, Problems: func(context.Context) ([]model.ObjectProblem, error) {
 		return []model.ObjectProblem{{Kind: "SidecarSet", Name: "log-agent", Reason: "NameConflict", Message: "spec.containers[0].name: <b>taken</b>"}}, nil
-	}}, nil)
+	}})
 	p := newTab(t, s.host)
 	p.open(s.url(""))
 	equal(p, problems+"[1]", "NameConflict SidecarSet log-agent spec.containers[0].name: <b>taken</b>")

@@ -53,7 +53,7 @@ func TestRestart(t *testing.T) {
 	s, p := show(t, w, "?pod=shop/database-0")
 	equal(p, shown, 41)
 	value[chromedp.Void](p, `document.querySelector('[data-pod="games/game-server-7"]').focus()`)
-	s.stop()
+	s.cut()
 	equal(p, connection, "waiting")
 	p.await(notice + `.match(/^The page is not connected and shows the state of \d\d:\d\d:\d\d/)`)
 	equal(p, shown, 41)
@@ -120,14 +120,16 @@ func TestRefusal(t *testing.T) {
 		"no permission":     &refused,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, sample())
-			s.set(web.Access{}, refusal)
+			w := sample()
+			w.refuse(refusal)
+			s := newSite(t, w)
+			s.set(web.Access{User: "jane"})
 			p := newTab(t, s.host)
 			p.do(chromedp.Navigate(s.url("")))
 			equal(p, connection, "refused")
 			equal(p, "document.getElementById('connection-text').innerText", "Access refused")
 			equal(p, notice, "The server refused access: "+refusal.Message+".")
-			s.set(web.Access{User: "jane"}, nil)
+			w.refuse(nil)
 			value[chromedp.Void](p, connect)
 			p.awaitLive()
 			equal(p, shown, 41)
@@ -138,10 +140,9 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestNamespaces checks that a user who may read one namespace sees it, and that others can be entered.
+// TestNamespaces checks that the page starts with the namespace of the command, and that others can be entered.
 func TestNamespaces(t *testing.T) {
 	s := newSite(t, sample())
-	s.set(web.Access{User: "jane", Namespaces: []string{"shop"}}, nil)
 	s.stop()
 	s.session.Namespace = "shop"
 	s.start()
@@ -149,7 +150,7 @@ func TestNamespaces(t *testing.T) {
 	p.open(s.url(""))
 	equal(p, shown, 17)
 	equal(p, "location.search", "?namespace=shop")
-	equal(p, "[...document.getElementById('namespace').options].map((o) => o.text)", []string{"shop", "Another namespace…"})
+	equal(p, "[...document.getElementById('namespace').options].map((o) => o.text)", []string{"All namespaces", "shop", "Another namespace…"})
 	p.choose("#namespace", "?")
 	equal(p, focused, "namespace-name")
 	p.press("games")

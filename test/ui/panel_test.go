@@ -63,14 +63,13 @@ func TestPanel(t *testing.T) {
 
 func TestTimelineCannotBeRead(t *testing.T) {
 	w := sample()
-	s, p := show(t, w, "")
+	_, p := show(t, w, "")
 	equal(p, shown, 41)
-	access := s.access
-	s.set(access, &refused)
+	w.refuse(&refused)
 	p.click(`[data-pod="shop/database-0"]`)
 	equal(p, "document.querySelector('.timeline').innerText", "The timeline could not be read: jane may not list pods in all namespaces.")
-	access.NoEvents = errNoEvents
-	s.set(access, nil)
+	w.withhold(errNoEvents)
+	w.refuse(nil)
 	p.choose("#range", "6h")
 	equal(p, "document.querySelector('.timeline > .hint').innerText", errNoEvents.Error())
 }
@@ -80,7 +79,7 @@ func TestLocalSession(t *testing.T) {
 	w := newWorld(sample().markers[:1], podOf("default", "", "", "web", "local", probe("m", "p", succeeded, time.Second, "")))
 	s := newSite(t, w)
 	s.stop()
-	s.session.Source, s.session.Namespace, s.once = "local", "", true
+	s.session.Source, s.session.Namespace = "local", ""
 	s.start()
 	p := newTab(t, s.host)
 	p.open(s.url("?pod=default/web"))

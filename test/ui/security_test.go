@@ -4,6 +4,7 @@
 package ui_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -40,8 +41,9 @@ func TestHostileTexts(t *testing.T) {
 			row.Container, row.Refused = text, []string{text}
 			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, diagnosis.Reason(text), text)))
 			w.record(changeOf(w.pods["shop/web-0"], failed, time.Second, text))
+			w.withhold(errors.New(text))
 			s := newSite(t, w)
-			s.set(web.Access{User: text, Full: true, NoEvents: &web.Refusal{Message: text}}, nil)
+			s.set(web.Access{User: text, Full: true})
 			p := newTab(t, s.host)
 			p.open(s.url(""))
 			equal(p, shown, 1)

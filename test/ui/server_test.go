@@ -16,25 +16,24 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
-// gate is a web.Guard whose answer a test changes.
+// gate has what the user may read, which a test changes.
 type gate struct {
-	mu     sync.Mutex
-	access web.Access
-	err    error
+	mu      sync.Mutex
+	allowed web.Access
 }
 
-// admit is the web.Guard.
-func (g *gate) admit(*http.Request, string, bool) (web.Access, error) {
+// access returns what the user may read.
+func (g *gate) access() web.Access {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.access, g.err
+	return g.allowed
 }
 
 // set changes the answer.
-func (g *gate) set(access web.Access, err error) {
+func (g *gate) set(allowed web.Access) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.access, g.err = access, err
+	g.allowed = allowed
 }
 
 // site is a server of the page.
@@ -44,8 +43,6 @@ type site struct {
 	source web.Source
 	// session is what the page shows about the server.
 	session model.Session
-	// once is whether the page ends with the server.
-	once bool
 	// host is the address, which a restart keeps.
 	host string
 	stop func()
@@ -56,7 +53,7 @@ type site struct {
 // newSite serves the source to a user who may read everything.
 func newSite(t *testing.T, source web.Source) *site {
 	t.Helper()
-	s := &site{T: t, source: source, gate: &gate{access: web.Access{User: "jane", Full: true}}, host: "127.0.0.1:0", stop: func() {},
+	s := &site{T: t, source: source, gate: &gate{allowed: web.Access{User: "jane", Full: true}}, host: "127.0.0.1:0", stop: func() {},
 		session: model.Session{Source: model.SourceCluster, Version: "v0.1.0"}}
 	t.Cleanup(func() { s.stop() })
 	s.start()
@@ -71,7 +68,7 @@ func (s *site) start() {
 		s.Fatal(err)
 	}
 	s.host = listener.Addr().String()
-	handler := web.New(web.Options{Source: s.source, Guard: s.admit, Session: s.session, Once: s.once})
+	handler := web.New(web.Options{Source: s.source, Access: s.access, Session: s.session})
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

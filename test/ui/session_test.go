@@ -25,8 +25,8 @@ import (
 // command serves the sample as a command does, with a key in the URL.
 func command(t *testing.T) *loopback.Server {
 	t.Helper()
-	all := func(*http.Request, string, bool) (web.Access, error) { return web.Access{Full: true}, nil }
-	handler := web.New(web.Options{Source: sample(), Guard: all, Session: model.Session{Source: model.SourceCluster}})
+	all := func() web.Access { return web.Access{Full: true} }
+	handler := web.New(web.Options{Source: sample(), Access: all, Session: model.Session{Source: model.SourceCluster}})
 	server, err := loopback.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,8 @@ type world struct {
 	refusal error
 	// silent is whether nothing is known about the pods.
 	silent bool
+	// noEvents is why timelines have no events, or nil.
+	noEvents error
 }
 
 func newWorld(markers []model.Marker, pods ...model.Pod) *world {
@@ -76,6 +78,9 @@ func (w *world) refuse(err error) { w.change(func() { w.refusal = err }) }
 
 // hush makes the world silent, or lets it speak again.
 func (w *world) hush(silent bool) { w.change(func() { w.silent = silent }) }
+
+// withhold makes timelines have no events for a reason.
+func (w *world) withhold(reason error) { w.change(func() { w.noEvents = reason }) }
 
 // record adds events, which timelines show.
 func (w *world) record(events ...history.Event) {
@@ -141,10 +146,10 @@ func (w *world) Timeline(_ context.Context, query web.TimelineQuery) (model.Time
 		})
 	}
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID, CreationTimestamp: metav1.NewTime(pod.Created)}}
-	return model.TimelineOf(object, rows, w.events, query.NoEvents, query.Since, time.Now()), nil
+	return model.TimelineOf(object, rows, w.events, w.noEvents, query.Since, time.Now()), nil
 }
 
-// Why a source or a guard fails.
+// Why a source fails.
 var (
 	errBroken   = errors.New("the API server does not answer")
 	errNoEvents = errors.New("jane may not list events in namespace shop, so changes before the last one are not known")

@@ -69,11 +69,11 @@ func newDirect(ctx context.Context, connection cluster.Connection, now func() ti
 	return d, optional.Hint(), nil
 }
 
-// admit admits every request: the API server decides what is read.
-func (d *direct) admit(*http.Request, string, bool) (webui.Access, error) {
+// access returns what the user may read. The API server decides it for each request.
+func (d *direct) access() webui.Access {
 	return webui.Access{User: d.user, Full: d.full.Load(), Problems: func(ctx context.Context) ([]model.ObjectProblem, error) {
 		return objects.Problems(ctx, d.connection.Client)
-	}}, nil
+	}}
 }
 
 // Open starts to watch the namespace of the scope, with its own caches.
@@ -125,15 +125,14 @@ func (d *direct) Timeline(ctx context.Context, query webui.TimelineQuery) (model
 	if err := snapshot.Require(permission.Required()...); err != nil {
 		return model.Timeline{}, &webui.Refusal{Status: http.StatusForbidden, Message: err.Error()}
 	}
-	query.Events = func(ctx context.Context, pod model.Key) ([]corev1.Event, error) {
-		events, err := eventlog.Events(ctx, d.connection.Client, pod.Namespace, pod.Name)
+	snapshot.Now = d.now()
+	return clustersource.Timeline(snapshot.Input, query, func() ([]corev1.Event, error) {
+		events, err := eventlog.Events(ctx, d.connection.Client, query.Pod.Namespace, query.Pod.Name)
 		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("no permission to list events in namespace %s, so only the last change is known", pod.Namespace)
+			err = fmt.Errorf("no permission to list events in namespace %s, so only the last change is known", query.Pod.Namespace)
 		}
 		return events, err
-	}
-	snapshot.Now = d.now()
-	return clustersource.Timeline(ctx, snapshot.Input, query)
+	})
 }
 
 // caches returns caches and the source that reads them.

@@ -132,8 +132,8 @@ func (o *Options) handler(ctx context.Context, connection cluster.Connection) (*
 		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
 	}
 	return webui.New(webui.Options{
-		Source: source, Guard: source.admit,
-		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace}, Once: true,
+		Source: source, Access: source.access,
+		Session: model.Session{Source: model.SourceCluster, Version: o.Version, Namespace: connection.Namespace},
 	}), nil
 }
 

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
@@ -43,9 +41,6 @@ func Required() []Resource { return []Resource{Pods, Markers} }
 // marks of pods.
 func States() []Resource { return []Resource{Nodes, Plans, PlanSlices, Reports} }
 
-// GroupResource returns the group and the name.
-func (r Resource) GroupResource() schema.GroupResource { return schema.ParseGroupResource(string(r)) }
-
 // Missing is a resource that could not be used, although the cluster answered.
 type Missing struct {
 	// Resource is what could not be used.
@@ -71,25 +66,25 @@ func (m Missing) Fix() string {
 	case m.Verb == "":
 		return "install Seamark in the cluster"
 	case m.Namespace == "" && m.isRequired():
-		return "use a namespace that you have access to (-n), or ask for: " + m.Grant("YOU")
+		return "use a namespace that you have access to (-n), or ask for: " + m.grant()
 	default:
-		return "ask for: " + m.Grant("YOU")
+		return "ask for: " + m.grant()
 	}
 }
 
-// Grant returns the command by which an administrator grants the permission to a user.
-func (m Missing) Grant(user string) string {
+// grant returns the command by which an administrator grants the permission to the user.
+func (m Missing) grant() string {
 	switch {
 	case m.Resource == Exec || m.Resource == PortForward:
 		resources := strings.Join([]string{string(Exec), string(PortForward)}, ",")
 		return fmt.Sprintf("kubectl create role seamark-test -n %[1]s --verb=get,create --resource=%[2]s; "+
-			"kubectl create rolebinding seamark-test -n %[1]s --role=seamark-test --user=%[3]s", m.Namespace, resources, user)
+			"kubectl create rolebinding seamark-test -n %[1]s --role=seamark-test --user=YOU", m.Namespace, resources)
 	case m.Namespace != "":
-		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=%s", m.Namespace, user)
+		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=YOU", m.Namespace)
 	case m.isRequired():
-		return fmt.Sprintf("kubectl create clusterrolebinding seamark-view --clusterrole=view --user=%s", user)
+		return "kubectl create clusterrolebinding seamark-view --clusterrole=view --user=YOU"
 	default:
-		return fmt.Sprintf("kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=%s", user)
+		return "kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU"
 	}
 }
 

@@ -80,7 +80,7 @@ func InformersOf(ctx context.Context, informers cache.Cache, full bool) (Informe
 	return found, nil
 }
 
-// Source implements web.Source for the pods in the caches.
+// Source has the pods in the caches.
 type Source struct {
 	informers Informers
 	options   cached.Options
@@ -163,28 +163,13 @@ func (s *Source) await(ctx context.Context) error {
 	return nil
 }
 
-// Timeline returns the timeline of a pod.
-func (s *Source) Timeline(ctx context.Context, query web.TimelineQuery) (model.Timeline, error) {
-	if err := s.await(ctx); err != nil {
-		return model.Timeline{}, err
-	}
-	pod := get[*corev1.Pod](s.informers.Pods.GetIndexer(), query.Pod.String())
-	if pod == nil {
-		return model.Timeline{}, web.NotFound(query.Pod)
-	}
-	return Timeline(ctx, s.input([]*corev1.Pod{pod}, query.Full), query)
-}
-
-// Timeline returns the timeline of the only pod of the input, with the events that the query may read.
-func Timeline(ctx context.Context, in states.Input, query web.TimelineQuery) (model.Timeline, error) {
+// Timeline returns the timeline of the only pod of the input. It lists the events of the pod if this has
+// probes. If they cannot be listed, the error is the note of the timeline.
+func Timeline(in states.Input, query web.TimelineQuery, list func() ([]corev1.Event, error)) (model.Timeline, error) {
 	rows := states.Of(in).Rows
 	if len(rows) == 0 {
 		return model.Timeline{}, web.NotFound(query.Pod)
 	}
-	incomplete := query.NoEvents
-	var events []corev1.Event
-	if incomplete == nil && query.Events != nil {
-		events, incomplete = query.Events(ctx, query.Pod)
-	}
+	events, incomplete := list()
 	return model.TimelineOf(in.Pods[0], rows, history.ParseEvents(events), incomplete, query.Since, in.Now), nil
 }

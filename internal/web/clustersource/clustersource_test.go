@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -158,7 +159,7 @@ func text(change web.Change) string {
 }
 
 // open returns what waits for the next change of the scope.
-func open(t *testing.T, source web.Source, scope web.Scope) func() (web.Change, error) {
+func open(t *testing.T, source *clustersource.Source, scope web.Scope) func() (web.Change, error) {
 	t.Helper()
 	changes, err := source.Open(t.Context(), scope)
 	if err != nil {
@@ -288,31 +289,34 @@ func TestNextEnds(t *testing.T) {
 }
 
 func TestTimeline(t *testing.T) {
-	w := newWorld(t)
+	in := states.Input{
+		Options: cached.Options{Defaults: plan.KubernetesDefaults()}, Now: time.Unix(10_000, 0),
+		Pods: []*corev1.Pod{testPod("games", "a", "n1")}, Markers: []*v1alpha1.PodProbeMarker{marker("games").Build()},
+		NodesUnread: true, PlansUnread: true, ReportsUnread: true,
+	}
 	event := corev1.Event{
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", UID: "gamesa"}, Reason: v1alpha1.EventReasonProbeFailed, Message: "m#p: no",
 		FirstTimestamp: metav1.Unix(9000, 0), LastTimestamp: metav1.Unix(9000, 0),
 	}
-	events := func(_ context.Context, pod model.Key) ([]corev1.Event, error) {
-		if pod.String() != "games/a" {
-			t.Errorf("events of pod %s are read", pod)
-		}
-		return []corev1.Event{event}, nil
-	}
-	query := web.TimelineQuery{Access: web.Access{Events: events}, Pod: model.Key{Namespace: "games", Name: "a"}, Since: time.Hour}
-	timeline, err := w.source.Timeline(t.Context(), query)
+	query := web.TimelineQuery{Pod: model.Key{Namespace: "games", Name: "a"}, Since: time.Hour}
+	timeline, err := clustersource.Timeline(in, query, func() ([]corev1.Event, error) { return []corev1.Event{event}, nil })
 	if err != nil || !timeline.Complete || len(timeline.Lines) != 1 || len(timeline.Lines[0].Spans) < 2 {
 		t.Errorf("timeline %+v, error %v", timeline, err)
 	}
-	query.NoEvents = errors.New("no permission")
-	timeline, err = w.source.Timeline(t.Context(), query)
+	timeline, err = clustersource.Timeline(in, query, func() ([]corev1.Event, error) { return nil, errors.New("no permission") })
 	if err != nil || timeline.Complete || timeline.Note != "no permission" || len(timeline.Lines[0].Spans) != 1 {
 		t.Errorf("timeline without events %+v, error %v", timeline, err)
 	}
-	for _, name := range []string{"unselected", "none"} {
-		query.Pod.Name = name
+	for name, pods := range map[string][]*corev1.Pod{
+		"unselected": {builders.Pod("games", "unselected").Node("n1").Build()}, "none": nil,
+	} {
+		in.Pods = pods
+		_, err := clustersource.Timeline(in, query, func() ([]corev1.Event, error) {
+			t.Errorf("pod %s: its events are read", name)
+			return nil, nil
+		})
 		var refusal *web.Refusal
-		if _, err := w.source.Timeline(t.Context(), query); !errors.As(err, &refusal) || refusal.Status != 404 {
+		if !errors.As(err, &refusal) || refusal.Status != 404 {
 			t.Errorf("pod %s: error %v, want a refusal with status 404", name, err)
 		}
 	}

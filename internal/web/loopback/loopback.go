@@ -30,7 +30,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/seamark-dev/seamark/internal/program/serving"
 	"github.com/seamark-dev/seamark/internal/web"
 )
 
@@ -46,6 +48,10 @@ const (
 	EnterPath = "/api/v1/enter"
 	// maxHeaderBytes limits the size of the headers.
 	maxHeaderBytes = 32 << 10
+	// maxConnections leaves connections to requests when there are as many streams as web.Limits permit.
+	maxConnections = 256
+	// stopTimeout limits how long answers may take after the server has begun to stop.
+	stopTimeout = 2 * time.Second
 )
 
 // Server is a server on a loopback address.
@@ -123,7 +129,9 @@ func (s *Server) URL(parameters url.Values) string {
 // Serve answers requests with the handler until ctx ends. Then it calls closing, which must end the
 // answers that do not end themselves.
 func (s *Server) Serve(ctx context.Context, handler http.Handler, closing func()) error {
-	return web.Serve(ctx, s.listener, s.protect(handler), maxHeaderBytes, closing)
+	return serving.Serve(ctx, s.listener, s.protect(handler), serving.Options{ //nolint:wrapcheck // it names the address
+		Header: maxHeaderBytes, Connections: maxConnections, Streams: true, Drain: stopTimeout, Closing: closing,
+	})
 }
 
 // protect serves the files of the page to everybody, and answers other requests only if they have the
@@ -139,7 +147,7 @@ func (s *Server) protect(handler http.Handler) http.Handler {
 		case r.URL.Path == EnterPath && r.Method == http.MethodPost:
 			s.enter(w, r)
 		case isFile(r.URL) || equal(r.Header.Get(SessionHeader), s.session):
-			// The handler may send the request to another server.
+			// The handler has no use for the secret.
 			r.Header.Del(SessionHeader)
 			handler.ServeHTTP(w, r)
 		default:

@@ -115,8 +115,6 @@ type Session struct {
 	Source string `json:"source"`
 	// Version is the version of the program.
 	Version string `json:"version"`
-	// Namespaces are those that the user may read, or nil for all.
-	Namespaces []string `json:"namespaces"`
 	// Namespace is the one to show first, or empty for all.
 	Namespace string `json:"namespace"`
 	// Full is whether plans and reports are visible. Otherwise states come from the marks of pods.

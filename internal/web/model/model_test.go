@@ -131,7 +131,7 @@ func TestJSON(t *testing.T) {
 			`"removed":["shop/old"]}`: model.Pods[model.Pod]{Reset: true, Pods: []model.Pod{p}, Removed: []string{"shop/old"}},
 		`{"markers":[{"namespace":"shop","name":"m","probes":1,"pods":0,"succeeded":0,"failed":0,"unknown":0,"none":0,"problems":0,` +
 			`"invalid":"no selector"}]}`: model.Markers{Markers: []model.Marker{marker}},
-		`{"user":"jane","source":"cluster","version":"v1","namespaces":null,"namespace":"","full":true,"readOnly":true}`: model.Session{
+		`{"user":"jane","source":"cluster","version":"v1","namespace":"","full":true,"readOnly":true}`: model.Session{
 			User: "jane", Source: model.SourceCluster, Version: "v1", Full: true, ReadOnly: true},
 	} {
 		got, err := json.Marshal(value)

@@ -57,21 +57,20 @@ export class Header {
   }
 
   /**
-   * Draws the namespaces: those that the session names, and those of the pods.
+   * Draws the namespaces: those of the pods, and the selected one.
    * @param {Object|null} session
    * @param {Iterable<string>} known
    * @param {string} selected
    */
   drawNamespaces(session, known, selected) {
-    const all = new Set([...(session?.namespaces ?? []), ...known]);
+    const all = new Set(known);
     if (selected) all.add(selected);
     const list = [...all].sort();
     const signature = [selected, ...list].join(' ');
     if (signature === this.#shown) return;
     this.#shown = signature;
-    const anyAllowed = !session?.namespaces || session.namespaces.length !== 1;
     options(byId('namespace'), [
-      ...(anyAllowed ? [['', this.translator.text('allNamespaces')]] : []), ...list.map((name) => [name, name]),
+      ['', this.translator.text('allNamespaces')], ...list.map((name) => [name, name]),
       ...(session?.source === 'local' ? [] : [[other, this.translator.text('otherNamespace')]]),
     ], selected);
     byId('namespace-form').hidden = true;

@@ -41,7 +41,7 @@ export function onSession(changed) {
 }
 
 /**
- * Requests a path of the API with the session. A server without sessions ignores it.
+ * Requests a path of the API with the session.
  * @param {string} path
  * @param {RequestInit} [options]
  * @returns {Promise<Response>}
