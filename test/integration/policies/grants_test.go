@@ -158,7 +158,7 @@ func TestPolicyOutlivesRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	program, _ := clientOf(t, server, config)
-	const foreign = "its controller must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
+	const foreign = "must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
 	label := patched("", `{"metadata": {"labels": {"a": "b"}}}`)
 	eventually(t, "policy in effect", func(ctx context.Context) error { return rejectedWith(foreign)(label(ctx, program, pod.DeepCopy())) })
 	send, answer := slowPatch(t, config, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", namespace, pod.Name))

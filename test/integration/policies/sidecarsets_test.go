@@ -51,7 +51,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 	config := server.ServiceAccount(t, namespace, account, nil)
 	server.GrantAll(t, namespace, account)
 	as, _ := clientOf(t, server, config)
-	const foreign = "its controller must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
+	const foreign = "must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
 	server.Component(t, workloadsAccount)
 	shared := granted(t)
 	eventually(t, "policy in effect", func(ctx context.Context) error {

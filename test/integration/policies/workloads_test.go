@@ -119,8 +119,9 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	unlimited, _ := clientOf(t, server, config)
 	shared := granted(t)
 	const (
-		foreign = "its controller must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
-		replace = "cannot replace the owners of pod"
+		foreign  = "must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
+		replace  = "and not replace its owners"
+		excluded = "cannot write pods in its own namespace and in those of workloads.excludedNamespaces"
 	)
 	for what, c := range map[string]client.Client{"own rights": program, "all rights": unlimited} {
 		eventually(t, "policy in effect with "+what, func(ctx context.Context) error {
@@ -152,11 +153,11 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"create without a controller":    {program, "", owners{second}, created, foreign},
 		"create without a RoleBinding":   {program, server.Namespace(t), owners{cloneSet}, created, `cannot create resource "pods"`},
 		"status without a RoleBinding":   {program, server.Namespace(t), owners{cloneSet}, condition, `cannot patch resource "pods/status"`},
-		"create in kube-system":          {program, "kube-system", owners{cloneSet}, created, "kube-system, seamark-system"},
-		"create in its own namespace":    {program, env.SystemNamespace, owners{cloneSet}, created, "cannot write pods in namespace"},
+		"create in kube-system":          {program, "kube-system", owners{cloneSet}, created, excluded},
+		"create in its own namespace":    {program, env.SystemNamespace, owners{cloneSet}, created, excluded},
 		"try in its own namespace":       {program, env.SystemNamespace, nil, tried, ""},
 		"try in another namespace":       {program, "", nil, tried, foreign},
-		"create with the same name":      {unlimited, elsewhere, owners{cloneSet}, created, "kube-system, " + elsewhere},
+		"create with the same name":      {unlimited, elsewhere, owners{cloneSet}, created, excluded},
 
 		"patch":                      {program, "", owners{cloneSet, helper}, label, ""},
 		"patch status":               {program, "", owners{statefulSet}, condition, ""},
@@ -170,7 +171,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"patch without a controller": {program, "", owners{second}, label, foreign},
 		"status of a ReplicaSet":     {program, "", owners{replicaSet}, condition, foreign},
 		"resize of a ReplicaSet":     {program, "", owners{replicaSet}, resize, foreign},
-		"patch in kube-system":       {program, "kube-system", owners{cloneSet}, label, "cannot write pods in namespace"},
+		"patch in kube-system":       {program, "kube-system", owners{cloneSet}, label, excluded},
 		"add a finalizer": {program, "", owners{cloneSet},
 			patched("", `{"metadata": {"finalizers": ["example.com/hook", "example.com/b"]}}`), ""},
 		"remove a finalizer": {program, "", owners{cloneSet}, patched("", `{"metadata": {"finalizers": null}}`), "metadata.finalizers"},
@@ -193,7 +194,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"delete":                  {program, "", owners{cloneSet}, deleted, ""},
 		"delete without an owner": {program, "", nil, deleted, foreign},
 		"delete of a ReplicaSet":  {program, "", owners{replicaSet}, deleted, foreign},
-		"delete in kube-system":   {program, "kube-system", owners{statefulSet}, deleted, "cannot write pods in namespace"},
+		"delete in kube-system":   {program, "kube-system", owners{statefulSet}, deleted, excluded},
 		"delete a collection":     {program, "", owners{cloneSet}, deletedAll, `cannot deletecollection resource "pods"`},
 		"update":                  {program, "", owners{cloneSet}, updated, `cannot update resource "pods"`},
 		"evict":                   {program, "", owners{cloneSet}, evicted, `cannot create resource "pods/eviction"`},
