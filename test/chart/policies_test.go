@@ -61,6 +61,14 @@ func TestAuthorPolicies(t *testing.T) {
 	if got, want := at(plans, []string{"spec", "variables", "0", "expression"}), `["kube-system","ops"]`; got != want {
 		t.Errorf("excluded namespaces of the policy: %v, want %s", got, want)
 	}
+	marks := objects[key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-manager-pods"}]
+	if diff := cmp.Diff([]any{"kube-system", "ops"}, at(marks, steps("spec.matchConstraints.namespaceSelector.matchExpressions.0.values"))); diff != "" {
+		t.Errorf("namespaces of the policy of marks (-want +got):\n%s", diff)
+	}
+	none := parse(t, template(t, tool(t, "helm"), "ns", "--set", "manager.excludedNamespaces=null"))[key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-manager-pods"}]
+	if diff := cmp.Diff([]any{""}, at(none, steps("spec.matchConstraints.namespaceSelector.matchExpressions.0.values"))); diff != "" {
+		t.Errorf("namespaces of the policy of marks if none is excluded (-want +got):\n%s", diff)
+	}
 	config, _ := at(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}], []string{"data", "manager.yaml"}).(string)
 	if !strings.Contains(config, "excludedNamespaces:\n- kube-system\n- ops\n") {
 		t.Errorf("configuration of the manager without the excluded namespaces:\n%s", config)

@@ -35,8 +35,8 @@ type ManagerConfiguration struct {
 	// +optional
 	ProbeDefaults ProbeDefaults `json:"probeDefaults,omitempty"`
 	// excludedNamespaces are namespaces whose pods the manager does not probe: markers in them have
-	// no effect. The admission policy seamark-manager-plans has the same list. Default
-	// ["kube-system"].
+	// no effect. The admission policies seamark-manager-plans and seamark-manager-pods have the same
+	// list. Default ["kube-system"].
 	// +optional
 	ExcludedNamespaces []string `json:"excludedNamespaces,omitempty"`
 	// featureGates enables and disables features by name. Gates that are not listed keep

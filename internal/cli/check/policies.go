@@ -22,14 +22,16 @@ const (
 	// pullAuthorPolicy and setAuthorPolicy are the policies for authors of ImagePullJobs and SidecarSets.
 	pullAuthorPolicy = "seamark-imagepulljob-author"
 	setAuthorPolicy  = "seamark-sidecarset-author"
-	// hookPolicy is the policy for webhook configurations, and plansPolicy that for the manager's plans.
+	// hookPolicy is the policy for webhook configurations, plansPolicy that for the manager's plans, and marksPolicy that for
+	// the marks of pods in excluded namespaces.
 	hookPolicy  = "seamark-webhook-configurations"
 	plansPolicy = "seamark-manager-plans"
+	marksPolicy = "seamark-manager-pods"
 )
 
 // policyNames returns the names of the policies that the installation should have.
 func (f *Facts) policyNames() []string {
-	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", plansPolicy, hookPolicy, authorPolicy}
+	all := []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", plansPolicy, marksPolicy, hookPolicy, authorPolicy}
 	if f.hasWorkloads() {
 		all = append(all, podsPolicy, objectsPolicy, grantsPolicy)
 	}
@@ -117,6 +119,8 @@ func withoutPolicy(name string) string {
 		return "the manager and seamark-workloads could have objects of any kind sent elsewhere"
 	case plansPolicy:
 		return "the manager could run commands in the pods of kube-system"
+	case marksPolicy:
+		return "the manager could write the status and the labels of the pods of kube-system"
 	case pullAuthorPolicy:
 		return "who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods"
 	default:

@@ -176,3 +176,61 @@ func TestManagerPlans(t *testing.T) {
 		})
 	}
 }
+
+// TestManagerChangesNoExcludedPods patches the status of pods with a stolen token of the manager.
+func TestManagerChangesNoExcludedPods(t *testing.T) {
+	t.Parallel()
+	install(t, server, "policies")
+	manager := stolen(t, server.Namespace(t), "seamark-manager")
+	const metadata, status = "metadata: seamark-manager can only remove", "status: seamark-manager can only remove"
+	eventually(t, "policy in effect", func(ctx context.Context) error {
+		return rejectedWith(metadata)(patched("status", `{"metadata": {"labels": {"x": "y"}}}`)(ctx, manager, marked(t, "kube-system")))
+	})
+	for name, test := range map[string]struct{ patch, want string }{
+		"add a label":               {`{"metadata": {"labels": {"x": "y"}}}`, metadata},
+		"change a label":            {`{"metadata": {"labels": {"a": "c"}}}`, metadata},
+		"remove a label":            {`{"metadata": {"labels": {"a": null}}}`, ""},
+		"remove all labels":         {`{"metadata": {"labels": null}}`, ""},
+		"add an annotation":         {`{"metadata": {"annotations": {"x": "y"}}}`, metadata},
+		"remove an annotation":      {`{"metadata": {"annotations": {"a": null}}}`, ""},
+		"remove a finalizer":        {`{"metadata": {"finalizers": null}}`, metadata},
+		"add a condition":           {`{"status": {"conditions": [{"type": "Playing", "status": "True"}]}}`, status},
+		"change a condition":        {`{"status": {"conditions": [{"type": "Idle", "status": "False"}]}}`, status},
+		"remove a condition":        {`{"status": {"conditions": [{"type": "Idle", "$patch": "delete"}]}}`, ""},
+		"remove one of Kubernetes":  {`{"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}}`, status},
+		"change the phase":          {`{"status": {"phase": "Failed"}}`, status},
+		"add a field of the status": {`{"status": {"reason": "Evicted"}}`, status},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for namespace, want := range map[string]string{"kube-system": test.want, server.Namespace(t): ""} {
+				if err := rejectedWith(want)(patched("status", test.patch)(t.Context(), manager, marked(t, namespace))); err != nil {
+					t.Errorf("in namespace %s: %v", namespace, err)
+				}
+			}
+		})
+	}
+	if err := patched("status", `{"status": {"phase": "Failed"}}`)(t.Context(), server.Client, marked(t, "kube-system")); err != nil {
+		t.Errorf("a kubelet: %v", err)
+	}
+}
+
+// marked creates a running pod with marks.
+func marked(t *testing.T, namespace string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, GenerateName: "marked-", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"},
+			Finalizers: []string{"example.com/hook"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "main"}}},
+	}
+	if err := server.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: "Idle", Status: corev1.ConditionTrue}}
+	if err := server.Client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
