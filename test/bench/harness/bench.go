@@ -63,13 +63,11 @@ func (b *Bench) Each(n, limit int, work func(ctx context.Context, i int) error) 
 	b.Must(group.Wait())
 }
 
-// patience is the timeout of Until.
-const patience = 15 * time.Minute
-
-// Until polls until the condition is true or 15 minutes have passed. The interval is part of the
-// measurement's resolution and load.
+// Until polls until the condition is true, or 15 minutes have passed, 3 with small sizes: go test would end the run after 10
+// without the logs of the programs. The interval is part of the measurement's resolution and load.
 func (b *Bench) Until(what string, every time.Duration, done func(context.Context) (bool, error)) {
 	b.Helper()
+	patience := Pick(b, 15*time.Minute, 3*time.Minute)
 	if err := wait.PollUntilContextTimeout(b.Context(), every, patience, true, done); err != nil {
 		b.Fatalf("wait until %s: %v", what, err)
 	}

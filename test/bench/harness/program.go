@@ -129,7 +129,9 @@ func (s *Server) SidecarSets() (controller, injector *Program) {
 	}
 	_, port, err := net.SplitHostPort(env.FreeAddress(s.b.T))
 	s.b.Must(err)
-	file := s.b.workloads("controllers: {sidecarSet: {enabled: true}}\ninjector: {port: " + port + ", url: \"https://localhost:" + port + "\"}")
+	url := "https://localhost:" + port
+	s.permitURL(url)
+	file := s.b.workloads("controllers: {sidecarSet: {enabled: true}}\ninjector: {port: " + port + ", url: \"" + url + "\"}")
 	options := []string{"--config=" + file, "--leader-elect=false", "--health-probe-bind-address=0"}
 	injector = s.seamark(workloadsAccount, own, append([]string{"injector"}, options...)...)
 	return s.seamark(workloadsAccount, config, options...), injector

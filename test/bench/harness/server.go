@@ -81,31 +81,40 @@ func (s *Server) InstallAll() {
 		"config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml")...)
 }
 
-// install creates the objects of manifests.
+// install creates the objects of manifests. The manager may plan pods with loopback addresses, where the servers of a measure
+// listen.
 func (s *Server) install(paths ...string) {
 	s.b.Helper()
 	for _, path := range paths {
 		objects, err := env.ReadManifests(path)
 		s.b.Must(err)
 		for _, object := range objects {
-			s.b.Must(allowLoopback(object))
+			s.b.Must(setVariable(object, "foreign", "[]"))
 		}
 		s.Apply(s.b.T, objects...)
 	}
 }
 
-// allowLoopback lets the manager plan pods with loopback addresses, where the servers of a measure listen.
-func allowLoopback(object *unstructured.Unstructured) error {
-	if object.GetName() != "seamark-manager-plans" {
-		return nil
+// permitURL lets the policy of webhook configurations permit the address of the injector.
+func (s *Server) permitURL(url string) {
+	s.b.Helper()
+	objects, err := env.ReadManifests("config/policies/webhooks.yaml")
+	s.b.Must(err)
+	for _, object := range objects {
+		s.b.Must(setVariable(object, "injectorURL", "'"+url+"'"))
+		s.b.Must(s.Client.Apply(s.b.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("bench"), client.ForceOwnership))
 	}
+}
+
+// setVariable replaces the expression of a variable of a policy, if it has one of the name.
+func setVariable(object *unstructured.Unstructured, name, expression string) error {
 	variables, found, err := unstructured.NestedSlice(object.Object, "spec", "variables")
-	if err != nil || !found { // The binding has none.
+	if err != nil || !found {
 		return err //nolint:wrapcheck // It is that of a manifest of this repository.
 	}
 	for _, each := range variables {
-		if variable, ok := each.(map[string]any); ok && variable["name"] == "foreign" {
-			variable["expression"] = "[]"
+		if variable, ok := each.(map[string]any); ok && variable["name"] == name {
+			variable["expression"] = expression
 		}
 	}
 	return unstructured.SetNestedSlice(object.Object, variables, "spec", "variables") //nolint:wrapcheck // It cannot fail.
