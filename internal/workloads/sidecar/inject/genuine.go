@@ -58,8 +58,8 @@ func (i *injection) genuine(known Known) (bool, error) {
 // maxShown is the maximum length of a value in a message: that of the pod can be large.
 const maxShown = 256
 
-// difference returns in what the container of a pod runs another program than that of a revision, or nothing. The
-// registry of an image may differ: clusters use mirrors. Other webhooks add variables and mounts.
+// difference returns in what the container of a pod runs another program than that of a revision, or nothing. Other
+// webhooks add variables and mounts, and change the names of images: see sameImage.
 func difference(got, want *corev1.Container) string {
 	for _, field := range []struct {
 		name      string
@@ -69,7 +69,7 @@ func difference(got, want *corev1.Container) string {
 		{"command", got.Command, want.Command},
 		{"args", got.Args, want.Args},
 	} {
-		if slices.Equal(field.got, field.want) || field.name == "image" && withoutRegistry(got.Image) == withoutRegistry(want.Image) {
+		if slices.Equal(field.got, field.want) || field.name == "image" && sameImage(got.Image, want.Image) {
 			continue
 		}
 		show := func(value []string) string { return text.Truncate(fmt.Sprintf("%q", value), maxShown) }
@@ -78,8 +78,12 @@ func difference(got, want *corev1.Container) string {
 	return ""
 }
 
-// withoutRegistry returns the name of an image in its registry.
-func withoutRegistry(image string) string {
-	_, rest, _ := strings.Cut(imagename.Canonical(image), "/")
-	return strings.TrimPrefix(rest, "library/")
+// sameImage reports whether the image of a pod can be that of a revision in a mirror, with a digest that another webhook
+// has added. A mirror has another registry, and may have a path in front of that of the image. None of this lets the
+// author of the pod run more than the registry does, which may be one of his own.
+func sameImage(got, want string) bool {
+	pod, revision := imagename.Split(got), imagename.Split(want)
+	isMirror := pod.Repository == revision.Repository || strings.HasSuffix(pod.Repository, "/"+revision.Repository)
+	isSame := pod.Digest == revision.Digest || revision.Digest == ""
+	return isMirror && isSame && (pod.Tag == revision.Tag || pod.Digest != "" && pod.Tag == "")
 }

@@ -13,6 +13,54 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 )
 
+// TestImagesOfOtherWebhooks calls the injector again after another webhook has changed the image, and checks which of
+// the changes a set refuses.
+func TestImagesOfOtherWebhooks(t *testing.T) {
+	const digest, other = "@sha256:aa", "@sha256:bb"
+	for name, test := range map[string]struct {
+		revision, pod string
+		refused       bool
+	}{
+		"mirror":                          {"nginx:1", "mirror.example:5000/nginx:1", false},
+		"mirror of Docker's image":        {"nginx:1", "mirror.example/library/nginx:1", false},
+		"mirror with a path":              {"nginx:1", "mirror.example/proxy/library/nginx:1", false},
+		"mirror with a path, of a team":   {"quay.example/team/app:1", "mirror.example/quay/team/app:1", false},
+		"digest":                          {"nginx:1", "nginx:1" + digest, false},
+		"digest in place of the tag":      {"nginx:1", "nginx" + digest, false},
+		"digest of the latest":            {"nginx", "nginx" + digest, false},
+		"digest of the latest, with tag":  {"nginx", "nginx:latest" + digest, false},
+		"digest in a mirror with a path":  {"nginx:1", "mirror.example/proxy/nginx:1" + digest, false},
+		"pinned, in a mirror":             {"nginx:1" + digest, "mirror.example/nginx:1" + digest, false},
+		"another tag":                     {"nginx:1", "nginx:2", true},
+		"no tag":                          {"nginx:1", "nginx", true},
+		"another tag with a digest":       {"nginx:1", "nginx:2" + digest, true},
+		"another digest":                  {"nginx:1" + digest, "nginx:1" + other, true},
+		"no digest":                       {"nginx:1" + digest, "nginx:1", true},
+		"pinned, without the tag":         {"nginx:1" + digest, "nginx" + digest, false},
+		"pinned, with a tag":              {"nginx" + digest, "nginx:1" + digest, true},
+		"another repository":              {"nginx:1", "evil:1", true},
+		"another repository of a team":    {"team/app:1", "mirror.example/app:1", true},
+		"a repository with the same end":  {"nginx:1", "mirror.example/my-nginx:1", true},
+		"another repository, in a digest": {"nginx:1", "mirror.example/evil@sha256:aa/nginx:1", true},
+		"another repository, in a port":   {"nginx:1", "mirror.example/evil:2/nginx", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			revision := set("logs", container("log"))
+			revision.Containers[0].Image = test.revision
+			known := func(string, string) *inject.Revision { return revision }
+			p, _, err := inject.Inject(pod(app()), revision, known, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Spec.Containers[0].Image = test.pod
+			got, _, err := inject.Inject(p, revision, known, at)
+			if (err != nil) != test.refused || err == nil && got.Spec.Containers[0].Image != test.pod {
+				t.Errorf("error %v, want refused %t, pod %+v", err, test.refused, got)
+			}
+		})
+	}
+}
+
 // TestForgedPod creates a pod that says that it has been injected.
 func TestForgedPod(t *testing.T) {
 	first, second := set("logs", container("log")), set("logs", container("log"))
@@ -36,13 +84,13 @@ func TestForgedPod(t *testing.T) {
 		"variable": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "A"})
 		}, "registry.example.com/log:1", "", ""},
-		"image":             {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "busybox:1" }, "", "image", `["busybox:1"] instead of ["registry.example.com/log:1"]`},
-		"tag":               {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "log:2" }, "", "image", `["log:2"] instead of`},
-		"path of the image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "registry.example.com/evil/log:1" }, "", "image", `["registry.example.com/evil/log:1"] instead of`},
-		"command":           {func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sleep"} }, "", "command", `["sleep"] instead of ["ship"]`},
-		"no command":        {func(p *corev1.Pod) { p.Spec.Containers[0].Command = nil }, "", "command", `[] instead of ["ship"]`},
-		"args":              {func(p *corev1.Pod) { p.Spec.Containers[0].Args = []string{"--none"} }, "", "args", `["--none"] instead of ["--all"]`},
-		"init container":    {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "pause" }, "", "image", `["pause"] instead of ["proxy:1"]`},
+		"image":          {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "busybox:1" }, "", "image", `["busybox:1"] instead of ["registry.example.com/log:1"]`},
+		"tag":            {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "log:2" }, "", "image", `["log:2"] instead of`},
+		"repository":     {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "registry.example.com/evil-log:1" }, "", "image", `["registry.example.com/evil-log:1"] instead of`},
+		"command":        {func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sleep"} }, "", "command", `["sleep"] instead of ["ship"]`},
+		"no command":     {func(p *corev1.Pod) { p.Spec.Containers[0].Command = nil }, "", "command", `[] instead of ["ship"]`},
+		"args":           {func(p *corev1.Pod) { p.Spec.Containers[0].Args = []string{"--none"} }, "", "args", `["--none"] instead of ["--all"]`},
+		"init container": {func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "pause" }, "", "image", `["pause"] instead of ["proxy:1"]`},
 		"another revision": {func(p *corev1.Pod) {
 			p.Annotations[v1alpha1.SidecarSetHashKey] = strings.ReplaceAll(p.Annotations[v1alpha1.SidecarSetHashKey], "logs-1", "logs-2")
 		}, "", "image", `["registry.example.com/log:1"] instead of ["log:2"]`},
