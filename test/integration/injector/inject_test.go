@@ -70,7 +70,7 @@ func (w *world) Choose(_ context.Context, name string, _ *corev1.Pod, _ types.UI
 }
 
 // ChooseBound returns an error: the sets of groups are not known.
-func (w *world) ChooseBound(context.Context, *corev1.Pod, types.UID) ([]injector.Choice, error) {
+func (w *world) ChooseBound(context.Context, *corev1.Pod, types.UID, string) ([]injector.Choice, error) {
 	return nil, errors.New("no set is known")
 }
 

@@ -5,13 +5,17 @@ package entries
 
 import (
 	"encoding/json"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
@@ -47,8 +51,10 @@ type group struct {
 	failure       admissionregistrationv1.FailurePolicyType
 	members       []member
 	bytes         int
-	// client is the stored address of the injectors.
-	client admissionregistrationv1.WebhookClientConfig
+	// client is the stored address of the injectors, rows are the stored ones, and version is that of the stored path.
+	client  admissionregistrationv1.WebhookClientConfig
+	rows    map[string]bool
+	version string
 }
 
 // count counts the bytes of the members.
@@ -68,8 +74,14 @@ const (
 	opNotExists = "d"
 )
 
-// value marks the values of a requirement: neither operators nor keys begin with it.
-const value = "="
+const (
+	// value marks the values of a requirement: neither operators nor keys begin with it.
+	value = "="
+	// identity marks what identifies the set, among the namespaces: a set that is created again has another row.
+	identity = "u"
+	// groupPath is the path of a group. Its name, and after versionMark a resource version, follow: see GroupVersion.
+	groupPath, versionMark = "/inject/group/", "."
+)
 
 // selected returns the expression that is true for the pods that one of the sets selects. The sets are data: API
 // servers compile 128 of them as conditions in 174 ms, and as a list of rows in 9 ms. A row is a list of requirements,
@@ -94,14 +106,14 @@ func anySelects() string {
 		`r[0] == "` + opExists + `" ? ` + label + ".hasValue() : !" + label + ".hasValue()))"
 }
 
-// group returns the entry of several sets.
-func (s Server) group(g *group) admissionregistrationv1.MutatingWebhook {
+// group returns the entry of several sets, given the resource versions of all.
+func (s Server) group(g *group, versions map[string]string) admissionregistrationv1.MutatingWebhook {
 	namespaces, inherits := sets.New[string](), false
 	for _, m := range g.members {
 		namespaces.Insert(m.namespaces...)
 		inherits = inherits || m.inherits
 	}
-	entry := s.entry(g.name+groupSuffix, "/inject/group/"+g.name, g.failure, inherits)
+	entry := s.entry(g.name+groupSuffix, g.path(versions), g.failure, inherits)
 	entry.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: sets.List(namespaces),
 	}}}
@@ -110,9 +122,64 @@ func (s Server) group(g *group) admissionregistrationv1.MutatingWebhook {
 	return entry
 }
 
+// path returns the path of the entry, given the resource versions of the sets. The version in it changes only if rows are
+// added, because a change is a write, and never exceeds those of the sets: that of another cluster, in a restored entry,
+// could be one that no cache reaches.
+func (g *group) path(versions map[string]string) string {
+	newest, changed := "", false
+	for _, m := range g.members {
+		changed = changed || !g.rows[m.row]
+		if each := versions[m.set]; newest == "" || isOlder(newest, each) {
+			newest = each
+		}
+	}
+	version := g.version
+	if changed || isOlder(newest, version) {
+		version = newest
+	}
+	if version == "" {
+		return groupPath + g.name
+	}
+	return groupPath + g.name + versionMark + version
+}
+
+// isOlder reports whether the resource version a is older than b.
+func isOlder(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// GroupVersion returns the resource version of SidecarSets that a cache must have reached to have all sets of a group as
+// its entry has them, given the last part of the path of the entry. It is empty if the path has none: earlier releases
+// wrote no version, and ignore it. A part of the path of its own would be one that they do not serve.
+func GroupVersion(last string) string {
+	_, version, _ := strings.Cut(last, versionMark)
+	return version
+}
+
+// storedVersion returns the version in the address of a stored entry.
+func storedVersion(client *admissionregistrationv1.WebhookClientConfig) string {
+	path := ptr.Deref(client.URL, "")
+	if client.Service != nil {
+		path = ptr.Deref(client.Service.Path, "")
+	}
+	return comparableVersion(GroupVersion(path[strings.LastIndexByte(path, '/')+1:]))
+}
+
+// comparableVersion returns the resource version, or nothing if it cannot be compared, nor perhaps be a part of a path.
+func comparableVersion(version string) string {
+	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
+		return ""
+	}
+	return version
+}
+
 // parseGroup returns the group of a stored entry. Rows that it does not understand are not members.
 func parseGroup(name string, configuration int, entry *admissionregistrationv1.MutatingWebhook) *group {
-	g := &group{name: name, configuration: configuration, failure: ptr.Deref(entry.FailurePolicy, ""), client: entry.ClientConfig}
+	g := &group{
+		name: name, configuration: configuration, failure: ptr.Deref(entry.FailurePolicy, ""), client: entry.ClientConfig,
+		rows: map[string]bool{}, version: storedVersion(&entry.ClientConfig),
+	}
 	inherits := ptr.Deref(entry.ReinvocationPolicy, "") == admissionregistrationv1.IfNeededReinvocationPolicy
 	for _, condition := range entry.MatchConditions {
 		list, known := strings.CutSuffix(condition.Expression, anySelects())
@@ -127,9 +194,11 @@ func parseGroup(name string, configuration int, entry *admissionregistrationv1.M
 			}
 			m := member{set: requirements[0][1], row: string(row), inherits: inherits}
 			for _, each := range requirements[0][2:] {
-				m.namespaces = append(m.namespaces, strings.TrimPrefix(each, value))
+				if name, isName := strings.CutPrefix(each, value); isName {
+					m.namespaces = append(m.namespaces, name)
+				}
 			}
-			g.members = append(g.members, m)
+			g.members, g.rows[m.row] = append(g.members, m), true
 		}
 	}
 	g.count()
@@ -145,7 +214,7 @@ func (s Server) newMember(set *v1alpha1.SidecarSet) (member, bool) {
 	if !ok || len(namespaces) == 0 {
 		return member{}, false
 	}
-	row := [][]string{requirement(opNamespace, set.Name, namespaces)}
+	row := [][]string{append(requirement(opNamespace, set.Name, namespaces), identify(set.UID))}
 	for _, key := range slices.Sorted(maps.Keys(targets.Selector.MatchLabels)) {
 		row = append(row, requirement(opIn, key, []string{targets.Selector.MatchLabels[key]}))
 	}
@@ -159,6 +228,13 @@ func (s Server) newMember(set *v1alpha1.SidecarSet) (member, bool) {
 	// Texts always encode.
 	encoded, _ := json.Marshal(row)
 	return member{set: set.Name, namespaces: namespaces, row: string(encoded), inherits: set.Status.InForce.Inherits}, true
+}
+
+// identify returns the text that identifies a set, which is short: entries have many.
+func identify(uid types.UID) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(uid))
+	return identity + strconv.FormatUint(uint64(sum.Sum32()), 36)
 }
 
 // Named returns the names of the namespaces that the set is bound to, sorted, or false if it selects namespaces

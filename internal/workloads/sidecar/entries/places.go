@@ -22,8 +22,10 @@ type planning struct {
 	// sets are those that inject, by age. undecided are the names of those that keep what they have, as it is.
 	sets      []*candidate
 	undecided map[string]bool
-	own       [Configurations][]ownEntry
-	groups    []*group
+	// versions are the resource versions of all sets by name.
+	versions map[string]string
+	own      [Configurations][]ownEntry
+	groups   []*group
 	// frozen keeps the addresses of the stored entries.
 	frozen bool
 }
@@ -51,14 +53,14 @@ type ownEntry struct {
 }
 
 func (s Server) newPlanning(all []*v1alpha1.SidecarSet, stored Lists) *planning {
-	p := &planning{Server: s, Plan: Plan{Entered: map[types.UID]bool{}, TooMany: map[types.UID]bool{}}, undecided: map[string]bool{}}
+	p := &planning{Server: s, Plan: Plan{Entered: map[types.UID]bool{}, TooMany: map[types.UID]bool{}}, undecided: map[string]bool{}, versions: map[string]string{}}
 	for _, set := range all {
 		if Injects(set) {
 			c := &candidate{SidecarSet: set, failure: failurePolicy(set), entry: s.Entry(set)}
 			c.member, c.isBound = s.newMember(set)
 			p.sets = append(p.sets, c)
 		}
-		p.undecided[set.Name] = IsUndecided(set)
+		p.undecided[set.Name], p.versions[set.Name] = IsUndecided(set), comparableVersion(set.ResourceVersion)
 	}
 	slices.SortFunc(p.sets, func(a, b *candidate) int { return older(a.SidecarSet, b.SidecarSet) })
 	for i, list := range stored {
@@ -278,7 +280,7 @@ func (p *planning) build() Plan {
 		if len(g.members) == 0 {
 			continue
 		}
-		entry := p.group(g)
+		entry := p.group(g, p.versions)
 		if p.frozen {
 			entry.ClientConfig = g.client
 		}

@@ -6,8 +6,10 @@ package entries_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +35,10 @@ type cluster struct {
 	created int
 	// sent are the sets whose pods were sent to the injectors.
 	sent map[types.UID]bool
-	log  []string
+	// rows are the resource versions that the sets had when their rows were written, by group and row.
+	rows    map[string]int
+	version int
+	log     []string
 }
 
 type entry = admissionregistrationv1.MutatingWebhook
@@ -102,13 +107,7 @@ func (c *cluster) index() (map[string]*entry, map[string][][][]string) {
 				count++
 				continue
 			}
-			conditions := list[j].MatchConditions
-			text, _, _ := strings.Cut(conditions[len(conditions)-1].Expression, ".exists(")
-			var members [][][]string
-			if err := json.Unmarshal([]byte(text), &members); err != nil || len(members) == 0 || len(members) > 128 || len(text) > 24<<10+128*8 {
-				c.Fatalf("group %s has %d members of %d bytes: %v", list[j].Name, len(members), len(text), err)
-			}
-			for _, row := range members {
+			for _, row := range membersOf(c.T, &list[j]) {
 				rows[row[0][1]] = append(rows[row[0][1]], row)
 			}
 		}
@@ -117,6 +116,48 @@ func (c *cluster) index() (map[string]*entry, map[string][][][]string) {
 		}
 	}
 	return own, rows
+}
+
+// versions fails if a cache that has reached the version in the path of a group may lack one of its sets, as its row says.
+func (c *cluster) versions(before, after []entry) {
+	c.Helper()
+	keys := func(of *entry) map[string]string {
+		rows := map[string]string{}
+		for _, row := range membersOf(c.T, of) {
+			rows[fmt.Sprint(of.Name, row)] = row[0][1]
+		}
+		return rows
+	}
+	stored := map[string]string{}
+	for i := range before {
+		maps.Copy(stored, keys(&before[i]))
+	}
+	for i := range after {
+		for key, name := range keys(&after[i]) {
+			at := slices.IndexFunc(c.sets, func(s *v1alpha1.SidecarSet) bool { return s.Name == name })
+			if stored[key] == "" {
+				c.rows[key], _ = strconv.Atoi(c.sets[at].ResourceVersion)
+			}
+			path := *after[i].ClientConfig.Service.Path
+			if version, _ := strconv.Atoi(entries.GroupVersion(path)); version < c.rows[key] || version > c.version {
+				c.Fatalf("the path %s has the row of %s, which was written at %d", path, name, c.rows[key])
+			}
+		}
+	}
+}
+
+// membersOf returns the rows of a group. An entry of one set has none.
+func membersOf(t *testing.T, of *entry) [][][]string {
+	t.Helper()
+	if strings.HasSuffix(of.Name, ".sidecarsets.seamark.dev") {
+		return nil
+	}
+	text, _, _ := strings.Cut(of.MatchConditions[len(of.MatchConditions)-1].Expression, ".exists(")
+	var members [][][]string
+	if err := json.Unmarshal([]byte(text), &members); err != nil || len(members) == 0 || len(members) > 128 || len(text) > 24<<10+128*8 {
+		t.Fatalf("group %s has %d members of %d bytes: %v", of.Name, len(members), len(text), err)
+	}
+	return members
 }
 
 // step writes the next entries in random order, and ends before some of them.
@@ -129,6 +170,7 @@ func (c *cluster) step(complete bool) {
 			return
 		}
 		if !equality.Semantic.DeepEqual(c.stored[i], plan.Lists[i]) {
+			c.versions(c.stored[i], plan.Lists[i])
 			c.stored[i] = plan.Lists[i]
 			c.log = append(c.log, fmt.Sprint("write ", i))
 			c.check()
@@ -173,6 +215,8 @@ func (c *cluster) change() {
 		// Groups have room for few of the large ones.
 		force.Selector.MatchExpressions[0].Values = slices.Repeat([]string{strings.Repeat("x", 1+c.random.IntN(60))}, 1+c.random.IntN(80))
 	}
+	c.version++
+	replaced.ResourceVersion = fmt.Sprint(c.version)
 	c.log = append(c.log, fmt.Sprintf("edit %d of %s", what, s.Name))
 	c.sets[slices.Index(c.sets, s)] = replaced
 }
@@ -193,6 +237,8 @@ func (c *cluster) create(wide bool) {
 	}
 	s.CreationTimestamp = metav1.NewTime(time.Unix(int64(c.created), 0))
 	c.created++
+	c.version++
+	s.ResourceVersion = fmt.Sprint(c.version)
 	c.sets = append(c.sets, s)
 	c.log = append(c.log, "create "+s.Name)
 }
@@ -203,7 +249,7 @@ func TestPodsAreSentAtAnyTime(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			c := &cluster{T: t, random: rand.New(rand.NewPCG(seed, 43)), sent: map[types.UID]bool{}}
+			c := &cluster{T: t, random: rand.New(rand.NewPCG(seed, 43)), sent: map[types.UID]bool{}, rows: map[string]int{}}
 			for range 300 {
 				c.create(c.random.IntN(2) == 0)
 			}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 )
 
@@ -42,8 +43,9 @@ type Sets interface {
 	// Choose returns what the set injects into the pod: nothing if it does not exist, is paused or does not
 	// select the pod. The request has the UID.
 	Choose(ctx context.Context, set string, pod *corev1.Pod, request types.UID) (Choice, error)
-	// ChooseBound returns what the sets that are bound to the namespace of the pod, and select it, inject.
-	ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error)
+	// ChooseBound returns what the sets that are bound to the namespace of the pod, and select it, inject. They are at
+	// least as new as the resource version, if it is not empty.
+	ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID, version string) ([]Choice, error)
 	// Known returns a revision of a set, or nil if it is not known.
 	Known(ctx context.Context, set, revision string) *inject.Revision
 }
@@ -84,7 +86,11 @@ func New(sets Sets, done func(Result)) http.Handler {
 			return []Choice{choice}, err
 		}
 	}))
-	mux.HandleFunc("POST /inject/group/{group}", serve(func(*http.Request) chooser { return sets.ChooseBound }))
+	mux.HandleFunc("POST /inject/group/{group}", serve(func(r *http.Request) chooser {
+		return func(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error) {
+			return sets.ChooseBound(ctx, pod, request, entries.GroupVersion(r.PathValue("group")))
+		}
+	}))
 	return mux
 }
 

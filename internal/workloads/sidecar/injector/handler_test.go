@@ -43,7 +43,10 @@ func (f fakeSets) Choose(_ context.Context, set string, _ *corev1.Pod, _ types.U
 	}
 }
 
-func (f fakeSets) ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID) ([]injector.Choice, error) {
+func (f fakeSets) ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID, version string) ([]injector.Choice, error) {
+	if version == "behind" {
+		return nil, errors.New("an old cache")
+	}
 	var choices []injector.Choice
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		choice, err := f.Choose(ctx, name, pod, request)
@@ -139,6 +142,8 @@ func TestResponses(t *testing.T) {
 		"group":                         {sets: fakeSets{"logs": choice("logs"), "metrics": choice("metrics")}, path: "/inject/group/fail-0", want: injector.Injected, added: []string{"logs", "metrics"}},
 		"group with a paused set":       {sets: fakeSets{"logs": paused}, path: "/inject/group/fail-0", want: injector.Unchanged},
 		"group of sets that are gone":   {sets: fakeSets{}, path: "/inject/group/fail-0", want: injector.Unchanged},
+		"group, with a version":         {sets: fakeSets{"logs": choice("logs")}, path: "/inject/group/fail-0.7", want: injector.Injected, added: []string{"logs"}},
+		"group, with a newer version":   {sets: fakeSets{"logs": choice("logs")}, path: "/inject/group/fail-0.behind", want: injector.Failed, message: "an old cache"},
 		"group that cannot be read":     {sets: fakeSets{"logs": nil}, path: "/inject/group/fail-0", want: injector.Failed, message: "no connection"},
 	} {
 		t.Run(name, func(t *testing.T) {

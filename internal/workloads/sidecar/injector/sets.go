@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -131,9 +132,9 @@ func (a *accepted) Choose(ctx context.Context, name string, pod *corev1.Pod, req
 	}
 }
 
-// ChooseBound implements Sets.
-func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID) ([]Choice, error) {
-	names, _ := a.sets.GetIndexer().IndexKeys(namespaceIndex, pod.Namespace)
+// ChooseBound implements Sets. If the cache has not reached the version, the entry may have been written for a set that it
+// lacks, also if it has others.
+func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request types.UID, version string) ([]Choice, error) {
 	var choices []Choice
 	add := func(set *v1alpha1.SidecarSet) error {
 		choice, err := a.choose(ctx, set, pod, request)
@@ -142,11 +143,14 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 		}
 		return err
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		if set := a.cached(name); set != nil {
-			if err := add(set); err != nil {
-				return nil, err
+	if !a.isBehind(version) {
+		names, _ := a.sets.GetIndexer().IndexKeys(namespaceIndex, pod.Namespace)
+		slices.Sort(names)
+		for _, name := range names {
+			if set := a.cached(name); set != nil {
+				if err := add(set); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -164,6 +168,12 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 		}
 	}
 	return choices, nil
+}
+
+// isBehind reports whether the cache has not reached the resource version.
+func (a *accepted) isBehind(version string) bool {
+	order, err := resourceversion.CompareResourceVersion(a.sets.GetIndexer().LastStoreSyncResourceVersion(), version)
+	return err == nil && order < 0
 }
 
 // undecided returns the error for a set that OpenKruise has written, whose client drops what was accepted, or that was

@@ -110,8 +110,55 @@ func TestEntriesAreNewerThanTheCache(t *testing.T) {
 			}
 			choice, err := sets.Choose(t.Context(), "logs", pod, "uid")
 			check("the entry of the set", choice.Revision != nil, err)
-			choices, err := sets.ChooseBound(t.Context(), pod, "uid")
+			choices, err := sets.ChooseBound(t.Context(), pod, "uid", "")
 			check("the entry of the group", len(choices) == 1 && choices[0].Revision != nil, err)
+		})
+	}
+}
+
+// TestGroupsAreNewerThanTheCache asks for a pod that two sets of a group select, while the cache has one of them: the other
+// one is read if the entry is newer than the cache, and only then.
+func TestGroupsAreNewerThanTheCache(t *testing.T) {
+	first, revision := acceptedSet(t, "game")
+	second := first.DeepCopy()
+	second.Name, second.UID = "metrics", "metrics"
+	other, err := history.New(second, own, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Status.InForce.Revision = other.Name
+	for name, test := range map[string]struct {
+		version string
+		want    string
+		reads   int
+	}{
+		"no version":       {"", "logs", 0},
+		"an unknown one":   {"behind", "logs", 0},
+		"an older entry":   {"9", "logs", 0},
+		"the cache has it": {"10", "logs", 0},
+		"a newer entry":    {"11", "logs metrics", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			cached := first.DeepCopy()
+			cached.ResourceVersion = "10"
+			sets := newSets(t, cached, nil, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					reads++
+					return c.List(ctx, list, options...)
+				},
+			}, first.DeepCopy(), second.DeepCopy(), revision.DeepCopy(), other.DeepCopy())
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Labels: map[string]string{"app": "game"}}}
+			choices, err := sets.ChooseBound(t.Context(), pod, "uid", test.version)
+			var got []string
+			for _, choice := range choices {
+				if choice.Revision != nil {
+					got = append(got, choice.Set)
+				}
+			}
+			if err != nil || strings.Join(got, " ") != test.want || reads != test.reads {
+				t.Errorf("%d reads, sets %v, error %v, want %d and %s", reads, got, err, test.reads, test.want)
+			}
 		})
 	}
 }
