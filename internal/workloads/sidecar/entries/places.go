@@ -81,19 +81,7 @@ func (p *planning) settle() {
 	for _, c := range p.sets {
 		names[c.Name] = c
 	}
-	for i := range p.own {
-		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool {
-			set := strings.TrimSuffix(e.entry.Name, suffix)
-			return names[set] == nil && !p.undecided[set]
-		})
-		for j := range p.own[i] {
-			e := &p.own[i][j]
-			if c := names[strings.TrimSuffix(e.entry.Name, suffix)]; c != nil && !c.hasOwn {
-				e.set, c.hasOwn = c, true
-				c.isStored = equality.Semantic.DeepEqual(e.entry, c.entry)
-			}
-		}
-	}
+	p.settleOwn(names)
 	for _, g := range p.groups {
 		for _, m := range g.members {
 			if c := names[m.set]; c != nil && c.home == nil && c.isBound && g.failure == c.failure && m.row == c.member.row {
@@ -101,8 +89,9 @@ func (p *planning) settle() {
 			}
 		}
 	}
-	p.give()
+	p.give(names)
 	for _, g := range p.groups {
+		kept := map[string]bool{}
 		g.members = slices.DeleteFunc(g.members, func(m member) bool {
 			c := names[m.set]
 			switch {
@@ -111,7 +100,9 @@ func (p *planning) settle() {
 			case c.hasOwn && !c.moves:
 				return c.isStored
 			default:
-				return c.home != nil && c.home != g
+				extra := c.home != nil && (c.home != g || kept[m.set])
+				kept[m.set] = true
+				return extra
 			}
 		})
 		for i := range g.members {
@@ -123,9 +114,39 @@ func (p *planning) settle() {
 	}
 }
 
+// settleOwn does this for own entries. If a set has several, for example because one was restored, the one that is stored
+// as it should be is its entry, and the others go. If none is, they stay until one is.
+func (p *planning) settleOwn(names map[string]*candidate) {
+	named := func(e *ownEntry) string { return strings.TrimSuffix(e.entry.Name, suffix) }
+	of := make(map[*candidate]*ownEntry, len(names))
+	for i := range p.own {
+		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool { return names[named(&e)] == nil && !p.undecided[named(&e)] })
+		for j := range p.own[i] {
+			e := &p.own[i][j]
+			c := names[named(e)]
+			if c == nil || c.isStored {
+				continue
+			}
+			isStored := equality.Semantic.DeepEqual(e.entry, c.entry)
+			if !c.hasOwn || isStored {
+				of[c], c.hasOwn, c.isStored = e, true, isStored
+			}
+		}
+	}
+	for c, e := range of {
+		e.set = c
+	}
+	for i := range p.own {
+		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool {
+			c := names[named(&e)]
+			return c != nil && e.set == nil && c.isStored
+		})
+	}
+}
+
 // give decides which sets leave their own entries to sets that cannot share one. An entry stays until the one that the
 // set shares instead is stored.
-func (p *planning) give() {
+func (p *planning) give(names map[string]*candidate) {
 	needed := -p.free()
 	var able []*candidate
 	for _, c := range p.sets {
@@ -152,9 +173,10 @@ func (p *planning) give() {
 	}
 	for i := range p.own {
 		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool {
-			gone := e.set != nil && e.set.moves && e.set.home != nil
+			c := names[strings.TrimSuffix(e.entry.Name, suffix)]
+			gone := c != nil && c.moves && c.home != nil
 			if gone {
-				e.set.hasOwn = false
+				c.hasOwn = false
 			}
 			return gone
 		})

@@ -46,9 +46,9 @@ type entry = admissionregistrationv1.MutatingWebhook
 func namespaceOf(s *v1alpha1.SidecarSet) string { return "of-" + s.Name }
 
 // sends reports whether the API server sends the pods of the set by the entries.
-func (c *cluster) sends(s *v1alpha1.SidecarSet, own map[string]*entry, rows map[string][][][]string) bool {
+func (c *cluster) sends(s *v1alpha1.SidecarSet, own map[string][]*entry, rows map[string][][][]string) bool {
 	pod := labels.Set{"set": s.Name}
-	if e := own[s.Name]; e != nil {
+	for _, e := range own[s.Name] {
 		namespace := labels.Set{"kubernetes.io/metadata.name": namespaceOf(s)}
 		if selects(c.T, e.NamespaceSelector, namespace) && selects(c.T, e.ObjectSelector, pod) {
 			return true
@@ -95,15 +95,15 @@ func (c *cluster) check() {
 }
 
 // index returns the own entries and the rows of the groups by the names of the sets, and checks the bounds.
-func (c *cluster) index() (map[string]*entry, map[string][][][]string) {
+func (c *cluster) index() (map[string][]*entry, map[string][][][]string) {
 	c.Helper()
-	own, rows := map[string]*entry{}, map[string][][][]string{}
+	own, rows := map[string][]*entry{}, map[string][][][]string{}
 	for i, list := range c.stored {
 		count := 0
 		for j := range list {
 			name, isOwn := strings.CutSuffix(list[j].Name, ".sidecarsets.seamark.dev")
 			if isOwn {
-				own[name] = &list[j]
+				own[name] = append(own[name], &list[j])
 				count++
 				continue
 			}
@@ -175,6 +175,29 @@ func (c *cluster) step(complete bool) {
 			c.log = append(c.log, fmt.Sprint("write ", i))
 			c.check()
 		}
+	}
+}
+
+// duplicate replaces an entry by one that another configuration has, as if it were restored: of a set, or a row of a group.
+// One of the two may be older.
+func (c *cluster) duplicate() {
+	from := c.random.IntN(len(c.stored))
+	to := (from + 1 + c.random.IntN(len(c.stored)-1)) % len(c.stored)
+	original := &c.stored[from][c.random.IntN(len(c.stored[from]))]
+	rows := membersOf(c.T, original)
+	if len(rows) > 0 {
+		condition := &original.MatchConditions[len(original.MatchConditions)-1]
+		row, _ := json.Marshal(rows[0])
+		condition.Expression = "[" + string(row) + "," + strings.TrimPrefix(condition.Expression, "[")
+		return
+	}
+	replaced := &c.stored[to][c.random.IntN(len(c.stored[to]))]
+	if len(membersOf(c.T, replaced)) > 0 || slices.ContainsFunc(c.stored[to], func(e entry) bool { return e.Name == original.Name }) {
+		return
+	}
+	*replaced = *original.DeepCopy()
+	if older := []*entry{original, replaced, nil}[c.random.IntN(3)]; older != nil {
+		older.ObjectSelector.MatchLabels = map[string]string{"set": "older"}
 	}
 }
 
@@ -253,6 +276,10 @@ func TestPodsAreSentAtAnyTime(t *testing.T) {
 			for range 300 {
 				c.create(c.random.IntN(2) == 0)
 			}
+			c.stored = server().Plan(c.sets, c.stored).Lists
+			for range 24 {
+				c.duplicate()
+			}
 			for range 40 {
 				for range 1 + c.random.IntN(12) {
 					c.change()
@@ -277,10 +304,7 @@ func (c *cluster) ends() {
 	own, rows := c.index()
 	places := 0
 	for _, s := range c.sets {
-		total := len(rows[s.Name])
-		if own[s.Name] != nil {
-			total++
-		}
+		total := len(rows[s.Name]) + len(own[s.Name])
 		at := server()
 		switch {
 		case s.Status.InForce == nil:
@@ -289,7 +313,7 @@ func (c *cluster) ends() {
 				c.Errorf("%s injects nothing, and has %d entries", s.Name, total)
 			}
 		case plan.Entered[s.UID]:
-			if total != 1 || own[s.Name] != nil && !cmp.Equal(*own[s.Name], at.Entry(s)) {
+			if total != 1 || own[s.Name] != nil && !cmp.Equal(*own[s.Name][0], at.Entry(s)) {
 				c.Errorf("%s has %d entries, or not its own", s.Name, total)
 			}
 		case !plan.TooMany[s.UID]:
@@ -350,7 +374,7 @@ func TestReduce(t *testing.T) {
 	if own[c.sets[0].Name] != nil || rows[c.sets[258].Name] != nil || rows[c.sets[259].Name] != nil || own[c.sets[1].Name] == nil || len(rows[c.sets[257].Name]) != 1 {
 		t.Errorf("%d own entries, and groups of %d sets", len(own), len(rows))
 	}
-	if got := own[c.sets[1].Name]; !cmp.Equal(*got, at.Entry(c.sets[1])) {
+	if got := own[c.sets[1].Name]; !cmp.Equal(*got[0], at.Entry(c.sets[1])) {
 		t.Errorf("entry %+v", got)
 	}
 }
