@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,10 @@ type Facts struct {
 	Webhook Read[*admissionregistrationv1.MutatingWebhookConfiguration]
 	// Access has the answers to Required, in the same order.
 	Access Read[[]Access]
+	// Grants are the RoleBindings that the manager has created for seamark-workloads. Granter is what lets it write them,
+	// or nil if an administrator decides where seamark-workloads may write.
+	Grants  Read[[]rbacv1.RoleBinding]
+	Granter Read[*rbacv1.ClusterRoleBinding]
 	// Plans, Reports and Markers are all objects of these kinds. Their managedFields are needed
 	// for the times of writes.
 	Plans   Read[[]v1alpha1.NodePodProbe]
@@ -125,6 +130,7 @@ func Run(f *Facts) []Result {
 		f.nodes(),
 		f.versions(),
 		f.permissions(),
+		f.grants(),
 		f.policies(),
 		f.webhook(),
 		f.plans(),

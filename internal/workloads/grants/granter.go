@@ -198,7 +198,7 @@ func Remove(ctx context.Context, config *rest.Config) (int, error) {
 		return 0, err
 	}
 	var all rbacv1.RoleBindingList
-	err = connection.List(ctx, &all, client.MatchingLabels{Label: LabelValue, managedBy: manager})
+	err = connection.List(ctx, &all, client.MatchingLabels(OfManager()))
 	if apierrors.IsForbidden(err) {
 		return 0, nil
 	}

@@ -141,10 +141,13 @@ func (r *Reader) note(namespace string, granted bool) since {
 	return known
 }
 
+// OfManager returns the labels of the RoleBindings that a manager has created.
+func OfManager() map[string]string { return map[string]string{Label: LabelValue, managedBy: manager} }
+
 // binding returns the RoleBinding that the manager creates in a namespace for seamark-workloads in own.
 func binding(namespace, own string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Role, Labels: map[string]string{Label: LabelValue, managedBy: manager}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Role, Labels: OfManager()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Role},
 		Subjects:   []rbacv1.Subject{subject(own)},
 	}

@@ -6,6 +6,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -76,6 +78,19 @@ func TestCheck(t *testing.T) {
 	node(t, e, "virtual", map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet})
 	pods(t, e)
 	step("running", exit.OK)
+
+	left := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace(t), Name: grants.Role, Labels: grants.OfManager()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: grants.Role},
+	}
+	granter := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-workloads-grants"}}
+	if err := errors.Join(e.Client.Create(t.Context(), left), e.Client.Delete(t.Context(), granter)); err != nil {
+		t.Fatal(err)
+	}
+	step("a RoleBinding for seamark-workloads is left", exit.OK, "warning grants")
+	if err := e.Client.Delete(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
 
 	restricted(t, e)
 	broken(t, e)

@@ -18,6 +18,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
+	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -41,6 +43,8 @@ const (
 	configurationName = "seamark-workloads"
 	// webhookName is the name of the webhook for pods on virtual nodes.
 	webhookName = "seamark-webhook"
+	// granterName is the name of the ClusterRoleBinding that lets the manager write RoleBindings for seamark-workloads.
+	granterName = "seamark-workloads-grants"
 )
 
 // OpenKruise's objects, as its chart names them.
@@ -87,6 +91,10 @@ func Facts(ctx context.Context, connection cluster.Connection, namespace string,
 		func() {
 			f.Webhook = get(ctx, c, "", webhookName, &admissionregistrationv1.MutatingWebhookConfiguration{})
 		},
+		func() {
+			f.Grants = all[rbacv1.RoleBinding](ctx, c, &rbacv1.RoleBindingList{}, nil, client.MatchingLabels(grants.OfManager()))
+		},
+		func() { f.Granter = get(ctx, c, "", granterName, &rbacv1.ClusterRoleBinding{}) },
 		func() { f.Plans = plans(ctx, c) },
 		func() { f.Reports = all[seamarkv1alpha1.ProbeReport](ctx, c, &seamarkv1alpha1.ProbeReportList{}, nil) },
 		func() { f.Markers = all[v1alpha1.PodProbeMarker](ctx, c, &v1alpha1.PodProbeMarkerList{}, nil) },
