@@ -22,7 +22,7 @@ import (
 )
 
 // broken returns the set as it is isolated with a value of a wrong type.
-func broken(t *testing.T, set *v1alpha1.SidecarSet, part, field string, value any) *v1alpha1.SidecarSet {
+func broken(t *testing.T, set *v1alpha1.SidecarSet, half, part, field string, value any) *v1alpha1.SidecarSet {
 	t.Helper()
 	encoded, err := json.Marshal(set)
 	var object map[string]map[string]any
@@ -32,7 +32,7 @@ func broken(t *testing.T, set *v1alpha1.SidecarSet, part, field string, value an
 	if err != nil {
 		t.Fatal(err)
 	}
-	object["spec"][part].(map[string]any)[field] = value //nolint:forcetypeassert // Both parts are objects.
+	object[half][part].(map[string]any)[field] = value //nolint:forcetypeassert // Both parts are objects.
 	isolated := &v1alpha1.SidecarSet{}
 	if encoded, err = json.Marshal(object); err == nil {
 		err = isolate.Object(encoded, isolated)
@@ -59,7 +59,7 @@ func TestIsolatedSetKeepsItsNamedRevision(t *testing.T) {
 	}
 	set.Status.InForce.NamedRevision, set.Status.InForce.Policy = stable.Name, v1alpha1.PartialSidecarSetInjectRevisionPolicy
 	set.Spec.UpdateStrategy.Partition = new(intstr.FromString("100%"))
-	for name, each := range map[string]*v1alpha1.SidecarSet{"decoded": set, "isolated": broken(t, set, "updateStrategy", "partition", 3000000000)} {
+	for name, each := range map[string]*v1alpha1.SidecarSet{"decoded": set, "isolated": broken(t, set, "spec", "updateStrategy", "partition", 3000000000)} {
 		trimmed, err := newMemory().trim(each)
 		if err != nil {
 			t.Fatal(err)
@@ -74,6 +74,40 @@ func TestIsolatedSetKeepsItsNamedRevision(t *testing.T) {
 	}
 }
 
+// stored returns the calls of an API server that has the set as it is isolated.
+func stored(isolated *v1alpha1.SidecarSet) interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if into, ok := object.(*v1alpha1.SidecarSet); ok {
+				isolated.DeepCopyInto(into)
+				return nil
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			list.(*v1alpha1.SidecarSetList).Items = []v1alpha1.SidecarSet{*isolated.DeepCopy()} //nolint:forcetypeassert // Nothing else is listed.
+			return nil
+		},
+	}
+}
+
+// TestIsolatedAcceptanceIsNotNone reads a set from the API server of which it cannot be decoded what was accepted: a pod
+// that it selects must not be created as if nothing was.
+func TestIsolatedAcceptanceIsNotNone(t *testing.T) {
+	set, revision := acceptedSet(t, "game")
+	set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue}}
+	for name, value := range map[string]any{"generation": "x", "namespace": 1, "selector": "x"} {
+		live := stored(broken(t, set, "status", "inForce", name, value))
+		sets := newSets(t, nil, nil, live, revision)
+		if choice, err := sets.Choose(t.Context(), "logs", gamePod(), "uid"); err == nil {
+			t.Errorf("%s: the entry of the set: %+v, want an error", name, choice)
+		}
+		if choices, err := sets.ChooseBound(t.Context(), gamePod(), "uid", ""); err == nil {
+			t.Errorf("%s: the entry of the group: %+v, want an error", name, choices)
+		}
+	}
+}
+
 // TestIsolatedSetStaysPaused reads a paused set from the API server, of which the part that says so cannot be decoded.
 func TestIsolatedSetStaysPaused(t *testing.T) {
 	set, revision := acceptedSet(t, "game")
@@ -81,14 +115,7 @@ func TestIsolatedSetStaysPaused(t *testing.T) {
 	set.Status.Conditions = []metav1.Condition{
 		{Type: v1alpha1.SidecarSetInjecting, Status: metav1.ConditionFalse, Reason: "Paused"}, {Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue},
 	}
-	isolated := broken(t, set, "injectionStrategy", "revision", "x")
-	live := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-		if into, ok := object.(*v1alpha1.SidecarSet); ok {
-			isolated.DeepCopyInto(into)
-			return nil
-		}
-		return c.Get(ctx, key, object, options...)
-	}}
+	live := stored(broken(t, set, "spec", "injectionStrategy", "revision", "x"))
 	choice, err := newSets(t, nil, nil, live, revision).Choose(t.Context(), "logs", gamePod(), "uid")
 	if err != nil || choice.Revision != nil {
 		t.Errorf("%+v, error %v: want nothing", choice, err)

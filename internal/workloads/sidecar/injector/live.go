@@ -133,6 +133,10 @@ func slim(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
 		Annotations: map[string]string{v1alpha1.InjectionFailurePolicyKey: set.Annotations[v1alpha1.InjectionFailurePolicyKey]},
 	}
 	kept.Spec.InjectionStrategy.Paused, kept.Spec.UpdateStrategy.Paused = entries.Paused(set), keepsNamed(set)
+	if entries.IsUnknown(set) {
+		// The record of what cannot be decoded is in the annotations.
+		kept.Status.InForce, kept.Status.Conditions = nil, nil
+	}
 	kept.Spec.Containers, kept.Spec.InitContainers, kept.Spec.Volumes, kept.Spec.PatchPodMetadata = nil, nil, nil, nil
 	return &kept
 }
