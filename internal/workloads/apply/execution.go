@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type execution struct {
 
 type request struct {
 	kind, operation, name, reason string
+	// namespace is that of the object of a set that belongs to none.
+	namespace string
 	// version is the resource version after the write, if it is known.
 	version string
 	// deleted is the pod that the write deleted, and patched the one that it patched.
@@ -87,7 +90,7 @@ func (x *execution) note(w request, err error) {
 		x.step.Outdated = true
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		x.step.Ended = true
-	case x.passes(err):
+	case x.passes(w, err):
 		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	case isRefused(err):
 		x.step.Failures = append(x.step.Failures, planning.Failure{
@@ -110,14 +113,14 @@ func (x *execution) granted(namespace string, w request) bool {
 	return err == nil
 }
 
-// passes reports whether a write will be permitted soon: the namespace of the set has just got its first set, or API servers
-// do not know yet that the program may write there.
-func (x *execution) passes(err error) bool {
+// passes reports whether a write will be permitted soon: the namespace of the set, or of the object if the set has none, has
+// just got its first set, or API servers do not know yet that the program may write there.
+func (x *execution) passes(w request, err error) bool {
 	var missing *grants.MissingError
 	if errors.As(err, &missing) {
 		return !missing.Late
 	}
-	return apierror.IsNotAuthorized(err) && x.options.Grants != nil && x.options.Grants.Spreads(x.set.Object.GetNamespace())
+	return apierror.IsNotAuthorized(err) && x.options.Grants != nil && x.options.Grants.Spreads(cmp.Or(x.set.Object.GetNamespace(), w.namespace))
 }
 
 // taken records that a pod of others has the name.

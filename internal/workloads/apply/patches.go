@@ -42,8 +42,11 @@ func (x *execution) patches(ctx context.Context, patches []planning.PodPatch) {
 // patch executes the requests of a patch in order, each with the resource version of the one
 // before.
 func (x *execution) patch(ctx context.Context, patch *planning.PodPatch) {
-	// SidecarSets have pods in many namespaces.
-	if x.set.Object.GetNamespace() == "" && !x.granted(patch.Pod.Namespace, request{kind: podKind, operation: "patch", name: patch.Pod.Name, update: true}) {
+	// SidecarSets have pods in many namespaces. A pod of one without rights must not stop the others.
+	missing := request{
+		kind: podKind, operation: "patch", name: x.nameOf(patch.Pod), namespace: patch.Pod.Namespace, patched: patch.Pod.UID, update: true,
+	}
+	if x.set.Object.GetNamespace() == "" && !x.granted(patch.Pod.Namespace, missing) {
 		return
 	}
 	if patch.Controller == planning.Adopt {
@@ -62,8 +65,8 @@ func (x *execution) patch(ctx context.Context, patch *planning.PodPatch) {
 			}})
 		}
 		x.note(request{
-			kind: podKind, operation: "patch", name: x.nameOf(patch.Pod), reason: patch.Reason, version: stored, patched: patch.Pod.UID, update: true,
-			last: i == len(parts)-1,
+			kind: podKind, operation: "patch", name: x.nameOf(patch.Pod), namespace: patch.Pod.Namespace, reason: patch.Reason, version: stored,
+			patched: patch.Pod.UID, update: true, last: i == len(parts)-1,
 		}, err)
 		if err != nil {
 			return
