@@ -240,6 +240,7 @@ func TestSizes(t *testing.T) {
 		"largest body":             {strings.Repeat("a", 1<<20), http.StatusOK},
 		"larger body":              {strings.Repeat("a", 1<<20+1), http.StatusRequestEntityTooLarge},
 		"hundred thousand objects": {strings.Repeat("{},", 100_000), http.StatusRequestEntityTooLarge},
+		"objects in an annotation": {`{"annotation":"` + strings.Repeat("{},", 100_000) + `"}`, http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Without a length, the server learns it from the bytes.

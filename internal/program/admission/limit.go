@@ -18,7 +18,7 @@ import (
 
 const (
 	// perByte and perObject estimate what a request takes when it is decoded: the largest structure that "{}" may
-	// stand for in a pod is a container, with 800 bytes.
+	// stand for in a pod is a container, with 800 bytes. Braces in texts count, too: the values of annotations are decoded.
 	perByte, perObject = 4, 800
 	// leastAnswer is the estimate for small requests, so that the number of answers at the same time is limited.
 	leastAnswer = 2 << 20
