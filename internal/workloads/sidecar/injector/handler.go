@@ -38,6 +38,9 @@ type Choice struct {
 	Optional bool
 }
 
+// decides reports whether the set injects into the pod, or refuses it.
+func (c Choice) decides() bool { return c.Revision != nil || c.Refused != "" }
+
 // Sets finds the accepted revisions of sets.
 type Sets interface {
 	// Choose returns what the set injects into the pod: nothing if it does not exist, is paused or does not
@@ -129,7 +132,7 @@ func respond(ctx context.Context, sets Sets, choose chooser, request admission.R
 	known := func(set, revision string) *inject.Revision { return sets.Known(ctx, set, revision) }
 	injected, warnings := pod, []string(nil)
 	for _, choice := range choices {
-		if choice.Revision == nil && choice.Refused == "" {
+		if !choice.decides() {
 			continue
 		}
 		after, more, err := apply(injected, choice, known)

@@ -116,11 +116,12 @@ func newAccepted(sets store, revisions, live client.Reader, namespace string) *a
 // Choose implements Sets.
 func (a *accepted) Choose(ctx context.Context, name string, pod *corev1.Pod, request types.UID) (Choice, error) {
 	if set := a.cached(name); set != nil && set.Status.InForce != nil {
-		if choice, err := a.choose(ctx, set, pod, request); err != nil || choice.Selects {
+		if choice, err := a.choose(ctx, set, pod, request); err != nil || choice.decides() {
 			return choice, err
 		}
 	}
-	// An entry selects the pod: the cache may be older than the entry, or the entry older than the set.
+	// An entry selects the pod: the cache may be older than the entry, or the entry older than the set. A set whose
+	// injection is paused, or that is deleted, has no entry.
 	set, err := a.live.set(ctx, name)
 	switch {
 	case err != nil || set == nil:
@@ -154,10 +155,11 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 			}
 		}
 	}
-	if len(choices) > 0 {
+	if slices.ContainsFunc(choices, Choice.decides) {
 		return choices, nil
 	}
 	// As in Choose, but the entry does not name its set.
+	choices = nil
 	sets, err := a.live.bound(ctx, pod.Namespace)
 	if err != nil {
 		return nil, err

@@ -95,6 +95,8 @@ func TestEntriesAreNewerThanTheCache(t *testing.T) {
 		"changed to other pods":    {cached: before, stored: before},
 		"gone":                     {},
 		"paused":                   {stored: paused},
+		"paused, cached":           {cached: paused, stored: paused},
+		"no longer paused":         {cached: paused, stored: now, injects: true},
 		"never accepted":           {stored: refused},
 		"not accepted again":       {stored: undecided, err: "SidecarSet logs is not accepted yet, or not again"},
 		"the API server is down":   {cached: before, stored: now, calls: down, err: "no connection"},
