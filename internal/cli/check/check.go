@@ -93,7 +93,7 @@ type Facts struct {
 	// Access has the answers to Required, in the same order.
 	Access Read[[]Access]
 	// Grants are the RoleBindings that the manager has created for seamark-workloads. Granter is what lets it write them,
-	// or nil if an administrator decides where seamark-workloads may write.
+	// or nil if an administrator decides where seamark-workloads may write, or it is not installed.
 	Grants  Read[[]rbacv1.RoleBinding]
 	Granter Read[*rbacv1.ClusterRoleBinding]
 	// Plans, Reports and Markers are all objects of these kinds. Their managedFields are needed

@@ -69,7 +69,7 @@ func newDirect(ctx context.Context, connection cluster.Connection, now func() ti
 	return d, optional.Hint(), nil
 }
 
-// access returns what the user may read. The API server decides it for each request.
+// access returns what the user may read, as the API server last said.
 func (d *direct) access() webui.Access {
 	return webui.Access{User: d.user, Full: d.full.Load(), Problems: func(ctx context.Context) ([]model.ObjectProblem, error) {
 		return objects.Problems(ctx, d.connection.Client)

@@ -50,7 +50,7 @@ type execution struct {
 
 type request struct {
 	kind, operation, name, reason string
-	// namespace is that of the object of a set that belongs to none.
+	// namespace is that of the pod. It counts if the set is cluster-scoped.
 	namespace string
 	// version is the resource version after the write, if it is known.
 	version string

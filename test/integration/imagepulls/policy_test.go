@@ -76,17 +76,17 @@ func TestPolicyOfPulls(t *testing.T) {
 		pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{ServiceAccountToken: token})}
 		must(t, account.Create(t.Context(), pod.DeepCopy(), client.DryRunAll))
 		change(pod)
-		refused(t, name, "the pod must be a pull of an ImagePullJob and run nothing", func(ctx context.Context) error {
+		refused(t, name, "the pod can also be a pull that runs nothing", func(ctx context.Context) error {
 			return account.Create(ctx, pod.DeepCopy(), client.DryRunAll)
 		})
 	}
 	pod := imagepull.Pod(job, "n1", 0)
 	pod.Namespace = metav1.NamespaceSystem
-	refused(t, "kube-system", "cannot write pods in namespace", func(ctx context.Context) error { return account.Create(ctx, pod.DeepCopy(), client.DryRunAll) })
+	refused(t, "kube-system", "cannot write pods in its own namespace", func(ctx context.Context) error { return account.Create(ctx, pod.DeepCopy(), client.DryRunAll) })
 	// Pods of pulls are deleted, and never changed.
 	pod = imagepull.Pod(job, "n1", 0)
 	must(t, server.Client.Create(t.Context(), pod))
-	refused(t, "a patch", "seamark-workloads cannot write pod", func(ctx context.Context) error {
+	refused(t, "a patch", "the pod can also be a pull that runs nothing", func(ctx context.Context) error {
 		return account.Patch(ctx, pod.DeepCopy(), env.MergePatch(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll)
 	})
 	must(t, account.Delete(t.Context(), pod))

@@ -5,6 +5,7 @@ package policies_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -186,21 +187,25 @@ func TestManagerChangesNoExcludedPods(t *testing.T) {
 	eventually(t, "policy in effect", func(ctx context.Context) error {
 		return rejectedWith(metadata)(patched("status", `{"metadata": {"labels": {"x": "y"}}}`)(ctx, manager, marked(t, "kube-system")))
 	})
-	for name, test := range map[string]struct{ patch, want string }{
+	tests := map[string]struct{ patch, want string }{
 		"add a label":               {`{"metadata": {"labels": {"x": "y"}}}`, metadata},
 		"change a label":            {`{"metadata": {"labels": {"a": "c"}}}`, metadata},
 		"remove a label":            {`{"metadata": {"labels": {"a": null}}}`, ""},
 		"remove all labels":         {`{"metadata": {"labels": null}}`, ""},
 		"add an annotation":         {`{"metadata": {"annotations": {"x": "y"}}}`, metadata},
 		"remove an annotation":      {`{"metadata": {"annotations": {"a": null}}}`, ""},
-		"remove a finalizer":        {`{"metadata": {"finalizers": null}}`, metadata},
+		"remove a finalizer":        {`{"metadata": {"finalizers": null}}`, "metadata.finalizers: seamark-manager cannot change"},
 		"add a condition":           {`{"status": {"conditions": [{"type": "Playing", "status": "True"}]}}`, status},
 		"change a condition":        {`{"status": {"conditions": [{"type": "Idle", "status": "False"}]}}`, status},
 		"remove a condition":        {`{"status": {"conditions": [{"type": "Idle", "$patch": "delete"}]}}`, ""},
-		"remove one of Kubernetes":  {`{"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}}`, status},
 		"change the phase":          {`{"status": {"phase": "Failed"}}`, status},
 		"add a field of the status": {`{"status": {"reason": "Evicted"}}`, status},
-	} {
+	}
+	for _, kind := range v1alpha1.NativePodConditionTypes() {
+		patch := fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "$patch": "delete"}]}}`, kind)
+		tests["remove "+string(kind)] = struct{ patch, want string }{patch, status}
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for namespace, want := range map[string]string{"kube-system": test.want, server.Namespace(t): ""} {
 				if err := rejectedWith(want)(patched("status", test.patch)(t.Context(), manager, marked(t, namespace))); err != nil {
@@ -228,7 +233,9 @@ func marked(t *testing.T, namespace string) *corev1.Pod {
 		t.Fatal(err)
 	}
 	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: "Idle", Status: corev1.ConditionTrue}}
+	for _, kind := range append(v1alpha1.NativePodConditionTypes(), "Idle") {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
+	}
 	if err := server.Client.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}

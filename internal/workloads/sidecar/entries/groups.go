@@ -166,7 +166,8 @@ func storedVersion(client *admissionregistrationv1.WebhookClientConfig) string {
 	return comparableVersion(GroupVersion(path[strings.LastIndexByte(path, '/')+1:]))
 }
 
-// comparableVersion returns the resource version, or nothing if it cannot be compared, nor perhaps be a part of a path.
+// comparableVersion returns the resource version, or nothing if it is not a number: it cannot be compared, and may not be
+// valid in a path.
 func comparableVersion(version string) string {
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
 		return ""

@@ -52,6 +52,9 @@ type ownEntry struct {
 	entry admissionregistrationv1.MutatingWebhook
 }
 
+// setName returns the name of the set that the entry is of.
+func (e *ownEntry) setName() string { return strings.TrimSuffix(e.entry.Name, suffix) }
+
 func (s Server) newPlanning(all []*v1alpha1.SidecarSet, stored Lists) *planning {
 	p := &planning{Server: s, Plan: Plan{Entered: map[types.UID]bool{}, TooMany: map[types.UID]bool{}}, undecided: map[string]bool{}, versions: map[string]string{}}
 	for _, set := range all {
@@ -114,16 +117,15 @@ func (p *planning) settle() {
 	}
 }
 
-// settleOwn does this for own entries. If a set has several, for example because one was restored, the one that is stored
+// settleOwn removes own entries that are not needed, and finds those of the sets. If a set has several, for example because one was restored, the one that is stored
 // as it should be is its entry, and the others go. If none is, they stay until one is.
 func (p *planning) settleOwn(names map[string]*candidate) {
-	named := func(e *ownEntry) string { return strings.TrimSuffix(e.entry.Name, suffix) }
 	of := make(map[*candidate]*ownEntry, len(names))
 	for i := range p.own {
-		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool { return names[named(&e)] == nil && !p.undecided[named(&e)] })
+		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool { return names[e.setName()] == nil && !p.undecided[e.setName()] })
 		for j := range p.own[i] {
 			e := &p.own[i][j]
-			c := names[named(e)]
+			c := names[e.setName()]
 			if c == nil || c.isStored {
 				continue
 			}
@@ -138,7 +140,7 @@ func (p *planning) settleOwn(names map[string]*candidate) {
 	}
 	for i := range p.own {
 		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool {
-			c := names[named(&e)]
+			c := names[e.setName()]
 			return c != nil && e.set == nil && c.isStored
 		})
 	}
@@ -173,7 +175,7 @@ func (p *planning) give(names map[string]*candidate) {
 	}
 	for i := range p.own {
 		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool {
-			c := names[strings.TrimSuffix(e.entry.Name, suffix)]
+			c := names[e.setName()]
 			gone := c != nil && c.moves && c.home != nil
 			if gone {
 				c.hasOwn = false
@@ -293,7 +295,7 @@ func (p *planning) build() Plan {
 			case e.set != nil:
 				e.entry = e.set.entry
 			case !p.frozen:
-				e.entry.ClientConfig = p.at("/inject/" + strings.TrimSuffix(e.entry.Name, suffix))
+				e.entry.ClientConfig = p.at("/inject/" + e.setName())
 			}
 			p.Lists[i] = append(p.Lists[i], e.entry)
 		}

@@ -65,7 +65,7 @@ func TestGroupVersions(t *testing.T) {
 			return s
 		}, "fail-0"},
 		"stored, no number":            {func(string) string { return "/inject/group/fail-0.x" }, nil, "fail-0"},
-		"of an earlier release":        {func(string) string { return "/inject/group/fail-0" }, nil, "fail-0"},
+		"stored without a version":     {func(string) string { return "/inject/group/fail-0" }, nil, "fail-0"},
 		"restored, of another cluster": {func(string) string { return "/inject/group/fail-0.9000" }, nil, "fail-0.500"},
 	} {
 		t.Run(name, func(t *testing.T) {

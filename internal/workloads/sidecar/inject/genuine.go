@@ -79,8 +79,8 @@ func difference(got, want *corev1.Container) string {
 }
 
 // sameImage reports whether the image of a pod can be that of a revision in a mirror, with a digest that another webhook
-// has added. A mirror has another registry, and may have a path in front of that of the image. None of this lets the
-// author of the pod run more than the registry does, which may be one of his own.
+// has added. A mirror has another registry, and may have a path in front of that of the image. Which registries are mirrors
+// is not known here, so the author of a pod can name one of his own, and with it any content: tags and digests are no more.
 func sameImage(got, want string) bool {
 	pod, revision := imagename.Split(got), imagename.Split(want)
 	isMirror := pod.Repository == revision.Repository || strings.HasSuffix(pod.Repository, "/"+revision.Repository)

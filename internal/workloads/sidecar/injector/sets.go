@@ -172,9 +172,14 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 	return choices, nil
 }
 
-// isBehind reports whether the cache has not reached the resource version.
+// isBehind reports whether the cache has not reached the resource version. A cache that does not know its version is
+// behind: client-go's feature gate AtomicFIFO is off.
 func (a *accepted) isBehind(version string) bool {
-	order, err := resourceversion.CompareResourceVersion(a.sets.GetIndexer().LastStoreSyncResourceVersion(), version)
+	cached := a.sets.GetIndexer().LastStoreSyncResourceVersion()
+	if version == "" || cached == "" {
+		return version != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(cached, version)
 	return err == nil && order < 0
 }
 

@@ -130,20 +130,21 @@ func TestGroupsAreNewerThanTheCache(t *testing.T) {
 	}
 	second.Status.InForce.Revision = other.Name
 	for name, test := range map[string]struct {
-		version string
-		want    string
-		reads   int
+		cache, version string
+		want           string
+		reads          int
 	}{
-		"no version":       {"", "logs", 0},
-		"an unknown one":   {"behind", "logs", 0},
-		"an older entry":   {"9", "logs", 0},
-		"the cache has it": {"10", "logs", 0},
-		"a newer entry":    {"11", "logs metrics", 1},
+		"no version":                {"10", "", "logs", 0},
+		"an unknown one":            {"10", "behind", "logs", 0},
+		"an older entry":            {"10", "9", "logs", 0},
+		"the cache has it":          {"10", "10", "logs", 0},
+		"a newer entry":             {"10", "11", "logs metrics", 1},
+		"a cache without a version": {"", "9", "logs metrics", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
 			cached := first.DeepCopy()
-			cached.ResourceVersion = "10"
+			cached.ResourceVersion = test.cache
 			sets := newSets(t, cached, nil, interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 					reads++
