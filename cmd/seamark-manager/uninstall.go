@@ -16,9 +16,10 @@ import (
 )
 
 const uninstallHelp = `Removes what Seamark has written to the cluster: the marks of all pods, the finalizers
-of all markers, all NodePodProbes and all ProbeReports. It first scales the managers and
+of all markers, all NodePodProbes, ProbePlans and ProbeReports, and the RoleBindings that
+the managers created for seamark-workloads. It first scales the managers and
 seamark-workloads to zero and waits until no manager holds their lease. It keeps the CRDs,
-the markers, and CloneSets and StatefulSets with their pods.
+the markers, and CloneSets, StatefulSets and other sets with their pods.
 
 The chart runs this command before a release is deleted. If Seamark was installed
 without the chart, run it before you delete the rest. It is safe to run it again.`

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package uninstall removes what Seamark has written to a cluster: the marks of all pods, the
-// finalizers of all markers, all NodePodProbes and all ProbeReports. The markers are kept.
-// CloneSets, StatefulSets and their pods are kept. Before the work, the managers and
-// seamark-workloads are scaled to zero, and the managers' lease is free: no manager writes, and no
-// workload is scaled or updated based on marks that are being removed. A run that failed can be
-// repeated.
+// finalizers of all markers, all NodePodProbes, ProbePlans and ProbeReports, and the RoleBindings
+// that the managers have created. The markers are kept, and so are CloneSets, StatefulSets, other
+// sets and their pods. Before the work, the managers and seamark-workloads are scaled to zero, and
+// the managers' lease is free: no manager writes, and no workload is scaled or updated based on
+// marks that are being removed. A run that failed can be repeated.
 //
 // Required permissions, in addition to those of a manager:
 //
@@ -103,7 +103,8 @@ func Run(ctx context.Context, options Options) error {
 		}
 	}
 	if workloads {
-		u.say("Kept the CRDs of CloneSets and StatefulSets, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
+		u.say("Kept the CRDs of CloneSets, StatefulSets, DaemonSets, BroadcastJobs, AdvancedCronJobs, ImagePullJobs and SidecarSets, " +
+			"as far as they are installed, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
 	}
 	return nil
 }
