@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
@@ -42,7 +44,12 @@ type state struct {
 	// existed when the program started.
 	generation int64
 	since      time.Time
+	// failure is why it could not be written, at most maxFailure bytes.
+	failure string
 }
+
+// maxFailure limits the text of an error in a condition.
+const maxFailure = 1024
 
 // board has the states of all entries.
 type board struct {
@@ -107,7 +114,10 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 			return reconcile.Result{}, err
 		}
 		plan = next(sets, lists(&current))
-		if err := w.put(ctx, &current, plan.Lists); err != nil {
+		if written, err := w.put(ctx, &current, plan.Lists); err != nil {
+			if !apierrors.IsConflict(err) {
+				w.fail(sets, plan, written, err)
+			}
 			return w.retried(0, err)
 		}
 	}
@@ -163,27 +173,29 @@ func (c *Controller) live(ctx context.Context) (configurations, error) {
 	return current, nil
 }
 
-// put writes the configurations that differ. An error does not stop the others: no write needs another one.
-func (w *writer) put(ctx context.Context, current *configurations, lists entries.Lists) error {
-	var failed []error
+// put writes the configurations that differ, and returns the lists that are stored then. An error does not stop the others:
+// no write needs another one. The first one is returned.
+func (w *writer) put(ctx context.Context, current *configurations, next entries.Lists) (written entries.Lists, first error) {
+	written = lists(current)
 	start := w.Now()
-	for i := range lists {
+	for i := range next {
+		var err error
 		switch {
-		case len(lists[i]) == len(current[i].Webhooks) && equality.Semantic.DeepEqual(lists[i], current[i].Webhooks):
+		case len(next[i]) == len(written[i]) && equality.Semantic.DeepEqual(next[i], written[i]):
 		case current[i].UID == "":
-			failed = append(failed, fmt.Errorf("MutatingWebhookConfiguration %s does not exist: install it", entries.ConfigurationName(i)))
+			err = fmt.Errorf("MutatingWebhookConfiguration %s does not exist: install it", entries.ConfigurationName(i))
 		default:
-			failed = append(failed, w.replace(ctx, &current[i], lists[i]))
+			err = w.replace(ctx, &current[i], next[i])
+		}
+		if err == nil {
+			written[i] = next[i]
+		} else if first == nil {
+			first = err
 		}
 	}
 	w.last = w.Now()
 	w.pause = max(writePeriod, writeShare*w.last.Sub(start))
-	for _, err := range failed {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return written, first
 }
 
 // replace replaces the entries of a configuration that is as it was read.
@@ -205,8 +217,7 @@ func (c *Controller) replace(ctx context.Context, configuration *admissionregist
 	return nil
 }
 
-// post makes the states of the entries known, and enqueues the sets whose state has changed. Without a plan,
-// those that exist stay.
+// post makes the states of the entries known. Without a plan, those that exist stay.
 func (c *Controller) post(sets []*v1alpha1.SidecarSet, plan entries.Plan, wrote bool) {
 	states := make(map[types.UID]state, len(sets))
 	for _, set := range sets {
@@ -214,7 +225,7 @@ func (c *Controller) post(sets []*v1alpha1.SidecarSet, plan entries.Plan, wrote 
 		now := before
 		switch {
 		case plan.Entered == nil:
-			now.unavailable = !before.entered
+			now.unavailable, now.failure = !before.entered, ""
 		case plan.Entered[set.UID]:
 			now = state{entered: true, generation: set.Status.InForce.Generation, since: before.since}
 			if wrote && (!before.entered || before.generation != now.generation) {
@@ -225,6 +236,23 @@ func (c *Controller) post(sets []*v1alpha1.SidecarSet, plan entries.Plan, wrote 
 		}
 		states[set.UID] = now
 	}
+	c.note(sets, states)
+}
+
+// fail makes known why sets have no entry although the plan has one.
+func (c *Controller) fail(sets []*v1alpha1.SidecarSet, plan entries.Plan, written entries.Lists, err error) {
+	states, names := make(map[types.UID]state, len(sets)), written.Names()
+	for _, set := range sets {
+		states[set.UID], _ = c.board.of(set.UID)
+		if plan.Entered[set.UID] && !names[set.Name] {
+			states[set.UID] = state{failure: text.Truncate(err.Error(), maxFailure)}
+		}
+	}
+	c.note(sets, states)
+}
+
+// note replaces the states of the entries, and enqueues the sets whose state has changed.
+func (c *Controller) note(sets []*v1alpha1.SidecarSet, states map[types.UID]state) {
 	changed := c.board.replace(states)
 	for _, set := range sets {
 		if changed[set.UID] || !c.isDescribed(set) {
@@ -256,6 +284,8 @@ func (c *Controller) describe(set *v1alpha1.SidecarSet, status *v1alpha1.Sidecar
 	case entry.unavailable:
 		condition.Reason, condition.Message = "InjectorUnavailable", fmt.Sprintf(
 			"No injector has published its certificate authority in the ConfigMap %s/%s.", c.Namespace, certificates.BundleName)
+	case entry.failure != "":
+		condition.Reason, condition.Message = "NotWritten", "The webhook entry cannot be written: "+entry.failure
 	case !entry.entered || entry.generation != status.InForce.Generation:
 		return // The entry follows.
 	default:

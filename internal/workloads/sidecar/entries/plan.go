@@ -38,6 +38,24 @@ func ConfigurationName(i int) string { return fmt.Sprintf("seamark-sidecarsets-%
 // Lists are the entries of the configurations.
 type Lists [Configurations][]admissionregistrationv1.MutatingWebhook
 
+// Names returns the names of the sets that have an entry, or share one, whatever it selects.
+func (l Lists) Names() map[string]bool {
+	names := map[string]bool{}
+	for i, list := range l {
+		for j := range list {
+			group, isGroup := strings.CutSuffix(list[j].Name, groupSuffix)
+			if !isGroup {
+				names[strings.TrimSuffix(list[j].Name, suffix)] = true
+				continue
+			}
+			for _, m := range parseGroup(group, i, &list[j]).members {
+				names[m.set] = true
+			}
+		}
+	}
+	return names
+}
+
 // Plan is what the configurations should contain next.
 type Plan struct {
 	// Lists are the entries.
