@@ -58,9 +58,10 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 	server.GrantAll(t, elsewhere, managerAccount)
 	unlimited, _ := clientOf(t, server, config)
 	const (
-		label    = "metadata.labels: ClusterRole seamark-workloads-pods is given only by RoleBindings with the label"
-		limited  = "seamark-manager can only write RoleBindings of ClusterRole seamark-workloads-pods with the same name"
-		subjects = "subjects: seamark-manager can only write RoleBindings with service account seamark-workloads of namespace"
+		label     = "metadata.labels: ClusterRole seamark-workloads-pods is given only by RoleBindings with the label"
+		parameter = "metadata.labels: only RoleBindings of ClusterRole seamark-workloads-pods can have the label"
+		limited   = "seamark-manager can only write RoleBindings of ClusterRole seamark-workloads-pods with the same name"
+		subjects  = "subjects: seamark-manager can only write RoleBindings with service account seamark-workloads of namespace"
 	)
 	shared := server.Namespace(t)
 	eventually(t, "policy in effect", func(ctx context.Context) error {
@@ -101,8 +102,8 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 		"manager removes the subjects":          {as: manager, write: update, change: withoutUsers},
 		"manager deletes with subjects":         {as: manager, write: remove, want: subjects},
 		"manager deletes without subjects":      {as: manager, write: remove, stored: []bindingChange{withoutUsers}},
-		"manager deletes another":               {as: unlimited, write: remove, stored: []bindingChange{giveRole("view"), withoutUsers}, want: limited},
-		"manager changes another":               {as: unlimited, write: update, stored: []bindingChange{giveRole("view")}, change: ours, want: limited},
+		"manager deletes another":               {as: unlimited, write: remove, stored: []bindingChange{giveRole("view"), unlabelled, withoutUsers}, want: limited},
+		"manager changes another":               {as: unlimited, write: update, stored: []bindingChange{giveRole("view"), unlabelled}, change: ours, want: limited},
 		"workloads creates":                     {as: program, want: `cannot create resource "rolebindings"`},
 		"workloads removes the label":           {as: program, write: update, change: unlabelled, want: `cannot patch resource "rolebindings"`},
 		"workloads deletes":                     {as: program, write: remove, want: `cannot delete resource "rolebindings"`},
@@ -111,6 +112,11 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 		"administrator removes the label":       {as: server.Client, write: update, change: unlabelled, want: label},
 		"administrator deletes":                 {as: server.Client, write: remove},
 		"another role":                          {as: server.Client, change: func(b *rbacv1.RoleBinding) { b.Labels = nil; b.RoleRef.Name = "view" }},
+		"another role with the label":           {as: server.Client, change: giveRole("view"), want: parameter},
+		"another role gets the label": {as: server.Client, write: update, stored: []bindingChange{giveRole("view"), unlabelled}, change: func(b *rbacv1.RoleBinding) {
+			b.Labels = map[string]string{grants.Label: grants.LabelValue}
+		}, want: parameter},
+		"Role of the name": {as: server.Client, change: func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "Role" }, want: parameter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
