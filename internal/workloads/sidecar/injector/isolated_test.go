@@ -108,6 +108,64 @@ func TestIsolatedAcceptanceIsNotNone(t *testing.T) {
 	}
 }
 
+// TestUnknownAcceptanceBesideAnotherSet checks that an injector that has restarted does not answer with one of two sets of a
+// group if it does not know what was accepted of the other.
+func TestUnknownAcceptanceBesideAnotherSet(t *testing.T) {
+	logs, revision := acceptedSet(t, "game")
+	logs.Status.ObservedGeneration = 1
+	metrics := logs.DeepCopy()
+	metrics.Name, metrics.UID = "metrics", "metrics"
+	other, err := history.New(metrics, own, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics.Status.InForce.Revision = other.Name
+	dropped, created := logs.DeepCopy(), logs.DeepCopy()
+	dropped.Status.InForce = nil
+	created.Status = v1alpha1.SidecarSetStatus{}
+	elsewhere := dropped.DeepCopy()
+	elsewhere.Spec.Namespace = "web"
+	logs.Status.Conditions = []metav1.Condition{{Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue}}
+	for name, test := range map[string]struct {
+		set     *v1alpha1.SidecarSet
+		isError bool
+	}{
+		"isolated":                            {broken(t, logs, "status", "inForce", "generation", "x"), true},
+		"dropped by OpenKruise":               {dropped, true},
+		"dropped, bound to another namespace": {elsewhere, false},
+		"new":                                 {created, false},
+	} {
+		memory := newMemory()
+		trimmed, err := memory.trim(test.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets := newSets(t, trimmed.(*v1alpha1.SidecarSet), nil, interceptor.Funcs{}, revision, other) //nolint:forcetypeassert // It trims a set.
+		if err := sets.sets.GetIndexer().Add(metrics); err != nil {
+			t.Fatal(err)
+		}
+		choices, err := sets.ChooseBound(t.Context(), gamePod(), "uid", "")
+		if (err != nil) != test.isError || err == nil && (len(choices) != 1 || choices[0].Set != "metrics") {
+			t.Errorf("%s: %v, error %v, want an error: %t", name, choices, err, test.isError)
+		}
+	}
+}
+
+// TestNewSetsDoNotRefuse reads the sets of a namespace from the API server while a set that is not accepted yet, and has no
+// entry, selects the pod, too.
+func TestNewSetsDoNotRefuse(t *testing.T) {
+	set, revision := acceptedSet(t, "game")
+	created := set.DeepCopy()
+	created.Name, created.UID, created.Status = "new", "new", v1alpha1.SidecarSetStatus{}
+	choices, err := newSets(t, nil, set, interceptor.Funcs{}, created, revision).ChooseBound(t.Context(), gamePod(), "uid", "11")
+	if err != nil || len(choices) != 1 || choices[0].Set != set.Name {
+		t.Errorf("%v, error %v, want the set that is accepted", choices, err)
+	}
+	if choices, err := newSets(t, nil, nil, interceptor.Funcs{}, created).ChooseBound(t.Context(), gamePod(), "uid", "11"); err == nil {
+		t.Errorf("%v, want an error: the entry is that of an earlier set of the name", choices)
+	}
+}
+
 // TestIsolatedSetStaysPaused reads a paused set from the API server, of which the part that says so cannot be decoded.
 func TestIsolatedSetStaysPaused(t *testing.T) {
 	set, revision := acceptedSet(t, "game")

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -136,9 +137,18 @@ func slim(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
 	if entries.IsUnknown(set) {
 		// The record of what cannot be decoded is in the annotations.
 		kept.Status.InForce, kept.Status.Conditions = nil, nil
+		if !isNew(set) {
+			kept.Status.ObservedGeneration = max(1, set.Status.ObservedGeneration)
+		}
 	}
 	kept.Spec.Containers, kept.Spec.InitContainers, kept.Spec.Volumes, kept.Spec.PatchPodMetadata = nil, nil, nil, nil
 	return &kept
+}
+
+// isNew reports whether no program has written the status of the set: it has no entry, unless that of an earlier set of its
+// name is still stored.
+func isNew(set *v1alpha1.SidecarSet) bool {
+	return isolate.Of(set) == nil && equality.Semantic.DeepEqual(set.Status, v1alpha1.SidecarSetStatus{})
 }
 
 // keepsNamed reports whether all new pods get the named revision: also if it is not known who gets another one.

@@ -31,10 +31,10 @@ const namespaceIndex = "bound"
 func indexers() toolscache.Indexers {
 	return toolscache.Indexers{namespaceIndex: func(object any) ([]string, error) {
 		set, ok := object.(*v1alpha1.SidecarSet)
-		if !ok || set.Status.InForce == nil {
+		if !ok || set.Status.InForce == nil && set.Spec.Selector == nil {
 			return nil, nil
 		}
-		names, _ := entries.Named(set.Status.InForce.Targets())
+		names, _ := entries.Named(targets(set))
 		return names, nil
 	}}
 }
@@ -70,13 +70,14 @@ func (m *memory) forget(object any) {
 	}
 }
 
-// trim drops what the injector does not read: containers are in the revisions.
+// trim drops what the injector does not read: containers are in the revisions. It keeps what the specification selects
+// only if it is not known what was accepted.
 func (m *memory) trim(object any) (any, error) {
 	set, ok := object.(*v1alpha1.SidecarSet)
 	if !ok {
 		return object, nil
 	}
-	return &v1alpha1.SidecarSet{
+	kept := &v1alpha1.SidecarSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, DeletionTimestamp: set.DeletionTimestamp,
 			Annotations: map[string]string{v1alpha1.InjectionFailurePolicyKey: set.Annotations[v1alpha1.InjectionFailurePolicyKey]},
@@ -90,7 +91,11 @@ func (m *memory) trim(object any) (any, error) {
 		Status: v1alpha1.SidecarSetStatus{
 			MatchedPods: set.Status.MatchedPods, InForce: m.latest(set),
 		},
-	}, nil
+	}
+	if kept.Status.InForce == nil && entries.IsUnknown(set) && !isNew(set) {
+		kept.Spec.Selector, kept.Spec.Namespace, kept.Spec.NamespaceSelector = set.Spec.Selector, set.Spec.Namespace, set.Spec.NamespaceSelector
+	}
+	return kept, nil
 }
 
 // store is an informer of the cache.
@@ -164,11 +169,20 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 	if err != nil {
 		return nil, err
 	}
+	var pending error
 	for _, set := range sets {
-		if err := add(set); err != nil {
+		err := add(set)
+		switch {
+		case err != nil && !isNew(set):
 			return nil, err
+		case err != nil:
+			pending = err
 		}
 	}
+	if !slices.ContainsFunc(choices, Choice.decides) {
+		return choices, pending
+	}
+	// A new set is not in the entry.
 	return choices, nil
 }
 
