@@ -79,11 +79,12 @@ func difference(got, want *corev1.Container) string {
 }
 
 // sameImage reports whether the image of a pod can be that of a revision in a mirror, with a digest that another webhook
-// has added. A mirror has another registry, and may have a path in front of that of the image. Which registries are mirrors
-// is not known here, so the author of a pod can name one of his own, and with it any content: tags and digests are no more.
+// has added. A mirror has another registry, and may have a path in front of that of the image: in the registry of the image, a
+// path is the project of somebody else. Which registries are mirrors, and which digests a tag has had, is not known here.
 func sameImage(got, want string) bool {
 	pod, revision := imagename.Split(got), imagename.Split(want)
-	isMirror := pod.Repository == revision.Repository || strings.HasSuffix(pod.Repository, "/"+revision.Repository)
+	isMirror := pod.Repository == revision.Repository ||
+		pod.Registry != revision.Registry && strings.HasSuffix(pod.Repository, "/"+revision.Repository)
 	isSame := pod.Digest == revision.Digest || revision.Digest == ""
 	return isMirror && isSame && (pod.Tag == revision.Tag || pod.Digest != "" && pod.Tag == "")
 }

@@ -40,6 +40,8 @@ func TestImagesOfOtherWebhooks(t *testing.T) {
 		"pinned, with a tag":              {"nginx" + digest, "nginx:1" + digest, true},
 		"another repository":              {"nginx:1", "evil:1", true},
 		"another repository of a team":    {"team/app:1", "mirror.example/app:1", true},
+		"a project of another":            {"nginx:1", "attacker/nginx:1", true},
+		"a project of another, private":   {"harbor.example/infra/app:1", "harbor.example/attacker/infra/app:1", true},
 		"a repository with the same end":  {"nginx:1", "mirror.example/my-nginx:1", true},
 		"another repository, in a digest": {"nginx:1", "mirror.example/evil@sha256:aa/nginx:1", true},
 		"another repository, in a port":   {"nginx:1", "mirror.example/evil:2/nginx", true},
