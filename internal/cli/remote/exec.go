@@ -87,6 +87,9 @@ func (c *Client) start(ctx context.Context, container Container, args []string) 
 		err = opening.cause(run.err)
 	case <-openCtx.Done():
 		// A request that gets no answer continues until its timeout.
+	}
+	if openCtx.Err() != nil {
+		// The request may have ended because of this.
 		err = context.Cause(openCtx)
 	}
 	cancel()

@@ -104,7 +104,11 @@ func (c *Client) forward(ctx context.Context, pod types.NamespacedName) (*sessio
 	}()
 	select {
 	case r := <-results:
-		if r.err != nil {
+		switch {
+		case r.err != nil && openCtx.Err() != nil:
+			// The request may have ended because of this.
+			return nil, openError(context.Cause(openCtx), "portforward", pod)
+		case r.err != nil:
 			return nil, openError(opening.cause(r.err), "portforward", pod)
 		}
 		return &session{connection: r.connection}, nil
