@@ -59,7 +59,7 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 	unlimited, _ := clientOf(t, server, config)
 	const (
 		label     = "metadata.labels: ClusterRole seamark-workloads-pods is given only by RoleBindings with the label"
-		parameter = "metadata.labels: only RoleBindings of ClusterRole seamark-workloads-pods can have the label"
+		parameter = "metadata.labels: only RoleBindings of ClusterRole seamark-workloads-pods, and seamark-sidecarsets, can have the label"
 		limited   = "seamark-manager can only write RoleBindings of ClusterRole seamark-workloads-pods with the same name"
 		subjects  = "subjects: seamark-manager can only write RoleBindings with service account seamark-workloads of namespace"
 	)
@@ -116,6 +116,9 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 		"another role gets the label": {as: server.Client, write: update, stored: []bindingChange{giveRole("view"), unlabelled}, change: func(b *rbacv1.RoleBinding) {
 			b.Labels = map[string]string{grants.Label: grants.LabelValue}
 		}, want: parameter},
+		"RoleBinding of the trials": {as: server.Client, change: func(b *rbacv1.RoleBinding) {
+			b.Name, b.RoleRef.Kind, b.RoleRef.Name = "seamark-sidecarsets", "Role", "seamark-sidecarsets"
+		}},
 		"Role of the name": {as: server.Client, change: func(b *rbacv1.RoleBinding) { b.RoleRef.Kind = "Role" }, want: parameter},
 	} {
 		t.Run(name, func(t *testing.T) {
