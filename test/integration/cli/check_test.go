@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 	}
 	step("not installed", exit.Failed, slices.Concat([]string{
 		"failed manager", "failed agents", "failed versions", "failed permissions/seamark-manager", "failed permissions/seamark-agent",
-	}, slices.Insert(slices.Clone(policies), 3, "failed policy/seamark-manager-plans"))...)
+	}, slices.Insert(slices.Clone(policies), 3, "failed policy/seamark-manager-plans", "failed policy/seamark-manager-pods"))...)
 
 	e.Component(t, "seamark-manager")
 	installed(t, e, "config/manager/manager.yaml", "config/agent/agent.yaml")
