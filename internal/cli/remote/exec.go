@@ -87,10 +87,7 @@ func (c *Client) start(ctx context.Context, container Container, args []string) 
 		err = opening.cause(run.err)
 	case <-openCtx.Done():
 		// A request that gets no answer continues until its timeout.
-	}
-	if openCtx.Err() != nil {
-		// The request may have ended because of this.
-		err = context.Cause(openCtx)
+		err = opening.cause(nil)
 	}
 	cancel()
 	return nil, openError(err, "exec", container.Pod)

@@ -104,11 +104,7 @@ func (c *Client) forward(ctx context.Context, pod types.NamespacedName) (*sessio
 	}()
 	select {
 	case r := <-results:
-		switch {
-		case r.err != nil && openCtx.Err() != nil:
-			// The request may have ended because of this.
-			return nil, openError(context.Cause(openCtx), "portforward", pod)
-		case r.err != nil:
+		if r.err != nil {
 			return nil, openError(opening.cause(r.err), "portforward", pod)
 		}
 		return &session{connection: r.connection}, nil
@@ -119,7 +115,7 @@ func (c *Client) forward(ctx context.Context, pod types.NamespacedName) (*sessio
 				_ = r.connection.Close()
 			}
 		}()
-		return nil, openError(context.Cause(openCtx), "portforward", pod)
+		return nil, openError(opening.cause(nil), "portforward", pod)
 	}
 }
 

@@ -10,6 +10,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -138,14 +139,12 @@ func (u *upgrade) follow(config *rest.Config) *rest.Config {
 	return config
 }
 
-// cause returns the answer of the API server to the last request, or err if it is unknown.
+// cause returns why the session is not open: the end of its context, which may be the reason for any error, else the answer
+// of the API server to the last request, or err if it is unknown.
 func (u *upgrade) cause(err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.err == nil {
-		return err
-	}
-	return u.err
+	return cmp.Or(context.Cause(u.ctx), u.err, err)
 }
 
 // isOpen reports whether the session has been opened.
