@@ -243,10 +243,12 @@ func (c *Controller) post(sets []*v1alpha1.SidecarSet, plan entries.Plan, wrote 
 func (c *Controller) fail(sets []*v1alpha1.SidecarSet, plan entries.Plan, written entries.Lists, err error) {
 	states, names := make(map[types.UID]state, len(sets)), written.Names()
 	for _, set := range sets {
-		states[set.UID], _ = c.board.of(set.UID)
+		now, _ := c.board.of(set.UID)
+		now.failure = ""
 		if plan.Entered[set.UID] && !names[set.Name] {
-			states[set.UID] = state{failure: text.Truncate(err.Error(), maxFailure)}
+			now = state{failure: text.Truncate(err.Error(), maxFailure)}
 		}
+		states[set.UID] = now
 	}
 	c.note(sets, states)
 }

@@ -74,6 +74,11 @@ func TestSetsSayWhyTheirEntriesAreNotWritten(t *testing.T) {
 	if got := []string{reason(sets[0]), reason(sets[1])}; got[0] != "NotWritten" || got[1] != "" {
 		t.Errorf("reasons %q, want NotWritten and none yet", got)
 	}
+	// The other configuration fails at the next attempt, and the entry of the first set is written.
+	c.fail(sets, plan, entries.Lists{plan.Lists[0]}, err)
+	if got := []bool{c.board.states["a"].failure != "", c.board.states["b"].failure != ""}; got[0] || !got[1] {
+		t.Errorf("failures of the sets %v, want that of the second one only", got)
+	}
 	c.post(sets, plan, true)
 	if got := []string{reason(sets[0]), reason(sets[1])}; got[0] != "Entered" || got[1] != "Entered" {
 		t.Errorf("reasons %q after the next write, want Entered", got)
