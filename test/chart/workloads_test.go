@@ -93,7 +93,8 @@ func TestSidecarSetValues(t *testing.T) {
 			t.Errorf("the configuration of %s is\n%swant it to contain %q", name, file, part)
 		}
 	}
-	variable := at(any(parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads))[key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-workloads-pods"}]), []string{"spec", "variables", "6"})
+	policy := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads))[key{Kind: "ValidatingAdmissionPolicy", Name: "seamark-workloads-pods"}]
+	variable := at(any(policy), []string{"spec", "variables", "6"})
 	if of, _ := variable.(map[string]any); of["name"] != "sidecarSets" || of["expression"] != "false" {
 		t.Errorf("variable %v of the policy, want sidecarSets false", variable)
 	}

@@ -247,7 +247,8 @@ func TestProblems(t *testing.T) {
 				"  upgrade the CRDs and the policies together: helm upgrade\n" +
 				"failed policy/seamark-manager-plans: the policy does not exist: the manager could run commands in the pods of kube-system\n" +
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
-				"failed policy/seamark-manager-pods: the policy does not exist: the manager could write the status and the labels of the pods of kube-system\n" +
+				"failed policy/seamark-manager-pods: the policy does not exist: " +
+				"the manager could write the status and the labels of the pods of kube-system\n" +
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
 				"failed policy/seamark-webhook-configurations: the policy does not exist: the manager and seamark-workloads could have objects of any kind sent elsewhere\n" +
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +

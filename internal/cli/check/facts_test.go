@@ -121,7 +121,8 @@ func healthy(t *testing.T) *check.Facts {
 	f.Leases.Value = []coordinationv1.Lease{lease("seamark-manager", "m1", 2*time.Second)}
 	linux := map[string]string{"kubernetes.io/os": "linux"}
 	f.Nodes.Value = []corev1.Node{node("n1", linux), node("n2", linux), node("v", map[string]string{"type": "virtual-kubelet"})}
-	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-manager-plans", "seamark-manager-pods", "seamark-webhook-configurations",
+	for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-manager-plans", "seamark-manager-pods",
+		"seamark-webhook-configurations",
 		"seamark-marker-author", "seamark-workloads-pods", "seamark-workloads-objects", "seamark-workloads-grants"} {
 		p, b := policy(name, admissionregistrationv1.Deny, admissionregistrationv1.Audit)
 		f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)

@@ -82,7 +82,9 @@ func TestPolicyOfPulls(t *testing.T) {
 	}
 	pod := imagepull.Pod(job, "n1", 0)
 	pod.Namespace = metav1.NamespaceSystem
-	refused(t, "kube-system", "cannot write pods in its own namespace", func(ctx context.Context) error { return account.Create(ctx, pod.DeepCopy(), client.DryRunAll) })
+	refused(t, "kube-system", "cannot write pods in its own namespace", func(ctx context.Context) error {
+		return account.Create(ctx, pod.DeepCopy(), client.DryRunAll)
+	})
 	// Pods of pulls are deleted, and never changed.
 	pod = imagepull.Pod(job, "n1", 0)
 	must(t, server.Client.Create(t.Context(), pod))

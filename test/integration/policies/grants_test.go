@@ -87,23 +87,27 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 		change bindingChange
 		want   string
 	}{
-		"manager creates":                       {as: manager},
-		"manager creates without subjects":      {as: manager, change: withoutUsers},
-		"manager creates in kube-system":        {as: manager, namespace: "kube-system", want: limited},
-		"manager creates in its namespace":      {as: manager, namespace: env.SystemNamespace, want: limited},
-		"manager creates another role":          {as: manager, change: giveRole("edit"), want: limited},
-		"any manager creates another role":      {as: unlimited, change: giveRole("edit"), want: limited},
-		"manager creates another name":          {as: manager, change: func(b *rbacv1.RoleBinding) { b.Name = "other" }, want: limited},
-		"manager creates without the label":     {as: manager, change: unlabelled, want: label},
-		"manager gives another account":         {as: manager, change: toAccount(env.SystemNamespace, managerAccount), want: subjects},
-		"manager gives another namespace":       {as: manager, change: toAccount("default", workloadsAccount), want: subjects},
-		"manager gives a user":                  {as: manager, change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, env.UserSubject("ann")) }, want: subjects},
-		"manager removes the label":             {as: manager, write: update, change: unlabelled, want: label},
-		"manager removes the subjects":          {as: manager, write: update, change: withoutUsers},
-		"manager deletes with subjects":         {as: manager, write: remove, want: subjects},
-		"manager deletes without subjects":      {as: manager, write: remove, stored: []bindingChange{withoutUsers}},
-		"manager deletes another":               {as: unlimited, write: remove, stored: []bindingChange{giveRole("view"), unlabelled, withoutUsers}, want: limited},
-		"manager changes another":               {as: unlimited, write: update, stored: []bindingChange{giveRole("view"), unlabelled}, change: ours, want: limited},
+		"manager creates":                   {as: manager},
+		"manager creates without subjects":  {as: manager, change: withoutUsers},
+		"manager creates in kube-system":    {as: manager, namespace: "kube-system", want: limited},
+		"manager creates in its namespace":  {as: manager, namespace: env.SystemNamespace, want: limited},
+		"manager creates another role":      {as: manager, change: giveRole("edit"), want: limited},
+		"any manager creates another role":  {as: unlimited, change: giveRole("edit"), want: limited},
+		"manager creates another name":      {as: manager, change: func(b *rbacv1.RoleBinding) { b.Name = "other" }, want: limited},
+		"manager creates without the label": {as: manager, change: unlabelled, want: label},
+		"manager gives another account":     {as: manager, change: toAccount(env.SystemNamespace, managerAccount), want: subjects},
+		"manager gives another namespace":   {as: manager, change: toAccount("default", workloadsAccount), want: subjects},
+		"manager gives a user":              {as: manager, change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, env.UserSubject("ann")) }, want: subjects},
+		"manager removes the label":         {as: manager, write: update, change: unlabelled, want: label},
+		"manager removes the subjects":      {as: manager, write: update, change: withoutUsers},
+		"manager deletes with subjects":     {as: manager, write: remove, want: subjects},
+		"manager deletes without subjects":  {as: manager, write: remove, stored: []bindingChange{withoutUsers}},
+		"manager deletes another": {
+			as: unlimited, write: remove, stored: []bindingChange{giveRole("view"), unlabelled, withoutUsers}, want: limited,
+		},
+		"manager changes another": {
+			as: unlimited, write: update, stored: []bindingChange{giveRole("view"), unlabelled}, change: ours, want: limited,
+		},
 		"workloads creates":                     {as: program, want: `cannot create resource "rolebindings"`},
 		"workloads removes the label":           {as: program, write: update, change: unlabelled, want: `cannot patch resource "rolebindings"`},
 		"workloads deletes":                     {as: program, write: remove, want: `cannot delete resource "rolebindings"`},
@@ -113,9 +117,10 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 		"administrator deletes":                 {as: server.Client, write: remove},
 		"another role":                          {as: server.Client, change: func(b *rbacv1.RoleBinding) { b.Labels = nil; b.RoleRef.Name = "view" }},
 		"another role with the label":           {as: server.Client, change: giveRole("view"), want: parameter},
-		"another role gets the label": {as: server.Client, write: update, stored: []bindingChange{giveRole("view"), unlabelled}, change: func(b *rbacv1.RoleBinding) {
-			b.Labels = map[string]string{grants.Label: grants.LabelValue}
-		}, want: parameter},
+		"another role gets the label": {
+			as: server.Client, write: update, stored: []bindingChange{giveRole("view"), unlabelled},
+			change: func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{grants.Label: grants.LabelValue} }, want: parameter,
+		},
 		"RoleBinding of the trials": {as: server.Client, change: func(b *rbacv1.RoleBinding) {
 			b.Name, b.RoleRef.Kind, b.RoleRef.Name = "seamark-sidecarsets", "Role", "seamark-sidecarsets"
 		}},

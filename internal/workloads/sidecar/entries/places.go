@@ -56,7 +56,10 @@ type ownEntry struct {
 func (e *ownEntry) setName() string { return strings.TrimSuffix(e.entry.Name, suffix) }
 
 func (s Server) newPlanning(all []*v1alpha1.SidecarSet, stored Lists) *planning {
-	p := &planning{Server: s, Plan: Plan{Entered: map[types.UID]bool{}, TooMany: map[types.UID]bool{}}, undecided: map[string]bool{}, versions: map[string]string{}}
+	p := &planning{
+		Server: s, Plan: Plan{Entered: map[types.UID]bool{}, TooMany: map[types.UID]bool{}},
+		undecided: map[string]bool{}, versions: map[string]string{},
+	}
 	for _, set := range all {
 		if Injects(set) {
 			c := &candidate{SidecarSet: set, failure: failurePolicy(set), entry: s.Entry(set)}
@@ -117,8 +120,9 @@ func (p *planning) settle() {
 	}
 }
 
-// settleOwn removes own entries that are not needed, and finds those of the sets. If a set has several, for example because one was restored, the one that is stored
-// as it should be is its entry, and the others go. If none is, they stay until one is.
+// settleOwn removes own entries that are not needed, and finds those of the sets. If a set has several, for example because
+// one was restored, the one that is stored as it should be is its entry, and the others go. If none is, they stay until one
+// is.
 func (p *planning) settleOwn(names map[string]*candidate) {
 	of := make(map[*candidate]*ownEntry, len(names))
 	for i := range p.own {

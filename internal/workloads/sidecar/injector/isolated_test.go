@@ -113,13 +113,7 @@ func TestIsolatedAcceptanceIsNotNone(t *testing.T) {
 func TestUnknownAcceptanceBesideAnotherSet(t *testing.T) {
 	logs, revision := acceptedSet(t, "game")
 	logs.Status.ObservedGeneration = 1
-	metrics := logs.DeepCopy()
-	metrics.Name, metrics.UID = "metrics", "metrics"
-	other, err := history.New(metrics, own, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics.Status.InForce.Revision = other.Name
+	metrics, other := secondSet(t, logs)
 	dropped, created := logs.DeepCopy(), logs.DeepCopy()
 	dropped.Status.InForce = nil
 	created.Status = v1alpha1.SidecarSetStatus{}
@@ -171,7 +165,8 @@ func TestIsolatedSetStaysPaused(t *testing.T) {
 	set, revision := acceptedSet(t, "game")
 	set.Spec.InjectionStrategy.Paused = true
 	set.Status.Conditions = []metav1.Condition{
-		{Type: v1alpha1.SidecarSetInjecting, Status: metav1.ConditionFalse, Reason: "Paused"}, {Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue},
+		{Type: v1alpha1.SidecarSetInjecting, Status: metav1.ConditionFalse, Reason: "Paused"},
+		{Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionTrue},
 	}
 	live := stored(broken(t, set, "spec", "injectionStrategy", "revision", "x"))
 	choice, err := newSets(t, nil, nil, live, revision).Choose(t.Context(), "logs", gamePod(), "uid")

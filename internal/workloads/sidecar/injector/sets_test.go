@@ -45,6 +45,19 @@ func acceptedSet(t *testing.T, app string) (*v1alpha1.SidecarSet, *appsv1.Contro
 	return set, revision
 }
 
+// secondSet returns a set that selects what the first one does, with its revision.
+func secondSet(t *testing.T, first *v1alpha1.SidecarSet) (*v1alpha1.SidecarSet, *appsv1.ControllerRevision) {
+	t.Helper()
+	second := first.DeepCopy()
+	second.Name, second.UID = "metrics", "metrics"
+	revision, err := history.New(second, own, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Status.InForce.Revision = revision.Name
+	return second, revision
+}
+
 // newSets returns the sets of a cache and an API server.
 func newSets(t *testing.T, cached, stored *v1alpha1.SidecarSet, calls interceptor.Funcs, others ...client.Object) *accepted {
 	t.Helper()
@@ -122,13 +135,7 @@ func TestEntriesAreNewerThanTheCache(t *testing.T) {
 // one is read if the entry is newer than the cache, and only then.
 func TestGroupsAreNewerThanTheCache(t *testing.T) {
 	first, revision := acceptedSet(t, "game")
-	second := first.DeepCopy()
-	second.Name, second.UID = "metrics", "metrics"
-	other, err := history.New(second, own, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second.Status.InForce.Revision = other.Name
+	second, other := secondSet(t, first)
 	for name, test := range map[string]struct {
 		cache, version string
 		want           string
