@@ -192,7 +192,8 @@ func TestEndOfClaimIsAwaited(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	noReuse := func(set *v1alpha1.CloneSet) { set.Spec.ScaleStrategy.DisablePVCReuse = true }
-	pod, claim := []string{"web-" + InstanceID("set", 1)}, []string{"data-web-" + InstanceID("set", 1)}
+	first := InstanceID("set", 1)
+	pod, claim := []string{"web-" + first}, []string{"data-web-" + first}
 	toSet, toPod := []string{"CloneSet"}, []string{"Pod"}
 	for name, test := range map[string]struct {
 		replicas     int32
@@ -204,6 +205,16 @@ func TestClaims(t *testing.T) {
 	}{
 		"created with the pod": {replicas: 1, creates: pod, createsClaims: claim},
 		"reused":               {replicas: 2, pods: "used2", claims: "used1, used2", creates: []string{"web-used1"}},
+		"of a pod that another process creates, before the pods with lower serial numbers": {
+			replicas: 4, pods: first + " serial=1", claims: first + ", " + InstanceID("set", 3) + ", used1", creates: []string{
+				"web-used1", "web-" + InstanceID("set", 3), "web-" + InstanceID("set", 4),
+			}, createsClaims: []string{"data-web-" + InstanceID("set", 4)},
+		},
+		"not of a pod whose number comes later": {
+			replicas: 3, pods: first + " serial=1", claims: first + ", " + InstanceID("set", 3), creates: []string{
+				"web-" + InstanceID("set", 2), "web-" + InstanceID("set", 3),
+			}, createsClaims: []string{"data-web-" + InstanceID("set", 2)},
+		},
 		"waits for the name of a pod that somebody else deletes":   {replicas: 2, pods: "a, b terminating", claims: "a, b"},
 		"waits for the name of a pod that has ended":               {replicas: 2, pods: "a, b failed", claims: "a, b"},
 		"adopted with their pod":                                   {replicas: 1, pods: "a", claims: "a orphan", owners: toSet},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const (
@@ -34,6 +35,8 @@ type names struct {
 	seen   map[int64]bool
 	free   []string
 	serial int64
+	// coming are the IDs of the next serial numbers, nil until they are needed.
+	coming map[string]bool
 }
 
 // newNames returns the names for new pods of the set. Names of pods, of claims that are in use, of
@@ -61,13 +64,31 @@ func (p *planner) newNames() *names {
 	}
 	n.free = p.freeIDs(n.taken)
 	for _, claim := range p.Claims {
-		// Without reuse, a claim that still belongs to the set is that of a pod that is being created. The
-		// cache may not contain the pod yet: with another name, it would be created twice.
-		if !p.Set.Spec.ScaleStrategy.DisablePVCReuse || claim.DeletionTimestamp != nil || !p.owns(claim) {
+		// A claim without a pod that belongs to the set may be that of a pod that is being created. The cache may
+		// not contain the pod yet: with another name, it would be created twice.
+		if claim.DeletionTimestamp != nil || !p.owns(claim) {
 			n.taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
 		}
 	}
+	n.free = slices.DeleteFunc(n.free, n.comes)
 	return n
+}
+
+// comes reports whether the ID is that of one of the next serial numbers. Its claim is not that of an earlier pod, but
+// of one that is being created, perhaps by a process that has lost its lease: other new pods have lower numbers, and
+// must have the same names in both processes.
+func (n *names) comes(id string) bool {
+	if n.coming == nil {
+		highest := n.serial
+		for serial := range n.seen {
+			highest = max(highest, serial)
+		}
+		n.coming = make(map[string]bool, planning.MostCreates)
+		for serial := n.serial + 1; serial <= highest+planning.MostCreates; serial++ {
+			n.coming[InstanceID(n.set.UID, serial)] = true
+		}
+	}
+	return n.coming[id]
 }
 
 // serials returns the serial numbers of the pods that exist.
