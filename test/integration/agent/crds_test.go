@@ -6,8 +6,6 @@ package agent_test
 import (
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -17,11 +15,7 @@ func TestAgentStartsBeforeCRDs(t *testing.T) {
 	own := env.Start(t, env.NoCRDs())
 	w := newWorld(t, own, critest.Streamed)
 	stop := w.startAgent()
-	crds, err := env.ReadCRDs("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := envtest.InstallCRDs(own.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+	if err := own.InstallCRDs(); err != nil {
 		t.Fatal(err)
 	}
 	w.run("a")

@@ -27,8 +27,8 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
 
-// startTimeout is the timeout for the start of etcd, and for that of the API server. It
-// allows for a machine that is busy with other tests.
+// startTimeout is the timeout for the start of etcd, for that of the API server, and until it serves
+// the CRDs. It allows for a machine that is busy with other tests.
 const startTimeout = 90 * time.Second
 
 // Env is a running API server.
@@ -205,6 +205,8 @@ func (e *Env) start(binaries string, o options) error {
 	e.environment = &envtest.Environment{
 		Scheme: e.Scheme,
 		CRDs:   deepCopies(e.CRDs),
+		// Without its own timeout, envtest waits ten seconds for the CRDs.
+		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: startTimeout},
 		// Never use a developer's own cluster, even if the environment asks for it.
 		UseExistingCluster:       ptr.To(false),
 		ControlPlaneStartTimeout: startTimeout,
@@ -232,6 +234,22 @@ func (e *Env) start(binaries string, o options) error {
 	e.Config = unlimited(e.Config)
 	if e.Client, err = client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme}); err != nil {
 		return fmt.Errorf("build client: %w", err)
+	}
+	return nil
+}
+
+// InstallCRDs installs the CRDs that a server has by default, one after the other, and waits until they
+// are served: for a server that was started with [NoCRDs].
+func (e *Env) InstallCRDs() error {
+	crds, err := options{}.crds()
+	if err != nil {
+		return err
+	}
+	for i := range crds {
+		_, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: crds[i : i+1], MaxTime: startTimeout})
+		if err != nil {
+			return fmt.Errorf("install CRD %s: %w", crds[i].Name, err)
+		}
 	}
 	return nil
 }

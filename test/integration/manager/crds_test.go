@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -52,12 +51,7 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 	}
 	t.Logf("requests in %s: %v", watched, after.Since(before))
 
-	crds, err := env.ReadCRDs("")
-	w.must(err)
-	for i := range crds {
-		_, err := envtest.InstallCRDs(own.Config, envtest.CRDInstallOptions{CRDs: crds[i : i+1]})
-		w.must(err)
-	}
+	w.must(own.InstallCRDs())
 	w.ready(address)
 	if n := lines.count("The API server serves the CRDs"); n != 1 {
 		t.Errorf("%d lines say that the CRDs are served, want 1:\n%s", n, lines)
