@@ -100,20 +100,15 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	server := entries.Server{Client: *w.Address.DeepCopy(), Namespace: w.Namespace}
 	server.Client.CABundle = []byte(authority.Data[certificates.BundleKey])
-	next, sets := server.Plan, w.known()
-	if len(server.Client.CABundle) == 0 {
-		// API servers could not call the injectors by new entries.
-		next = server.Reduce
-	}
-	current := w.current()
-	plan := next(sets, lists(&current))
+	sets, current := w.known(), w.current()
+	plan := decide(server, sets, &current)
 	wrote := !equal(plan.Lists, lists(&current))
 	if wrote {
 		// What stays until something else is stored must not depend on an old cache.
 		if current, err = w.live(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
-		plan = next(sets, lists(&current))
+		plan = decide(server, sets, &current)
 		if written, err := w.put(ctx, &current, plan.Lists); err != nil {
 			if !apierrors.IsConflict(err) {
 				w.fail(sets, plan, written, err)
@@ -126,6 +121,18 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	w.post(sets, plan, wrote)
 	return reconcile.Result{}, nil
+}
+
+// decide returns the next entries.
+func decide(server entries.Server, sets []*v1alpha1.SidecarSet, current *configurations) entries.Plan {
+	for i := range current {
+		server.Stored[i] = current[i].ResourceVersion
+	}
+	if len(server.Client.CABundle) == 0 {
+		// API servers could not call the injectors by new entries.
+		return server.Reduce(sets, lists(current))
+	}
+	return server.Plan(sets, lists(current))
 }
 
 // configurations are those of the entries. Those that do not exist have no UID.

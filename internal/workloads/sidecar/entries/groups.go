@@ -113,7 +113,7 @@ func (s Server) group(g *group, versions map[string]string) admissionregistratio
 		namespaces.Insert(m.namespaces...)
 		inherits = inherits || m.inherits
 	}
-	entry := s.entry(g.name+groupSuffix, g.path(versions), g.failure, inherits)
+	entry := s.entry(g.name+groupSuffix, g.path(versions, s.Stored[g.configuration]), g.failure, inherits)
 	entry.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: sets.List(namespaces),
 	}}}
@@ -123,9 +123,9 @@ func (s Server) group(g *group, versions map[string]string) admissionregistratio
 }
 
 // path returns the path of the entry, given the resource versions of the sets. The version in it changes only if rows are
-// added, because a change is a write, and never exceeds those of the sets: that of another cluster, in a restored entry,
-// could be one that no cache reaches.
-func (g *group) path(versions map[string]string) string {
+// added, because a change is a write, and does not decrease: a process that has lost its lease may have older sets. One that
+// exceeds that of the configuration is of another cluster, in a restored entry, and perhaps one that no cache reaches.
+func (g *group) path(versions map[string]string, configuration string) string {
 	newest, changed := "", false
 	for _, m := range g.members {
 		changed = changed || !g.rows[m.row]
@@ -134,7 +134,10 @@ func (g *group) path(versions map[string]string) string {
 		}
 	}
 	version := g.version
-	if changed || isOlder(newest, version) {
+	if isOlder(configuration, version) {
+		version, changed = "", true
+	}
+	if changed && (version == "" || isOlder(version, newest)) {
 		version = newest
 	}
 	if version == "" {

@@ -54,7 +54,11 @@ func TestGroupVersions(t *testing.T) {
 			return s
 		}, "fail-0.500"},
 		"the oldest is gone": {nil, func(s []*v1alpha1.SidecarSet) []*v1alpha1.SidecarSet { return append(s[:a], s[b]) }, "fail-0.500"},
-		"the newest is gone": {nil, func(s []*v1alpha1.SidecarSet) []*v1alpha1.SidecarSet { return s[:b] }, "fail-0.400"},
+		"the newest is gone": {nil, func(s []*v1alpha1.SidecarSet) []*v1alpha1.SidecarSet { return s[:b] }, "fail-0.500"},
+		"rows of a process with older sets": {nil, func(s []*v1alpha1.SidecarSet) []*v1alpha1.SidecarSet {
+			s[a].ResourceVersion, s[a].Status.InForce.Selector.MatchLabels["app"] = "300", "other"
+			return s[:b]
+		}, "fail-0.500"},
 		"a third one": {nil, func(s []*v1alpha1.SidecarSet) []*v1alpha1.SidecarSet {
 			third := set("third", bound("games"))
 			third.CreationTimestamp, third.ResourceVersion = metav1.Unix(999, 0), "1000"
@@ -63,7 +67,7 @@ func TestGroupVersions(t *testing.T) {
 		"versions that are no numbers": {nil, func(s []*v1alpha1.SidecarSet) []*v1alpha1.SidecarSet {
 			s[a].ResourceVersion, s[b].ResourceVersion, s[b].UID = "X", "Y", "another"
 			return s
-		}, "fail-0"},
+		}, "fail-0.500"},
 		"stored, no number":            {func(string) string { return "/inject/group/fail-0.x" }, nil, "fail-0"},
 		"stored without a version":     {func(string) string { return "/inject/group/fail-0" }, nil, "fail-0"},
 		"restored, of another cluster": {func(string) string { return "/inject/group/fail-0.9000" }, nil, "fail-0.500"},
@@ -78,7 +82,11 @@ func TestGroupVersions(t *testing.T) {
 			if test.change != nil {
 				sets = test.change(sets)
 			}
-			next := server().Plan(sets, plan.Lists)
+			stored := server()
+			for i := range stored.Stored {
+				stored.Stored[i] = "2000"
+			}
+			next := stored.Plan(sets, plan.Lists)
 			got, inGroup := strings.CutPrefix(*pathOfGroup(t, next), "/inject/group/")
 			if !inGroup || got != test.want || len(validation.IsDNS1123Subdomain(got)) > 0 {
 				t.Errorf("path %s, want %s", got, test.want)
@@ -86,7 +94,7 @@ func TestGroupVersions(t *testing.T) {
 			if _, version, _ := strings.Cut(test.want, "."); entries.GroupVersion(got) != version {
 				t.Errorf("version %s, want %s", entries.GroupVersion(got), version)
 			}
-			if again := pathOfGroup(t, server().Plan(sets, next.Lists)); !strings.HasSuffix(*again, "/"+got) {
+			if again := pathOfGroup(t, stored.Plan(sets, next.Lists)); !strings.HasSuffix(*again, "/"+got) {
 				t.Errorf("the path changes again, to %s", *again)
 			}
 		})
