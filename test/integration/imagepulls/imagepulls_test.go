@@ -215,22 +215,30 @@ func testDemandedRequests(t *testing.T) {
 	}
 }
 
+// testForeignPod checks a pod of the job's namespace that has the name of a pull, and one of a hostile namespace that names
+// the job as its controller: the garbage collector leaves it alone, because its owner has a version that is not served.
 func testForeignPod(t *testing.T) {
 	w := newWorld(t, 2)
 	w.create(parallelism(0))
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
 	foreign := imagepull.Pod(w.job, w.name("0"), 0)
 	foreign.OwnerReferences = nil
-	must(t, server.Client.Create(t.Context(), foreign))
+	hostile := imagepull.Pod(w.job, w.name("1"), 0)
+	hostile.Namespace, hostile.OwnerReferences[0].APIVersion = server.Namespace(t), "apps.kruise.io/v9"
+	for _, pod := range []*corev1.Pod{foreign, hostile} {
+		must(t, server.Client.Create(t.Context(), pod))
+	}
 	w.edit(parallelism(1))
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "NodesFailed")
 	if s := w.job.Status; s.Failed != 1 || s.Succeeded != 1 || !strings.Contains(s.Message, "exists and does not belong to the set") {
 		t.Errorf("status %+v", s)
 	}
-	after := &corev1.Pod{}
-	must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), after))
-	if after.UID != foreign.UID {
-		t.Error("the pod of somebody else was replaced")
+	for _, pod := range []*corev1.Pod{foreign, hostile} {
+		after := &corev1.Pod{}
+		must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), after))
+		if after.UID != pod.UID || after.ResourceVersion != pod.ResourceVersion {
+			t.Errorf("the pod of somebody else in namespace %s has changed", pod.Namespace)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,10 +149,13 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: 200 * time.Millisecond,
 	})
 	namespace, hostile := i.Namespace(t), i.Namespace(t)
-	// The set 255 has the last own place, and the set 259 shares an entry.
+	// The set 255 gets the last own place, and the set 259 shares an entry.
 	const gives, shares = 255, 259
 	var last *v1alpha1.SidecarSet
 	for n := range shares + 1 {
+		if n == gives+1 {
+			i.allInject(t, n) // They are accepted in any order.
+		}
 		last = sidecarSet(fmt.Sprintf("set-%03d", n), nil)
 		last.Spec.Namespace, last.Spec.Selector.MatchLabels["set"] = hostile, fmt.Sprint(n)
 		if n == gives || n == shares {
@@ -202,6 +206,26 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	if err := i.Client.Create(t.Context(), p.DeepCopy()); err == nil {
 		t.Error("a pod that a set selects is created without an injector")
 	}
+}
+
+// allInject waits until the n sets inject. Each costs the API server some 50 ms of processor time, so that they may take
+// longer than other changes.
+func (i *installation) allInject(t *testing.T, n int) {
+	t.Helper()
+	await.Poll{Interval: 200 * time.Millisecond, Timeout: 5 * time.Minute}.Until(t, "all sets inject", func(ctx context.Context) (string, error) {
+		var sets v1alpha1.SidecarSetList
+		err := i.Client.List(ctx, &sets)
+		ready := 0
+		for j := range sets.Items {
+			if meta.IsStatusConditionTrue(sets.Items[j].Status.Conditions, v1alpha1.SidecarSetInjecting) {
+				ready++
+			}
+		}
+		if err == nil && ready < n {
+			return fmt.Sprintf("%d of %d", ready, n), nil
+		}
+		return "", err
+	})
 }
 
 // disturb changes sets of the namespace: every change moves those of others that share entries, if these are filled
