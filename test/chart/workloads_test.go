@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -283,6 +284,34 @@ func TestPolicyCoversRights(t *testing.T) {
 	}
 	for _, resource := range covered {
 		delete(permitted, resource)
+	}
+	// Each binding applies the policy to a part of these writes.
+	writes := func(rules any) map[string]bool {
+		found := map[string]bool{}
+		list, _ := rules.([]any)
+		for _, rule := range list {
+			resources, _ := at(rule, []string{"resources"}).([]any)
+			operations, _ := at(rule, []string{"operations"}).([]any)
+			for _, resource := range resources {
+				for _, operation := range operations {
+					found[fmt.Sprint(operation, " ", resource)] = true
+				}
+			}
+		}
+		return found
+	}
+	bound := map[string]bool{}
+	for _, name := range []string{"seamark-workloads-pods", "seamark-workloads-pods-of-others"} {
+		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: name}]
+		for write := range writes(at(any(binding), []string{"spec", "matchResources", "resourceRules"})) {
+			if bound[write] {
+				t.Errorf("two bindings apply to %s", write)
+			}
+			bound[write] = true
+		}
+	}
+	if diff := cmp.Diff(writes(any(rules)), bound); diff != "" {
+		t.Errorf("the writes of both bindings (-policy +bindings):\n%s", diff)
 	}
 	if len(permitted) > 0 {
 		t.Errorf("the policy covers %v, and the roles also permit writes of %v", covered, slices.Collect(maps.Keys(permitted)))

@@ -15,6 +15,8 @@ const (
 	authorPolicy = "seamark-marker-author"
 	// podsPolicy is the policy for seamark-workloads, and installed with it.
 	podsPolicy = "seamark-workloads-pods"
+	// othersBinding is its binding for deletions and status writes of pods that seamark-workloads has not created.
+	othersBinding = "seamark-workloads-pods-of-others"
 	// objectsPolicy is the policy for its revisions and claims, and grantsPolicy for who gives it its rights.
 	objectsPolicy, grantsPolicy = "seamark-workloads-objects", "seamark-workloads-grants"
 	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.
@@ -91,6 +93,10 @@ func (f *Facts) policy(name string) []Result {
 		}
 	}
 	effect := strings.Join(sets.List(actions), " and ")
+	if name == podsPolicy && actions.Len() > 0 && named(f.Bindings.Value, othersBinding) == nil {
+		return result(check, fix, "the policy has no binding %s: seamark-workloads could delete all pods of the namespaces that have sets, "+
+			"and write their status", othersBinding)
+	}
 	switch {
 	case actions.Has(string(admissionregistrationv1.Deny)):
 		return ok(check, "enforced (%s)", effect)

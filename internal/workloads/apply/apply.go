@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -316,6 +317,7 @@ func (x *execution) createRevision(ctx context.Context, revision *appsv1.Control
 // createPod creates the pod and returns its resource version.
 func (x *execution) createPod(ctx context.Context, pod *corev1.Pod) (string, error) {
 	created := pod.DeepCopy()
+	metav1.SetMetaDataLabel(&created.ObjectMeta, pub.WorkloadKey, x.set.Kind.Kind)
 	err := x.create(ctx, podKind, created)
 	if !exists(err) {
 		return created.ResourceVersion, err

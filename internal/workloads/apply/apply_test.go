@@ -268,7 +268,14 @@ func TestPatchRequests(t *testing.T) {
 		},
 		"release": {
 			patch: planning.PodPatch{Controller: planning.Release},
-			want:  []string{`pod {"metadata":{"ownerReferences":[{"$patch":"delete","uid":"set-uid"}],"resourceVersion":"12","uid":"uid-a"}}`},
+			want: []string{`pod {"metadata":{"labels":{"seamark.dev/workload":null},` +
+				`"ownerReferences":[{"$patch":"delete","uid":"set-uid"}],"resourceVersion":"12","uid":"uid-a"}}`},
+		},
+		"adopt": {
+			patch: planning.PodPatch{Controller: planning.Adopt, Labels: map[string]*string{"a": nil}},
+			want: []string{`pod {"metadata":{"labels":{"a":null,"seamark.dev/workload":"CloneSet"},` +
+				`"ownerReferences":[{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","name":"set","uid":"set-uid","controller":true,` +
+				`"blockOwnerDeletion":true}],"resourceVersion":"12","uid":"uid-a"}}`},
 		},
 	}
 	for name, tc := range cases {
@@ -292,7 +299,7 @@ func TestPatchRequests(t *testing.T) {
 				) error {
 					return send(name, object, patch)
 				},
-			})
+			}, testSet().Object)
 			tc.patch.Pod = pod
 			if step := x.Execute(t.Context(), testSet(), &planning.Actions{Patches: []planning.PodPatch{tc.patch}}); !step.Succeeded() {
 				t.Errorf("step %+v", step)

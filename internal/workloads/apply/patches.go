@@ -114,8 +114,8 @@ func (x *execution) compare(ctx context.Context) error {
 // to the status if nothing else in the metadata or the specification changes.
 func podRequests(patch *planning.PodPatch, set Set) []podRequest {
 	main := podRequest{metadata: map[string]any{}}
-	if len(patch.Labels) > 0 {
-		main.metadata["labels"] = patch.Labels
+	if labels := labelsOf(patch, set.Kind.Kind); len(labels) > 0 {
+		main.metadata["labels"] = labels
 	}
 	if len(patch.Annotations) > 0 {
 		main.metadata["annotations"] = patch.Annotations
@@ -157,6 +157,20 @@ func podRequests(patch *planning.PodPatch, set Set) []podRequest {
 		requests = append(requests, podRequest{subresource: resizeSubresource, spec: resources})
 	}
 	return requests
+}
+
+// labelsOf returns the labels that a patch sets: also the label of the pods of sets, if the pod becomes one, or is one no
+// more.
+func labelsOf(patch *planning.PodPatch, kind string) map[string]*string {
+	if patch.Controller == planning.KeepController {
+		return patch.Labels
+	}
+	labels := map[string]*string{pub.WorkloadKey: nil}
+	maps.Copy(labels, patch.Labels)
+	if patch.Controller == planning.Adopt {
+		labels[pub.WorkloadKey] = &kind
+	}
+	return labels
 }
 
 // containers returns the part of a pod's specification that changes containers, nil if no container

@@ -31,7 +31,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, object := range manifests {
-		if object.GetName() != "seamark-workloads-pods" {
+		if !strings.HasPrefix(object.GetName(), "seamark-workloads-pods") {
 			continue
 		}
 		text, err := object.MarshalJSON()

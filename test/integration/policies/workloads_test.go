@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -97,6 +98,22 @@ func updated(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	return c.Update(ctx, pod)
 }
 
+// labelled gives the pod the label of pods that seamark-workloads has created, before it is written.
+func labelled(write podWrite) podWrite {
+	return func(ctx context.Context, c client.Client, pod *corev1.Pod) error {
+		if err := server.Client.Patch(ctx, pod, env.MergePatch(`{"metadata": {"labels": {"`+pub.WorkloadKey+`": "CloneSet"}}}`)); err != nil {
+			return err
+		}
+		return write(ctx, c, pod)
+	}
+}
+
+func createdLabelled(ctx context.Context, c client.Client, pod *corev1.Pod) error {
+	copied := podOf(pod.Namespace, pod.OwnerReferences...)
+	copied.Labels = map[string]string{pub.WorkloadKey: "CloneSet"}
+	return c.Create(ctx, copied)
+}
+
 // granted returns a namespace in which a RoleBinding lets seamark-workloads write.
 func granted(t *testing.T) string {
 	t.Helper()
@@ -131,6 +148,8 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	type owners = []metav1.OwnerReference
 	label := patched("", `{"metadata": {"labels": {"a": "b"}}}`)
 	condition := patched("status", `{"status": {"conditions": [{"type": "example.com/a", "status": "True"}]}}`)
+	join := `{"metadata": {"labels": {"` + pub.WorkloadKey + `": "CloneSet"}}}`
+	leave := `{"metadata": {"labels": {"` + pub.WorkloadKey + `": null}}}`
 	resize := patched("resize", `{"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}`)
 	for name, test := range map[string]struct {
 		as        client.Client
@@ -198,6 +217,16 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"delete a collection":     {program, "", owners{cloneSet}, deletedAll, `cannot deletecollection resource "pods"`},
 		"update":                  {program, "", owners{cloneSet}, updated, `cannot update resource "pods"`},
 		"evict":                   {program, "", owners{cloneSet}, evicted, `cannot create resource "pods/eviction"`},
+
+		// Only deletions and status writes of pods that have the label, before and after, are not evaluated.
+		"delete with the label":         {program, "", owners{replicaSet}, labelled(deleted), ""},
+		"status with the label":         {program, "", owners{replicaSet}, labelled(condition), ""},
+		"status that adds the label":    {program, "", owners{replicaSet}, patched("status", join), foreign},
+		"status that removes the label": {program, "", owners{replicaSet}, labelled(patched("status", leave)), foreign},
+		"create with the label":         {program, "", owners{replicaSet}, createdLabelled, foreign},
+		"patch with the label":          {program, "", owners{replicaSet}, labelled(label), foreign},
+		"patch that adds the label":     {program, "", owners{replicaSet}, patched("", join), foreign},
+		"resize with the label":         {program, "", owners{replicaSet}, labelled(resize), foreign},
 
 		"delete a collection of a ReplicaSet": {unlimited, "", owners{replicaSet}, deletedAll, foreign},
 		"update of a ReplicaSet":              {unlimited, "", owners{replicaSet}, updated, foreign},
