@@ -152,15 +152,6 @@ func TestProblems(t *testing.T) {
 				"failed policy/seamark-workloads-objects: the policy does not exist: seamark-workloads could write all claims and revisions there\n" + fix +
 				"failed policy/seamark-workloads-grants: the policy does not exist: seamark-workloads could write where its policy does not apply\n" + fix,
 		},
-		"workloads without a binding": {
-			func(t *testing.T, f *check.Facts) {
-				runWorkloads(t, f, "")
-				f.Bindings.Value = f.Bindings.Value[:len(f.Bindings.Value)-1]
-				allow(t, f, func(check.Permission) bool { return true })
-			},
-			"failed policy/seamark-workloads-pods: the policy has no binding seamark-workloads-pods-of-others: seamark-workloads could delete " +
-				"all pods of the namespaces that have sets, and write their status\n" + fix,
-		},
 		"AdvancedCronJobs without permissions, CRD and policy": {
 			func(t *testing.T, f *check.Facts) {
 				runWorkloads(t, f, "controllers: {advancedCronJob: {enabled: true}}")

@@ -127,9 +127,9 @@ func healthy(t *testing.T) *check.Facts {
 		p, b := policy(name, admissionregistrationv1.Deny, admissionregistrationv1.Audit)
 		f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 	}
-	_, others := policy("seamark-workloads-pods", admissionregistrationv1.Deny)
-	others.Name = "seamark-workloads-pods-of-others"
-	f.Bindings.Value = append(f.Bindings.Value, others)
+	_, unlabelled := policy("seamark-workloads-pods", admissionregistrationv1.Deny, admissionregistrationv1.Audit)
+	unlabelled.Name = "seamark-workloads-pods-unlabelled"
+	f.Bindings.Value = append(f.Bindings.Value, unlabelled)
 	f.Plans.Value = []v1alpha1.NodePodProbe{plan("n1", "1"), plan("n2", "2")}
 	f.Reports.Value = []seamarkv1alpha1.ProbeReport{report("n1", "1"), report("n2", "2")}
 	f.Markers.Value = []v1alpha1.PodProbeMarker{{

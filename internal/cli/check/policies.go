@@ -15,8 +15,8 @@ const (
 	authorPolicy = "seamark-marker-author"
 	// podsPolicy is the policy for seamark-workloads, and installed with it.
 	podsPolicy = "seamark-workloads-pods"
-	// othersBinding is its binding for deletions and status writes of pods that seamark-workloads has not created.
-	othersBinding = "seamark-workloads-pods-of-others"
+	// unlabelledBinding is its binding for deletions and status writes of pods without the label seamark.dev/workload.
+	unlabelledBinding = "seamark-workloads-pods-unlabelled"
 	// objectsPolicy is the policy for its revisions and claims, and grantsPolicy for who gives it its rights.
 	objectsPolicy, grantsPolicy = "seamark-workloads-objects", "seamark-workloads-grants"
 	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.
@@ -84,26 +84,55 @@ func (f *Facts) policy(name string) []Result {
 		line, _, _ := strings.Cut(w.Warning, "\n")
 		return warning(check, "upgrade the CRDs and the policies together: helm upgrade", "the API server cannot check the type of %s: %s", w.FieldRef, line)
 	}
+	actions, missing := f.actions(name)
+	effect := strings.Join(sets.List(actions), " and ")
+	switch {
+	case missing != "":
+		return result(check, fix, "%s: %s", missing, withoutPolicy(name))
+	case actions.Has(string(admissionregistrationv1.Deny)):
+		return ok(check, "enforced (%s)", effect)
+	}
+	return result(check, fix, "violations are not rejected (%s): %s", effect, withoutPolicy(name))
+}
+
+// actions returns what the API server does with every violation of the policy, or why a binding is missing.
+func (f *Facts) actions(policy string) (common sets.Set[string], missing string) {
+	if policy != podsPolicy {
+		common = f.bound(func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
+			return b.Spec.PolicyName == policy
+		})
+		if common.Len() == 0 {
+			missing = "the policy has no binding"
+		}
+		return common, missing
+	}
+	// Each of its bindings applies to a part of the writes.
+	for _, name := range []string{podsPolicy, unlabelledBinding} {
+		actions := f.bound(func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
+			return b.Spec.PolicyName == policy && b.Name == name
+		})
+		if actions.Len() == 0 {
+			return nil, "the policy has no binding " + name
+		}
+		if common == nil {
+			common = actions
+		}
+		common = common.Intersection(actions)
+	}
+	return common, ""
+}
+
+// bound returns the actions of the bindings that match.
+func (f *Facts) bound(matches func(*admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool) sets.Set[string] {
 	actions := sets.New[string]()
-	for _, binding := range f.Bindings.Value {
-		if binding.Spec.PolicyName == name {
+	for i := range f.Bindings.Value {
+		if binding := &f.Bindings.Value[i]; matches(binding) {
 			for _, action := range binding.Spec.ValidationActions {
 				actions.Insert(string(action))
 			}
 		}
 	}
-	effect := strings.Join(sets.List(actions), " and ")
-	if name == podsPolicy && actions.Len() > 0 && named(f.Bindings.Value, othersBinding) == nil {
-		return result(check, fix, "the policy has no binding %s: seamark-workloads could delete all pods of the namespaces that have sets, "+
-			"and write their status", othersBinding)
-	}
-	switch {
-	case actions.Has(string(admissionregistrationv1.Deny)):
-		return ok(check, "enforced (%s)", effect)
-	case actions.Len() == 0:
-		return result(check, fix, "the policy has no binding: %s", withoutPolicy(name))
-	}
-	return result(check, fix, "violations are not rejected (%s): %s", effect, withoutPolicy(name))
+	return actions
 }
 
 // withoutPolicy returns the consequence of a policy that has no effect.

@@ -159,14 +159,18 @@ func podRequests(patch *planning.PodPatch, set Set) []podRequest {
 	return requests
 }
 
-// labelsOf returns the labels that a patch sets: also the label of the pods of sets, if the pod becomes one, or is one no
-// more.
+// labelsOf returns the changes of labels of a patch. An adopted pod gets the label WorkloadKey, a released one loses it, and
+// that of others does not follow the template.
 func labelsOf(patch *planning.PodPatch, kind string) map[string]*string {
+	labels := maps.Clone(patch.Labels)
+	delete(labels, pub.WorkloadKey)
 	if patch.Controller == planning.KeepController {
-		return patch.Labels
+		return labels
 	}
-	labels := map[string]*string{pub.WorkloadKey: nil}
-	maps.Copy(labels, patch.Labels)
+	if labels == nil {
+		labels = map[string]*string{}
+	}
+	labels[pub.WorkloadKey] = nil
 	if patch.Controller == planning.Adopt {
 		labels[pub.WorkloadKey] = &kind
 	}

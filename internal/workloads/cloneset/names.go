@@ -35,60 +35,61 @@ type names struct {
 	seen   map[int64]bool
 	free   []string
 	serial int64
-	// coming are the IDs of the next serial numbers, nil until they are needed.
-	coming map[string]bool
+	// upcoming are the IDs of the next serial numbers, nil until they are needed.
+	upcoming map[string]bool
 }
 
-// newNames returns the names for new pods of the set. Names of pods, of claims that are in use, of
-// podsToDelete and of taken are not used.
+// newNames returns the names for new pods of the set. Names of pods, of claims that are being deleted or belong to others,
+// of podsToDelete and of taken are not used.
 func (p *planner) newNames() *names {
 	n := &names{
-		set: p.Set, taken: make(map[string]bool, len(p.Pods)), seen: p.serials(), serial: p.Set.Status.PodSerial,
+		set: p.Set, taken: p.takenIDs(), seen: p.serials(), serial: p.Set.Status.PodSerial,
 	}
-	prefix := p.Set.Name + "-"
-	withPod := make(map[string]bool, len(p.Pods))
-	for _, pod := range p.Pods {
-		id := pod.Labels[v1alpha1.CloneSetInstanceID]
-		if id == "" {
-			id = strings.TrimPrefix(pod.Name, prefix)
-		}
-		withPod[id] = true
-		n.taken[id] = true
-		n.taken[strings.TrimPrefix(pod.Name, prefix)] = true
-	}
-	for name := range p.TakenNames {
-		n.taken[strings.TrimPrefix(name, prefix)] = true
-	}
-	for _, name := range p.Set.Spec.ScaleStrategy.PodsToDelete {
-		n.taken[strings.TrimPrefix(name, prefix)] = true
-	}
-	n.free = p.freeIDs(n.taken)
-	for _, claim := range p.Claims {
-		// A claim without a pod that belongs to the set may be that of a pod that is being created. The cache may
-		// not contain the pod yet: with another name, it would be created twice.
-		if claim.DeletionTimestamp != nil || !p.owns(claim) {
-			n.taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
-		}
-	}
-	n.free = slices.DeleteFunc(n.free, n.comes)
+	n.free = slices.DeleteFunc(p.freeIDs(n.taken), n.isUpcoming)
 	return n
 }
 
-// comes reports whether the ID is that of one of the next serial numbers. Its claim is not that of an earlier pod, but
-// of one that is being created, perhaps by a process that has lost its lease: other new pods have lower numbers, and
-// must have the same names in both processes.
-func (n *names) comes(id string) bool {
-	if n.coming == nil {
+// takenIDs returns the instance IDs that no new pod gets. A claim of the set whose pod is not in the cache may be that of a
+// pod that is being created: its ID is not taken, so that the create is repeated with the same name.
+func (p *planner) takenIDs() map[string]bool {
+	prefix := p.Set.Name + "-"
+	taken := make(map[string]bool, len(p.Pods))
+	for _, pod := range p.Pods {
+		if id := pod.Labels[v1alpha1.CloneSetInstanceID]; id != "" {
+			taken[id] = true
+		}
+		taken[strings.TrimPrefix(pod.Name, prefix)] = true
+	}
+	for name := range p.TakenNames {
+		taken[strings.TrimPrefix(name, prefix)] = true
+	}
+	for _, name := range p.Set.Spec.ScaleStrategy.PodsToDelete {
+		taken[strings.TrimPrefix(name, prefix)] = true
+	}
+	for _, claim := range p.Claims {
+		if claim.DeletionTimestamp != nil || !p.owns(claim) {
+			taken[claim.Labels[v1alpha1.CloneSetInstanceID]] = true
+		}
+	}
+	return taken
+}
+
+// isUpcoming reports whether the ID is that of one of the next serial numbers, up to MostCreates after the highest known
+// one. A claim with such an ID is probably that of a pod that another process, such as the previous leader, is creating
+// now. It stays with its number: if the next pod took it, both processes would create pods with different names, and the
+// set would have one too many.
+func (n *names) isUpcoming(id string) bool {
+	if n.upcoming == nil {
 		highest := n.serial
 		for serial := range n.seen {
 			highest = max(highest, serial)
 		}
-		n.coming = make(map[string]bool, planning.MostCreates)
+		n.upcoming = make(map[string]bool, planning.MostCreates)
 		for serial := n.serial + 1; serial <= highest+planning.MostCreates; serial++ {
-			n.coming[InstanceID(n.set.UID, serial)] = true
+			n.upcoming[InstanceID(n.set.UID, serial)] = true
 		}
 	}
-	return n.coming[id]
+	return n.upcoming[id]
 }
 
 // serials returns the serial numbers of the pods that exist.
@@ -115,8 +116,8 @@ func serialOf(pod *corev1.Pod) int64 {
 	return serial
 }
 
-// next returns the serial number and the instance ID of the next pod. The IDs of claims without a pod
-// come first.
+// next returns the serial number and the instance ID of the next pod. The IDs of claims that a new pod can use come
+// first, except those of upcoming serial numbers.
 func (n *names) next() (int64, string) {
 	for {
 		n.serial++
@@ -157,7 +158,7 @@ func InstanceID(set types.UID, serial int64) string {
 }
 
 // watermark returns the highest serial number up to which all numbers have been used, for the status.
-// A number whose ID is taken counts as used.
+// A number whose ID is taken counts as used, one that only has a claim of the set does not.
 func (p *planner) watermark() int64 {
 	serial, highest := p.Set.Status.PodSerial, int64(0)
 	seen := p.serials()
@@ -168,7 +169,7 @@ func (p *planner) watermark() int64 {
 	for serial < highest {
 		if !seen[serial+1] {
 			if taken == nil {
-				taken = p.newNames().taken
+				taken = p.takenIDs()
 			}
 			if !taken[InstanceID(p.Set.UID, serial+1)] {
 				break

@@ -216,7 +216,7 @@ func testDemandedRequests(t *testing.T) {
 }
 
 // testForeignPod checks a pod of the job's namespace that has the name of a pull, and one of a hostile namespace that names
-// the job as its controller: the garbage collector leaves it alone, because its owner has a version that is not served.
+// the job as its controller, with a version that is not served: garbage collectors leave such pods alone.
 func testForeignPod(t *testing.T) {
 	w := newWorld(t, 2)
 	w.create(parallelism(0))

@@ -149,12 +149,12 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: 200 * time.Millisecond,
 	})
 	namespace, hostile := i.Namespace(t), i.Namespace(t)
-	// The set 255 gets the last own place, and the set 259 shares an entry.
+	// The set 255 gets an own place, and the set 259 shares an entry.
 	const gives, shares = 255, 259
 	var last *v1alpha1.SidecarSet
 	for n := range shares + 1 {
 		if n == gives+1 {
-			i.allInject(t, n) // They are accepted in any order.
+			i.allInject(t, n) // Sets are accepted in any order: these have all own places, so that the others share.
 		}
 		last = sidecarSet(fmt.Sprintf("set-%03d", n), nil)
 		last.Spec.Namespace, last.Spec.Selector.MatchLabels["set"] = hostile, fmt.Sprint(n)
@@ -208,8 +208,8 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	}
 }
 
-// allInject waits until the n sets inject. Each costs the API server some 50 ms of processor time, so that they may take
-// longer than other changes.
+// allInject waits until the n sets inject. Each costs the API server some 50 ms of processor time, so that the wait has a
+// longer timeout.
 func (i *installation) allInject(t *testing.T, n int) {
 	t.Helper()
 	await.Poll{Interval: 200 * time.Millisecond, Timeout: 5 * time.Minute}.Until(t, "all sets inject", func(ctx context.Context) (string, error) {

@@ -150,6 +150,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 	condition := patched("status", `{"status": {"conditions": [{"type": "example.com/a", "status": "True"}]}}`)
 	join := `{"metadata": {"labels": {"` + pub.WorkloadKey + `": "CloneSet"}}}`
 	leave := `{"metadata": {"labels": {"` + pub.WorkloadKey + `": null}}}`
+	finalizers := `{"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/hook"]}}`
 	resize := patched("resize", `{"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}`)
 	for name, test := range map[string]struct {
 		as        client.Client
@@ -223,6 +224,8 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 		"status with the label":         {program, "", owners{replicaSet}, labelled(condition), ""},
 		"status that adds the label":    {program, "", owners{replicaSet}, patched("status", join), foreign},
 		"status that removes the label": {program, "", owners{replicaSet}, labelled(patched("status", leave)), foreign},
+		"finalizer in the status":       {program, "", owners{cloneSet}, patched("status", finalizers), "metadata.finalizers"},
+		"the same with the label":       {program, "", owners{cloneSet}, labelled(patched("status", finalizers)), ""},
 		"create with the label":         {program, "", owners{replicaSet}, createdLabelled, foreign},
 		"patch with the label":          {program, "", owners{replicaSet}, labelled(label), foreign},
 		"patch that adds the label":     {program, "", owners{replicaSet}, patched("", join), foreign},

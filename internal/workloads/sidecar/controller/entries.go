@@ -126,7 +126,7 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 // decide returns the next entries.
 func decide(server entries.Server, sets []*v1alpha1.SidecarSet, current *configurations) entries.Plan {
 	for i := range current {
-		server.Stored[i] = current[i].ResourceVersion
+		server.StoredVersions[i] = current[i].ResourceVersion
 	}
 	if len(server.Client.CABundle) == 0 {
 		// API servers could not call the injectors by new entries.

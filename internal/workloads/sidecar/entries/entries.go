@@ -35,8 +35,8 @@ type Server struct {
 	Client admissionregistrationv1.WebhookClientConfig
 	// Namespace is the namespace of the injectors, whose pods no set selects.
 	Namespace string
-	// Stored are the resource versions of the stored configurations, empty if they are not known.
-	Stored [Configurations]string
+	// StoredVersions are the resource versions of the stored configurations, empty if they are not known.
+	StoredVersions [Configurations]string
 }
 
 // Entry returns the webhook entry of a set that has been accepted.

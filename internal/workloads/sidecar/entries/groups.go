@@ -113,7 +113,7 @@ func (s Server) group(g *group, versions map[string]string) admissionregistratio
 		namespaces.Insert(m.namespaces...)
 		inherits = inherits || m.inherits
 	}
-	entry := s.entry(g.name+groupSuffix, g.path(versions, s.Stored[g.configuration]), g.failure, inherits)
+	entry := s.entry(g.name+groupSuffix, g.path(versions, s.StoredVersions[g.configuration]), g.failure, inherits)
 	entry.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: sets.List(namespaces),
 	}}}
@@ -122,10 +122,12 @@ func (s Server) group(g *group, versions map[string]string) admissionregistratio
 	return entry
 }
 
-// path returns the path of the entry, given the resource versions of the sets. The version in it changes only if rows are
-// added, because a change is a write, and does not decrease: a process that has lost its lease may have older sets. One that
-// exceeds that of the configuration is of another cluster, in a restored entry, and perhaps one that no cache reaches.
-func (g *group) path(versions map[string]string, configuration string) string {
+// path returns the path of the entry. It ends with the newest resource version of the sets in the group, which changes only
+// if rows are added, because each change is a write. The version does not decrease: a process that has lost its lease may
+// have older sets. A stored version above the resource version of its own configuration was not written in this cluster: the
+// entry was restored from another one, and perhaps no cache reaches the version. Both kinds are in one etcd, whose revision
+// only grows; with separate ones, the version may decrease.
+func (g *group) path(versions map[string]string, stored string) string {
 	newest, changed := "", false
 	for _, m := range g.members {
 		changed = changed || !g.rows[m.row]
@@ -134,9 +136,10 @@ func (g *group) path(versions map[string]string, configuration string) string {
 		}
 	}
 	version := g.version
-	if isOlder(configuration, version) {
+	if isOlder(stored, version) {
 		version, changed = "", true
 	}
+	// The path of an earlier release has no version, and gets one with the next row.
 	if changed && (version == "" || isOlder(version, newest)) {
 		version = newest
 	}

@@ -83,8 +83,8 @@ func TestGroupVersions(t *testing.T) {
 				sets = test.change(sets)
 			}
 			stored := server()
-			for i := range stored.Stored {
-				stored.Stored[i] = "2000"
+			for i := range stored.StoredVersions {
+				stored.StoredVersions[i] = "2000"
 			}
 			next := stored.Plan(sets, plan.Lists)
 			got, inGroup := strings.CutPrefix(*pathOfGroup(t, next), "/inject/group/")
