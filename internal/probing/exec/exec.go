@@ -121,6 +121,7 @@ type result struct {
 	stdout, stderr []byte
 	exitCode       int32
 	err            error
+	took           time.Duration
 }
 
 // run runs the command, and gives the run up if the runtime does not end it. It calls release when the
@@ -135,6 +136,7 @@ func (p *Prober) run(ctx context.Context, id runID, target probing.Target, relea
 		defer close(ended)
 		var r result
 		r.stdout, r.stderr, r.exitCode, r.err = p.runner.ExecSync(callCtx, target.ContainerID, target.Exec.Command, target.Timeout)
+		r.took = time.Since(began)
 		results <- r
 	}()
 	limit := time.NewTimer(target.Timeout + overrun)
@@ -191,6 +193,9 @@ func (r result) outcome(target probing.Target) (probing.Outcome, error) {
 		return timedOut(target, r.stdout, r.stderr), nil
 	case r.err != nil:
 		return probing.Outcome{}, fmt.Errorf("run command in container %s: %w", target.ContainerID, r.err)
+	case target.Timeout%time.Second != 0 && r.took > target.Timeout:
+		// Runtimes take whole seconds. They alone decide about timeouts of whole seconds, as with the kubelet.
+		return timedOut(target, r.stdout, r.stderr), nil
 	}
 	return evaluate(r.stdout, r.stderr, r.exitCode), nil
 }

@@ -105,6 +105,34 @@ func TestProbeCannotTell(t *testing.T) {
 	}
 }
 
+// Runtimes round timeouts up to whole seconds.
+func TestTimeoutsBetweenSeconds(t *testing.T) {
+	for name, test := range map[string]struct {
+		timeout, takes time.Duration
+		want           probing.Outcome
+	}{
+		"in time":                   {500 * time.Millisecond, 500 * time.Millisecond, probing.Outcome{Success: true, Message: "idle"}},
+		"later, before the runtime": {500 * time.Millisecond, 900 * time.Millisecond, probing.Outcome{TimedOut: true, Message: "timed out after 500ms\nidle"}},
+		"over a second":             {1500 * time.Millisecond, 1600 * time.Millisecond, probing.Outcome{TimedOut: true, Message: "timed out after 1.5s\nidle"}},
+		"the runtime decides":       {time.Second, 1100 * time.Millisecond, probing.Outcome{Success: true, Message: "idle"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				run := func(context.Context, string, time.Duration) ([]byte, []byte, int32, error) {
+					time.Sleep(test.takes)
+					return []byte("idle"), nil, 0, nil
+				}
+				limited := target("c1")
+				limited.Timeout = test.timeout
+				got, err := open(t, runner(run), 1, nil).Probe(t.Context(), limited)
+				if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+					t.Errorf("error %v, outcome (-want +got):\n%s", err, diff)
+				}
+			})
+		})
+	}
+}
+
 func TestProbeTimesOutIfRuntimeIgnoresTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
