@@ -42,6 +42,8 @@ type entry struct {
 	// startup evaluates the startup probe of the container. It is nil if the probe does not wait
 	// for it.
 	startup *thresholds.Evaluator
+	// sighting is when the run of the container was seen first.
+	sighting sighting
 	// moved is set while the state comes from the same probe in another container.
 	moved bool
 	// due and index are the entry's position in the queue. The index is -1 if it is not

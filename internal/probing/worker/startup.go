@@ -57,6 +57,7 @@ func (s *Startup) equal(other *Startup) bool {
 func (e *entry) close(now time.Time, started bool) {
 	e.startup = nil
 	c := e.evaluator.Container()
+	e.sighting.see(now, c)
 	if e.task.Startup == nil || !c.Running {
 		return
 	}
@@ -89,10 +90,33 @@ func (e *entry) period() time.Duration {
 // startedUp handles a run of the startup probe of the container. The probe no longer waits if the run
 // has succeeded, or if the container runs for longer than its startup may take.
 func (e *entry) startedUp(now time.Time, run Run) {
-	start := e.evaluator.Container().StartedAt
-	over := !start.IsZero() && now.Sub(start) >= e.task.Startup.Limit
-	if over || run.Err == nil && run.Outcome.Success {
+	if e.sighting.runsFor(now, e.task.Startup.Limit) || run.Err == nil && run.Outcome.Success {
 		e.startup = nil
 		e.evaluator.Edited(now, e.task.Policy)
 	}
+}
+
+// sighting is when a run of the container was seen first. The time since then is that of the monotonic clock: the clock of
+// the node may be set while the container starts.
+type sighting struct {
+	container string
+	at        time.Time
+	// age is how long the container had run then, by the clock of the node. It is negative if that is not known.
+	age time.Duration
+}
+
+// see notes the run, unless it was seen before.
+func (s *sighting) see(now time.Time, c thresholds.ContainerRun) {
+	if !c.Running || s.container == c.ID {
+		return
+	}
+	*s = sighting{container: c.ID, at: now, age: -1}
+	if !c.StartedAt.IsZero() {
+		s.age = max(0, now.Sub(c.StartedAt))
+	}
+}
+
+// runsFor reports whether the container is known to have run for so long.
+func (s *sighting) runsFor(now time.Time, limit time.Duration) bool {
+	return s.age >= 0 && s.age+now.Sub(s.at) >= limit
 }

@@ -146,6 +146,21 @@ func TestWaitForStarted(t *testing.T) {
 			runs:    map[string][]string{"up": {"0s a", "3s a"}, "p": {"3s a"}},
 			changes: []string{"3s p >Succeeded"},
 		},
+		// As if the clock of the node were set an hour ahead.
+		"clock that jumps while the container starts": {
+			play: func(b *bench) {
+				b.result = upAt(0)
+				b.plan(planned("p", waits))
+				b.containerRuns("a")
+				pass(time.Second)
+				b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Running: true, StartedAt: time.Now().Add(-time.Hour)})
+				pass(3 * time.Second)
+				b.plan(planned("p", waits, func(p *worker.Task) { p.Startup.Limit = 10 * time.Second }))
+				pass(7 * time.Second)
+			},
+			runs:    map[string][]string{"up": {"0s a", "3s a", "4s a", "7s a", "10s a"}, "p": {"10s a"}},
+			changes: []string{"10s p >Succeeded"},
+		},
 		"policy is edited": {
 			play: func(b *bench) {
 				b.result = upAt(0)
