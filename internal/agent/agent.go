@@ -173,6 +173,7 @@ func (a *Agent) callbacks() cri.Callbacks {
 			a.synced.Store(true)
 			a.worker.ContainersSynced()
 		},
+		OnStale: a.worker.ContainersStale,
 	}
 }
 

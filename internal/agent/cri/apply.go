@@ -101,7 +101,8 @@ func (t *Tracker) failed(key identity.ContainerKey, a answer) {
 	}
 }
 
-// checkSynced calls OnSynced once, after an answer for each container of the first list.
+// checkSynced calls OnSynced after an answer for each container of the first list, or of the first one that was wanted
+// again.
 func (t *Tracker) checkSynced() {
 	if !t.synced && !t.describer.waiting() {
 		t.synced = true

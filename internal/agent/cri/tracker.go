@@ -28,9 +28,12 @@ type Callbacks struct {
 	// describe: whether the container runs, and since when, is unknown until OnChange or OnGone
 	// is called for it.
 	OnUnknown func(identity.ContainerKey)
-	// OnSynced is called once, after OnChange or OnUnknown was called for all containers of the
-	// first list.
+	// OnSynced is called after OnChange or OnUnknown was called for all containers of the first
+	// list, and of the first list after OnStale.
 	OnSynced func()
+	// OnStale is called when containers are not listed any more, because none are wanted: what is
+	// known of them becomes outdated until OnSynced is called.
+	OnStale func()
 }
 
 type timing struct {
@@ -262,11 +265,20 @@ func (t *Tracker) poll(ctx context.Context, until <-chan time.Time) error {
 			}
 		case <-ticker.C:
 			if !t.wanted() {
+				t.stale()
 				continue
 			}
 			if err := t.sync(ctx); err != nil {
 				return err
 			}
 		}
+	}
+}
+
+// stale reports that containers are not listed any more. The next list makes them known again.
+func (t *Tracker) stale() {
+	if t.synced {
+		t.synced = false
+		t.callbacks.OnStale()
 	}
 }

@@ -38,6 +38,7 @@ func track(t *testing.T, runtime *critest.Runtime, wanted func() bool, edit func
 		OnGone:    func(c identity.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s gone", c.PodUID, c.Name) },
 		OnUnknown: func(c identity.ContainerKey) { r.calls <- fmt.Sprintf("%s/%s unknown", c.PodUID, c.Name) },
 		OnSynced:  func() { r.calls <- "synced" },
+		OnStale:   func() { r.calls <- "stale" },
 	}, testr.New(t))
 	r.tracker = tracker
 	tracker.timing.poll = 10 * time.Millisecond
@@ -192,22 +193,31 @@ func TestTrackerMakesNoCallsForEvents(t *testing.T) {
 	}
 }
 
-// Without a stream, the tracker lists containers only while they are wanted.
+// Without a stream, the tracker lists containers only while they are wanted, and reports when they are known again: a
+// container may have restarted meanwhile.
 func TestTrackerListsOnlyWhileWanted(t *testing.T) {
 	runtime := critest.New(t, critest.Unimplemented)
+	first := runtime.Create(web(), 0)
+	runtime.Run(first, startedAt())
 	wanted := make(chan bool)
 	r := track(t, runtime, func() bool { return <-wanted }, nil)
 	t.Cleanup(func() { close(wanted) })
-	r.expect("synced")
+	before := "u1/web " + first + " running since 1700000000"
+	r.expect(before, "synced")
 	for range 3 {
 		wanted <- false
 	}
+	r.expect("stale")
+	runtime.Exit(first, 0, "")
+	second := runtime.Create(web(), 1)
+	runtime.Run(second, startedAt().Add(time.Minute))
 	if got := runtime.Calls()["ListContainers"]; got != 1 {
 		t.Errorf("%d lists while none were wanted, want only the first", got)
 	}
 	for range 3 {
 		wanted <- true
 	}
+	r.expect("u1/web "+second+" running since 1700000060", "synced")
 	// The next call of wanted shows that the previous list is complete.
 	wanted <- false
 	if got := runtime.Calls()["ListContainers"]; got != 4 {

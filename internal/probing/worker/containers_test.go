@@ -114,6 +114,23 @@ func TestContainersOfOtherPods(t *testing.T) {
 	})
 }
 
+// Containers are not listed while nothing is planned, and may restart meanwhile.
+func TestPlanWaitsForFreshContainers(t *testing.T) {
+	playAll(t, map[string]scenario{"restarted": {
+		play: func(b *bench) {
+			b.containerRuns("a")
+			b.ContainersStale()
+			b.plan(planned("p", func(p *worker.Task) {
+				p.Restored = thresholds.State{State: v1alpha1.ProbeSucceeded, ContainerID: "b"}
+			}))
+			pass(time.Second)
+			b.containerRuns("b")
+			pass(time.Second)
+		},
+		runs: map[string][]string{"p": {"1s b"}},
+	}})
+}
+
 func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
 	other := identity.ContainerKey{PodUID: "uid", Name: "other"}
 	ofOther := func(p *worker.Task) { p.Key.ContainerKey = other }

@@ -171,10 +171,16 @@ func (w *Worker) ContainerUnknown(id identity.ContainerKey) {
 	w.inbox.Post(func(time.Time) { w.loop.containerUnknown(id) })
 }
 
-// ContainersSynced reports that all existing containers are known, or known to be unknown. Before this call, the
+// ContainersSynced reports that all existing containers are known, or known to be unknown. Before this call, and after ContainersStale, the
 // worker runs no probes and no container counts as stopped or gone.
 func (w *Worker) ContainersSynced() {
 	w.inbox.Post(func(now time.Time) { w.loop.sync(now) })
+}
+
+// ContainersStale reports that what is known of containers is outdated: no plan needs them. A later plan waits for
+// ContainersSynced, as the first one does.
+func (w *Worker) ContainersStale() {
+	w.inbox.Post(func(time.Time) { w.loop.synced = false })
 }
 
 // Run runs the probes until ctx ends. Then it cancels the runs in flight and waits for
