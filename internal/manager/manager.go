@@ -334,8 +334,8 @@ func newReader(ctx context.Context, informers cache.Cache, options Options) (gat
 		{&v1alpha1.PodProbeMarker{}, gather.MarkerIndexers()},
 		{&seamarkv1alpha1.ProbeReport{}, gather.SliceIndexers()},
 		{gather.NewNode(), nil},
-		{&v1alpha1.NodePodProbe{}, nil},
-		{&seamarkv1alpha1.ProbePlan{}, gather.SliceIndexers()},
+		{&v1alpha1.NodePodProbe{}, gather.NodePodProbeIndexers()},
+		{&seamarkv1alpha1.ProbePlan{}, gather.PlanIndexers()},
 	} {
 		var err error
 		if stores[i], err = startup.NewStore(ctx, informers, each.object, each.indexes); err != nil {
@@ -355,7 +355,7 @@ func newReader(ctx context.Context, informers cache.Cache, options Options) (gat
 		return gather.Reader{}, fmt.Errorf("index the pods of agents: %w", err)
 	}
 	return gather.Reader{
-		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], Plans: stores[5]},
+		Client: informers, Stores: gather.Stores{Pods: stores[0], Markers: markers, Slices: stores[2], NodePodProbes: stores[4], Plans: stores[5]},
 		Compiler: compiler, Options: options.views(),
 	}, nil
 }

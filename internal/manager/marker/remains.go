@@ -71,12 +71,19 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 		deleted = append(deleted, t.marker)
 	}
 	found := newRemains(namespace, deleted...)
-	planned, err := r.Reader.PlannedMarkers(ctx, namespace)
+	nodes, err := r.Reader.Planned(ctx, deleted...)
 	if err != nil {
 		return found, err
 	}
-	for node, markers := range planned {
-		found.addNode(node, markers, r.Refusals.Of(types.NamespacedName{Name: node}))
+	for node := range nodes {
+		// A stored plan may have pods that are gone.
+		whole, err := r.Reader.NodePlan(ctx, node)
+		if err != nil {
+			return found, err
+		}
+		if whole != nil {
+			found.addNode(node, plan.Markers(whole.Spec.PodProbes, namespace), r.Refusals.Of(types.NamespacedName{Name: node}))
+		}
 	}
 	// They include the deleted markers, which select nothing.
 	markers := plan.Sorted(r.Reader.Compiler.All(all))

@@ -97,11 +97,11 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 // plan has a probe of the marker: the pods may have changed their labels since.
 func (r *Reconciler) touchNodes(ctx context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
 	pods := affected.Found(r.Reader.SelectedPods(ctx, marker))(ctx)
-	nodes := sets.New(affected.Found(r.Reader.Planned(ctx, client.ObjectKeyFromObject(marker)))(ctx)...)
+	nodes := sets.New[string]()
 	for _, pod := range pods {
 		nodes.Insert(pod.Spec.NodeName)
 	}
-	for node := range nodes {
+	for node := range nodes.Union(affected.Found(r.Reader.Planned(ctx, marker))(ctx)) {
 		r.touch(q, node, afterMarker())
 	}
 }

@@ -12,7 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -273,31 +275,52 @@ func (r Reader) NodeReport(ctx context.Context, node string) (mark.NodeReport, e
 	return report, err
 }
 
-// Planned returns the nodes whose plan has a probe of the marker.
-func (r Reader) Planned(ctx context.Context, marker types.NamespacedName) ([]string, error) {
-	planned, err := r.PlannedMarkers(ctx, marker.Namespace)
-	var nodes []string
-	for node, markers := range planned {
-		if markers.Has(marker.Name) {
-			nodes = append(nodes, node)
-		}
+// Planned returns the nodes whose stored plans have a probe of one of the markers, also if all of its pods are gone.
+func (r Reader) Planned(ctx context.Context, markers ...*v1alpha1.PodProbeMarker) (sets.Set[string], error) {
+	nodes, keys := sets.New[string](), sets.New[string]()
+	for _, marker := range markers {
+		keys.Insert(client.ObjectKeyFromObject(marker).String())
 	}
-	return nodes, err
+	whole, err := planned[*v1alpha1.NodePodProbe](ctx, r, r.Stores.NodePodProbes, keys, &v1alpha1.NodePodProbeList{})
+	if err != nil {
+		return nil, fmt.Errorf("list NodePodProbes: %w", err)
+	}
+	for _, npp := range whole {
+		nodes.Insert(npp.Name)
+	}
+	stored, err := planned[*seamarkv1alpha1.ProbePlan](ctx, r, r.Stores.Plans, keys, &seamarkv1alpha1.ProbePlanList{})
+	if err != nil {
+		return nil, fmt.Errorf("list ProbePlans: %w", err)
+	}
+	for _, slice := range stored {
+		nodes.Insert(slice.NodeName)
+	}
+	return nodes, nil
 }
 
-// PlannedMarkers returns the markers of the namespace that have probes in plans, by node.
-func (r Reader) PlannedMarkers(ctx context.Context, namespace string) (map[string]sets.Set[string], error) {
-	plans, err := r.NodePlans(ctx)
-	if err != nil {
-		return nil, err
-	}
-	planned := make(map[string]sets.Set[string])
-	for _, npp := range plans {
-		if markers := plan.Markers(npp.Spec.PodProbes, namespace); len(markers) > 0 {
-			planned[npp.Name] = markers
+// planned returns the objects with one of the values in PlannedIndex. Some may be returned several times.
+func planned[T client.Object](ctx context.Context, r Reader, store Store, keys sets.Set[string], all client.ObjectList) ([]T, error) {
+	var found []T
+	if (lookup{store: store}).isReady() {
+		for key := range keys {
+			objects, err := list[T](lookup{store: store, index: PlannedIndex, value: key})
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, objects...)
 		}
+		return found, nil
 	}
-	return planned, nil
+	if err := r.Client.List(ctx, all); err != nil {
+		return nil, err //nolint:wrapcheck // Planned does.
+	}
+	err := meta.EachListItem(all, func(object runtime.Object) error {
+		if typed, ok := object.(T); ok && keys.HasAny(plannedKeys(object)...) {
+			found = append(found, typed)
+		}
+		return nil
+	})
+	return found, err //nolint:wrapcheck // It cannot fail.
 }
 
 // CachedPod returns the pod, or nil if there is none.

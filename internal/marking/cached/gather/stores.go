@@ -10,11 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 
 // Store is an informer of the client's cache.
@@ -33,8 +37,11 @@ type Stores struct {
 	Pods Store
 	// Markers are the PodProbeMarkers. They must be indexed by MarkerLabelIndex.
 	Markers Store
-	// Plans are the ProbePlans, and Slices the ProbeReports. They must be indexed by SliceNodeIndex.
+	// Plans are the ProbePlans, and Slices the ProbeReports. They must be indexed by SliceNodeIndex, and Plans also by
+	// PlannedIndex.
 	Plans, Slices Store
+	// NodePodProbes must be indexed by PlannedIndex.
+	NodePodProbes Store
 }
 
 // PodNodeIndex is the name of the index of pods by node, which also serves lists by NodeNameField
@@ -113,6 +120,43 @@ func SliceIndexers() toolscache.Indexers {
 			return nil, nil
 		}
 	}}
+}
+
+// PlannedIndex is the name of the index of NodePodProbes and ProbePlans by the markers whose probes they have.
+const PlannedIndex = "planned"
+
+// NodePodProbeIndexers returns the index of NodePodProbes by marker.
+func NodePodProbeIndexers() toolscache.Indexers {
+	return toolscache.Indexers{PlannedIndex: func(object any) ([]string, error) { return plannedKeys(object), nil }}
+}
+
+// PlanIndexers returns the indexes of ProbePlans by node and by marker.
+func PlanIndexers() toolscache.Indexers {
+	indexers := SliceIndexers()
+	indexers[PlannedIndex] = NodePodProbeIndexers()[PlannedIndex]
+	return indexers
+}
+
+// plannedKeys returns the values of a NodePodProbe or ProbePlan in PlannedIndex.
+func plannedKeys(object any) []string {
+	var pods []v1alpha1.PodProbe
+	switch planned := object.(type) {
+	case *v1alpha1.NodePodProbe:
+		pods = planned.Spec.PodProbes
+	case *seamarkv1alpha1.ProbePlan:
+		pods = planned.Pods
+	}
+	namespaces := sets.New[string]()
+	for i := range pods {
+		namespaces.Insert(pods[i].Namespace)
+	}
+	var keys []string
+	for namespace := range namespaces {
+		for marker := range plan.Markers(pods, namespace) {
+			keys = append(keys, types.NamespacedName{Namespace: namespace, Name: marker}.String())
+		}
+	}
+	return keys
 }
 
 // lookup is a list from a store: the objects with a value in an index.
