@@ -40,6 +40,8 @@ const (
 	// metadataOnly requests the metadata of an object as the answer to a write, so that the
 	// API server does not send back what the agent has just sent.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	// metadataListOnly requests the metadata of the objects of a list.
+	metadataListOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
 // nodeClient watches the NodePodProbe of a node, reads its ProbePlans, and writes the status and the
@@ -49,8 +51,8 @@ type nodeClient struct {
 	node          string
 
 	mu sync.Mutex
-	// versions are the resourceVersions of the slices that can be updated, by name.
-	versions map[string]string
+	// versions are the slices whose resourceVersion is known, by name.
+	versions map[string]storedSlice
 }
 
 func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
@@ -69,7 +71,7 @@ func newNodeClient(config *rest.Config, node string) (*nodeClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create API client: %w", err)
 	}
-	c := &nodeClient{node: node, versions: map[string]string{}}
+	c := &nodeClient{node: node, versions: map[string]storedSlice{}}
 	for group, client := range map[schema.GroupVersion]*rest.Interface{
 		v1alpha1.GroupVersion(): &c.plans, seamarkv1alpha1.GroupVersion(): &c.slices,
 	} {

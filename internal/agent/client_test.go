@@ -4,6 +4,7 @@
 package agent
 
 import (
+	cmpor "cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,17 +39,14 @@ type answerTo struct {
 func play(t *testing.T, answers []answerTo) (*nodeClient, *[]string) {
 	var requests []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body struct {
-			Metadata struct{ ResourceVersion string }
-		}
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		requests = append(requests, fmt.Sprintf("%s %s", r.Method, body.Metadata.ResourceVersion))
+		requests = append(requests, fmt.Sprintf("%s %s", r.Method, versionIn(r)))
 		if len(requests) > len(answers) || answers[len(requests)-1].method != r.Method {
 			t.Errorf("unexpected request %s %s", r.Method, r.URL)
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		if accept := r.Header.Get("Accept"); r.Method != http.MethodDelete && accept != metadataOnly {
+		accepts := map[string]string{http.MethodGet: metadataListOnly, http.MethodDelete: r.Header.Get("Accept")}
+		if accept := r.Header.Get("Accept"); accept != cmpor.Or(accepts[r.Method], metadataOnly) {
 			t.Errorf("%s accepts %q", r.Method, accept)
 		}
 		a := answers[len(requests)-1]
@@ -60,7 +58,15 @@ func play(t *testing.T, answers []answerTo) (*nodeClient, *[]string) {
 			})
 			return
 		}
-		_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: a.version, Labels: a.labels}})
+		answer := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: a.version, Labels: a.labels}}
+		switch {
+		case r.Method != http.MethodGet:
+			_ = json.NewEncoder(w).Encode(answer)
+		case a.version == "":
+			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadataList{})
+		default:
+			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{answer}})
+		}
 	}))
 	t.Cleanup(server.Close)
 	client, err := newNodeClient(&rest.Config{Host: server.URL}, "node")
@@ -71,8 +77,25 @@ func play(t *testing.T, answers []answerTo) (*nodeClient, *[]string) {
 	return client, &requests
 }
 
+// versionIn returns the version that a request has as its precondition.
+func versionIn(r *http.Request) string {
+	if r.Method == http.MethodPatch {
+		var operations []operation
+		_ = json.NewDecoder(r.Body).Decode(&operations)
+		if len(operations) == 0 || operations[0].Op != "test" || operations[0].Path != "/metadata/resourceVersion" {
+			return "none"
+		}
+		return fmt.Sprint(operations[0].Value)
+	}
+	var body struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	return body.Metadata.ResourceVersion
+}
+
 func TestWriteSlice(t *testing.T) {
-	const post, put, patch = http.MethodPost, http.MethodPut, http.MethodPatch
+	const post, put, get = http.MethodPost, http.MethodPut, http.MethodGet
 	conflict := func(method string) answerTo {
 		return answerTo{method: method, code: http.StatusConflict, reason: metav1.StatusReasonConflict}
 	}
@@ -89,16 +112,16 @@ func TestWriteSlice(t *testing.T) {
 		fails   bool
 	}{
 		"new slice":                      {answers: []answerTo{{method: post, version: "2"}}, want: []string{"POST "}},
-		"new slice exists":               {answers: []answerTo{exists, {method: patch, version: "2"}}, want: []string{"POST ", "PATCH "}},
+		"new slice exists":               {answers: []answerTo{exists, {method: get, version: "1"}, {method: put, version: "2"}}, want: []string{"POST ", "GET ", "PUT 1"}},
 		"known version":                  {version: "1", exists: true, answers: []answerTo{{method: put, version: "2"}}, want: []string{"PUT 1"}},
-		"other version":                  {version: "1", exists: true, answers: []answerTo{conflict(put), {method: patch, version: "2"}}, want: []string{"PUT 1", "PATCH "}},
-		"deleted":                        {version: "1", exists: true, answers: []answerTo{missing(put), {method: post, version: "2"}}, want: []string{"PUT 1", "POST "}},
-		"unknown version":                {exists: true, answers: []answerTo{{method: patch, version: "2"}}, want: []string{"PATCH "}},
-		"unknown version, deleted":       {exists: true, answers: []answerTo{missing(patch), {method: post, version: "2"}}, want: []string{"PATCH ", "POST "}},
-		"other version, deleted":         {version: "1", exists: true, answers: []answerTo{conflict(put), missing(patch), {method: post, version: "2"}}, want: []string{"PUT 1", "PATCH ", "POST "}},
-		"CRD deleted":                    {version: "1", exists: true, answers: []answerTo{missing(put), missing(post)}, want: []string{"PUT 1", "POST "}, fails: true},
+		"other version":                  {version: "0", exists: true, answers: []answerTo{conflict(put), {method: get, version: "1"}, {method: put, version: "2"}}, want: []string{"PUT 0", "GET ", "PUT 1"}},
+		"again another version":          {version: "0", exists: true, answers: []answerTo{conflict(put), {method: get, version: "1"}, conflict(put)}, want: []string{"PUT 0", "GET ", "PUT 1"}, fails: true},
+		"deleted":                        {version: "1", exists: true, answers: []answerTo{missing(put), {method: get}, {method: post, version: "2"}}, want: []string{"PUT 1", "GET ", "POST "}},
+		"unknown version":                {exists: true, answers: []answerTo{{method: get, version: "1"}, {method: put, version: "2"}}, want: []string{"GET ", "PUT 1"}},
+		"unknown version, deleted":       {exists: true, answers: []answerTo{{method: get}, {method: post, version: "2"}}, want: []string{"GET ", "POST "}},
+		"CRD deleted":                    {version: "1", exists: true, answers: []answerTo{missing(put), missing(get)}, want: []string{"PUT 1", "GET "}, fails: true},
 		"denied":                         {version: "1", exists: true, answers: []answerTo{denied}, want: []string{"PUT 1"}, fails: true},
-		"new slice exists, then deleted": {answers: []answerTo{exists, missing(patch)}, want: []string{"POST ", "PATCH "}, fails: true},
+		"new slice exists, then deleted": {answers: []answerTo{exists, {method: get}, {method: post, version: "2"}}, want: []string{"POST ", "GET ", "POST "}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +129,7 @@ func TestWriteSlice(t *testing.T) {
 			client.setVersion("node.0", &metav1.ObjectMeta{ResourceVersion: tc.version})
 			slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node.0"}, NodeName: "node"}
 			size, err := client.WriteSlice(t.Context(), slice, tc.exists)
-			if tc.fails != (err != nil) || size == 0 {
+			if tc.fails != (err != nil) || size == 0 && err == nil {
 				t.Errorf("size %d, error %v, want error: %t", size, err, tc.fails)
 			}
 			if diff := cmp.Diff(tc.want, *requests); diff != "" {
@@ -116,7 +139,7 @@ func TestWriteSlice(t *testing.T) {
 			if tc.fails {
 				want = ""
 			}
-			if got := client.version("node.0"); got != want {
+			if got := client.stored("node.0").version; got != want {
 				t.Errorf("version %q afterwards, want %q", got, want)
 			}
 		})
@@ -127,9 +150,13 @@ func TestWriteSlice(t *testing.T) {
 // would remove them.
 func TestLabeledSliceIsPatched(t *testing.T) {
 	client, requests := play(t, []answerTo{
+		{method: http.MethodGet, version: "1", labels: map[string]string{"a": "b"}},
 		{method: http.MethodPatch, version: "2", labels: map[string]string{"a": "b"}},
-		{method: http.MethodPatch, version: "3"},
-		{method: http.MethodPut, version: "4"},
+		// The test of a JSON patch fails.
+		{method: http.MethodPatch, code: http.StatusUnprocessableEntity, reason: metav1.StatusReasonInvalid},
+		{method: http.MethodGet, version: "3", labels: map[string]string{"a": "b"}},
+		{method: http.MethodPatch, version: "4"},
+		{method: http.MethodPut, version: "5"},
 	})
 	slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node.0"}, NodeName: "node"}
 	for range 3 {
@@ -137,7 +164,7 @@ func TestLabeledSliceIsPatched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"PATCH ", "PATCH ", "PUT 3"}, *requests); diff != "" {
+	if diff := cmp.Diff([]string{"GET ", "PATCH 1", "PATCH 2", "GET ", "PATCH 3", "PUT 4"}, *requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }

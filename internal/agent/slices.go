@@ -32,31 +32,66 @@ func (c *nodeClient) ListSlices(ctx context.Context) ([]seamarkv1alpha1.ProbeRep
 	return list.Items, nil
 }
 
-// WriteSlice replaces a slice, or creates it, and returns the size of the request. In effect, the
-// write has no precondition and can be repeated, so it does not matter if a response is lost.
+// WriteSlice replaces a slice, or creates it, and returns the size of the request. It can be repeated, so it does not matter
+// if a response is lost. Each write has a version as its precondition: one that is delivered late, after its error, does not
+// replace a newer one.
 //
-// It first tries what the caller expects: that the slice exists or that it does not. A slice
-// whose resourceVersion is known is replaced by an update, which takes the API server less time
-// than a patch. If that fails because the slice has another version, it is patched.
+// It first tries what the caller expects: that the slice exists or that it does not. If its version is not known, or is
+// another one, WriteSlice reads it.
 func (c *nodeClient) WriteSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, exists bool) (size int, err error) {
-	version := c.version(slice.Name)
 	if !exists {
 		if size, err = c.putSlice(ctx, slice, ""); !apierrors.IsAlreadyExists(err) {
 			return size, err
 		}
-		version = ""
-	}
-	if version != "" {
-		if size, err = c.putSlice(ctx, slice, version); apierrors.IsConflict(err) {
-			size, err = c.patchSlice(ctx, slice)
+	} else if stored := c.stored(slice.Name); stored.version != "" {
+		if size, err = c.replaceSlice(ctx, slice, stored); !isOutdated(err) {
+			return size, err
 		}
-	} else {
-		size, err = c.patchSlice(ctx, slice)
 	}
-	if exists && apierrors.IsNotFound(err) {
+	stored, err := c.readSlice(ctx, slice.Name)
+	switch {
+	case err != nil:
+		return 0, err
+	case stored.version == "":
 		return c.putSlice(ctx, slice, "")
+	default:
+		return c.replaceSlice(ctx, slice, stored)
 	}
-	return size, err
+}
+
+// isOutdated reports whether a write failed because the slice has another version, or does not exist. A JSON patch whose
+// test fails is invalid.
+func isOutdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err)
+}
+
+// readSlice returns the version of a slice, which is empty if there is none. It lists by name, because the agent has no
+// right to get slices.
+func (c *nodeClient) readSlice(ctx context.Context, name string) (storedSlice, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	raw, err := c.slices.Get().Resource(slicesResource).SetHeader("Accept", metadataListOnly).
+		VersionedParams(&metav1.ListOptions{FieldSelector: selector}, metav1.ParameterCodec).Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(raw, list)
+	}
+	if err != nil {
+		return storedSlice{}, fmt.Errorf("read the version of ProbeReport %s: %w", name, err)
+	}
+	c.setVersion(name, &metav1.ObjectMeta{})
+	for i := range list.Items {
+		c.setVersion(name, &list.Items[i].ObjectMeta)
+	}
+	return c.stored(name), nil
+}
+
+// replaceSlice replaces a stored slice: with an update, which takes the API server less time than a patch, unless it would
+// remove what others have added.
+func (c *nodeClient) replaceSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, stored storedSlice) (size int, err error) {
+	if stored.shared {
+		return c.patchSlice(ctx, slice, stored.version)
+	}
+	return c.putSlice(ctx, slice, stored.version)
 }
 
 // putSlice updates a slice that has the version, or creates it if the version is empty.
@@ -74,10 +109,11 @@ func (c *nodeClient) putSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeR
 	})
 }
 
-// patchSlice replaces everything that the agent owns. It does not change nodeName, which is
+// patchSlice replaces everything that the agent owns in a slice that has the version. It does not change nodeName, which is
 // immutable.
-func (c *nodeClient) patchSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport) (size int, err error) {
+func (c *nodeClient) patchSlice(ctx context.Context, slice *seamarkv1alpha1.ProbeReport, version string) (size int, err error) {
 	return c.sendSlice(ctx, c.slices.Patch(types.JSONPatchType).Name(slice.Name), "patch", slice.Name, []operation{
+		{Op: "test", Path: "/metadata/resourceVersion", Value: version},
 		{Op: "add", Path: "/metadata/ownerReferences", Value: slice.OwnerReferences},
 		{Op: "add", Path: "/pods", Value: slice.Pods},
 	})
@@ -113,21 +149,29 @@ func (c *nodeClient) DeleteSlice(ctx context.Context, name string) error {
 	return nil
 }
 
-// version returns the resourceVersion of a slice as last read or written. It is empty if the
-// slice must be patched.
-func (c *nodeClient) version(name string) string {
+// storedSlice is what is known about a stored slice.
+type storedSlice struct {
+	// version is its resourceVersion, empty if it is not known.
+	version string
+	// shared is whether others, such as mutating webhooks, have added something to its metadata.
+	shared bool
+}
+
+// stored returns what is known about a slice as last read or written.
+func (c *nodeClient) stored(name string) storedSlice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.versions[name]
 }
 
-// setVersion records the resourceVersion of a slice, unless an update would remove what others,
-// such as mutating webhooks, have added to it.
+// setVersion records a slice as it is stored, or that this is not known.
 func (c *nodeClient) setVersion(name string, stored *metav1.ObjectMeta) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.versions, name)
-	if stored.ResourceVersion != "" && len(stored.Labels)+len(stored.Annotations)+len(stored.Finalizers) == 0 {
-		c.versions[name] = stored.ResourceVersion
+	if stored.ResourceVersion != "" {
+		c.versions[name] = storedSlice{
+			version: stored.ResourceVersion, shared: len(stored.Labels)+len(stored.Annotations)+len(stored.Finalizers) > 0,
+		}
 	}
 }
