@@ -70,16 +70,22 @@ func names(keys []mark.Key) []string {
 	return all
 }
 
-// declaring returns the names of those of the markers that declare one of the changed keys, whether or
-// not they select the pod now.
-func (c change) declaring(markers []*plan.Marker) []string {
+// maxDeclaring is the maximum number of markers that are blamed for a limited pod at a time.
+const maxDeclaring = 16
+
+// declaring returns the names of those of the markers that select the pod and declare one of the changed keys, at most
+// maxDeclaring. A marker that the pod changes between selecting and not is found when it selects.
+func (c change) declaring(pod *corev1.Pod, markers []*plan.Marker) []string {
 	set, removed := c.differences()
 	changed := sets.New(append(set, removed...)...)
 	var found []string
 	for _, marker := range markers {
 		declares := func(probe *v1alpha1.PodContainerProbe) bool { return changed.HasAny(mark.Declared(probe)...) }
-		if marker.AnyProbe(declares) {
+		if marker.Selects(pod) && marker.AnyProbe(declares) {
 			found = append(found, marker.Name)
+		}
+		if len(found) == maxDeclaring {
+			break
 		}
 	}
 	return found

@@ -43,8 +43,19 @@ type limit struct {
 	// wanted is whether a write is needed. loops and flaps are whether the first or the second
 	// bucket has delayed a write and has not been full again since.
 	wanted, loops, flaps bool
-	// markers declare the keys that change while the pod is limited.
+	// markers declare the keys that change while the pod is limited. They are at most maxDeclaring.
 	markers sets.Set[string]
+}
+
+// blame remembers markers that declare the keys. Copies of the limit share the set, which is not changed.
+func (l *limit) blame(markers []string) {
+	all := l.markers.Union(nil)
+	for _, marker := range markers {
+		if all.Len() < maxDeclaring {
+			all.Insert(marker)
+		}
+	}
+	l.markers = all
 }
 
 // wait returns how long the write that is needed now must wait. Zero permits the write. first is
@@ -140,7 +151,7 @@ func (l *limits) wait(pod types.NamespacedName, now time.Time, markers func() []
 	l.pods.Update(pod, func(p *limit) bool {
 		before := p.why()
 		if wait, first = p.wait(now); first {
-			p.markers = p.markers.Union(sets.New(markers()...))
+			p.blame(markers())
 		}
 		if before == "" {
 			began = p.why()

@@ -30,7 +30,7 @@ import (
 func (r *Reconciler) delay(ctx context.Context, pod *corev1.Pod, change change) time.Duration {
 	key := client.ObjectKeyFromObject(pod)
 	wait, first, began := r.limits.wait(key, r.Now(), func() []string {
-		return change.declaring(affected.Found(r.Reader.Markers(ctx, pod.Namespace))(ctx))
+		return change.declaring(pod, affected.Found(r.Reader.MarkersOf(ctx, pod.Namespace, pod.Labels))(ctx))
 	})
 	if first {
 		r.Metrics.MarksLimited()
