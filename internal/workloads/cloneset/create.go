@@ -39,7 +39,7 @@ func (p *planner) scaleOut(surge int) {
 	if p.History.Current.Name == p.History.Update.Name {
 		fromOld = 0
 	}
-	assign := p.newNames()
+	assign := p.newNames(n)
 	for i := range n {
 		rev := p.History.Update
 		if i < fromOld {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 const (
@@ -35,17 +34,19 @@ type names struct {
 	seen   map[int64]bool
 	free   []string
 	serial int64
-	// upcoming are the IDs of the next serial numbers, nil until they are needed.
-	upcoming map[string]bool
+	// own are the IDs of the next serial numbers whose claims exist already.
+	own map[string]bool
 }
 
-// newNames returns the names for new pods of the set. Names of pods, of claims that are being deleted or belong to others,
+// newNames returns the names for so many new pods of the set. Names of pods, of claims that are being deleted or belong to others,
 // of podsToDelete and of taken are not used.
-func (p *planner) newNames() *names {
+func (p *planner) newNames(count int) *names {
 	n := &names{
 		set: p.Set, taken: p.takenIDs(), seen: p.serials(), serial: p.Set.Status.PodSerial,
 	}
-	n.free = slices.DeleteFunc(p.freeIDs(n.taken), n.isUpcoming)
+	free := p.freeIDs(n.taken)
+	n.own = n.reserve(count, free)
+	n.free = slices.DeleteFunc(free, func(id string) bool { return n.own[id] })
 	return n
 }
 
@@ -74,22 +75,26 @@ func (p *planner) takenIDs() map[string]bool {
 	return taken
 }
 
-// isUpcoming reports whether the ID is that of one of the next serial numbers, up to MostCreates after the highest known
-// one. A claim with such an ID is probably that of a pod that another process, such as the previous leader, is creating
-// now. It stays with its number: if the next pod took it, both processes would create pods with different names, and the
-// set would have one too many.
-func (n *names) isUpcoming(id string) bool {
-	if n.upcoming == nil {
-		highest := n.serial
-		for serial := range n.seen {
-			highest = max(highest, serial)
+// reserve returns which of the free IDs are those of the next serial numbers. Their claims are probably those of pods that
+// another process, such as the previous leader, is creating now. Each stays with its number: if another pod took it, both
+// processes would create pods with different names, and the set would have one too many.
+func (n *names) reserve(count int, free []string) map[string]bool {
+	isFree := make(map[string]bool, len(free))
+	for _, id := range free {
+		isFree[id] = true
+	}
+	own := map[string]bool{}
+	for serial := n.serial + 1; count > 0 && len(free) > 0; serial++ {
+		id := InstanceID(n.set.UID, serial)
+		if n.seen[serial] || n.taken[id] {
+			continue
 		}
-		n.upcoming = make(map[string]bool, planning.MostCreates)
-		for serial := n.serial + 1; serial <= highest+planning.MostCreates; serial++ {
-			n.upcoming[InstanceID(n.set.UID, serial)] = true
+		count--
+		if isFree[id] {
+			own[id] = true
 		}
 	}
-	return n.upcoming[id]
+	return own
 }
 
 // serials returns the serial numbers of the pods that exist.
@@ -116,20 +121,20 @@ func serialOf(pod *corev1.Pod) int64 {
 	return serial
 }
 
-// next returns the serial number and the instance ID of the next pod. The IDs of claims that a new pod can use come
-// first, except those of upcoming serial numbers.
+// next returns the serial number and the instance ID of the next pod: the ID of the number if it has a claim already,
+// otherwise that of another claim that a new pod can use, otherwise a new one.
 func (n *names) next() (int64, string) {
 	for {
 		n.serial++
 		if n.seen[n.serial] {
 			continue
 		}
-		if len(n.free) > 0 {
+		id := InstanceID(n.set.UID, n.serial)
+		if len(n.free) > 0 && !n.own[id] {
 			id := n.free[0]
-			n.free = n.free[1:]
+			n.free, n.taken[id] = n.free[1:], true
 			return n.serial, id
 		}
-		id := InstanceID(n.set.UID, n.serial)
 		if n.taken[id] {
 			continue
 		}
