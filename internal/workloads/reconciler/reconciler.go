@@ -118,7 +118,7 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 		return result, err
 	}
 	before := r.of.Status(set)
-	plan, err := r.of.Plan(set, *in)
+	plan, err := r.plan(set, in)
 	if err != nil {
 		after := r.of.Status(set.DeepCopyObject().(S)) //nolint:forcetypeassert // A copy has the same type.
 		r.of.Unplanned(after, err, in.Now)

@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads"
@@ -106,5 +108,35 @@ func TestRefusedPodsAreReportedAndRetried(t *testing.T) {
 				return w.failing(ctx, set)
 			})
 		})
+	}
+}
+
+// TestSelectorsOfOwnLabels checks that a set whose selector has a label that Seamark sets on pods creates none, and says
+// why: it would release its pods and create others, for ever.
+func TestSelectorsOfOwnLabels(t *testing.T) {
+	w := newWorld(t)
+	absent := metav1.LabelSelectorRequirement{Key: pub.WorkloadKey, Operator: metav1.LabelSelectorOpDoesNotExist}
+	for _, set := range []client.Object{
+		w.cloneSet("absent", 3, func(s *v1alpha1.CloneSet) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{absent}
+		}),
+		w.cloneSet("value", 3, func(s *v1alpha1.CloneSet) {
+			s.Spec.Selector.MatchLabels[appsv1.ControllerRevisionHashLabelKey] = "x"
+			s.Spec.Template.Labels[appsv1.ControllerRevisionHashLabelKey] = "x"
+		}),
+		w.statefulSet("ordinals", 3, func(s *v1beta1.StatefulSet) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{absent}
+		}),
+	} {
+		await.Until(t, set.GetName()+" says why it creates no pods", func(ctx context.Context) (string, error) {
+			message, err := w.failing(ctx, set)
+			if !strings.HasPrefix(message, "spec.selector.") || !strings.HasSuffix(message, "which Seamark sets") {
+				return "message: " + message, err
+			}
+			return "", err
+		})
+		if pods, err := w.pods(t.Context(), set.GetName()); err != nil || len(pods) > 0 {
+			t.Errorf("%s has %d pods, error %v", set.GetName(), len(pods), err)
+		}
 	}
 }
