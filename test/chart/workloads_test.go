@@ -301,7 +301,7 @@ func TestPolicyCoversRights(t *testing.T) {
 		return found
 	}
 	bound := map[string]bool{}
-	for _, name := range []string{"seamark-workloads-pods", "seamark-workloads-pods-unlabelled"} {
+	for _, name := range []string{"seamark-workloads-pods", "seamark-workloads-pod-deletion-and-status"} {
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: name}]
 		for write := range writes(at(any(binding), []string{"spec", "matchResources", "resourceRules"})) {
 			if bound[write] {

@@ -17,7 +17,7 @@ import (
 func TestBindingsOfPods(t *testing.T) {
 	type binding = admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	const (
-		main, unlabelled = "seamark-workloads-pods", "seamark-workloads-pods-unlabelled"
+		main, unlabelled = "seamark-workloads-pods", "seamark-workloads-pod-deletion-and-status"
 		without          = ": seamark-workloads could write all pods of the namespaces that have sets"
 	)
 	remove := func(name string) func([]binding) []binding {

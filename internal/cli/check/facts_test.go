@@ -128,7 +128,7 @@ func healthy(t *testing.T) *check.Facts {
 		f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 	}
 	_, unlabelled := policy("seamark-workloads-pods", admissionregistrationv1.Deny, admissionregistrationv1.Audit)
-	unlabelled.Name = "seamark-workloads-pods-unlabelled"
+	unlabelled.Name = "seamark-workloads-pod-deletion-and-status"
 	f.Bindings.Value = append(f.Bindings.Value, unlabelled)
 	f.Plans.Value = []v1alpha1.NodePodProbe{plan("n1", "1"), plan("n2", "2")}
 	f.Reports.Value = []seamarkv1alpha1.ProbeReport{report("n1", "1"), report("n2", "2")}

@@ -16,7 +16,7 @@ const (
 	// podsPolicy is the policy for seamark-workloads, and installed with it.
 	podsPolicy = "seamark-workloads-pods"
 	// unlabelledBinding is its binding for deletions and status writes of pods without the label seamark.dev/workload.
-	unlabelledBinding = "seamark-workloads-pods-unlabelled"
+	unlabelledBinding = "seamark-workloads-pod-deletion-and-status"
 	// objectsPolicy is the policy for its revisions and claims, and grantsPolicy for who gives it its rights.
 	objectsPolicy, grantsPolicy = "seamark-workloads-objects", "seamark-workloads-grants"
 	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.

@@ -31,7 +31,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, object := range manifests {
-		if !strings.HasPrefix(object.GetName(), "seamark-workloads-pods") {
+		if !strings.HasPrefix(object.GetName(), "seamark-workloads-pod") {
 			continue
 		}
 		text, err := object.MarshalJSON()
@@ -39,7 +39,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 			t.Fatal(err)
 		}
 		changed := strings.NewReplacer(
-			"':seamark-workloads'", "':"+account+"'", "seamark-workloads-pods", account+"-pods", `{"expression":"false","name":"sidecarSets"}`, `{"expression":"true","name":"sidecarSets"}`,
+			"':seamark-workloads'", "':"+account+"'", "seamark-workloads-pod", account+"-pod", `{"expression":"false","name":"sidecarSets"}`, `{"expression":"true","name":"sidecarSets"}`,
 		).Replace(string(text))
 		copied := &unstructured.Unstructured{}
 		if err := json.Unmarshal([]byte(changed), &copied.Object); err != nil {
