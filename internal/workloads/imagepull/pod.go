@@ -49,7 +49,7 @@ func Name(job types.UID, node string, attempt int32) string {
 	return "pull-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// Pod returns the pod of an attempt. It has no label but the one of the job, so that no Service and no set selects it,
+// Pod returns the pod of an attempt. It has no label but the one of the job and WorkloadKey, so that no Service and no set selects it,
 // and opts out of service meshes, which would add containers.
 func Pod(job *v1alpha1.ImagePullJob, node string, attempt int32) *corev1.Pod {
 	// Nodes that have no free cpu and memory can pull. A LimitRange would add its defaults to a container without requests.
