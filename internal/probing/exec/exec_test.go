@@ -119,7 +119,7 @@ func TestTimeoutsBetweenSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				run := func(context.Context, string, time.Duration) ([]byte, []byte, int32, error) {
-					time.Sleep(test.takes)
+					<-time.After(test.takes)
 					return []byte("idle"), nil, 0, nil
 				}
 				limited := target("c1")
