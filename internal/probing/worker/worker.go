@@ -171,8 +171,8 @@ func (w *Worker) ContainerUnknown(id identity.ContainerKey) {
 	w.inbox.Post(func(time.Time) { w.loop.containerUnknown(id) })
 }
 
-// ContainersSynced reports that all existing containers are known, or known to be unknown. Before this call, and after ContainersStale, the
-// worker runs no probes and no container counts as stopped or gone.
+// ContainersSynced reports that all existing containers are known, or known to be unknown. Before this
+// call, and after ContainersStale, the worker runs no probes and no container counts as stopped or gone.
 func (w *Worker) ContainersSynced() {
 	w.inbox.Post(func(now time.Time) { w.loop.sync(now) })
 }

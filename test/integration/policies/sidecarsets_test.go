@@ -39,7 +39,8 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 			t.Fatal(err)
 		}
 		changed := strings.NewReplacer(
-			"':seamark-workloads'", "':"+account+"'", "seamark-workloads-pod", account+"-pod", `{"expression":"false","name":"sidecarSets"}`, `{"expression":"true","name":"sidecarSets"}`,
+			"':seamark-workloads'", "':"+account+"'", "seamark-workloads-pod", account+"-pod",
+			`{"expression":"false","name":"sidecarSets"}`, `{"expression":"true","name":"sidecarSets"}`,
 		).Replace(string(text))
 		copied := &unstructured.Unstructured{}
 		if err := json.Unmarshal([]byte(changed), &copied.Object); err != nil {
