@@ -114,6 +114,13 @@ type ContainerProbe struct {
 	// +optional
 	PublishBody bool `json:"publishBody,omitempty"`
 
+	// messageUpdates is Immediate if messages that change while the state stays the same are reported
+	// at once, limited per node. Otherwise it is empty: they are limited per probe. Agents treat
+	// other values as empty. Added by Seamark.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	MessageUpdates MessageUpdates `json:"messageUpdates,omitempty"`
+
 	// values are the parts of the message that mark the pod. Added by Seamark.
 	// +optional
 	// +listType=atomic
@@ -130,6 +137,23 @@ type ContainerProbe struct {
 	// apply to the new one. Added by Seamark.
 	// +optional
 	Plan string `json:"plan,omitempty"`
+}
+
+// MessageUpdates is how messages of a probe that change while the state stays the same are reported.
+type MessageUpdates string
+
+const (
+	// MessageUpdatesLimited means that each probe may report three changed messages at once, and then
+	// one per minute: always the newest.
+	MessageUpdatesLimited MessageUpdates = "Limited"
+	// MessageUpdatesImmediate means that changed messages are reported at once: those of 110 pods of a
+	// node without a delay, and then those of 10 pods per second, in turn and always the newest.
+	MessageUpdatesImmediate MessageUpdates = "Immediate"
+)
+
+// IsValid reports whether the value is Limited or Immediate.
+func (u MessageUpdates) IsValid() bool {
+	return u == MessageUpdatesLimited || u == MessageUpdatesImmediate
 }
 
 // WatchedValue is a part of the message of a probe that marks the pod.
@@ -207,15 +231,15 @@ type PodProbeStatus struct {
 	// +listType=atomic
 	ProbeStates []ContainerProbeState `json:"probeStates,omitempty"`
 
-	// probeErrors are the probes of the pod that have no current result because they cannot
-	// be run. An error changes neither the state of a probe nor the marks of the pod. Added
-	// by Seamark.
+	// probeErrors are the probes of the pod that cannot be run, or run less often than their
+	// periods ask for. An error changes neither the state of a probe nor the marks of the pod.
+	// Added by Seamark.
 	// +optional
 	// +listType=atomic
 	ProbeErrors []ContainerProbeError `json:"probeErrors,omitempty"`
 }
 
-// ContainerProbeError is the reason why a probe has no current result. Added by Seamark.
+// ContainerProbeError is the reason why a probe has no current result, or fewer than its period asks for. Added by Seamark.
 type ContainerProbeError struct {
 	// name is the name of the marker and the name of the probe, joined by "#": at most 1024
 	// characters.
@@ -223,8 +247,9 @@ type ContainerProbeError struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
-	// reason is why the probe has no current result: CannotRun, WaitingForSlot or NotEnded. Agents
-	// of later releases may report others: at most 64 letters and digits that start with a letter.
+	// reason is why the probe has no current result, or fewer than its period asks for: CannotRun,
+	// WaitingForSlot, NotEnded or RateLimited. Agents of later releases may report others: at most 64
+	// letters and digits that start with a letter.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9]*$`
@@ -236,10 +261,10 @@ type ContainerProbeError struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ProbeErrorReason is why a probe has no current result.
+// ProbeErrorReason is why a probe has no current result, or fewer than its period asks for.
 type ProbeErrorReason string
 
-// The reasons why a probe has no current result.
+// The reasons of problems of probes.
 const (
 	// ProbeCannotRun means that the runs of the probe have no result, for example because the
 	// container does not have the program, or the body of an HTTP response is incomplete.
@@ -250,11 +275,14 @@ const (
 	// ProbeNotEnded means that the runtime has not ended an earlier run of the probe, so that
 	// the probe is not run again yet.
 	ProbeNotEnded ProbeErrorReason = "NotEnded"
+	// ProbeRateLimited means that the probe runs less often than its period, because the probes of
+	// its pod or of the node exceed the rate that the agent allows. Its results count as usual.
+	ProbeRateLimited ProbeErrorReason = "RateLimited"
 )
 
 // ProbeErrorReasons returns all reasons, in alphabetical order.
 func ProbeErrorReasons() []ProbeErrorReason {
-	return []ProbeErrorReason{ProbeCannotRun, ProbeNotEnded, ProbeWaitingForSlot}
+	return []ProbeErrorReason{ProbeCannotRun, ProbeNotEnded, ProbeRateLimited, ProbeWaitingForSlot}
 }
 
 // ContainerProbeState is the state of one probe.

@@ -43,6 +43,11 @@ const (
 	// requires the right to get pods/proxy.
 	PublishHTTPBodyAnnotationKey = "seamark.dev/publish-http-body"
 
+	// MessageUpdatesAnnotationKey is the PodProbeMarker annotation that overrides the field
+	// messageUpdates of ManagerConfiguration for the probes of the marker. The value is Limited or
+	// Immediate; any other value counts as not set.
+	MessageUpdatesAnnotationKey = "seamark.dev/message-updates"
+
 	// MaxTimeoutSeconds is the longest timeout of a probe. A command may use a slot of its node
 	// for that long.
 	MaxTimeoutSeconds = 300
@@ -78,6 +83,11 @@ const (
 	// exclusive marks before it had them: the change stops a write that may be under way.
 	ExclusiveFenceAnnotationKey = "seamark.dev/exclusive-fence"
 
+	// ExclusiveTicketPrefix is the prefix of the label that a pod has before and as long as it has the
+	// marks of an exclusive policy. The rest of the key identifies the policy, and the value is the group.
+	// Do not edit it: it prevents that two pods of a group have the marks.
+	ExclusiveTicketPrefix = "exclusive.seamark.dev/"
+
 	// EventSourceComponent is the source component of pod events.
 	EventSourceComponent = "kruise-daemon-podprobe"
 
@@ -91,7 +101,7 @@ const (
 	// ConditionProbesResolved is the type of the PodProbeMarker condition that is False while
 	// a probe cannot run in a matched pod: because the pod does not have the container, the
 	// container does not have the port, 64 older markers select the pod, or the agent
-	// reports an error.
+	// reports an error. It is also False while an annotation of the marker has an invalid value.
 	ConditionProbesResolved = "ProbesResolved"
 
 	// ConditionMarksExclusive is the type of the PodProbeMarker condition that is False while

@@ -21,6 +21,12 @@ type AgentConfiguration struct {
 	// to 1024. Further exec probes wait. Network probes have 256 slots of their own. Default 16.
 	// +optional
 	ExecConcurrency int32 `json:"execConcurrency,omitempty"`
+	// probeRate is the number of TCP probes that may run per second on the node, 100 to 100000. An HTTP
+	// request and a command count as 2 of them, a gRPC call as 4, and a probe with TLS as 8. Namespaces
+	// share the rate fairly, and a pod may use an eighth of it. Probes that exceed it run later. Default
+	// 2400.
+	// +optional
+	ProbeRate int32 `json:"probeRate,omitempty"`
 	// reportInterval is the minimum time between two batches of writes of the node's report,
 	// 100ms to 1m. The first change after a pause is written immediately. Default 100ms.
 	// +optional

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 const (
@@ -15,6 +17,11 @@ const (
 	DefaultNamespace = "seamark-system"
 	// DefaultExecConcurrency is the default of AgentConfiguration's execConcurrency.
 	DefaultExecConcurrency = 16
+	// DefaultProbeRate is the default of AgentConfiguration's probeRate. With it, the probes of 110 pods,
+	// with five plain probes each, run every second, also if all are gRPC calls: 2,200 of 2,400. A node
+	// that uses it up takes 0.3 to 0.6 of a processor: 2,400 TCP probes, 1,200 HTTP requests, 600 gRPC
+	// calls or 300 probes with TLS.
+	DefaultProbeRate = 2400
 	// DefaultReportInterval is the default of AgentConfiguration's reportInterval.
 	DefaultReportInterval = 100 * time.Millisecond
 	// DefaultWebhookName is the default name of the webhook's Secret, Service and
@@ -51,6 +58,7 @@ func SetManagerDefaults(c *ManagerConfiguration) {
 	if c.ExcludedNamespaces == nil {
 		c.ExcludedNamespaces = []string{metav1.NamespaceSystem}
 	}
+	orDefault(&c.MessageUpdates, appsv1alpha1.MessageUpdatesLimited)
 	probes, defaults := &c.ProbeDefaults, KubernetesProbeDefaults()
 	orDefault(&probes.InitialDelaySeconds, defaults.InitialDelaySeconds)
 	orDefault(&probes.PeriodSeconds, defaults.PeriodSeconds)
@@ -104,6 +112,7 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 func SetAgentDefaults(c *AgentConfiguration) {
 	c.SetGroupVersionKind(GroupVersion().WithKind("AgentConfiguration"))
 	orDefault(&c.ExecConcurrency, DefaultExecConcurrency)
+	orDefault(&c.ProbeRate, DefaultProbeRate)
 	orDefault(&c.ReportInterval.Duration, DefaultReportInterval)
 	orDefault(&c.Metrics.BindAddress, ":18357")
 	orDefault(&c.Pprof.BindAddress, "0")

@@ -3,7 +3,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
 
 // ManagerConfiguration configures seamark-manager.
 //
@@ -34,6 +38,11 @@ type ManagerConfiguration struct {
 	// probeDefaults are the values of probe fields that a marker leaves unset.
 	// +optional
 	ProbeDefaults ProbeDefaults `json:"probeDefaults,omitempty"`
+	// messageUpdates is how messages of probes that change while the state stays the same are
+	// reported, Limited or Immediate. Markers override it with the annotation
+	// seamark.dev/message-updates. OpenKruise reports all at once. Default "Limited".
+	// +optional
+	MessageUpdates appsv1alpha1.MessageUpdates `json:"messageUpdates,omitempty"`
 	// excludedNamespaces are namespaces whose pods the manager does not probe: markers in them have
 	// no effect. The admission policies seamark-manager-plans and seamark-manager-pods have the same
 	// list. Default ["kube-system"].

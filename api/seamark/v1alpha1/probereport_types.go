@@ -70,8 +70,8 @@ type PodReport struct {
 	// +kubebuilder:validation:MaxItems=2048
 	Probes []appsv1alpha1.ContainerProbeState `json:"probes,omitempty"`
 
-	// errors are the probes of the pod that have no current result because they cannot be
-	// run. An error changes neither the state of a probe nor the marks of the pod. At most 512;
+	// errors are the probes of the pod that cannot be run, or run less often than their periods
+	// ask for. An error changes neither the state of a probe nor the marks of the pod. At most 512;
 	// the agent reports the first ones if there are more than fit.
 	// +optional
 	// +listType=atomic
