@@ -45,7 +45,7 @@ func newCommand() *cobra.Command {
 }
 
 func run(ctx context.Context, program command.Program, line *config.Agent, c *v1alpha1.AgentConfiguration) error {
-	adapt := adaptProcessors()
+	adapt := adaptProcessors(int(c.ProbeRate))
 	log := logging.New(os.Stderr, c.Logging).WithValues("node", line.NodeName)
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(logging.Standard(log))
@@ -71,7 +71,8 @@ func run(ctx context.Context, program command.Program, line *config.Agent, c *v1
 	defer runtime.Close()
 	a, err := agent.New(agent.Options{
 		NodeName: line.NodeName, Config: cfg, Runtime: runtime, Version: version,
-		ExecConcurrency: int(c.ExecConcurrency), ReportInterval: c.ReportInterval.Duration, MirrorStatus: c.MirrorStatus,
+		ExecConcurrency: int(c.ExecConcurrency), ProbeRate: int(c.ProbeRate),
+		ReportInterval: c.ReportInterval.Duration, MirrorStatus: c.MirrorStatus,
 		Metrics: metrics, Gatherer: registry, Listener: listener, Profiles: profiles, Log: log, Planned: adapt,
 	})
 	if err != nil {

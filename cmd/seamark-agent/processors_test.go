@@ -35,7 +35,7 @@ func TestAdaptProcessors(t *testing.T) {
 	before := runtime.GOMAXPROCS(3)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	t.Setenv("GOMAXPROCS", "")
-	adapt := adaptProcessors()
+	adapt := adaptProcessors(10_000)
 	for _, step := range []struct {
 		load float64
 		want int
@@ -45,8 +45,14 @@ func TestAdaptProcessors(t *testing.T) {
 			t.Errorf("GOMAXPROCS with %v runs per second = %d, want %d", step.load, got, step.want)
 		}
 	}
+	runtime.GOMAXPROCS(3)
+	limited := adaptProcessors(300)
+	limited(5000)
+	if got := runtime.GOMAXPROCS(0); got != 2 {
+		t.Errorf("GOMAXPROCS with a rate of 300 = %d, want 2", got)
+	}
 	t.Setenv("GOMAXPROCS", "2")
-	if adaptProcessors() != nil {
+	if adaptProcessors(10_000) != nil {
 		t.Error("the agent changes GOMAXPROCS although the environment sets it")
 	}
 }

@@ -19,7 +19,7 @@ import (
 // TestLabelsAreBounded checks the labels against a list, which contains no label for pods.
 func TestLabelsAreBounded(t *testing.T) {
 	bounded := []string{
-		"handler", "in_force", "kind", "marker", "method", "namespace", "node", "object", "operation", "probe", "reason", "result", "state", "version",
+		"handler", "in_force", "kind", "limit", "marker", "method", "namespace", "node", "object", "operation", "probe", "reason", "result", "state", "version",
 	}
 	all, err := programs()
 	if err != nil {

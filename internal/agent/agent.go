@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/pace"
 	"github.com/seamark-dev/seamark/internal/probing/probers"
 	"github.com/seamark-dev/seamark/internal/probing/slots"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
@@ -53,6 +54,9 @@ type Options struct {
 	Node Node
 	// ExecConcurrency is how many exec probes run at a time, at least 1.
 	ExecConcurrency int
+	// ProbeRate is how many TCP probes may run per second, as pace.Cost counts others. It is 0 if there
+	// is no limit.
+	ProbeRate int
 	// ReportInterval is the minimum time between the starts of two batches of slices of the
 	// report. It is greater than 0.
 	ReportInterval time.Duration
@@ -130,6 +134,7 @@ func New(options Options) (*Agent, error) {
 		Sink:    a.reporter,
 		Observe: a.observe,
 		Phase:   worker.PhaseOf,
+		Limits:  pace.LimitsOf(options.ProbeRate),
 		Now:     time.Now,
 	})
 	a.follower = &follower{
@@ -196,6 +201,9 @@ func (a *Agent) observe(run worker.Run) {
 		handler = agentmetrics.HandlerStartup
 	}
 	a.options.Metrics.Probed(handler, resultOf(run), run.Duration)
+	if run.RateLimited != "" {
+		a.options.Metrics.RateLimited(run.RateLimited)
+	}
 }
 
 func (a *Agent) logRun(run worker.Run) {

@@ -319,8 +319,15 @@ func (h *harness) trouble(probe, message string) {
 
 // rerun reports another run of probe p. Its last transition was at since.
 func (h *harness) rerun(state v1alpha1.ProbeState, since time.Time) {
+	h.report(state, "ok", since)
+}
+
+// say runs probe p with another message and no change of the state, which is Succeeded since then.
+func (h *harness) say(message string, since time.Time) { h.report(succeeded, message, since) }
+
+func (h *harness) report(state v1alpha1.ProbeState, message string, since time.Time) {
 	h.ProbeChanged(worker.Change{
-		Key: keyOf("p"), State: thresholds.State{State: state, Message: "ok", LastProbe: time.Now(), LastTransition: since},
+		Key: keyOf("p"), State: thresholds.State{State: state, Message: message, LastProbe: time.Now(), LastTransition: since},
 	})
 }
 

@@ -125,7 +125,11 @@ func TestSetRetriesErrors(t *testing.T) {
 					cancel()
 				}
 			})}
-			got, err := set.Probe(ctx, probing.Target{Handler: probing.HandlerTCP})
+			again := 0
+			got, err := set.Probe(ctx, probing.Target{Handler: probing.HandlerTCP, Again: func(bool) { again++ }})
+			if again != tc.wantRuns-1 {
+				t.Errorf("Again() was called %d times in %d runs", again, tc.wantRuns)
+			}
 			gotErr := ""
 			if err != nil {
 				gotErr = err.Error()

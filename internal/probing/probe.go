@@ -65,6 +65,9 @@ type Target struct {
 	// Started is called when the probe starts to run, after the wait for a free slot. It may be
 	// nil.
 	Started func()
+	// Again is called for each request of the run after the first one: for a redirect, with whether
+	// it needs a TLS handshake, and for another attempt. It may be nil.
+	Again func(tls bool)
 
 	Exec *Exec
 	HTTP *HTTP
@@ -144,7 +147,10 @@ func (s Set) Probe(ctx context.Context, target Target) (Outcome, error) {
 	}
 	var outcome Outcome
 	var err error
-	for range maxAttempts {
+	for attempt := range maxAttempts {
+		if attempt > 0 && target.Again != nil {
+			target.Again(false)
+		}
 		if outcome, err = prober.Probe(ctx, target); err == nil || ctx.Err() != nil || errors.Is(err, ErrNoWay) {
 			break
 		}

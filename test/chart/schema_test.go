@@ -222,6 +222,8 @@ func TestRejectedValues(t *testing.T) {
 		"agent.runtimeFolder=run":                           "at '/agent/runtimeFolder'",
 		"agent.tolerations[0].operater=Exists":              "additional properties 'operater' not allowed",
 		"agent.config.execConcurrency=0":                    "at '/agent/config/execConcurrency': minimum",
+		"manager.config.messageUpdates=immediate":           "at '/manager/config/messageUpdates': value must be one of 'Limited', 'Immediate'",
+		"agent.config.probeRate=10":                         "at '/agent/config/probeRate': minimum",
 		"manager.config.probeDefaults.period=1":             "additional properties 'period' not allowed",
 		"manager.resources.limits.memory=1 GB":              "at '/manager/resources/limits/memory'",
 		"manager.podLabels.app\\.kubernetes\\.io/name=x":    "app.kubernetes.io/name",

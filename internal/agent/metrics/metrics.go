@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/pace"
 )
 
 // Result is the label value for the result of a probe run, a write or a call.
@@ -45,6 +46,7 @@ type Metrics struct {
 	queueWait       prometheus.Histogram
 	networkWait     prometheus.Histogram
 	unended         prometheus.Counter
+	slowed          *prometheus.CounterVec
 	transitions     *prometheus.CounterVec
 	reports         *prometheus.CounterVec
 	reportSize      prometheus.Histogram
@@ -85,6 +87,8 @@ func New(registry prometheus.Registerer) *Metrics {
 			Name: "seamark_agent_exec_unended_total",
 			Help: "Exec probe runs that the container runtime had not ended one second after their timeout.",
 		}),
+		slowed: counters("seamark_agent_rate_limited_runs_total",
+			"Probe runs that began a period or more too late, by the rate that was exceeded: that of the pod or of the node.", "limit"),
 		transitions: counters("seamark_agent_transitions_total", "Probe state transitions by new state.", "state"),
 		reports: counters("seamark_agent_report_writes_total",
 			"Writes of ProbeReports by result: success or error.", "result"),
@@ -126,6 +130,9 @@ func (m *Metrics) start() {
 	}
 	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
 		m.transitions.WithLabelValues(string(state))
+	}
+	for _, limit := range []pace.Limit{pace.LimitPod, pace.LimitNode} {
+		m.slowed.WithLabelValues(string(limit))
 	}
 	for _, result := range []Result{ResultSuccess, ResultError} {
 		m.reports.WithLabelValues(string(result))
@@ -173,7 +180,8 @@ func (m *Metrics) Watch(node, version string, now Now) {
 	gauge("seamark_agent_exec_unended_runs", "Exec probe runs that were given up and that the container runtime has not ended yet.", nil,
 		func() float64 { return float64(now.Unended()) })
 	for _, reason := range v1alpha1.ProbeErrorReasons() {
-		gauge("seamark_agent_probe_errors", "Probes that have no current result, by reason: CannotRun, NotEnded or WaitingForSlot.",
+		gauge("seamark_agent_probe_errors",
+			"Probes that have no current result, or fewer than their periods ask for, by reason: CannotRun, NotEnded, RateLimited or WaitingForSlot.",
 			prometheus.Labels{"reason": string(reason)}, func() float64 { return float64(now.Errors(reason)) })
 	}
 	gauge("seamark_agent_reports", "ProbeReports that the agent has written and not deleted.", nil,
@@ -197,6 +205,9 @@ func (m *Metrics) WaitedForNetwork(d time.Duration) { m.networkWait.Observe(d.Se
 
 // Unended counts a run that the runtime had not ended when it was given up.
 func (m *Metrics) Unended() { m.unended.Inc() }
+
+// RateLimited counts a run that began a period or more too late because of a limit.
+func (m *Metrics) RateLimited(limit pace.Limit) { m.slowed.WithLabelValues(string(limit)).Inc() }
 
 // Changed counts a transition to a state.
 func (m *Metrics) Changed(state string) { m.transitions.WithLabelValues(state).Inc() }

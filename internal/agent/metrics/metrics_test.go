@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/probing/pace"
 )
 
 // all creates every metric, with at least one series each.
@@ -45,6 +46,7 @@ func TestMetrics(t *testing.T) {
 	m.EventWritten(nil)
 	m.Waited(time.Second)
 	m.Unended()
+	m.RateLimited(pace.LimitPod)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +78,11 @@ func TestMetrics(t *testing.T) {
 		`seamark_agent_planned_probes 12`,
 		`seamark_agent_probe_errors{reason="CannotRun"} 4`,
 		`seamark_agent_probe_errors{reason="NotEnded"} 4`,
+		`seamark_agent_probe_errors{reason="RateLimited"} 4`,
 		`seamark_agent_probe_errors{reason="WaitingForSlot"} 4`,
 		`seamark_agent_probes_total{handler="exec",result="timeout"} 2`,
+		`seamark_agent_rate_limited_runs_total{limit="node"} 0`,
+		`seamark_agent_rate_limited_runs_total{limit="pod"} 1`,
 		`seamark_agent_report_size_bytes_bucket{le="256"} 1`,
 		`seamark_agent_report_size_bytes_bucket{le="1024"} 1`,
 		`seamark_agent_report_size_bytes_bucket{le="4096"} 1`,

@@ -218,6 +218,7 @@ func TestProbe(t *testing.T) {
 
 		"cannot be run":       {failed(v1alpha1.ProbeCannotRun, "no such file"), "CannotRun: cannot be run: no such file"},
 		"waits for a slot":    {failed(v1alpha1.ProbeWaitingForSlot, ""), "WaitingForSlot: waits for a slot of the node: too many probes of the pod, the namespace or the node are running"},
+		"slowed":              {failed(v1alpha1.ProbeRateLimited, "the rate"), "RateLimited: is slowed down: the rate"},
 		"not ended":           {failed(v1alpha1.ProbeNotEnded, "pid 1"), "NotEnded: the runtime has not ended an earlier run: pid 1"},
 		"unknown reason":      {failed("a b", "no slot"), "CannotRun: cannot be run: no slot"},
 		"error, agent behind": {all(failed(v1alpha1.ProbeCannotRun, "no"), behind(time.Hour)), "CannotRun: cannot be run: no"},

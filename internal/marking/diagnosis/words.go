@@ -73,6 +73,7 @@ func clauses() map[Reason]string {
 		EarlierMarker:                           "the reported state is that of an earlier marker with the same name",
 		NoResult:                                "no state has been reported, although one is due",
 		Reason(v1alpha1.ProbeNotEnded):          "the runtime has not ended an earlier run",
+		Reason(v1alpha1.ProbeRateLimited):       "is slowed down",
 		Reason(v1alpha1.ProbeWaitingForSlot):    "waits for a slot of the node: too many probes of the pod, the namespace or the node are running",
 		Reason(serverless.ConditionTypeMissing): "podConditionType is required for pods on virtual nodes",
 		Reason(serverless.ConditionTypeTaken):   "podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same",

@@ -91,7 +91,7 @@ func (p *Prober) Probe(ctx context.Context, target probing.Target) (probing.Outc
 	if target.HTTP.HTTP2 {
 		transport = p.http2
 	}
-	client := &http.Client{Transport: transport, Timeout: target.Timeout, CheckRedirect: checkRedirect}
+	client := &http.Client{Transport: transport, Timeout: target.Timeout, CheckRedirect: redirects(target.Again)}
 	response, err := client.Do(request)
 	if ctx.Err() != nil {
 		if err == nil {
@@ -206,6 +206,17 @@ func evaluate(status int, body []byte, publishBody bool) probing.Outcome {
 		return probing.Outcome{Success: true, Message: probing.Message(append(prefix, body...))}
 	default:
 		return probing.Outcome{Success: true, Message: probing.Message(body)}
+	}
+}
+
+// redirects returns the function that decides on redirects, which calls again for each that is followed.
+func redirects(again func(tls bool)) func(next *http.Request, before []*http.Request) error {
+	return func(next *http.Request, before []*http.Request) error {
+		err := checkRedirect(next, before)
+		if err == nil && again != nil {
+			again(next.URL.Scheme == "https")
+		}
+		return err
 	}
 }
 

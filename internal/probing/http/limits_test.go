@@ -6,8 +6,12 @@ package http_test
 import (
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	httpprobe "github.com/seamark-dev/seamark/internal/probing/http"
@@ -43,5 +47,25 @@ func TestProbeLimitsHeader(t *testing.T) {
 				t.Errorf("Probe() = %+v, %v, want success %t and a message with %q", got, err, tc.says == "", tc.says)
 			}
 		})
+	}
+}
+
+// TestRedirectsCount checks that each request after the first one is counted, with whether it needs TLS.
+func TestRedirectsCount(t *testing.T) {
+	mux := http.NewServeMux()
+	base := serve(t, mux.ServeHTTP)
+	secure := httptest.NewTLSServer(http.RedirectHandler(base+"/end", http.StatusFound))
+	defer secure.Close()
+	mux.HandleFunc("/start", http.RedirectHandler("/next", http.StatusFound).ServeHTTP)
+	mux.HandleFunc("/next", http.RedirectHandler(secure.URL, http.StatusFound).ServeHTTP)
+	mux.HandleFunc("/end", http.RedirectHandler("http://elsewhere.example/", http.StatusFound).ServeHTTP)
+	to := target(t, base+"/start", timeout)
+	var got []bool
+	to.Again = func(tls bool) { got = append(got, tls) }
+	if outcome, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), to); err != nil || !outcome.Success {
+		t.Fatalf("Probe() = %+v, %v", outcome, err)
+	}
+	if diff := cmp.Diff([]bool{false, true, false}, got); diff != "" {
+		t.Errorf("calls of Again (-want +got):\n%s", diff)
 	}
 }

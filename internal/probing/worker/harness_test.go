@@ -6,6 +6,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,11 +21,37 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/pace"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serveVariable) != "" {
+		acceptAll()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// startWorker runs a worker that knows the containers of the tasks, until stop returns.
+func startWorker(ctx context.Context, options worker.Options, tasks []worker.Task) (stop func()) {
+	w := worker.New(options)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	for i := range tasks {
+		w.ContainerChanged(tasks[i].Key.ContainerKey, thresholds.ContainerRun{ID: "c", Running: true, StartedAt: time.Now()})
+	}
+	w.SetPlan(tasks, func() {})
+	w.ContainersSynced()
+	return func() {
+		cancel()
+		<-done
+	}
+}
 
 // prober records its runs by command, and how many of each probe run at the same time. Function result
 // returns the duration and result of the nth run.
@@ -122,8 +149,17 @@ func newBench(t *testing.T) *bench {
 	return newBenchWith(t, func(p *prober) probing.Prober { return p })
 }
 
+// newBenchWithin starts a worker with limits.
+func newBenchWithin(t *testing.T, limits pace.Limits) *bench {
+	return startBench(t, func(p *prober) probing.Prober { return p }, limits)
+}
+
 // newBenchWith starts a worker with a wrapped prober.
 func newBenchWith(t *testing.T, wrap func(*prober) probing.Prober) *bench {
+	return startBench(t, wrap, pace.Limits{})
+}
+
+func startBench(t *testing.T, wrap func(*prober) probing.Prober, limits pace.Limits) *bench {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := &bench{t: t, troubled: map[string]v1alpha1.ProbeErrorReason{}, cancel: cancel, done: make(chan struct{}), prober: &prober{
 		start:    time.Now(),
@@ -135,7 +171,7 @@ func newBenchWith(t *testing.T, wrap func(*prober) probing.Prober) *bench {
 		},
 	}}
 	b.Worker = worker.New(worker.Options{
-		Prober: wrap(b.prober), Sink: b, Observe: b.observe, Now: time.Now,
+		Prober: wrap(b.prober), Sink: b, Observe: b.observe, Limits: limits, Now: time.Now,
 	})
 	go func() {
 		defer close(b.done)

@@ -5,7 +5,6 @@ package worker
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/pace"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
@@ -32,7 +32,9 @@ type loop struct {
 	// unknown contains the containers that the runtime cannot describe.
 	unknown  map[identity.ContainerKey]bool
 	inFlight map[identity.Key]*flight
-	queue    queue
+	// queue contains the probes that become due, and pacer those that are.
+	queue queue
+	pacer *pace.Pacer
 }
 
 // entry is one probe of the plan.
@@ -50,6 +52,12 @@ type entry struct {
 	// in the queue.
 	due   time.Time
 	index int
+	// paced is set while the entry, which became due at due, is in the pacer.
+	paced paced
+	// cost is what the last runs cost, with all their requests.
+	cost int
+	// slowed is how the probe was slowed last.
+	slowed slowed
 }
 
 // flight is one run of a probe.
@@ -59,15 +67,20 @@ type flight struct {
 	stale bool
 	// startup is set for a run of the startup probe of the container.
 	startup bool
-	// began is when the run was due. started is set when it has a slot, by the goroutine of the
+	// began is when the run was due and within the rates. started is set when it has a slot, by the goroutine of the
 	// run, and late if it had none for lateAfter periods.
 	began   time.Time
 	started atomic.Bool
 	late    bool
+	// slowed is the rate that the run waited for, if it began a period or more too late.
+	slowed pace.Limit
+	// cost is what the run has cost so far, as pace.Cost counts.
+	cost atomic.Int64
 }
 
 func (l *loop) setPlan(now time.Time, tasks []Task) {
 	removed := l.removeUnplanned(tasks)
+	l.pacer.Forget(now)
 	added := make(map[identity.Key]bool, len(tasks))
 	for i := range tasks {
 		task := &tasks[i]
@@ -159,7 +172,7 @@ func (l *loop) edit(now time.Time, e *entry, task *Task) {
 }
 
 func (l *loop) remove(key identity.Key, e *entry) {
-	l.queue.remove(e)
+	l.dequeue(e)
 	l.discard(key)
 	delete(l.entries, key)
 	delete(l.members[e.task.container()], key)
@@ -186,7 +199,7 @@ func (l *loop) containerUnknown(id identity.ContainerKey) {
 	l.unknown[id] = true
 	for key, e := range l.members[id] {
 		l.discard(key)
-		l.queue.remove(e)
+		l.dequeue(e)
 	}
 }
 
@@ -272,58 +285,17 @@ func (l *loop) discard(key identity.Key) {
 	}
 }
 
-// enqueue updates the position of a probe in the queue. It removes the probe while it is
-// not due, has a run in flight that cannot become late, or belongs to an unknown container.
-func (l *loop) enqueue(e *entry) {
-	evaluator, _ := e.gate()
-	due, ok := evaluator.Due()
-	if f, busy := l.inFlight[e.task.Key]; busy {
-		due, ok = f.lateAt(e.period())
-	}
-	if !ok || l.unknown[e.task.container()] {
-		l.queue.remove(e)
-		return
-	}
-	l.queue.put(e, due)
-}
-
-// untilDue returns the time until the next probe is due.
-func (l *loop) untilDue() time.Duration {
-	e := l.queue.first()
-	if e == nil {
-		return math.MaxInt64
-	}
-	return max(e.due.Sub(l.options.Now()), 0)
-}
-
-// startDue starts every run that is due.
-func (l *loop) startDue(ctx context.Context) {
-	now := l.options.Now()
-	for e := l.queue.first(); e != nil && !e.due.After(now); e = l.queue.first() {
-		l.queue.remove(e)
-		if f, busy := l.inFlight[e.task.Key]; busy {
-			l.late(now, e, f)
-			continue
-		}
-		evaluator, target := e.gate()
-		evaluator.Begin(now)
-		if target.Handler == "" {
-			l.enqueue(e)
-			continue
-		}
-		l.start(ctx, now, e)
-	}
-}
-
 // start runs a probe once, in its own goroutine.
-func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
+func (l *loop) start(ctx context.Context, now time.Time, e *entry, limit pace.Limit) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &flight{cancel: cancel, began: now, startup: e.startup != nil}
+	f := &flight{cancel: cancel, began: now, startup: e.startup != nil, slowed: e.leave(now, limit)}
 	key, pod := e.task.Key, e.task.Pod
-	_, target := e.gate()
+	evaluator, target := e.gate()
+	evaluator.Begin(now)
 	target.ContainerID = e.evaluator.Container().ID
 	target.Owner = probing.Owner{Namespace: pod.Namespace, Pod: string(key.PodUID), Probe: key.String()}
 	target.Started = func() { f.started.Store(true) }
+	target.Again = f.count(pace.Cost(&target))
 	l.inFlight[key] = f
 	l.enqueue(e)
 	go func() {
@@ -331,7 +303,8 @@ func (l *loop) start(ctx context.Context, now time.Time, e *entry) {
 		cancelled := ctx.Err() != nil
 		cancel()
 		run := Run{
-			Key: key, Pod: pod, Handler: target.Handler, Startup: f.startup, Duration: l.options.Now().Sub(now), Outcome: outcome, Err: err,
+			Key: key, Pod: pod, Handler: target.Handler, Startup: f.startup, RateLimited: f.slowed,
+			Duration: l.options.Now().Sub(now), Outcome: outcome, Err: err,
 		}
 		l.post(func(now time.Time) { l.landed(now, f, run, cancelled) })
 	}()
@@ -342,6 +315,7 @@ func (l *loop) landed(now time.Time, f *flight, run Run, cancelled bool) {
 	delete(l.inFlight, run.Key)
 	e, planned := l.entries[run.Key]
 	if planned {
+		e.spent(int(f.cost.Load()))
 		defer l.enqueue(e)
 	}
 	if f.stale || !planned || cancelled {

@@ -65,6 +65,8 @@ func (l *loop) updateProblem(now time.Time, e *entry, f *flight, run Run) {
 		e.troubled(now, f, v1alpha1.ProbeNotEnded, messageNotEnded)
 	case f.late:
 		e.troubled(now, f, v1alpha1.ProbeWaitingForSlot, messageLate(run.Handler))
+	case now.Before(e.slowed.until):
+		e.troubled(now, f, v1alpha1.ProbeRateLimited, messageSlowed(e.slowed.by, l.options.Limits))
 	default:
 		e.evaluator.Untroubled()
 	}

@@ -114,23 +114,11 @@ func TestHangingProbesDelayNobodyElse(t *testing.T) {
 				const seconds = 20
 				tt := &tenants{t: t, start: time.Now(), runs: map[identity.Key]int{}}
 				gate := slots.New(probers.NetworkSlots, nil)
-				w := worker.New(worker.Options{
+				stop := startWorker(t.Context(), worker.Options{
 					Prober: gate.Limit(tt), Sink: tt, Observe: tt.observe, Phase: worker.PhaseOf, Now: time.Now,
-				})
-				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					w.Run(ctx)
-				}()
-				for i := range tasks {
-					w.ContainerChanged(tasks[i].Key.ContainerKey, thresholds.ContainerRun{ID: "c", Running: true, StartedAt: time.Now()})
-				}
-				w.SetPlan(tasks, func() {})
-				w.ContainersSynced()
+				}, tasks)
 				pass(seconds * time.Second)
-				cancel()
-				<-done
+				stop()
 				for i := range tasks {
 					task := &tasks[i]
 					// While a probe moves to its phase, two runs are up to one and a half periods apart.

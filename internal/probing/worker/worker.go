@@ -6,6 +6,8 @@
 // or locked, an idle probe needs no goroutine and no timer, and a slow probe delays only
 // itself.
 //
+// A probe that is due waits in a pace.Pacer while its pod or the node exceeds a rate.
+//
 // A probe has at most one run in flight. If the container, handler, address or timeout of
 // the probe changes, the run is cancelled and its result is ignored.
 package worker
@@ -20,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/pace"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/inbox"
 )
@@ -95,6 +98,8 @@ type Run struct {
 	Handler probing.Handler
 	// Startup is whether the startup probe of the container ran, for which the probe waits.
 	Startup bool
+	// RateLimited is the rate that the run waited for, if it began a period or more after it was due.
+	RateLimited pace.Limit
 	// Duration is how long it took, including the wait for a free slot.
 	Duration time.Duration
 	// Outcome is the result if Err is nil.
@@ -116,6 +121,9 @@ type Options struct {
 	// Phase returns the position of a probe's runs within its period, in [0, 1): PhaseOf.
 	// If it is nil, the runs of each probe follow its first run.
 	Phase func(identity.Key) float64
+	// Limits are the rates of the probes. Probes that exceed them run later. The zero value has no
+	// limit.
+	Limits pace.Limits
 	// Now returns the current time: time.Now.
 	Now func() time.Time
 }
@@ -140,6 +148,7 @@ func New(options Options) *Worker {
 		containers: map[identity.ContainerKey]thresholds.ContainerRun{},
 		unknown:    map[identity.ContainerKey]bool{},
 		inFlight:   map[identity.Key]*flight{},
+		pacer:      pace.New(options.Limits),
 	}
 	return w
 }

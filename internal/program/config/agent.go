@@ -20,8 +20,11 @@ import (
 // The limits of an AgentConfiguration.
 const (
 	maxExecConcurrency = 1024
-	minReportInterval  = 100 * time.Millisecond
-	maxReportInterval  = time.Minute
+
+	minProbeRate      = 100
+	maxProbeRate      = 100000
+	minReportInterval = 100 * time.Millisecond
+	maxReportInterval = time.Minute
 )
 
 // Agent is the command line of the agent.
@@ -66,6 +69,7 @@ func (a *Agent) validateNodeName() error {
 func bindAgent(f flags, c *v1alpha1.AgentConfiguration) {
 	f.text(&c.CRIEndpoint, "cri-endpoint", "criEndpoint", "socket of the container runtime, unix:///path or /path; default the first of containerd, CRI-O, k3s and cri-dockerd that responds")
 	f.number(&c.ExecConcurrency, "exec-concurrency", "execConcurrency", fmt.Sprintf("number of exec probes that run at the same time, 1 to %d", maxExecConcurrency))
+	f.number(&c.ProbeRate, "probe-rate", "probeRate", fmt.Sprintf("number of TCP probes that may run per second, %d to %d; other probes count as 2, 4 or 8 of them", minProbeRate, maxProbeRate))
 	f.text(&c.Metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress", "address that serves /metrics, /healthz and /readyz on the host network, host:port; 0 disables it")
 	bindShared(f, &c.Pprof, &c.Logging)
 }
@@ -76,6 +80,7 @@ func validateAgent(c *v1alpha1.AgentConfiguration) field.ErrorList {
 		found.add(field.NewPath("criEndpoint"), c.CRIEndpoint, "must be unix:///path or the absolute path of a socket")
 	}
 	found.between(field.NewPath("execConcurrency"), c.ExecConcurrency, 1, maxExecConcurrency)
+	found.between(field.NewPath("probeRate"), c.ProbeRate, minProbeRate, maxProbeRate)
 	if interval := c.ReportInterval.Duration; interval < minReportInterval || interval > maxReportInterval {
 		found.add(field.NewPath("reportInterval"), interval.String(), fmt.Sprintf("must be between %s and %s, inclusive", minReportInterval, maxReportInterval))
 	}

@@ -58,7 +58,9 @@ func (b badness) compare(other badness) int {
 // badnessOf returns how bad the state of the row is.
 func badnessOf(row *states.Row, perHour float64) badness {
 	b := badness{perHour: perHour}
-	slow := []diagnosis.Reason{diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), diagnosis.Reason(v1alpha1.ProbeNotEnded)}
+	slow := []diagnosis.Reason{
+		diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeRateLimited),
+	}
 	switch {
 	case row.Problem != nil && row.Problem.Reason == diagnosis.PodEnding:
 		// The probes of a pod that has ended do not run by design.

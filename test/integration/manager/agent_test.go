@@ -170,7 +170,7 @@ func (w *world) planned(node string, want ...string) {
 func marks(pod *corev1.Pod) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {
-		if key != "app" {
+		if key != "app" && !strings.HasPrefix(key, v1alpha1.ExclusiveTicketPrefix) {
 			all = append(all, "label "+key+"="+pod.Labels[key])
 		}
 	}

@@ -1,0 +1,113 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seamark-dev/seamark/internal/probing/pace"
+	"github.com/seamark-dev/seamark/internal/probing/probers"
+	"github.com/seamark-dev/seamark/internal/probing/slots"
+	"github.com/seamark-dev/seamark/internal/probing/worker"
+)
+
+const (
+	serveVariable = "SEAMARK_TEST_SERVE_TCP"
+	servePrefix   = "listening on "
+)
+
+// acceptAll is the server of BenchmarkRates, in a process of its own.
+func acceptAll() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(servePrefix + listener.Addr().String())
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			panic(err)
+		}
+		_ = conn.Close()
+	}
+}
+
+// serve starts the server and returns its address.
+func serve(b *testing.B) string {
+	b.Helper()
+	server := exec.Command(os.Args[0])
+	server.Env = append(os.Environ(), serveVariable+"=1")
+	output, err := server.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if address, found := strings.CutPrefix(lines.Text(), servePrefix); found {
+			return address
+		}
+	}
+	b.Fatal("the server has ended")
+	return ""
+}
+
+// BenchmarkRates measures the processors that the TCP probes of a node take, with and without limits: of
+// five pods with 148 probes every 100 ms, and of an ordinary node. Each iteration takes two seconds, after
+// two in which the bursts are used up.
+func BenchmarkRates(b *testing.B) {
+	address := serve(b)
+	at := func(int, int) string { return address }
+	for name, tasks := range map[string][]worker.Task{
+		"fast":     within(100*time.Millisecond, planOf("hostile", 5, 148, time.Second, at)),
+		"ordinary": planOf("honest", 110, 5, time.Second, at),
+	} {
+		for limited, limits := range map[string]pace.Limits{"unlimited": {}, "limited": pace.LimitsOf(2400)} {
+			b.Run(name+"/"+limited, func(b *testing.B) { measure(b, limits, tasks) })
+		}
+	}
+}
+
+func measure(b *testing.B, limits pace.Limits, tasks []worker.Task) {
+	const warmUp, interval = 2 * time.Second, 2 * time.Second
+	gate := slots.New(probers.NetworkSlots, nil)
+	var runs atomic.Int64
+	stop := startWorker(b.Context(), worker.Options{
+		Prober: probers.New(nil, gate, "test"), Sink: discard{}, Phase: worker.PhaseOf, Limits: limits, Now: time.Now,
+		Observe: func(worker.Run) { runs.Add(1) },
+	}, tasks)
+	<-time.After(warmUp)
+	before, ran, start := processorTime(b), runs.Load(), time.Now()
+	for b.Loop() {
+		<-time.After(interval)
+	}
+	took := time.Since(start).Seconds()
+	b.ReportMetric((processorTime(b)-before).Seconds()/took, "processors")
+	b.ReportMetric(float64(runs.Load()-ran)/took, "runs/s")
+	stop()
+}
+
+// processorTime returns the time that this process has used.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
