@@ -209,7 +209,7 @@ func (r *reporter) finish(b batch) []report.Event {
 		r.wakeBy(next)
 	}
 	for _, e := range events {
-		r.log.Info("Probe has no current result", "pod", e.Pod.Namespace+"/"+e.Pod.Name, "probe", e.Probe.Name, "message", e.Message)
+		r.log.Info("Probe has a problem", "pod", e.Pod.Namespace+"/"+e.Pod.Name, "probe", e.Probe.Name, "message", e.Message)
 	}
 	return events
 }

@@ -130,10 +130,8 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 		r.wakeBy(now)
 	case before.ContainerID != change.State.ContainerID && change.State.State != "":
 		r.wakeBy(now)
-	case before.Message != change.State.Message && r.plan.ChangesValue(key, change.State.State, before.Message, change.State.Message):
-		r.wakeBy(now)
 	case before.Message != change.State.Message:
-		r.wakeBy(later(now, r.ledger.MessageDue(key, change.State.LastTransition)))
+		r.wakeBy(later(now, r.ledger.MessageDue(r.plan, key, change.State, before.Message)))
 	}
 	if before.Problem != change.State.Problem {
 		// One decision serves many runs, each of which may change the message of an error.

@@ -248,6 +248,34 @@ func TestReporter(t *testing.T) {
 			},
 			want: []string{"0s wrote node.0: m#p=Succeeded(ok)", "0s event m#p Succeeded", "0s status 1:", "1s wrote node.0:", "2s status 2:"},
 		},
+		"messages that are reported at once after an edit": {
+			play: func(h *harness) {
+				h.transition("p", succeeded, "0")
+				h.putInForce()
+				since := time.Now()
+				for i := range 7 {
+					pass(time.Second)
+					if i == 4 {
+						h.withServer(func() {
+							h.edit(func(object *v1alpha1.NodePodProbe) {
+								object.Generation = 2
+								object.Spec.PodProbes[0].Probes[0].MessageUpdates = v1alpha1.MessageUpdatesImmediate
+							})
+						})
+						h.putInForce()
+						pass(time.Second)
+					}
+					h.say(strconv.Itoa(i+1), since)
+				}
+				pass(time.Minute)
+			},
+			want: []string{
+				"0s wrote node.0: m#p=Succeeded(0)", "0s event m#p Succeeded", "0s status 1:",
+				"1s wrote node.0: m#p=Succeeded(1)", "2s wrote node.0: m#p=Succeeded(2)", "3s wrote node.0: m#p=Succeeded(3)",
+				"5s wrote node.0: m#p=Succeeded(4)", "6s wrote node.0: m#p=Succeeded(5)", "6s status 2:",
+				"7s wrote node.0: m#p=Succeeded(6)", "8s wrote node.0: m#p=Succeeded(7)",
+			},
+		},
 		"transition before the agent stops": {
 			play: func(h *harness) {
 				h.putInForce()

@@ -26,7 +26,10 @@ func (h *harness) generation(generation int64) {
 // restoreStates passes the restored states to the reporter, as a worker does.
 func (h *harness) restoreStates() {
 	<-h.listed
-	for key, state := range h.Restore(h.object) {
+	var object *v1alpha1.NodePodProbe
+	// The keeper of the status may write already.
+	h.withServer(func() { object = h.object })
+	for key, state := range h.Restore(object) {
 		h.ProbeChanged(worker.Change{Key: key, State: state})
 	}
 }

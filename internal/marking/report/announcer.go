@@ -23,7 +23,8 @@ const (
 
 // Announcer decides which errors get an event, and when. An error gets one event, which is
 // repeated rarely while the error stays, because the API server deletes events after an
-// hour. The zero value is not usable.
+// hour. The probes of a pod whose rate is limited get one event together, because they share
+// the cause. The zero value is not usable.
 type Announcer struct {
 	announced map[entryID]errorEvent
 }
@@ -39,8 +40,16 @@ type errorEvent struct {
 // entryID identifies a probe in a report, which does not contain the container.
 type entryID struct {
 	podUID string
-	// name is the wire form, marker#probe.
+	// name is the wire form, marker#probe. It is empty for an error of the whole pod.
 	name string
+}
+
+// errorID returns to what an error of a pod belongs: to the probe, or to the pod.
+func errorID(podUID string, e v1alpha1.ContainerProbeError) entryID {
+	if e.Reason == v1alpha1.ProbeRateLimited {
+		return entryID{podUID: podUID}
+	}
+	return entryID{podUID: podUID, name: e.Name}
 }
 
 // NewAnnouncer returns an announcer that starts with a ledger at now. The errors in it got
@@ -49,7 +58,7 @@ func NewAnnouncer(now time.Time, ledger Ledger) *Announcer {
 	a := &Announcer{announced: map[entryID]errorEvent{}}
 	for uid, pod := range ledger.pods {
 		for _, e := range pod.report.Errors {
-			a.announced[entryID{podUID: uid, name: e.Name}] = errorEvent{reason: e.Reason, at: now, repeat: RepeatFirst}
+			a.announced[errorID(uid, e)] = errorEvent{reason: e.Reason, at: now, repeat: RepeatFirst}
 		}
 	}
 	return a
@@ -59,16 +68,19 @@ func NewAnnouncer(now time.Time, ledger Ledger) *Announcer {
 // order of the plan, and when the next event is due if the errors stay. The time is zero if
 // there are no errors.
 func (a *Announcer) Due(now time.Time, plan Plan, ledger Ledger) (events []Event, next time.Time) {
-	planned := map[entryID]bool{}
+	planned, stays := map[entryID]bool{}, map[entryID]bool{}
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
+		planned[entryID{podUID: pod.UID}] = true
 		for j := range pod.Probes {
-			id := entryID{podUID: pod.UID, name: pod.Probes[j].Name}
-			planned[id] = true
-			entry := ledger.pod(pod.UID).error(id.name)
+			name := pod.Probes[j].Name
+			planned[entryID{podUID: pod.UID, name: name}] = true
+			entry := ledger.pod(pod.UID).error(name)
 			if entry.Reason == "" {
 				continue
 			}
+			id := errorID(pod.UID, entry)
+			stays[id] = true
 			if a.announce(now, id, entry.Reason) {
 				events = append(events, Event{Pod: pod, Probe: &pod.Probes[j], Error: true, Message: entry.Message})
 			}
@@ -78,8 +90,7 @@ func (a *Announcer) Due(now time.Time, plan Plan, ledger Ledger) (events []Event
 		}
 	}
 	for id, last := range a.announced {
-		stays := ledger.pod(id.podUID).error(id.name).Reason != ""
-		if !planned[id] || !stays && now.Sub(last.at) >= last.repeat {
+		if !planned[id] || !stays[id] && now.Sub(last.at) >= last.repeat {
 			delete(a.announced, id)
 		}
 	}

@@ -6,9 +6,11 @@ package report_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/test/floor"
 )
@@ -57,6 +59,35 @@ func BenchmarkWrote(b *testing.B) {
 			for b.Loop() {
 				ledger.Wrote(at(20), d.Writes[0])
 			}
+		})
+	}
+}
+
+// BenchmarkMessages plays a node of 110 pods whose messages change every second, at different times of
+// it. An operation is one second of the node.
+func BenchmarkMessages(b *testing.B) {
+	for _, updates := range []v1alpha1.MessageUpdates{v1alpha1.MessageUpdatesLimited, v1alpha1.MessageUpdatesImmediate} {
+		b.Run(string(updates), func(b *testing.B) {
+			n, second := newNode(b, updates, map[string]int{"a": 110}), 0
+			play := func() {
+				second++
+				for tenth := range 10 {
+					for i := range 11 {
+						n.sayOne(fmt.Sprint("a-", 11*tenth+i), strconv.Itoa(second))
+					}
+					n.step()
+				}
+			}
+			for range 60 { // Empty the buckets.
+				play()
+			}
+			n.reports["a"], n.writes = 0, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				play()
+			}
+			b.ReportMetric(float64(n.writes)/float64(b.N), "report_writes/s")
+			b.ReportMetric(float64(n.reports["a"])/float64(b.N), "pod_writes/s")
 		})
 	}
 }

@@ -229,3 +229,45 @@ func TestAnnouncer(t *testing.T) {
 		})
 	}
 }
+
+// TestAnnouncerOfLimitedRate has two probes of a pod that are slowed, of which one recovers for a while.
+func TestAnnouncerOfLimitedRate(t *testing.T) {
+	plan := onePlan()
+	plan.Pods[0].Probes = append(plan.Pods[0].Probes, v1alpha1.ContainerProbe{Name: "m#q", ContainerName: "main"})
+	errored := func(names ...string) report.Ledger {
+		pod := podReport("a")
+		for _, name := range names {
+			pod.Errors = append(pod.Errors, v1alpha1.ContainerProbeError{Name: name, Reason: v1alpha1.ProbeRateLimited, Message: "slow"})
+		}
+		return report.Read(stored(pod), nil)
+	}
+	a := report.NewAnnouncer(at(0), report.Ledger{})
+	for i, step := range []struct {
+		minute int
+		ledger report.Ledger
+		want   []string
+	}{
+		{0, errored("m#p", "m#q"), []string{"m#p: slow"}},
+		{1, errored("m#q"), nil},
+		{30, errored("m#p", "m#q"), nil},
+		{60, errored("m#q"), []string{"m#q: slow"}},
+		{61, report.Ledger{}, nil},
+		{170, errored("m#p"), nil},
+		{180, errored("m#p", "m#q"), []string{"m#p: slow"}},
+		{900, report.Ledger{}, nil},
+		{901, errored("m#p", "m#q"), []string{"m#p: slow"}},
+	} {
+		var got []string
+		events, _ := a.Due(at(60*float64(step.minute)), plan, step.ledger)
+		for _, e := range events {
+			got = append(got, e.Text())
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("step %d: events (-want +got):\n%s", i, diff)
+		}
+	}
+	again := report.NewAnnouncer(at(0), errored("m#p"))
+	if events, next := again.Due(at(1), plan, errored("m#q")); len(events) > 0 || !next.Equal(at(3600)) {
+		t.Errorf("events %v and the next one at %s after a restart, want none for an hour", events, next)
+	}
+}

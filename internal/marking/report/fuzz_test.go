@@ -4,8 +4,10 @@
 package report_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +54,7 @@ func (m *model) step() {
 			m.restart(append([]v1alpha1.PodProbeStatus{}, legacy...))
 		},
 		"one transition": m.oneTransition,
+		"messages":       m.messages,
 	}
 	names := slices.Sorted(maps.Keys(steps))
 	name := names[m.rng.IntN(len(names))]
@@ -70,6 +73,46 @@ func (m *model) oneTransition() {
 	m.transition(keys[m.rng.IntN(len(keys))])
 	if writes := m.round(false); len(writes) != 1 {
 		m.Fatalf("%d writes of one transition", len(writes))
+	}
+}
+
+// messages changes all messages that are reported at once, some more often than the node has tokens, and
+// checks that the newest are reported within the time that inTurn states.
+func (m *model) messages() {
+	m.settle()
+	want := map[[2]string]string{}
+	for range 4 {
+		for i := range m.plan.Pods {
+			pod := &m.plan.Pods[i]
+			for j := range pod.Probes {
+				key := m.keyAt(pod, j)
+				state, known := m.states[key]
+				if !known || state.State == "" || pod.Probes[j].MessageUpdates == "" {
+					continue
+				}
+				state.Message = fmt.Sprint(m.rng.IntN(1e9), " of ", key)
+				want[[2]string{pod.UID, key.String()}] = state.Message
+				m.set(key, state)
+			}
+		}
+		m.round(false)
+	}
+	const namespaces = 3
+	deadline := m.now.Add(time.Duration(namespaces*len(m.plan.Pods)+1) * 100 * time.Millisecond)
+	for next := m.decide().Next; !next.IsZero() && !next.After(deadline); next = m.decide().Next {
+		m.now = next
+		m.round(false)
+	}
+	m.settle()
+	for _, pods := range m.store {
+		for _, pod := range pods {
+			for _, e := range pod.Probes {
+				// Messages of pods with many probes are shortened.
+				if newest, found := want[[2]string{pod.UID, e.Name}]; found && !strings.HasPrefix(newest, e.Message) {
+					m.Fatalf("the message of %s of pod %s is %q, want %q", e.Name, pod.Name, e.Message, newest)
+				}
+			}
+		}
 	}
 }
 

@@ -32,6 +32,8 @@ type Ledger struct {
 	// settled are the slices that Decide found no need to write, until the time. It is zero if there
 	// is no need until their pods change.
 	settled map[int]time.Time
+	// tokens are those of the node, for changed messages that are reported at once.
+	tokens bucket
 }
 
 // Read returns the ledger of an agent that starts with the stored slices. If legacy is not
@@ -99,16 +101,6 @@ func (l Ledger) Wrote(now time.Time, w Write) Ledger {
 
 // Slices returns the number of stored slices.
 func (l Ledger) Slices() int { return len(l.stored) }
-
-// MessageDue returns when a changed message of a probe may be reported while the state stays
-// the same: when its bucket has a token. If the state has changed and changed back since the
-// last report, at transition, the message is due immediately: within a second, reported times
-// do not show the change. The reported transition is never newer than the report, although a
-// wall clock that was set back before an agent restart makes it look so.
-func (l Ledger) MessageDue(key identity.Key, transition time.Time) time.Time {
-	pod := l.pod(string(key.PodUID))
-	return pod.messageDue(pod.find(key.String(), 0), transition)
-}
 
 // Events returns the events of a slice that has been written, in the order of the plan. Call
 // it before Wrote. Unknown causes no event, and neither does a state that is reported again.

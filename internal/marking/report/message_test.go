@@ -127,8 +127,12 @@ func TestAllowedValueIsReportedAtOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"primary", "x1", "x2", "x3", "primary", "secondary", "x5", "primary\n1"}, got); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
-	if k := key(t, "a", "m#p"); !plan.ChangesValue(k, succeeded, "x", "primary") || plan.ChangesValue(k, succeeded, "x", "y") {
-		t.Error("ChangesValue does not follow the allowed values of the plan")
+	k := key(t, "a", "m#p")
+	if due := ledger.MessageDue(plan, k, known(succeeded, "primary", 11, 0), "x"); !due.IsZero() {
+		t.Errorf("an allowed value is due at %s, want at once", due)
+	}
+	if due := ledger.MessageDue(plan, k, known(succeeded, "y", 11, 0), "x"); !due.After(at(11)) {
+		t.Errorf("another message is due at %s, want later", due)
 	}
 }
 

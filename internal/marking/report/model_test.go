@@ -95,8 +95,9 @@ func (m *model) addPods() {
 		if m.rng.IntN(12) == 0 {
 			probes = m.rng.IntN(300)
 		}
+		updates := []v1alpha1.MessageUpdates{"", v1alpha1.MessageUpdatesImmediate}[m.rng.IntN(2)]
 		for i := range probes {
-			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{Name: fmt.Sprint("m#", i), ContainerName: "main", Plan: "1"})
+			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{Name: fmt.Sprint("m#", i), ContainerName: "main", Plan: "1", MessageUpdates: updates})
 		}
 		pods = slices.Insert(pods, m.rng.IntN(len(pods)+1), pod)
 	}

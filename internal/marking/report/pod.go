@@ -26,6 +26,10 @@ type podLedger struct {
 	messages []messages
 	// errorAt is when an error was last reported or cleared, by the name of the probe.
 	errorAt map[string]time.Time
+	// granted is when changed messages of the pod last took a token of the node, and unwritten whether they
+	// have not been written since.
+	granted   time.Time
+	unwritten bool
 }
 
 type messages struct {
@@ -76,8 +80,8 @@ func (p *podLedger) of(at int, plan string) (v1alpha1.ContainerProbeState, bool)
 	return entry, true
 }
 
-// tokens returns the reports of the messages of the probe at an index that find returned.
-func (p *podLedger) tokens(at int) messages {
+// messagesAt returns the reports of the messages of the probe at an index that find returned.
+func (p *podLedger) messagesAt(at int) messages {
 	if at < 0 || at >= len(p.messages) {
 		return messages{}
 	}
@@ -94,28 +98,34 @@ func (p *podLedger) error(name string) v1alpha1.ContainerProbeError {
 	return v1alpha1.ContainerProbeError{}
 }
 
-// messageDue is Ledger.MessageDue for the probe at an index that find returned.
-func (p *podLedger) messageDue(at int, transition time.Time) time.Time {
-	m := p.tokens(at)
+// grant returns the ledger of the pod after its changed messages took a token of the node.
+func (p *podLedger) grant(now time.Time) *podLedger {
+	granted := *p
+	granted.granted, granted.unwritten = now, true
+	return &granted
+}
+
+// changedBack reports whether the state of the probe at an index that find returned has changed and
+// changed back since the last report, at transition: within a second, reported times do not show the
+// change. The reported transition is never newer than the report, although a wall clock that was set
+// back before an agent restart makes it look so.
+func (p *podLedger) changedBack(at int, transition time.Time) bool {
 	entry, _ := p.entry(at)
-	if transition.After(m.at) && !transition.Equal(entry.LastTransitionTime.Time) {
-		return time.Time{}
-	}
-	return m.tokens.due()
+	return transition.After(p.messagesAt(at).at) && !transition.Equal(entry.LastTransitionTime.Time)
 }
 
 // wrote returns the ledger of the pod after a write of its slice.
 func (p *podLedger) wrote(now time.Time, number int, report seamarkv1alpha1.PodReport) *podLedger {
-	next := &podLedger{number: number, report: report, messages: make([]messages, len(report.Probes))}
+	next := &podLedger{number: number, report: report, messages: make([]messages, len(report.Probes)), granted: p.granted}
 	for i := range report.Probes {
 		entry := &report.Probes[i]
 		at := p.find(entry.Name, i)
 		before, reported := p.of(at, entry.Plan)
-		m := p.tokens(at)
+		m := p.messagesAt(at)
 		switch {
 		case reported && before.State == entry.State && before.Message == entry.Message:
 		case reported && before.State == entry.State && before.LastTransitionTime.Equal(&entry.LastTransitionTime):
-			m = messages{at: now, tokens: m.tokens.take(now)}
+			m = messages{at: now, tokens: m.tokens.take(now, messagesOfProbe())}
 		default:
 			m.at = now
 		}
@@ -148,34 +158,4 @@ func equalReports(a, b *seamarkv1alpha1.PodReport) bool {
 				x.ContainerID == y.ContainerID && x.LastProbeTime.Equal(&y.LastProbeTime) &&
 				x.LastTransitionTime.Equal(&y.LastTransitionTime)
 		})
-}
-
-const (
-	// messageBurst is how many changed messages of a probe may be reported without delay
-	// while the state stays the same.
-	messageBurst = 3
-
-	// messageRefill is how long it takes until another one may be reported.
-	messageRefill = time.Minute
-)
-
-// bucket contains the tokens for changed messages of one probe. The zero bucket is full. It is
-// immutable: take returns a new bucket.
-type bucket struct {
-	// full is when the bucket is full again, if no token is taken until then.
-	full time.Time
-}
-
-// due returns when the bucket has a token, which may be in the past.
-func (b bucket) due() time.Time { return b.full.Add(-(messageBurst - 1) * messageRefill) }
-
-// take takes a token. An empty bucket stays empty.
-func (b bucket) take(now time.Time) bucket {
-	if b.full.Before(now) {
-		b.full = now
-	}
-	if empty := now.Add((messageBurst - 1) * messageRefill); b.full.After(empty) {
-		b.full = empty
-	}
-	return bucket{full: b.full.Add(messageRefill)}
 }

@@ -30,6 +30,9 @@
 //     newest message waits for one;
 //   - a message that changes a value which marks the pod, to or from an allowed value, is
 //     reported immediately, and takes a token too;
+//   - with MessageUpdatesImmediate, a changed message does not wait for a token of the probe: the pod takes one from
+//     a bucket of the node, which holds 110 and is refilled at ten per second; without a token, the
+//     newest message waits for its turn, see inTurn;
 //   - the time of the last probe is that of the run that led to the reported state or
 //     message, and never causes a report;
 //   - all states are always reported; the messages and errors of a pod have a budget, which
@@ -137,8 +140,13 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[
 	d := &decider{now: now, plan: plan, ledger: ledger, states: states, changed: changed}
 	places := d.locate()
 	spare, settled := d.spare(places), make(map[int]time.Time, len(places))
+	gathered := make([]*sliceDecider, len(places))
+	for i, p := range places {
+		gathered[i] = d.gatherSlice(p)
+	}
+	d.grant(gathered)
 	var writes []Write
-	for _, p := range places {
+	for i, p := range places {
 		if len(p.pods) == 0 {
 			if w, write := d.vacate(p, spare > 0); write {
 				writes = append(writes, w)
@@ -147,7 +155,7 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[
 			continue
 		}
 		delete(d.ledger.empty, p.number)
-		w, write, next := d.slice(p)
+		w, write, next := d.slice(p, gathered[i])
 		d.recheck(next)
 		if write {
 			writes = append(writes, w)
@@ -190,25 +198,79 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// isSettled reports whether an earlier decision not to write a slice still applies, and until when,
-// which is zero if it applies until one of its pods changes.
-func (d *decider) isSettled(p *place) (until time.Time, settled bool) {
-	until, settled = d.ledger.settled[p.number]
-	settled = settled && d.changed != nil && (until.IsZero() || until.After(d.now)) &&
+// isSettled reports whether an earlier decision not to write a slice still applies.
+func (d *decider) isSettled(p *place) bool {
+	until, settled := d.ledger.settled[p.number]
+	return settled && d.changed != nil && (until.IsZero() || until.After(d.now)) &&
 		!slices.ContainsFunc(p.pods, func(i int) bool { return d.changed[d.plan.Pods[i].UID] })
-	return until, settled
 }
 
-// slice decides whether to write a slice with planned pods. If not, it returns when to decide again,
-// which is zero if there is no need to.
-func (d *decider) slice(p *place) (w Write, write bool, next time.Time) {
+// gatherSlice returns the planned pods of a slice with what is known about them. It is nil if the slice
+// has none, or if an earlier decision not to write it still applies.
+func (d *decider) gatherSlice(p *place) *sliceDecider {
 	must := p.moved || !p.stored || d.ledger.unsure[p.number]
-	if until, settled := d.isSettled(p); settled && !must {
-		return Write{}, false, until
+	if len(p.pods) == 0 || !must && d.isSettled(p) {
+		return nil
 	}
-	s := sliceDecider{now: d.now, write: must || d.isForeign(p)}
+	s := &sliceDecider{now: d.now, write: must || d.isForeign(p), members: make([]member, 0, len(p.pods))}
 	for _, i := range p.pods {
 		s.members = append(s.members, d.gather(i))
+	}
+	return s
+}
+
+// grant gives the tokens of the node to the pods with changed messages that are reported at once, in
+// turn. Pods that get none wait for the next token.
+func (d *decider) grant(gathered []*sliceDecider) {
+	var waiting []turn
+	members := map[int]*member{}
+	for _, s := range gathered {
+		if s == nil {
+			continue
+		}
+		for i := range s.members {
+			if m := &s.members[i]; m.needsToken() {
+				index := d.planned[m.pod.UID]
+				members[index] = m
+				waiting = append(waiting, turn{index: index, namespace: m.pod.Namespace, uid: m.pod.UID, last: m.ledger.granted})
+			}
+		}
+	}
+	tokens := d.ledger.tokens.tokens(d.now, messagesOfNode())
+	if len(waiting) > tokens {
+		d.setLast(waiting)
+	}
+	for _, t := range inTurn(waiting, tokens) {
+		d.ledger.tokens = d.ledger.tokens.take(d.now, messagesOfNode())
+		d.ownPods()
+		d.pods[t.index] = d.pods[t.index].grant(d.now)
+		d.ledger.pods[t.uid], members[t.index].ledger = d.pods[t.index], d.pods[t.index]
+	}
+	for _, s := range gathered {
+		if s != nil {
+			s.tokenDue = d.ledger.tokens.due(messagesOfNode())
+		}
+	}
+}
+
+// setLast sets when pods of the namespaces last took a token.
+func (d *decider) setLast(waiting []turn) {
+	last := map[string]time.Time{}
+	for i := range d.plan.Pods {
+		if namespace := d.plan.Pods[i].Namespace; d.pods[i].granted.After(last[namespace]) {
+			last[namespace] = d.pods[i].granted
+		}
+	}
+	for i := range waiting {
+		waiting[i].lastOfNamespace = last[waiting[i].namespace]
+	}
+}
+
+// slice decides whether to write a slice with planned pods, which gatherSlice returned. If not, it
+// returns when to decide again, which is zero if there is no need to.
+func (d *decider) slice(p *place, s *sliceDecider) (w Write, write bool, next time.Time) {
+	if s == nil {
+		return Write{}, false, d.ledger.settled[p.number]
 	}
 	pods := s.decide()
 	return Write{Number: p.number, Pods: pods, Create: !p.stored}, s.write, s.next

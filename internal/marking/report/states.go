@@ -63,8 +63,10 @@ func (d *decider) gather(i int) member {
 }
 
 type sliceDecider struct {
-	now     time.Time
-	members []member
+	now time.Time
+	// tokenDue is when the node has a token for changed messages.
+	tokenDue time.Time
+	members  []member
 	// write reports whether to write the slice, and next is when to decide again.
 	write bool
 	next  time.Time
@@ -109,26 +111,79 @@ func (s *sliceDecider) state(m *member, c *candidate, before int) v1alpha1.Conta
 	}
 	fresh, reported := entryOf(c.planned, c.state), c.reported
 	reported.Plan = fresh.Plan
-	// A later agent compares the container with the reported one: if they differ, the state starts again.
-	if !c.wasReported || fresh.ContainerID != reported.ContainerID || fresh.State != reported.State || !fresh.LastTransitionTime.Equal(&reported.LastTransitionTime) {
-		s.write = true
-		return fresh
-	}
-	now, last := c.shorten(fresh.Message, before), c.shorten(reported.Message, before)
-	if now == last {
+	switch c.news(m.ledger, before) {
+	case newNothing:
 		reported.Message = fresh.Message
 		return reported
-	}
-	if c.hasOtherValues(fresh.State, now, last) {
-		s.write = true
-		return fresh
-	}
-	if due := m.ledger.messageDue(c.at, c.state.LastTransition); due.After(s.now) {
-		s.recheck(due)
-		return reported
+	case newMessage:
+		if due := s.messageDue(m, c); due.After(s.now) {
+			s.recheck(due)
+			return reported
+		}
+	case newState:
 	}
 	s.write = true
 	return fresh
+}
+
+// messageDue returns when a message that has changed in the same state may be reported.
+func (s *sliceDecider) messageDue(m *member, c *candidate) time.Time {
+	switch {
+	case !c.isImmediate():
+		return m.ledger.messagesAt(c.at).tokens.due(messagesOfProbe())
+	case m.ledger.unwritten:
+		return time.Time{}
+	default:
+		return s.tokenDue
+	}
+}
+
+// news is what of a probe has changed since the last report.
+type news int
+
+const (
+	// newNothing means that the entry stays as it is.
+	newNothing news = iota
+	// newMessage means that the message has changed, which needs a token.
+	newMessage
+	// newState means that a change is reported at once.
+	newState
+)
+
+// news returns what of a probe with a current state has changed. Before is the limit of the reported
+// message.
+func (c *candidate) news(ledger *podLedger, before int) news {
+	state, reported := &c.state, &c.reported
+	// A later agent compares the container with the reported one: if they differ, the state starts again.
+	if !c.wasReported || state.ContainerID != reported.ContainerID || state.State != reported.State ||
+		!wireTime(state.LastTransition).Time.Equal(reported.LastTransitionTime.Time) {
+		return newState
+	}
+	now, last := c.shorten(state.Message, before), c.shorten(reported.Message, before)
+	switch {
+	case now == last:
+		return newNothing
+	case c.hasOtherValues(state.State, now, last), ledger.changedBack(c.at, state.LastTransition):
+		return newState
+	default:
+		return newMessage
+	}
+}
+
+// isImmediate reports whether changed messages of the probe are reported at once.
+func (c *candidate) isImmediate() bool {
+	return c.planned.MessageUpdates == v1alpha1.MessageUpdatesImmediate
+}
+
+// needsToken reports whether the pod has a changed message that needs a token of the node.
+func (m *member) needsToken() bool {
+	if m.ledger.unwritten {
+		return false
+	}
+	before := m.budget.limit(m.ledger.report.Errors)
+	return slices.ContainsFunc(m.probes, func(c candidate) bool {
+		return c.isImmediate() && c.known && c.news(m.ledger, before) == newMessage
+	})
 }
 
 // sameShape reports whether two entries of a pod have the same errors, and the same probes in the

@@ -4,14 +4,35 @@
 package report
 
 import (
+	"time"
+
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
-// ChangesValue reports whether a message that replaces another one in the same state has to be
-// reported at once, because it changes a value that marks the pod.
-func (p Plan) ChangesValue(key identity.Key, state v1alpha1.ProbeState, before, after string) bool {
+// MessageDue returns when the message of a probe that replaces the one before, in the same state, may be
+// reported. It is due at once if it changes a value that marks the pod, or if the state has changed and
+// changed back since the last report. Otherwise it needs a token: of the node with
+// MessageUpdatesImmediate, or else of the probe.
+func (l Ledger) MessageDue(p Plan, key identity.Key, state thresholds.State, before string) time.Time {
+	planned, reported := p.find(key), l.pod(string(key.PodUID))
+	if planned == nil || !value.Same(planned.Values, state.State, before, state.Message) {
+		return time.Time{}
+	}
+	switch at := reported.find(planned.Name, 0); {
+	case reported.changedBack(at, state.LastTransition):
+		return time.Time{}
+	case planned.MessageUpdates == v1alpha1.MessageUpdatesImmediate:
+		return l.tokens.due(messagesOfNode())
+	default:
+		return reported.messagesAt(at).tokens.due(messagesOfProbe())
+	}
+}
+
+// find returns a planned probe, or nil.
+func (p Plan) find(key identity.Key) *v1alpha1.ContainerProbe {
 	for i := range p.Pods {
 		pod := &p.Pods[i]
 		if pod.UID != string(key.PodUID) {
@@ -19,11 +40,11 @@ func (p Plan) ChangesValue(key identity.Key, state v1alpha1.ProbeState, before, 
 		}
 		for j := range pod.Probes {
 			if planned, err := identity.KeyOf(pod, &pod.Probes[j]); err == nil && planned == key {
-				return !value.Same(pod.Probes[j].Values, state, before, after)
+				return &pod.Probes[j]
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // hasOtherValues reports whether the values of two messages in the same state differ. The messages
