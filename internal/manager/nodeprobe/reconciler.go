@@ -54,7 +54,7 @@ type Plans interface {
 type Options struct {
 	// Reader reads pods, nodes, markers, NodePodProbes, ProbePlans and ProbeReports from the cache.
 	Reader gather.Reader
-	// Live reads nodes from the API server.
+	// Live reads nodes and pods from the API server.
 	Live client.Reader
 	// Plans writes plans.
 	Plans Plans
@@ -191,11 +191,11 @@ func ownedByAnother(npp *v1alpha1.NodePodProbe, node *metav1.PartialObjectMetada
 	return owner != nil && owner.Kind == "Node" && owner.UID != node.UID
 }
 
-// compiled is the whole plan of a node, and the UIDs of its pods that have not ended: only these may be in
-// a later plan.
+// compiled is the whole plan of a node, and the UIDs of its pods: those that have not ended, of which only these may be in a
+// later plan, and those that are ending.
 type compiled struct {
 	v1alpha1.NodePodProbeSpec
-	alive sets.Set[string]
+	alive, ending sets.Set[string]
 }
 
 func (c compiled) gone(uid string) bool { return !c.alive.Has(uid) }
@@ -205,10 +205,12 @@ func (r *Reconciler) compile(ctx context.Context, node string) (compiled, error)
 	if err != nil {
 		return compiled{}, err
 	}
-	namespaces, alive := sets.New[string](), sets.New[string]()
+	namespaces, alive, ending := sets.New[string](), sets.New[string](), sets.New[string]()
 	for _, pod := range pods {
 		namespaces.Insert(pod.Namespace)
-		if !plan.Ending(pod) {
+		if plan.Ending(pod) {
+			ending.Insert(string(pod.UID))
+		} else {
 			alive.Insert(string(pod.UID))
 		}
 	}
@@ -220,5 +222,5 @@ func (r *Reconciler) compile(ctx context.Context, node string) (compiled, error)
 		}
 		markers = append(markers, found...)
 	}
-	return compiled{plan.Node(pods, markers, r.Reader.Defaults), alive}, nil
+	return compiled{plan.Node(pods, markers, r.Reader.Defaults), alive, ending}, nil
 }

@@ -173,6 +173,11 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 	correct := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
+	var many []v1alpha1.PodProbe
+	for i := range slicing.MaxRemoved {
+		many = append(many, v1alpha1.PodProbe{Namespace: "ns", Name: fmt.Sprint("gone-", i), UID: fmt.Sprint("gone-", i)})
+	}
+	many = append(many, correct.PodProbes...)
 	inSpec := nodePodProbe("node-1", "u", correct)
 	announced := inSpec.DeepCopy()
 	announced.Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, ProbeReports: true, ProbePlans: true}
@@ -190,13 +195,24 @@ func TestReconcile(t *testing.T) {
 		"ProbePlan created again":      {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
 		"invalid references":           {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
 		"pod is gone":                  {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"pod ends":                     {cached: []client.Object{node("node-1", "u"), ended, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"pod is removed":               {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), removing}},
-		"pod leaves its marker":        {cached: []client.Object{node("node-1", "u"), pod, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
-		"place of a removed pod":       {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", v1alpha1.PodProbe{UID: "other"}), removingOther}, want: "write node-1.0 1, refer node-1 0:100000"},
-		"plan in the spec":             {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}},
-		"outdated plan in the spec":    {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
-		"agent reads ProbePlans":       {cached: []client.Object{node("node-1", "u"), pod, marker, announced}, want: "write node-1.0 1, refer node-1 0:100000"},
+		"pod that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+			live: []client.Object{pod}},
+		"pod that the cache does not have yet, in the spec": {cached: []client.Object{node("node-1", "u"), marker, inSpec}, live: []client.Object{pod}},
+		"planned pod runs on another node": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").Node("node-2").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
+		"many pods that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", many...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+			live: []client.Object{pod}},
+		"pod that has ended and is not cached": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+			live: []client.Object{ended}, want: "refer node-1 0:30 " + string(pod.UID)},
+		"another pod with the name": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").UID("later").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
+		"pod ends":                  {cached: []client.Object{node("node-1", "u"), ended, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
+		"pod is removed":            {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), removing}},
+		"pod leaves its marker":     {cached: []client.Object{node("node-1", "u"), pod, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
+		"place of a removed pod":    {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", v1alpha1.PodProbe{UID: "other"}), removingOther}, want: "write node-1.0 1, refer node-1 0:100000"},
+		"plan in the spec":          {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}},
+		"outdated plan in the spec": {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
+		"agent reads ProbePlans":    {cached: []client.Object{node("node-1", "u"), pod, marker, announced}, want: "write node-1.0 1, refer node-1 0:100000"},
 		"agent reads ProbePlans, which are written": {
 			cached: []client.Object{node("node-1", "u"), pod, marker, announced, planSlice(0, "u", correct.PodProbes...)}, want: "refer node-1 0:30",
 		},

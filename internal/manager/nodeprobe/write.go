@@ -6,6 +6,7 @@ package nodeprobe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
@@ -33,6 +36,9 @@ const eventPlanTooLarge = "ProbePlanTooLarge"
 // costs only this write, until another one takes its place.
 func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, next compiled) (retry time.Duration, err error) {
 	if npp != nil && !readsSlices(npp) {
+		if behind, err := r.behind(ctx, node.Name, npp.Spec.PodProbes, next, nil); err != nil || behind {
+			return behindFor, err
+		}
 		return r.replace(ctx, npp, next.NodePodProbeSpec)
 	}
 	stored, err := r.newest(ctx, node.Name)
@@ -41,9 +47,18 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	}
 	changed := slicing.Place(next.PodProbes, stored, node.UID)
 	var last header
+	if npp != nil {
+		last, _ = r.header(npp)
+	}
+	var planned []v1alpha1.PodProbe
+	for _, slice := range stored {
+		planned = append(planned, slice.Pods...)
+	}
+	if behind, err := r.behind(ctx, node.Name, planned, next, last.spec.RemovedPods); err != nil || behind {
+		return behindFor, err
+	}
 	removes := npp != nil && r.unstoredFor(npp, nil) == 0
 	if removes {
-		last, _ = r.header(npp)
 		changed = slicing.Defer(changed, node.UID, next.gone)
 	}
 	references := slicing.References(stored)
@@ -81,6 +96,45 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 		retry = wait
 	}
 	return retry, errors.Join(append(failed, err)...)
+}
+
+// behindFor is how long the plan of a node waits for the pods that the cache does not have yet.
+const behindFor = 500 * time.Millisecond
+
+// behind reports whether the cache does not have a pod yet that another manager has planned: a plan that is compiled now
+// would lack it. It asks the API server only for planned pods that the cache does not have, and that the NodePodProbe does
+// not remove already. The plan may name a pod that runs on another node, if somebody else wrote it: this does not count.
+func (r *Reconciler) behind(ctx context.Context, node string, stored []v1alpha1.PodProbe, next compiled, removed []string) (bool, error) {
+	var unknown []v1alpha1.PodProbe
+	for i := range stored {
+		if uid := stored[i].UID; !next.alive.Has(uid) && !next.ending.Has(uid) && !slices.Contains(removed, uid) {
+			unknown = append(unknown, stored[i])
+		}
+	}
+	live := make(map[types.UID]*corev1.Pod)
+	if len(unknown) > slicing.MaxRemoved {
+		var all corev1.PodList
+		if err := r.Live.List(ctx, &all, client.MatchingFields{gather.NodeNameField: node}); err != nil {
+			return false, fmt.Errorf("list pods of node %s: %w", node, err)
+		}
+		for i := range all.Items {
+			live[all.Items[i].UID] = &all.Items[i]
+		}
+		unknown = slices.DeleteFunc(unknown, func(pod v1alpha1.PodProbe) bool { return live[types.UID(pod.UID)] == nil })
+	}
+	for _, planned := range unknown {
+		pod := live[types.UID(planned.UID)]
+		if pod == nil {
+			pod = &corev1.Pod{}
+			if err := r.Live.Get(ctx, types.NamespacedName{Namespace: planned.Namespace, Name: planned.Name}, pod); client.IgnoreNotFound(err) != nil {
+				return false, fmt.Errorf("get pod %s/%s: %w", planned.Namespace, planned.Name, err)
+			}
+		}
+		if string(pod.UID) == planned.UID && pod.Spec.NodeName == node && !plan.Ending(pod) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // newest returns the ProbePlans of the node as they were last written.

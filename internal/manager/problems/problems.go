@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // MarkInterval is how often the marks of a pod may change for any length of time without a delay.
@@ -58,6 +60,39 @@ type Mark struct {
 	Waiting map[string]string
 }
 
+const (
+	// maxTexts is how many reasons of a pod are kept, of the first markers and probes by name. Each further marker keeps one.
+	maxTexts = 16
+	// MaxReason is the maximum number of bytes of a reason.
+	MaxReason = 400
+)
+
+// bounded returns the problems of a pod with as many reasons as are kept, so that a namespace with many probes that fail
+// does not fill the memory: at most 64 markers select a pod. A marker with a problem keeps one.
+func bounded(all map[types.NamespacedName]Mark) map[types.NamespacedName]Mark {
+	kept, texts := make(map[types.NamespacedName]Mark, len(all)), 0
+	byName := func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+	for _, marker := range slices.SortedFunc(maps.Keys(all), byName) {
+		room := max(1, maxTexts-texts)
+		first := func(reasons map[string]string) map[string]string {
+			var some map[string]string
+			for _, key := range slices.Sorted(maps.Keys(reasons))[:min(room, len(reasons))] {
+				if some == nil {
+					some = make(map[string]string)
+				}
+				some[key] = text.Truncate(reasons[key], MaxReason)
+				room--
+				texts++
+			}
+			return some
+		}
+		p := all[marker]
+		p.Refused, p.Waiting, p.Values = first(p.Refused), first(p.Waiting), first(p.Values)
+		kept[marker] = p
+	}
+	return kept
+}
+
 // Marks holds the problems of the pods that do not have all of their marks. It is read by marker and
 // replaced by pod. It is safe for concurrent use. The zero value is ready for use.
 type Marks struct {
@@ -73,7 +108,7 @@ type Marks struct {
 // Set replaces the problems of the pod by marker, and enqueues the markers whose problems change. None
 // forgets the pod.
 func (m *Marks) Set(pod types.NamespacedName, problems map[types.NamespacedName]Mark) {
-	m.Enqueue(m.set(pod, problems)...)
+	m.Enqueue(m.set(pod, bounded(problems))...)
 }
 
 func (m *Marks) set(pod types.NamespacedName, problems map[types.NamespacedName]Mark) (changed []types.NamespacedName) {
@@ -129,7 +164,7 @@ func (r *Refusals) Note(object types.NamespacedName, err error) {
 	if err == nil {
 		r.reasons.Forget(object)
 	} else {
-		r.reasons.Set(object, Reason(err))
+		r.reasons.Set(object, text.Truncate(Reason(err), MaxReason))
 	}
 }
 

@@ -4,9 +4,11 @@
 package problems
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,5 +61,39 @@ func TestMarks(t *testing.T) {
 	}
 	if len(m.by)+len(m.markers) > 0 {
 		t.Errorf("problems remain: %v, %v", m.by, m.markers)
+	}
+}
+
+// TestMarksAreBounded checks that few reasons of a pod with many problems are kept, but each marker with a problem.
+func TestMarksAreBounded(t *testing.T) {
+	m, all := &Marks{}, make(map[types.NamespacedName]Mark)
+	for i := range 64 {
+		refused := make(map[string]string)
+		for j := range 32 {
+			refused[fmt.Sprintf("probe-%02d", j)] = strings.Repeat("é", 1000)
+		}
+		all[types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("marker-%02d", i)}] = Mark{Refused: refused}
+	}
+	limited := types.NamespacedName{Namespace: "ns", Name: "z"}
+	all[limited] = Mark{Limited: LimitLoop}
+	pod := types.NamespacedName{Namespace: "ns", Name: "a"}
+	m.Set(pod, all)
+	if len(m.markers[pod]) != len(all) || m.Of(limited)[pod].Limited != LimitLoop {
+		t.Errorf("%d markers with a problem, want %d", len(m.markers[pod]), len(all))
+	}
+	for i := range 64 {
+		want := 1
+		if i == 0 {
+			want = maxTexts
+		}
+		refused := m.Of(types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("marker-%02d", i)})[pod].Refused
+		if len(refused) != want {
+			t.Errorf("marker %d has %d reasons, want %d", i, len(refused), want)
+		}
+		for _, reason := range refused {
+			if len(reason) > MaxReason || !utf8.ValidString(reason) {
+				t.Errorf("reason of %d bytes, want valid text of at most %d", len(reason), MaxReason)
+			}
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// faults are between managers and the API server: writes of marks and of holders are refused, lost, late or
+// faults are between managers and the API server: writes of marks are refused, lost, late or
 // without a response.
 type faults struct {
 	config *env.Env
@@ -72,8 +72,7 @@ var errLost = errors.New("response is lost")
 // RoundTrip sends the request, or what a fault makes of it.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	path := request.URL.Path
-	marks, holders := strings.Contains(path, "/pods/"), strings.Contains(path, "/podprobemarkers/")
-	if request.Method != http.MethodPatch || !marks && !holders {
+	if request.Method != http.MethodPatch || !strings.Contains(path, "/pods/") {
 		return t.next.RoundTrip(request)
 	}
 	denied, kind, delay := t.faults.next(path)
@@ -89,7 +88,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	case kind == 2 || kind == 3: // It arrives late, perhaps after the manager has ended.
 		t.send(request, time.Duration(delay)*time.Millisecond)
 		return nil, errLost
-	case kind == 4 && holders: // The manager is killed between the record and the winner.
+	case kind == 4: // The manager is killed between the ticket and the marks, for example.
 		response, err := t.next.RoundTrip(request)
 		select {
 		case t.killed <- struct{}{}:

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -121,6 +122,31 @@ func TestMarkerEdited(t *testing.T) {
 		t.Errorf("planned %+v, want a period of 7 and a timeout of 3", probe)
 	}
 	w.report("edited", states{"web#one": succeeded, "web#three": succeeded})
+	w.marked("a", "label new=1", "label three=3")
+
+	// The annotation about messages is not part of the generation.
+	messages := func(value string, want v1alpha1.MessageUpdates, reason string) {
+		w.Helper()
+		w.must(w.client.Patch(t.Context(), marker, env.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.MessageUpdatesAnnotationKey, value))))
+		w.until(fmt.Sprintf("annotation %s: messageUpdates %q, reason %s", value, want, reason), func(ctx context.Context) (string, error) {
+			npp, err := w.getPlan(ctx, "edited")
+			if err != nil {
+				return "", err
+			}
+			current, err := w.getMarker(ctx, marker.Name)
+			if err != nil {
+				return "", err
+			}
+			condition := meta.FindStatusCondition(current.Status.Conditions, v1alpha1.ConditionProbesResolved)
+			if probes := npp.Spec.PodProbes[0].Probes; probes[0].MessageUpdates != want || probes[1].MessageUpdates != want || condition == nil || condition.Reason != reason {
+				return fmt.Sprintf("probes %+v, condition %+v", probes, condition), nil
+			}
+			return "", nil
+		})
+	}
+	messages(`"Immediate"`, v1alpha1.MessageUpdatesImmediate, "Resolved")
+	messages(`"Immediately"`, "", "InvalidAnnotation")
+	messages("null", "", "Resolved")
 	w.marked("a", "label new=1", "label three=3")
 }
 
