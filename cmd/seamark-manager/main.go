@@ -85,7 +85,7 @@ func options(cfg *rest.Config, c *v1alpha1.ManagerConfiguration, logger logr.Log
 		Webhook:                 webhookOptions(c.Serverless.Webhook, logger),
 		Grants:                  c.Grants.Resources,
 		Controllers:             c.Controllers,
-		Defaults:                plan.Defaults(c.ProbeDefaults),
+		Defaults:                plan.NewDefaults(c.ProbeDefaults, c.MessageUpdates),
 		Excluded:                c.ExcludedNamespaces,
 		Version:                 version,
 		Registry:                ctrlmetrics.Registry,

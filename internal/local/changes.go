@@ -93,6 +93,9 @@ func (l *loop) addConditions(now time.Time, p *pod, before []corev1.PodCondition
 // addKeys adds the differences between earlier and current labels or annotations.
 func (l *loop) addKeys(now time.Time, p *pod, kind ChangeKind, before, after map[string]string) {
 	for _, key := range sets.List(sets.KeySet(before).Union(sets.KeySet(after))) {
+		if isTicket(key) {
+			continue
+		}
 		was, had := before[key]
 		is, has := after[key]
 		switch {

@@ -6,10 +6,12 @@ package local
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
@@ -47,7 +49,7 @@ func (l *loop) report(now time.Time) {
 	reported := mark.NodeReport{Slices: slices.Collect(maps.Values(l.slices))}
 	l.markAll(now, reported)
 	if slices.ContainsFunc(l.markers, func(m *plan.Marker) bool { return len(m.Exclusives()) > 0 }) {
-		// A pod that wins gets exclusive marks only after the other pods have lost them.
+		// A pod that wins gets exclusive marks only after it has its ticket, and the other pods have lost the marks.
 		l.markAll(now, reported)
 	}
 }
@@ -58,6 +60,9 @@ func (l *loop) markAll(now time.Time, reported mark.NodeReport) {
 		l.mark(now, p, reported)
 	}
 }
+
+// isTicket reports whether the label is for the manager only.
+func isTicket(key string) bool { return strings.HasPrefix(key, v1alpha1.ExclusiveTicketPrefix) }
 
 // view returns the view of a pod, without contests.
 func (l *loop) view(p *pod, reported mark.NodeReport) cached.Pod {
@@ -96,7 +101,7 @@ func (l *loop) mark(now time.Time, p *pod, reported mark.NodeReport) {
 	if plan.Ending(p.object) && len(v.Contests) == 0 {
 		return
 	}
-	desired := v.Desired(p.owned)
+	desired := v.InGroup(p.owned, v.Desired(p.owned))
 	leftover := v.Leftover(p.owned, desired)
 	if desired.Equal(p.owned) && len(leftover) == 0 {
 		return

@@ -4,6 +4,7 @@
 package local
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -111,11 +112,12 @@ func (p *pod) containerStarted(c *lifecycle.ContainerMachine) {
 func (p *pod) view(markers []v1alpha1.PodProbeMarker) PodView {
 	view := PodView{
 		Pod:               p.object.DeepCopy(),
-		MarkedLabels:      p.owned.Names(mark.KindLabel),
+		MarkedLabels:      slices.DeleteFunc(p.owned.Names(mark.KindLabel), isTicket),
 		MarkedAnnotations: p.owned.Names(mark.KindAnnotation),
 		MarkedConditions:  p.owned.Names(mark.KindCondition),
 		Logs:              slices.Clone(p.logs),
 	}
+	maps.DeleteFunc(view.Pod.Labels, func(key, _ string) bool { return isTicket(key) })
 	add := func(known *ProbeChange) {
 		if known != nil {
 			view.Probes = append(view.Probes, *known)

@@ -261,7 +261,7 @@ func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Option
 	counters.WatchStale(nodes.Count, pace.Waiting)
 	markers := apply.NewMarkers(mgr.GetClient(), clients.Metadata)
 	marking := podmark.New(podmark.Options{
-		Reader: reader, Pods: pods, Exclusive: exclusiveWriter{pods, markers}, Live: mgr.GetAPIReader(), Inbox: podInbox, Pace: pace,
+		Reader: reader, Pods: pods, Live: mgr.GetAPIReader(), Inbox: podInbox, Pace: pace,
 		Refusals: refusals, Problems: marks, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
 	})
 	counters.WatchExclusive(marking.Waiting)
@@ -281,12 +281,6 @@ func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Option
 		return reader, err
 	}
 	return reader, virtualpod.New(virtualpod.Options{Reader: reader, Pods: pods, Inbox: podInbox}).Add(mgr, informers, int(size.Serverless.Concurrency))
-}
-
-// exclusiveWriter is podmark.Exclusive.
-type exclusiveWriter struct {
-	*apply.Pods
-	*apply.Markers
 }
 
 // newWebhook returns a webhook without a server if the webhook is disabled.

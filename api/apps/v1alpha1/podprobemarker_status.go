@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // PodProbeMarkerStatus is the status of a PodProbeMarker.
@@ -54,35 +53,6 @@ type PodProbeMarkerStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// holders are the pods that may have the marks of exclusive policies, at most 500. Do not edit
-	// them: they prevent that two pods have the marks. Added by Seamark.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=500
-	Holders []ExclusiveHolder `json:"holders,omitempty"`
-}
-
-// ExclusiveHolder is the pod that may have the marks of an exclusive policy.
-type ExclusiveHolder struct {
-	// probe is the name of the probe.
-	// +kubebuilder:validation:MaxLength=253
-	Probe string `json:"probe"`
-	// state is the state of the policy.
-	// +kubebuilder:validation:MaxLength=16
-	State ProbeState `json:"state"`
-	// group is the value of the label perLabel, and empty without perLabel.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Group string `json:"group,omitempty"`
-	// pod is the name of the pod.
-	// +kubebuilder:validation:MaxLength=253
-	Pod string `json:"pod"`
-	// uid is the UID of the pod.
-	UID types.UID `json:"uid"`
-	// resourceVersion is the version of the pod on which the marks may be written.
-	// +kubebuilder:validation:MaxLength=64
-	ResourceVersion string `json:"resourceVersion"`
 }
 
 // ProbeCounts are numbers of matched pods by the state of one probe. succeeded, failed, unknown and

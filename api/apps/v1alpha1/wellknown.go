@@ -79,10 +79,6 @@ const (
 	// another pod has the exclusive marks of the state.
 	ReasonClaimLost = "ClaimLost"
 
-	// ExclusiveFenceAnnotationKey is the annotation that a pod has for a moment when it loses the
-	// exclusive marks before it had them: the change stops a write that may be under way.
-	ExclusiveFenceAnnotationKey = "seamark.dev/exclusive-fence"
-
 	// ExclusiveTicketPrefix is the prefix of the label that a pod has before and as long as it has the
 	// marks of an exclusive policy. The rest of the key identifies the policy, and the value is the group.
 	// Do not edit it: it prevents that two pods of a group have the marks.

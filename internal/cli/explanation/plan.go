@@ -4,6 +4,7 @@
 package explanation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -61,6 +62,10 @@ func defaultsIn(entry *v1alpha1.PodProbe, probes []plan.PlannedProbe) plan.Defau
 		i := slices.IndexFunc(entry.Probes, func(c v1alpha1.ContainerProbe) bool { return c.Name == p.Plan.Name })
 		if i < 0 {
 			continue
+		}
+		// A marker that requests Immediate itself says nothing about the default.
+		if p.Plan.MessageUpdates == "" {
+			defaults.MessageUpdates = cmp.Or(defaults.MessageUpdates, entry.Probes[i].MessageUpdates)
 		}
 		source, planned := &p.Source.Probe, &entry.Probes[i].Probe
 		for _, field := range []struct {

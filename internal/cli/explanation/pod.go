@@ -130,7 +130,7 @@ func (e *explainer) look() {
 		e.view.Report = mark.Provided(e.in.Pod, e.view.Plan.Probes)
 		e.view.Report.Provider = false
 	}
-	e.view = e.view.WithHolders(e.in.Markers, e.compiled)
+	e.view = e.view.WithTickets(e.compiled)
 	e.findings = diagnosis.New(diagnosis.Input{
 		Pod: e.view, Options: e.options, Node: report, Markers: e.in.Markers, Want: e.want(),
 		PlanUnread: noPlan, ReportsUnread: noReports, Statuses: true, Now: e.in.Now,

@@ -65,8 +65,9 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 		step.Verdict, step.Next = Problem, e.stale()
 		step.Evidence = append(step.Evidence, fmt.Sprintf("the state is stale: %s for %s", lapsed(e.in.Lapse.Cause), e.age(e.in.Lapse.Since)))
 	case e.view.Report.Held[p.ID] == mark.Lost:
-		step.Verdict, step.Next = Info, e.kubectl("get podprobemarker %s -o jsonpath={.status.holders}", p.ID.Marker)
-		step.Evidence = append(step.Evidence, "the state counts as Unknown: "+e.view.Loss(p.ID))
+		reason, selector := e.view.Loss(p.ID)
+		step.Verdict, step.Next = Info, e.kubectl("get pods -l %s", selector)
+		step.Evidence = append(step.Evidence, "the state counts as Unknown: "+reason)
 	case e.view.Report.Held[p.ID] == mark.Waiting:
 		step.Verdict, step.Next = Waiting, e.kubectl("describe podprobemarker %s", p.ID.Marker)
 		step.Evidence = append(step.Evidence, "the pod waits for the exclusive marks of the state")
@@ -144,6 +145,8 @@ func (e *explainer) explain(title string, p plan.PlannedProbe, f *diagnosis.Find
 		if f.Reason == diagnosis.Reason(v1alpha1.ProbeCannotRun) {
 			step.Next = e.try(p)
 		}
+	case diagnosis.Reason(v1alpha1.ProbeRateLimited):
+		step.Evidence, step.Next = []string{"its results count as usual"}, ""
 	case diagnosis.StateNotVisible:
 		step.Verdict, step.Next, step.Evidence = Unknown, "", e.lastEvents(p)
 	case diagnosis.NoResult:

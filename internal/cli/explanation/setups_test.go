@@ -51,6 +51,12 @@ func planSetups() map[string]setup {
 			conclusion: "Problem: Plan of node node-1: the node's plan has an earlier version of the pod's probes", next: managerLogs,
 			evidence: []string{"it has an earlier version of probe worker#busy"},
 		},
+		"manager with messageUpdates Immediate": {
+			change: func(in *explanation.Input) {
+				in.Plan.Spec.PodProbes[0].Probes[0].MessageUpdates = v1alpha1.MessageUpdatesImmediate
+			},
+			conclusion: "Marked: worker#busy is Succeeded (condition example.com/busy=True, label busy=true)",
+		},
 		"no address": {
 			change: func(in *explanation.Input) {
 				unreported(in)
@@ -135,10 +141,9 @@ func reportSetups() map[string]setup {
 				runs(in, builders.Probe("busy").Label(v1alpha1.ProbeSucceeded, "busy", "true").Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{}))
 				unmark(in)
 				report(in, v1alpha1.ProbeSucceeded, "")
-				in.Markers[0].Status.Holders = []v1alpha1.ExclusiveHolder{{Probe: "busy", State: v1alpha1.ProbeSucceeded, Pod: "worker-1", UID: "other"}}
 			},
-			conclusion: "Marked: worker#busy is Unknown, and this state sets no marks", next: "kubectl -n ns get podprobemarker worker -o jsonpath={.status.holders}",
-			evidence: []string{"the state counts as Unknown: pod worker-1 has the exclusive marks"},
+			conclusion: "Marked: worker#busy is Unknown, and this state sets no marks", next: "kubectl -n ns get pods -l exclusive.seamark.dev/c0edc22f0c=",
+			evidence: []string{"the state counts as Unknown: another pod has the exclusive marks, or they are being moved"},
 		},
 		"threshold pending": {
 			change:     func(in *explanation.Input) { started(in, 20*time.Second) },

@@ -133,6 +133,12 @@ func TestMarker(t *testing.T) {
 			edits: []string{"matchLabels:\n      app: worker", "matchExpressions:\n    - {key: busy, operator: Exists}"},
 			want:  []string{`a.yaml:20:9 mark-in-selector spec.probes[0].markerPolicy[0].labels[busy]: "busy" is a key of spec.selector: the marker would change which pods it selects -> set another label, or select the pods by other labels`},
 		},
+		"invalid annotation": {
+			edits: []string{"  name: worker\nspec", "  name: worker\n  annotations:\n    seamark.dev/message-updates: immediate\nspec"},
+			want: []string{
+				`a.yaml:6:5 invalid-annotation metadata.annotations[seamark.dev/message-updates]: "immediate" is invalid and counts as not set: must be Limited or Immediate -> correct or remove it`,
+			},
+		},
 		"misspelled field": {
 			edits: []string{"periodSeconds", "periodSecond"},
 			want: []string{
@@ -167,6 +173,11 @@ func TestMarker(t *testing.T) {
 		"provider annotation": {
 			edits: []string{"controller.kubernetes.io/pod-deletion-cost", "kruise.io/podprobe"},
 			want:  []string{`a.yaml:21:7 provider-annotation spec.probes[0].markerPolicy[0].annotations: "kruise.io/podprobe" is invalid: must not be an annotation that Seamark sets for providers -> use another key`},
+		},
+		"label of an exclusive policy": {
+			edits: []string{"busy: \"true\"", "exclusive.seamark.dev/x: \"true\""},
+			want: []string{`a.yaml:19:7 ticket-label spec.probes[0].markerPolicy[0].labels: "exclusive.seamark.dev/x" is invalid: ` +
+				`must not have the prefix "exclusive.seamark.dev/" of labels that Seamark sets for exclusive policies -> use another key`},
 		},
 		"apiVersion": {
 			edits: []string{"v1alpha1", "v1beta1"},

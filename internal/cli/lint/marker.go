@@ -43,11 +43,17 @@ func (c *checker) checkMarker(m *marker, accepted bool) {
 		if _, err := plan.Compile(&m.spec); err != nil {
 			path, message, _ := strings.Cut(err.Error(), ": ")
 			rule, advice := ruleProviderAnnotation, "use another key"
-			if errors.Is(err, plan.ErrExclusiveValue) {
+			switch {
+			case errors.Is(err, plan.ErrExclusiveValue):
 				rule, advice = ruleExclusiveValue, "use another value, or remove the key from the other state"
+			case errors.Is(err, plan.ErrTicketLabel):
+				rule = ruleTicketLabel
 			}
 			c.add(rule, m.object, path, message, advice)
 		}
+	}
+	if err := plan.CheckAnnotations(&m.spec); err != nil {
+		c.add(ruleAnnotation, m.object, "metadata.annotations["+v1alpha1.MessageUpdatesAnnotationKey+"]", err.Error(), "correct or remove it")
 	}
 	for i := range m.spec.Spec.Probes {
 		probe := &m.spec.Spec.Probes[i]

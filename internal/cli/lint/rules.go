@@ -26,8 +26,8 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
-		ruleMarkInSelector, ruleProviderAnnotation, ruleExclusiveValue, ruleDuplicateObject,
-		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults,
+		ruleMarkInSelector, ruleProviderAnnotation, ruleTicketLabel, ruleExclusiveValue, ruleDuplicateObject,
+		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults, ruleAnnotation,
 		ruleDeletionCost, ruleSharedMark,
 		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule, rulePreDownload,
 	}
@@ -71,6 +71,7 @@ var (
 
 	ruleMarkInSelector     = Rule{"mark-in-selector", Error, "A marker sets a label whose key is in its own selector, so that each write could deselect the pod."}
 	ruleProviderAnnotation = Rule{"provider-annotation", Error, "A marker sets an annotation that Seamark itself sets on pods of virtual nodes. Seamark does not follow the marker."}
+	ruleTicketLabel        = Rule{"ticket-label", Error, "A marker sets a label with the prefix exclusive.seamark.dev/, which Seamark itself sets for exclusive policies. Seamark does not follow the marker."}
 	ruleExclusiveValue     = Rule{"exclusive-value", Error, "A marker sets a label or annotation of an exclusive policy to the same value in another state, so that several pods would have it. Seamark does not follow the marker."}
 	ruleDuplicateObject    = Rule{"duplicate-object", Warning, "Two documents have the same kind, namespace and name. The last one that is applied takes effect."}
 
@@ -83,6 +84,7 @@ var (
 	ruleFailedLabel    = Rule{"exec-failed-label", Warning, "A label of the state Failed is also set if a program in the script of an exec probe is missing: a shell reports that as a failure."}
 	ruleNoPath         = Rule{"exec-no-path", Info, "The program of an exec probe has no absolute path, so that it depends on the image which program runs."}
 	ruleDefaults       = Rule{"openkruise-defaults", Info, "An unset period or threshold has another default than in OpenKruise."}
+	ruleAnnotation     = Rule{"invalid-annotation", Warning, "The annotation seamark.dev/message-updates has an invalid value. It counts as not set."}
 
 	ruleDeletionCost = Rule{"deletion-cost", Warning, "The annotation controller.kubernetes.io/pod-deletion-cost is not an integer from -2147483648 to 2147483647. The API server refuses the marks."}
 	ruleSharedMark   = Rule{"shared-mark", Warning, "Two probes set the same label, annotation or condition on the same pods. Only the first one takes effect."}

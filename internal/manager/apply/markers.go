@@ -6,10 +6,8 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -79,27 +77,6 @@ func (m *Markers) patchIsolated(ctx context.Context, stored *v1alpha1.PodProbeMa
 		return fmt.Errorf("encode: %w", err)
 	}
 	return isolate.Object(encoded, stored)
-}
-
-// Hold replaces the holders in the version of the marker, and returns the marker as it is stored. It returns
-// ErrOutdated if the marker has another version or is gone.
-func (m *Markers) Hold(ctx context.Context, marker types.NamespacedName, version string, holders []v1alpha1.ExclusiveHolder) (*v1alpha1.PodProbeMarker, error) {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": version},
-		"status":   map[string]any{"holders": holders},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode holders of marker %s: %w", marker, err)
-	}
-	stored := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: marker.Namespace, Name: marker.Name}}
-	err = m.client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		err = errors.Join(ErrOutdated, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write holders of marker %s: %w", marker, err)
-	}
-	return stored, nil
 }
 
 // Finalizers sets the marker's finalizers and returns its resource version after the write. If the

@@ -189,7 +189,7 @@ func (r *Reconciler) forget(marker types.NamespacedName) {
 
 // check adds the finalizer to markers that do not have it, and updates the status of the others,
 // unless their last check was less than an interval ago.
-func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, due []task) (rechecks []appointment, computed time.Duration, err error) {
+func (r *Reconciler) check(ctx context.Context, _ []*v1alpha1.PodProbeMarker, due []task) (rechecks []appointment, computed time.Duration, err error) {
 	start := r.Now()
 	var tasks []task
 	var held []*v1alpha1.PodProbeMarker
@@ -206,7 +206,7 @@ func (r *Reconciler) check(ctx context.Context, all []*v1alpha1.PodProbeMarker, 
 		}
 		tasks = append(tasks, t)
 	}
-	found, err := r.survey(ctx, all, held)
+	found, err := r.survey(ctx, held)
 	var counted tallies
 	if err == nil {
 		counted, err = r.count(ctx, held)

@@ -16,7 +16,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
-	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/tally"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
@@ -59,19 +58,18 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 	if len(markers) == 0 {
 		return counts, nil
 	}
-	for _, marker := range r.Reader.Compiler.All(markers) {
+	counted := r.Reader.Compiler.All(markers)
+	for _, marker := range counted {
 		counts[marker.Name] = tally.New(marker)
 	}
-	found, err := r.Reader.NamespacePods(ctx, markers[0].Namespace)
+	found, err := r.podsOf(ctx, markers[0].Namespace, counted)
 	if err != nil {
 		return nil, err
 	}
 	nodes, pods := sets.New[string](), make(map[string]*corev1.Pod, len(found))
 	for _, pod := range found {
-		if plan.Eligible(pod) {
-			nodes.Insert(pod.Spec.NodeName)
-			pods[string(pod.UID)] = pod
-		}
+		nodes.Insert(pod.Spec.NodeName)
+		pods[string(pod.UID)] = pod
 	}
 	for node := range nodes {
 		if err := ctx.Err(); err != nil {

@@ -100,7 +100,7 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 			if err != nil {
 				return v, err
 			}
-			return v.WithHolders(all, markers), nil
+			return v.WithTickets(markers), nil
 		}
 		if err := found.addPod(pod, view, r.Refusals.Of(client.ObjectKeyFromObject(pod))); err != nil {
 			return found, err

@@ -48,8 +48,6 @@ func next(current v1alpha1.PodProbeMarkerStatus, generation int64, matched int, 
 		ObservedGeneration: generation,
 		MatchedPods:        int64(matched),
 		Conditions:         slices.Clone(current.Conditions),
-		// They are written with the marks.
-		Holders: current.Holders,
 	}
 	for _, f := range findings {
 		f.ObservedGeneration = generation

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Reasons of the conditions.
@@ -28,6 +29,7 @@ const (
 	reasonExclusive   = "Exclusive"
 	reasonInvalid     = "InvalidSpec"
 	reasonKeyConflict = "KeyConflict"
+	reasonAnnotation  = "InvalidAnnotation"
 )
 
 // pods counts the affected pods and has the name of the first, and what it reports.
@@ -64,7 +66,23 @@ func (s *summary) findings(marker *v1alpha1.PodProbeMarker) []finding {
 	for i := range marker.Spec.Probes {
 		order[marker.Spec.Probes[i].Name] = i
 	}
-	return []finding{s.resolved(order), s.exclusive(order)}
+	return []finding{withAnnotations(s.resolved(order), marker), s.exclusive(order)}
+}
+
+// withAnnotations returns the condition with the annotation of the marker that has an invalid value, if
+// there is one. The probes run nevertheless.
+func withAnnotations(resolved finding, marker *v1alpha1.PodProbeMarker) finding {
+	err := plan.CheckAnnotations(marker)
+	if err == nil {
+		return resolved
+	}
+	sentence := "Annotation " + v1alpha1.MessageUpdatesAnnotationKey + ": " + err.Error() + "."
+	if resolved.Status == metav1.ConditionTrue {
+		return wrong(v1alpha1.ConditionProbesResolved, reasonAnnotation, sentence, sentence)
+	}
+	resolved.cause += ", " + sentence
+	resolved.Message = text.Truncate(resolved.Message, maxMessage-1-len(sentence)) + " " + sentence
+	return resolved
 }
 
 func (s *summary) resolved(order map[string]int) finding {
@@ -137,13 +155,10 @@ func message[T comparable](all []T, describe func(T) string, counts map[T]pods, 
 }
 
 // survey collects the problems of some markers of a namespace, given each of its pods once.
-type survey struct {
-	markers []*plan.Marker
-	found   map[string]*summary
-}
+type survey struct{ found map[string]*summary }
 
 func newSurvey(markers []*plan.Marker) survey {
-	s := survey{markers: markers, found: make(map[string]*summary, len(markers))}
+	s := survey{found: make(map[string]*summary, len(markers))}
 	for _, marker := range markers {
 		s.found[marker.Name] = newSummary()
 	}
@@ -151,14 +166,15 @@ func newSurvey(markers []*plan.Marker) survey {
 }
 
 // survey returns the problems of the markers by name, except of those that do not compile. It
-// compiles the plan of each pod that one of them selects once, whatever the number of markers.
-func (r *Reconciler) survey(ctx context.Context, all, checked []*v1alpha1.PodProbeMarker) (map[string]*summary, error) {
+// compiles the plan of each pod that one of them selects once, and looks only at the markers that may select the pod: with
+// 1,400 markers and 150,000 pods in a namespace, all of them would take longer than a reconcile may.
+func (r *Reconciler) survey(ctx context.Context, checked []*v1alpha1.PodProbeMarker) (map[string]*summary, error) {
 	if len(checked) == 0 {
 		return nil, nil
 	}
-	s := newSurvey(r.Reader.Compiler.All(checked))
-	markers := plan.Sorted(r.Reader.Compiler.All(all))
-	pods, err := r.Reader.NamespacePods(ctx, checked[0].Namespace)
+	surveyed := r.Reader.Compiler.All(checked)
+	s := newSurvey(surveyed)
+	pods, err := r.podsOf(ctx, checked[0].Namespace, surveyed)
 	if err != nil {
 		return nil, err
 	}
@@ -166,10 +182,14 @@ func (r *Reconciler) survey(ctx context.Context, all, checked []*v1alpha1.PodPro
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !s.selects(pod) {
+		markers, err := r.Reader.MarkersOf(ctx, pod.Namespace, pod.Labels)
+		if err != nil {
+			return nil, err
+		}
+		if !s.selects(pod, markers) {
 			continue
 		}
-		planned, err := r.Reader.Plan(ctx, pod, markers)
+		planned, err := r.Reader.Plan(ctx, pod, plan.Sorted(markers))
 		if err != nil {
 			return nil, err
 		}
@@ -182,15 +202,29 @@ func (r *Reconciler) survey(ctx context.Context, all, checked []*v1alpha1.PodPro
 	return s.found, nil
 }
 
-// selects counts the pod for the markers that probe it, and reports whether there are any.
-func (s survey) selects(pod *corev1.Pod) bool {
-	if !plan.Eligible(pod) {
-		return false
+// fewMarkers is the number of markers up to which comparing each pod with each of them costs less than a search in the
+// index for each pod (BenchmarkCheck).
+const fewMarkers = 16
+
+// podsOf returns the eligible pods of the namespace that the markers may select. If the markers are few, these are only
+// those that they select: an edit of one marker does not look up the markers of all pods of a large namespace.
+func (r *Reconciler) podsOf(ctx context.Context, namespace string, markers []*plan.Marker) ([]*corev1.Pod, error) {
+	pods, err := r.Reader.NamespacePods(ctx, namespace)
+	if err != nil {
+		return nil, err
 	}
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
+		return !plan.Eligible(pod) || len(markers) <= fewMarkers &&
+			!slices.ContainsFunc(markers, func(m *plan.Marker) bool { return m.Selects(pod) })
+	}), nil
+}
+
+// selects counts the pod for the surveyed markers that probe it, and reports whether there are any.
+func (s survey) selects(pod *corev1.Pod, markers []*plan.Marker) bool {
 	selected := false
-	for _, marker := range s.markers {
-		if marker.Selects(pod) {
-			s.found[marker.Name].matched++
+	for _, marker := range markers {
+		if found := s.found[marker.Name]; found != nil && marker.Selects(pod) {
+			found.matched++
 			selected = true
 		}
 	}

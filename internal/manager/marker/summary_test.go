@@ -42,6 +42,27 @@ func TestSummary(t *testing.T) {
 			matched: 1,
 			want:    []string{resolved, exclusive},
 		},
+		"invalid annotation": {
+			marker:  builders.Marker("ns", "web").Annotation(v1alpha1.MessageUpdatesAnnotationKey, "immediate").Probe(label("p", "a")),
+			pods:    []*corev1.Pod{game("a").Build()},
+			matched: 1,
+			want: []string{
+				"ProbesResolved False InvalidAnnotation: " +
+					`Annotation seamark.dev/message-updates: "immediate" is invalid and counts as not set: must be Limited or Immediate.`,
+				exclusive,
+			},
+		},
+		"invalid annotation and missing container": {
+			marker:  builders.Marker("ns", "web").Annotation(v1alpha1.MessageUpdatesAnnotationKey, "").Probe(label("p", "a").Container("db")),
+			pods:    []*corev1.Pod{game("a").Build()},
+			matched: 1,
+			want: []string{
+				"ProbesResolved False ContainerNotFound: " +
+					`Probe "p": container "db" not found (1 of 1 matched pods, such as a). ` +
+					`Annotation seamark.dev/message-updates: "" is invalid and counts as not set: must be Limited or Immediate.`,
+				exclusive,
+			},
+		},
 		"missing containers and ports": {
 			marker: builders.Marker("ns", "web").
 				Probe(label("q", "a").Container("db").Handler(http)).
@@ -119,7 +140,7 @@ func TestSummary(t *testing.T) {
 			all := compiler.All(append([]*v1alpha1.PodProbeMarker{marker}, tc.others...))
 			collected := newSurvey(all[:1])
 			for _, pod := range tc.pods {
-				if collected.selects(pod) {
+				if plan.Eligible(pod) && collected.selects(pod, all) {
 					collected.add(pod, plan.Pod(pod, all, plan.KubernetesDefaults()), tc.errs[pod.Name])
 				}
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -49,7 +49,11 @@ func contested(b *testing.B, n int, all bool) *Reconciler {
 	marker := builders.Marker("ns", "db").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
 		Label(v1alpha1.ProbeUnknown, "role", "unknown").Label(v1alpha1.ProbeFailed, "role", "replica").
 		Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{})).Build()
-	marker.Status.Holders = []v1alpha1.ExclusiveHolder{{Probe: "p", State: v1alpha1.ProbeSucceeded, Pod: "p0", UID: "uid-p0", ResourceVersion: "1"}}
+	compiled, err := plan.Compile(marker)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ticket := compiled.Exclusives()[0].Ticket
 	var pods []*corev1.Pod
 	var reports []*seamarkv1alpha1.ProbeReport
 	for i := range n {
@@ -62,6 +66,10 @@ func contested(b *testing.B, n int, all bool) *Reconciler {
 		}
 		pod := builders.Pod("ns", fmt.Sprint("p", i)).Label("app", "game").Label("role", role).Node(node).
 			ManagedFields("seamark", "status", `{"f:metadata":{"f:labels":{"f:role":{}}}}`).Build()
+		if i == 0 {
+			pod = builders.Pod("ns", "p0").Label("app", "game").Label("role", role).Label(ticket, "").Node(node).
+				ManagedFields("seamark", "status", `{"f:metadata":{"f:labels":{"f:role":{},"f:`+ticket+`":{}}}}`).Build()
+		}
 		if pods = append(pods, pod); i%100%8 == 0 {
 			reports = append(reports, &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(node, i%100/8)}, NodeName: node})
 		}
@@ -71,7 +79,6 @@ func contested(b *testing.B, n int, all bool) *Reconciler {
 		}}})
 	}
 	r := reconciler(b, &recorded{})
-	r.Inbox = &controllers.Inbox{}
 	stored := fakeapi.NewStore(b, gather.PodIndexers(), pods)
 	r.Reader.Client = indexed{pods: stored.Indexer}
 	r.Reader.Stores = gather.Stores{
@@ -86,6 +93,9 @@ func BenchmarkExclusive(b *testing.B) {
 		for claims, all := range map[string]bool{"one claims": false, "all claim": true} {
 			b.Run(fmt.Sprint(n, " pods, ", claims), func(b *testing.B) {
 				r, i := contested(b, n, all), 0
+				for j := range n {
+					reconcileOne(b, r, fmt.Sprint("p", j))
+				}
 				b.ReportAllocs()
 				for b.Loop() {
 					name := types.NamespacedName{Namespace: "ns", Name: fmt.Sprint("p", i%n)}
@@ -100,5 +110,37 @@ func BenchmarkExclusive(b *testing.B) {
 				b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)*float64(n), "s/all")
 			})
 		}
+	}
+}
+
+// BenchmarkManyPolicies reconciles a pod of 1,000 in a namespace with as many exclusive policies as its pods can have: 32 in
+// each of 64 markers.
+func BenchmarkManyPolicies(b *testing.B) {
+	var markers []*v1alpha1.PodProbeMarker
+	for i := range plan.MaxMarkers {
+		marker := builders.Marker("ns", fmt.Sprint("m", i))
+		for j := range 32 {
+			marker.Probe(builders.Probe(fmt.Sprint("p", j)).Label(v1alpha1.ProbeSucceeded, fmt.Sprintf("k-%d-%d", i, j), "primary").
+				Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{PerLabel: "shard"}))
+		}
+		markers = append(markers, marker.Build())
+	}
+	var pods []*corev1.Pod
+	for i := range 1000 {
+		pod := builders.Pod("ns", fmt.Sprint("p", i)).Label("app", "game").Label("shard", fmt.Sprint(i%2)).Node(fmt.Sprint("n", i/100))
+		pods = append(pods, pod.Build())
+	}
+	r := reconciler(b, &recorded{})
+	stored := fakeapi.NewStore(b, gather.PodIndexers(), pods)
+	r.Reader.Client = indexed{pods: stored.Indexer}
+	r.Reader.Stores = gather.Stores{
+		Pods: stored, Markers: fakeapi.NewStore(b, gather.MarkerIndexers(), markers),
+		Slices: fakeapi.NewStore(b, gather.SliceIndexers(), []*seamarkv1alpha1.ProbeReport{}),
+	}
+	for _, pod := range pods {
+		reconcileOne(b, r, pod.Name)
+	}
+	for b.Loop() {
+		reconcileOne(b, r, "p1")
 	}
 }

@@ -24,7 +24,7 @@ import (
 // change is the difference between a pod's marks and those that it should have.
 type change struct {
 	// owned are Seamark's marks on the pod. all are those that it should have. desired are all
-	// without those of the refused probes.
+	// without those of the refused probes, and without those that the next write may not set: see cached.Pod.InGroup.
 	owned, all, desired mark.Marks
 	// leftover are keys to remove that other managers own.
 	leftover []mark.Key
@@ -167,7 +167,7 @@ func (c change) omit(probes []mark.Refusal, until time.Time, again bool) change 
 	for _, refusal := range probes {
 		ids.Insert(refusal.Probe)
 	}
-	c.desired = c.all.Without(c.claims, ids)
+	c.desired = c.view.InGroup(c.owned, c.view.KeepTickets(c.owned, c.all, c.all.Without(c.claims, ids)))
 	c.refused.probes, c.refused.until, c.refused.again = probes, until, again
 	return c
 }

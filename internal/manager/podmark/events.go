@@ -113,23 +113,17 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			}
 			// Any change of the pod may make room for marks that were refused.
 			_, refused := r.refused.Get(key)
-			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
-				r.enqueueRivals(ctx, q, e.ObjectOld, e.ObjectNew)
-			}
 			// With the same labels, the markers do not matter for the plan.
 			if reported || refused || !sameMarks(e.ObjectOld, e.ObjectNew) || !plan.SamePlan(e.ObjectOld, e.ObjectNew, nil) {
 				controllers.Enqueue(q, key)
-				r.enqueueWaiting(q, key)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controllers.Queue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controllers.Queue) {
 			key := client.ObjectKeyFromObject(e.Object)
 			r.arrivals.Forget(key)
 			r.forget(key)
 			// A reconcile that runs now may remember the pod again. The next one forgets it.
 			controllers.Enqueue(q, key)
-			r.enqueueRivals(ctx, q, e.Object, nil)
-			r.enqueueWaiting(q, key)
 		},
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
@@ -35,14 +34,9 @@ const recheck = 50 * time.Millisecond
 // Pods writes marks, as apply.Pods does.
 type Pods interface {
 	Marks(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error)
+	MarksOn(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error)
 	Remove(ctx context.Context, pod *corev1.Pod, keys []mark.Key) (string, error)
 	Try(ctx context.Context, pod *corev1.Pod, marks mark.Marks) error
-}
-
-// Exclusive writes exclusive marks, and which pod may have them, as apply.Pods and apply.Markers do.
-type Exclusive interface {
-	MarksOn(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error)
-	Hold(ctx context.Context, marker types.NamespacedName, version string, holders []v1alpha1.ExclusiveHolder) (*v1alpha1.PodProbeMarker, error)
 }
 
 // Pace permits the writes of stale states one after the other, as staleness.Pace does.
@@ -59,8 +53,6 @@ type Options struct {
 	Reader gather.Reader
 	// Pods writes.
 	Pods Pods
-	// Exclusive writes exclusive marks.
-	Exclusive Exclusive
 	// Live reads pods from the API server.
 	Live client.Reader
 	// Inbox receives pods from other controllers.
@@ -91,11 +83,9 @@ type Reconciler struct {
 	// outdated are the cached versions of pods that a write found outdated, so that the write is
 	// repeated only when the cache has another version.
 	outdated keyed.Store[types.NamespacedName, string]
-	// waits are the pods that wait for exclusive marks. held are the holders of markers that the cache
-	// does not have yet, and claiming the markers whose holders are being written.
-	waits    keyed.Store[types.NamespacedName, wait]
-	held     apply.Recent[types.NamespacedName, holders]
-	claiming keyed.Store[types.NamespacedName, bool]
+	// waits are the pods that wait for exclusive marks.
+	waits     keyed.Store[types.NamespacedName, wait]
+	elections elections
 }
 
 // New returns a Reconciler.
@@ -121,6 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if pod == nil {
+		r.Inbox.Enqueue(r.elections.gone(request.NamespacedName)...)
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -134,12 +125,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		notMarked()
 		return r.failed(pod, err)
 	}
-	r.nudge(change.view)
 	if change.isEmpty() {
 		r.Refusals.Note(request.NamespacedName, nil)
 		return r.requeue(request.NamespacedName, change), nil
 	}
-	if change.stale && !permitted {
+	if change.stale && !permitted && !change.view.Yields() {
 		notMarked()
 		r.Pace.Ask(request.NamespacedName)
 		return reconcile.Result{}, nil
@@ -164,9 +154,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) failed(pod *corev1.Pod, err error) (reconcile.Result, error) {
 	if errors.Is(err, apply.ErrOutdated) {
 		r.outdated.Set(client.ObjectKeyFromObject(pod), pod.ResourceVersion)
-		return reconcile.Result{RequeueAfter: recheck}, nil
-	}
-	if errors.Is(err, errHolders) {
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return reconcile.Result{}, err
@@ -232,12 +219,12 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	if err != nil {
 		return change{}, err
 	}
-	if v, err = r.contest(ctx, v, markers); err != nil {
+	if v, err = r.contest(ctx, v, markers, owned, unseen); err != nil {
 		return change{}, err
 	}
 	all := v.Desired(owned)
-	claims, _ := mark.Claim(v.Plan.Probes)
-	change := change{owned: owned, all: all, desired: all, claims: claims, order: v.Plan.Probes,
+	claims := v.Claims()
+	change := change{owned: owned, all: all, desired: v.InGroup(owned, all), claims: claims, order: v.Plan.Probes,
 		values: mark.RefusedValues(v.Plan.Probes, v.Report), view: v}
 	change.stale = slices.ContainsFunc(v.Plan.Probes, v.Report.IsStale)
 	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.applies(pod, all, claims, r.Now()) {
@@ -251,6 +238,6 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 		return change, nil
 	}
 	isKept := func(key mark.Key) bool { return slices.Contains(change.refused.kept, key) }
-	change.leftover = slices.DeleteFunc(v.Leftover(owned, all), isKept)
+	change.leftover = slices.DeleteFunc(v.Leftover(owned, v.InGroup(owned, all)), isKept)
 	return change, nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -56,6 +57,10 @@ func (r *recorded) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (st
 	return "1000", r.err
 }
 
+func (r *recorded) MarksOn(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error) {
+	return r.Marks(ctx, pod, marks)
+}
+
 // permits permits the pods that it has, and records those that ask.
 type permits map[types.NamespacedName]bool
 
@@ -75,7 +80,7 @@ func reconciler(t testing.TB, pods Pods, objects ...client.Object) *Reconciler {
 			Client:   fakeapi.Client(t, objects...).WithReturnManagedFields().Build(),
 			Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
 		},
-		Pods: pods, Pace: permits{}, Problems: &problems.Marks{}, Refusals: &problems.Refusals{}, Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
+		Pods: pods, Inbox: &controllers.Inbox{}, Pace: permits{}, Problems: &problems.Marks{}, Refusals: &problems.Refusals{}, Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
 	})
 }
 

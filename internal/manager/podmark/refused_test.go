@@ -69,6 +69,10 @@ func (s *strict) Marks(_ context.Context, _ *corev1.Pod, marks mark.Marks) (stri
 	return strconv.Itoa(1000 + s.version), nil
 }
 
+func (s *strict) MarksOn(ctx context.Context, pod *corev1.Pod, marks mark.Marks) (string, error) {
+	return s.Marks(ctx, pod, marks)
+}
+
 func (s *strict) Remove(context.Context, *corev1.Pod, []mark.Key) (string, error) {
 	s.tries++
 	if s.fixed || s.closed {

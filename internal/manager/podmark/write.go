@@ -90,7 +90,7 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 		r.forget(key)
 		r.Metrics.MarksApplied(metrics.MarkGone)
 		return change, nil
-	case errors.Is(err, apply.ErrOutdated), errors.Is(err, errHolders):
+	case errors.Is(err, apply.ErrOutdated):
 		return change, err
 	case err != nil:
 		r.Refusals.Note(key, err)
@@ -146,10 +146,13 @@ func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod, change change, ve
 	if change.desired.Equal(change.owned) {
 		return version, nil
 	}
-	if change.view.HasExclusive(change.desired) {
-		return r.setExclusive(ctx, pod, change, version)
+	if !change.view.HasExclusive(change.desired) {
+		return r.Pods.Marks(ctx, pod, change.desired)
 	}
-	return r.Pods.Marks(ctx, pod, change.desired)
+	if version != pod.ResourceVersion {
+		return "", apply.ErrOutdated
+	}
+	return r.Pods.MarksOn(ctx, pod, change.desired)
 }
 
 // writeAccepted finds the probes whose marks the API server refuses for the reason, and applies

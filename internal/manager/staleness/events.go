@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,11 +43,11 @@ func (n *Nodes) Start(ctx context.Context) error {
 	}
 }
 
-// markerEvents returns a handler that starts to watch when a marker has staleAfterSeconds. If a marker
+// markerEvents returns a handler that starts to watch when a marker has staleAfterSeconds or exclusive. If a marker
 // changes, it enqueues the nodes whose states are not current, because the times may have changed.
 func (n *Nodes) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarker, reconcile.Request] {
 	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.PodProbeMarker, _ bool) {
-		if after == nil || !hasStale(after) || before != nil && before.UID == after.UID && before.Generation == after.Generation {
+		if after == nil || !dependsOnNodes(after) || before != nil && before.UID == after.UID && before.Generation == after.Generation {
 			return
 		}
 		n.start.Do(func() { n.needed <- q })
@@ -54,13 +55,12 @@ func (n *Nodes) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarke
 	})
 }
 
-func hasStale(marker *v1alpha1.PodProbeMarker) bool {
-	for i := range marker.Spec.Probes {
-		if marker.Spec.Probes[i].StaleAfterSeconds != nil {
-			return true
-		}
-	}
-	return false
+// dependsOnNodes reports whether the marks depend on whether nodes are lost.
+func dependsOnNodes(marker *v1alpha1.PodProbeMarker) bool {
+	isExclusive := func(policy v1alpha1.ProbeMarkerPolicy) bool { return policy.Exclusive != nil }
+	return slices.ContainsFunc(marker.Spec.Probes, func(probe v1alpha1.PodContainerProbe) bool {
+		return probe.StaleAfterSeconds != nil || slices.ContainsFunc(probe.MarkerPolicy, isExclusive)
+	})
 }
 
 // watch starts to watch Nodes and the pods of agents. When all Nodes are known, it enqueues those that

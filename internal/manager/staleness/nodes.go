@@ -4,7 +4,7 @@
 // Package staleness follows since when the states of the pods of each node are not current, and enqueues
 // the pods whose states become stale, or are current again. Package lapse decides.
 //
-// It does nothing until a marker has staleAfterSeconds. Then it watches Nodes. It keeps something of a
+// It does nothing until a marker has staleAfterSeconds or exclusive. Then it watches Nodes. It keeps something of a
 // node, and has one timer for it, only while the states of the node are not current.
 package staleness
 

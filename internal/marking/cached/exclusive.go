@@ -5,12 +5,11 @@ package cached
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/exclusive"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
@@ -18,135 +17,139 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
-// Contest is who has the marks of an exclusive policy in one group of pods.
+// Contest is whether a pod has the marks of an exclusive policy.
 type Contest struct {
 	plan.Exclusive
-	// Grouped is whether the pod is in a group: without one, it does not get the marks.
+	// Group is the group of the pod, and Grouped whether it is in one: without one, it does not get the marks.
+	Group   string
 	Grouped bool
-	// Marks are those of the policy.
-	Marks mark.Marks
-	// Group is what was decided from.
-	Group exclusive.Group
-	exclusive.Decision
+	// Self is what the pod is in its group.
+	Self exclusive.Candidate
+	// Result is what is decided about the group.
+	exclusive.Result
+	// Cleared is whether the API server has answered that no other pod of the group has the ticket. Otherwise, Obstacle says why not.
+	Cleared  bool
+	Obstacle string
+
+	// own are the marks that belong to the policy in the pod: those whose keys no other probe of the pod has. An ending pod has
+	// no probes, and keeps the marks of the policy.
+	own mark.Marks
+	// ticket is the key of Ticket.
+	ticket mark.Key
+	// holds is whether Seamark has given the pod the ticket and one of the marks.
+	holds bool
 }
 
-// NewContest returns the contest of the pod, given its group without any pods.
-func NewContest(e plan.Exclusive, grouped bool, group exclusive.Group) *Contest {
-	return &Contest{Exclusive: e, Grouped: grouped, Marks: mark.Fixed(e.Policy), Group: group}
-}
-
-// Concerns reports whether the pod matters in the contest even if it claims nothing, so that its view must be
-// added. Of the other pods, only the one with the best claim matters.
-func (c *Contest) Concerns(pod *corev1.Pod) bool {
-	return pod.UID == c.Group.Record.UID || c.Marks.AnyIn(pod)
-}
-
-// Claim returns the claim of a pod whose probe, if it is planned, has the state.
-func (c *Contest) Claim(object *corev1.Pod, state v1alpha1.ContainerProbeState) exclusive.Pod {
-	pod := exclusive.Pod{Name: object.Name, UID: object.UID, Version: object.ResourceVersion}
-	if state.State != c.Policy.State {
-		return pod
-	}
-	pod.Claims, pod.Since = true, state.LastTransitionTime.Time
-	if from := c.Policy.Exclusive.TermFrom; from != nil {
-		if term, refusal := value.Term(state.Message, from.JSONPath); refusal == nil {
-			pod.Term = &term
-		}
-	}
-	return pod
-}
-
-// Add adds a pod to the group, and reports whether it claims the marks. A pod that is ending, or about which
-// nothing is reported, claims nothing.
-func (c *Contest) Add(p Pod) (claims bool) {
-	var state v1alpha1.ContainerProbeState
-	own := c.Marks
-	for _, probe := range p.Plan.Probes {
-		if probe.ID != c.ID {
+// WithContests returns the view with the contests of the pod, of which nothing is decided. owned are Seamark's marks on the pod. A
+// pod that is ending is in those for which it has a ticket.
+func (p Pod) WithContests(markers []*plan.Marker, owned mark.Marks) Pod {
+	var claims mark.Claims
+	planned := make(map[identity.ID]plan.PlannedProbe)
+	for _, marker := range markers {
+		if len(marker.Exclusives()) == 0 || !marker.Selects(p.Object) {
 			continue
 		}
-		own = c.own(p.Plan.Probes)
-		state, _ = p.Report.State(probe)
-	}
-	pod := c.Claim(p.Object, state)
-	pod.Marked = own.AnyIn(p.Object)
-	c.Group.Pods = append(c.Group.Pods, pod)
-	return pod.Claims
-}
-
-// own returns the marks whose keys belong to the probe of the policy.
-func (c *Contest) own(probes []plan.PlannedProbe) mark.Marks {
-	claims, _ := mark.Claim(probes)
-	return c.Marks.Of(claims, c.ID)
-}
-
-// Decide decides who has the marks.
-func (c *Contest) Decide() { c.Decision = exclusive.Decide(c.Group) }
-
-// Wins reports whether the pod has the best claim.
-func (c *Contest) Wins(pod types.UID) bool { return c.Winner != nil && c.Winner.UID == pod }
-
-// Next returns the pod that has to be written next, or nil if there is none.
-func (c *Contest) Next() *exclusive.Pod {
-	switch c.Step {
-	case exclusive.Wait:
-		return c.Blocker
-	case exclusive.Take, exclusive.Claim, exclusive.Look:
-		if !c.Winner.Marked {
-			return c.Winner
-		}
-	}
-	return nil
-}
-
-// Why says what the winner waits for.
-func (c *Contest) Why() string {
-	switch {
-	case c.Blocker == nil:
-		return "it is not known yet whether another pod has them"
-	case c.Wins(c.Blocker.UID):
-		return "the cache does not have the latest version of the pod"
-	case c.Blocker.Marked:
-		return fmt.Sprintf("pod %s still has them", c.Blocker.Name)
-	default:
-		return fmt.Sprintf("pod %s may still get them", c.Blocker.Name)
-	}
-}
-
-// permits reports whether the pod may have the marks. marked is whether it has one of them.
-func (c *Contest) permits(pod types.UID, marked bool) bool {
-	switch {
-	case !c.Grouped || c.Loses(pod):
-		return false
-	case marked:
-		return true
-	default:
-		return c.Wins(pod) && (c.Step == exclusive.Take || c.Step == exclusive.Claim)
-	}
-}
-
-// hold returns why the pod may not have the marks of its state, or an empty Hold if it may or its state has
-// none.
-func (c *Contest) hold(pod *corev1.Pod) mark.Hold {
-	for i := range c.Group.Pods {
-		if rival := &c.Group.Pods[i]; rival.UID == pod.UID && rival.Claims {
-			switch {
-			case !c.Grouped || c.Loses(pod.UID):
-				return mark.Lost
-			case !c.permits(pod.UID, rival.Marked):
-				return mark.Waiting
+		if claims == nil {
+			claims, _ = mark.Claim(p.Plan.Probes)
+			for _, probe := range p.Plan.Probes {
+				planned[probe.ID] = probe
 			}
 		}
+		for _, e := range marker.Exclusives() {
+			if _, has := p.Object.Labels[e.Ticket]; !has && plan.Ending(p.Object) {
+				continue
+			}
+			c := &Contest{Exclusive: e, own: mark.Fixed(e.Policy).Unclaimed(claims, e.ID), ticket: mark.Label(e.Ticket)}
+			c.Group, c.Grouped = e.Group(p.Object)
+			c.Self = c.candidate(p, planned, owned.Of(claims, e.ID))
+			c.holds = c.Self.Ticket && len(c.own.Meet(owned)) > 0
+			p.Contests = append(p.Contests, c)
+		}
 	}
-	return ""
+	return p
 }
 
-// WithContests returns the view of a pod that takes part in the contests, after they are decided: the
-// pod has the marks of exclusive policies only if it may have them.
-func (p Pod) WithContests(contests []*Contest) Pod {
-	p.Contests = contests
-	for _, c := range contests {
-		if hold := c.hold(p.Object); hold != "" {
+// candidate returns what the pod is in its group. A pod that is ending, about which nothing is reported, or all of whose keys
+// belong to other probes claims nothing. mine are the marks of the probe that the pod has.
+func (c *Contest) candidate(p Pod, planned map[identity.ID]plan.PlannedProbe, mine mark.Marks) exclusive.Candidate {
+	self := exclusive.Candidate{Name: p.Object.Name, UID: p.Object.UID, Marked: c.own.AnyIn(p.Object), Ticket: c.Grouped && c.hasTicket(p.Object)}
+	probe, runs := planned[c.ID]
+	if !runs {
+		return self
+	}
+	state, known := p.Report.Effective(probe, mine)
+	self.Unreported = !known && p.Report.Unreported()
+	if state.State != c.Policy.State || len(c.own) == 0 {
+		return self
+	}
+	self.Claims, self.Since = true, state.LastTransitionTime.Time
+	if from := c.Policy.Exclusive.TermFrom; from != nil {
+		if term, refusal := value.Term(state.Message, from.JSONPath); refusal == nil {
+			self.Term = &term
+		}
+	}
+	return self
+}
+
+// hasTicket reports whether the pod has the ticket for its group.
+func (c *Contest) hasTicket(pod *corev1.Pod) bool {
+	group, found := pod.Labels[c.Ticket]
+	return found && group == c.Group
+}
+
+// Seat is what the pod contends for.
+func (c *Contest) Seat() exclusive.Seat {
+	return exclusive.Seat{Probe: c.ID.Probe, State: string(c.Policy.State), Group: c.Group}
+}
+
+// Wins reports whether the pod has the best claim.
+func (c *Contest) Wins() bool { return c.Winner != nil && c.Winner.UID == c.Self.UID }
+
+// loses reports whether the pod must not have the marks.
+func (c *Contest) loses() bool { return !c.Grouped || c.Winner != nil && !c.Wins() }
+
+// Takes reports whether the pod gets the marks if no other pod has the ticket.
+func (c *Contest) Takes() bool {
+	return c.Grouped && c.Wins() && !c.holds && c.Self.Ticket && c.Blocker == nil
+}
+
+// permits reports whether the pod may have the marks.
+func (c *Contest) permits() bool {
+	return !c.loses() && (c.holds || c.Wins() && c.Cleared)
+}
+
+// hold returns why the pod may not have the marks of its state, or an empty Hold if it may or its state has none.
+func (c *Contest) hold() mark.Hold {
+	switch {
+	case !c.Self.Claims || c.permits():
+		return ""
+	case c.loses():
+		return mark.Lost
+	default:
+		return mark.Waiting
+	}
+}
+
+// Why says what a pod that gets the marks waits for.
+func (c *Contest) Why() string {
+	switch {
+	case c.Obstacle != "":
+		return c.Obstacle
+	case c.Blocker != nil && c.Blocker.Marked:
+		return fmt.Sprintf("pod %s still has them", c.Blocker.Name)
+	case c.Blocker != nil:
+		return fmt.Sprintf("pod %s may still get them", c.Blocker.Name)
+	case !c.Decided:
+		return "not all pods of the marker have been looked at yet"
+	default:
+		return "the cache does not have the latest version of the pod"
+	}
+}
+
+// Settle returns the view after its contests are decided: the pod has the marks of exclusive policies only if it may have them.
+func (p Pod) Settle() Pod {
+	for _, c := range p.Contests {
+		if hold := c.hold(); hold != "" {
 			if p.Report.Held == nil {
 				p.Report.Held = make(map[identity.ID]mark.Hold)
 			}
@@ -156,88 +159,157 @@ func (p Pod) WithContests(contests []*Contest) Pod {
 	return p
 }
 
-// Compete returns the view of a pod in the contests among all pods of its namespace, as it is where the
-// marks of all pods are known and no write is under way, as in a local run.
+// Compete returns the view of a pod in the contests among all pods of its namespace, where they are current and nobody else
+// writes, as in a local run.
 func (p Pod) Compete(markers []*plan.Marker, pods []Pod) Pod {
-	var contests []*Contest
-	for _, marker := range markers {
-		if !marker.Selects(p.Object) {
-			continue
-		}
-		for _, e := range marker.Exclusives() {
-			group, grouped := e.Group(p.Object)
-			c := NewContest(e, grouped, exclusive.Group{Surveyed: true})
-			for _, other := range pods {
-				of, in := e.Group(other.Object)
-				if other.Object.UID == p.Object.UID || in == grouped && of == group && marker.Selects(other.Object) {
-					c.Add(other)
-				}
+	p = p.WithContests(markers, p.owned())
+	elections := make(map[string]*exclusive.Election)
+	for _, other := range pods {
+		for marker, as := range other.WithContests(markers, other.owned()).Candidates() {
+			if elections[marker] == nil {
+				elections[marker] = exclusive.NewElection()
 			}
-			for _, pod := range c.Group.Pods {
-				if pod.Marked {
-					c.Group.Record = exclusive.Record{UID: pod.UID, Version: pod.Version}
-				}
-			}
-			c.Decide()
-			contests = append(contests, c)
+			elections[marker].Report(other.Object.Name, as)
 		}
 	}
-	return p.WithContests(contests)
-}
-
-// WithHolders is like WithContests, for a pod whose group is not known: the holders in the status of the
-// markers say which pod has the marks.
-func (p Pod) WithHolders(markers []*v1alpha1.PodProbeMarker, compiled []*plan.Marker) Pod {
-	var contests []*Contest
-	for _, marker := range compiled {
-		at := slices.IndexFunc(markers, func(m *v1alpha1.PodProbeMarker) bool {
-			return m.Namespace == marker.Namespace && m.Name == marker.Name
-		})
-		if len(marker.Exclusives()) == 0 || at < 0 || !marker.Selects(p.Object) {
-			continue
-		}
-		for _, e := range marker.Exclusives() {
-			group, grouped := e.Group(p.Object)
-			c := NewContest(e, grouped, exclusive.Group{})
-			c.Add(p)
-			holder, found := e.Holder(markers[at].Status.Holders, group)
-			switch self := &c.Group.Pods[0]; {
-			case holder.UID == self.UID || self.Marked:
-				c.Decision = exclusive.Decision{Winner: self, Step: exclusive.Take}
-			case found:
-				c.Decision = exclusive.Decision{Winner: &exclusive.Pod{Name: holder.Pod, UID: holder.UID}, Step: exclusive.Keep}
-			}
-			contests = append(contests, c)
-		}
-	}
-	return p.WithContests(contests)
-}
-
-// restrict removes the exclusive marks that the pod may not have.
-func (p Pod) restrict(desired mark.Marks) mark.Marks {
 	for _, c := range p.Contests {
-		own := c.ownOf(p)
-		if !c.permits(p.Object.UID, own.AnyIn(p.Object)) {
-			for key := range own.Meet(desired) {
-				delete(desired, key)
+		if election := elections[c.ID.Marker]; c.Grouped && election != nil {
+			c.Result = election.Result(c.Seat())
+			c.Cleared = c.Takes()
+		}
+	}
+	return p.Settle()
+}
+
+// owned returns Seamark's marks on the pod, or none if its managed fields cannot be parsed.
+func (p Pod) owned() mark.Marks {
+	owned, err := mark.Owned(p.Object)
+	if err != nil {
+		return nil
+	}
+	return owned
+}
+
+// Candidates returns what the pod is for each seat for which it matters, by marker. There is an entry for each marker that has
+// exclusive policies and selects the pod.
+func (p Pod) Candidates() map[string]map[exclusive.Seat]exclusive.Candidate {
+	all := make(map[string]map[exclusive.Seat]exclusive.Candidate)
+	for _, c := range p.Contests {
+		if all[c.ID.Marker] == nil {
+			all[c.ID.Marker] = make(map[exclusive.Seat]exclusive.Candidate)
+		}
+		if c.Grouped && c.Self.Matters() {
+			all[c.ID.Marker][c.Seat()] = c.Self
+		}
+	}
+	return all
+}
+
+// WithTickets returns the view of a pod whose group is not known: its ticket says whether it has the marks, or gets them.
+func (p Pod) WithTickets(markers []*plan.Marker) Pod {
+	p = p.WithContests(markers, p.owned())
+	for _, c := range p.Contests {
+		switch c.Decided = true; {
+		case c.Self.Ticket || c.Self.Marked:
+			c.Winner = &c.Self
+		case c.Self.Claims:
+			c.Winner = &exclusive.Candidate{}
+		}
+	}
+	return p.Settle()
+}
+
+// restrict removes the exclusive marks that the pod may not have, and adds the tickets. A pod that has marks without the ticket
+// keeps them until it has the ticket, or another pod wins.
+func (p Pod) restrict(owned, desired mark.Marks) mark.Marks {
+	for _, c := range p.Contests {
+		marks := c.own.Meet(desired)
+		if !c.permits() {
+			for key := range marks {
+				if c.loses() || !owned.Has(key) {
+					delete(desired, key)
+					delete(marks, key)
+				}
 			}
 		}
-		if c.Fence && c.Blocker.UID == p.Object.UID {
-			desired[mark.Annotation(v1alpha1.ExclusiveFenceAnnotationKey)] = mark.Value{Text: c.Group.Record.Version}
+		delete(desired, c.ticket)
+		if keeps := owned.Has(c.ticket) && (len(marks) > 0 || !c.Decided); c.Grouped && !c.loses() && (c.Wins() || keeps) {
+			desired[c.ticket] = mark.Value{Text: c.Group}
 		}
 	}
 	return desired
 }
 
-// foreign adds the exclusive marks that the pod may not have, and that an apply would not remove.
+// KeepTickets adds to desired the tickets of all that the pod already has, and returns it: without them, a pod whose exclusive
+// marks are refused would lose and get its ticket repeatedly.
+func (p Pod) KeepTickets(owned, all, desired mark.Marks) mark.Marks {
+	for _, c := range p.Contests {
+		if value, wanted := all[c.ticket]; wanted && owned.Has(c.ticket) {
+			desired[c.ticket] = value
+		}
+	}
+	return desired
+}
+
+// Claims returns the probes that the keys belong to, those of the tickets included.
+func (p Pod) Claims() mark.Claims {
+	claims, _ := mark.Claim(p.Plan.Probes)
+	for _, c := range p.Contests {
+		claims[c.ticket] = c.ID
+	}
+	return claims
+}
+
+// InGroup returns the desired marks that one write may set: without the exclusive ones of a group that the write moves the
+// pod out of. In the other group, nothing is decided yet, and other writes set them there.
+func (p Pod) InGroup(owned, desired mark.Marks) mark.Marks {
+	kept := desired
+	for _, c := range p.Contests {
+		if !c.moves(p.Object, owned, desired) {
+			continue
+		}
+		kept = maps.Clone(kept)
+		delete(kept, c.ticket)
+		for key := range c.own.Meet(kept) {
+			delete(kept, key)
+		}
+	}
+	return kept
+}
+
+// moves reports whether the write of the desired marks changes the group of the pod.
+func (c *Contest) moves(pod *corev1.Pod, owned, desired mark.Marks) bool {
+	label := mark.Label(c.Policy.Exclusive.PerLabel)
+	if label.Name == "" {
+		return false
+	}
+	value, set := desired[label]
+	if !set {
+		return owned.Has(label)
+	}
+	before, found := label.In(pod)
+	return !found || before != value.Text
+}
+
+// foreign adds the exclusive marks that the pod may not have, and the tickets that it should not have, and that an apply would
+// not remove.
 func (p Pod) foreign(leftover []mark.Key, owned, desired mark.Marks) []mark.Key {
 	shared := mark.Shared(p.Object.ManagedFields)
 	for _, c := range p.Contests {
-		if c.permits(p.Object.UID, true) {
-			continue
+		_, found := p.Object.Labels[c.ticket.Name]
+		// A ticket that an apply would not remove is removed together with the marks, not before them.
+		explicit := found && !desired.Has(c.ticket) && (!owned.Has(c.ticket) || shared.Has(c.ticket))
+		var keys []mark.Key
+		if c.loses() || explicit {
+			keys = c.own.In(p.Object).Keys()
 		}
-		for _, key := range c.ownOf(p).In(p.Object).Keys() {
-			if !desired.Has(key) && (!owned.Has(key) || shared.Has(key)) && !slices.Contains(leftover, key) {
+		if explicit {
+			keys = append(keys, c.ticket)
+		}
+		stays := c.own.Meet(desired)
+		for _, key := range keys {
+			removed := explicit && !stays.Has(key) || !desired.Has(key) && (!owned.Has(key) || shared.Has(key))
+			if removed && !slices.Contains(leftover, key) {
 				leftover = append(leftover, key)
 			}
 		}
@@ -245,37 +317,27 @@ func (p Pod) foreign(leftover []mark.Key, owned, desired mark.Marks) []mark.Key 
 	return leftover
 }
 
-// ownOf returns the marks that belong to the policy in the pod.
-func (c *Contest) ownOf(p Pod) mark.Marks {
-	for _, probe := range p.Plan.Probes {
-		if probe.ID == c.ID {
-			return c.own(p.Plan.Probes)
-		}
-	}
-	return c.Marks
+// Yields reports whether another pod waits until this one has lost its exclusive marks.
+func (p Pod) Yields() bool {
+	return slices.ContainsFunc(p.Contests, func(c *Contest) bool { return c.loses() && (c.Self.Marked || c.Self.Ticket) })
 }
 
-// Gets reports whether marks of the contest are among the desired ones, and the pod does not have any yet.
-func (p Pod) Gets(c *Contest, desired mark.Marks) bool {
-	own := c.ownOf(p)
-	return len(own.Meet(desired)) > 0 && !own.AnyIn(p.Object)
-}
-
-// Loss says why the pod does not have the exclusive marks of the state of the probe.
-func (p Pod) Loss(probe identity.ID) string {
+// Loss says why the pod does not have the exclusive marks of the state of the probe. The selector finds the pod that has them,
+// or all pods with the marks.
+func (p Pod) Loss(probe identity.ID) (reason, selector string) {
 	for _, c := range p.Contests {
 		switch {
-		case c.ID != probe || c.hold(p.Object) != mark.Lost:
+		case c.ID != probe || c.hold() != mark.Lost:
 		case !c.Grouped:
-			return fmt.Sprintf("the pod does not have the label %s of exclusive.perLabel", c.Policy.Exclusive.PerLabel)
+			return fmt.Sprintf("the pod does not have the label %s of exclusive.perLabel", c.Policy.Exclusive.PerLabel), c.Ticket
 		default:
-			return fmt.Sprintf("pod %s has the exclusive marks", c.Winner.Name)
+			return "another pod has the exclusive marks, or they are being moved", c.Ticket + "=" + c.Group
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // HasExclusive reports whether one of the marks is exclusive.
 func (p Pod) HasExclusive(marks mark.Marks) bool {
-	return slices.ContainsFunc(p.Contests, func(c *Contest) bool { return len(c.ownOf(p).Meet(marks)) > 0 })
+	return slices.ContainsFunc(p.Contests, func(c *Contest) bool { return len(c.own.Meet(marks)) > 0 })
 }

@@ -103,9 +103,9 @@ func Plan(pod *corev1.Pod, markers []*plan.Marker, kind NodeKind, options Option
 // owns on it now. An ending pod in a contest keeps what it has otherwise.
 func (p Pod) Desired(owned mark.Marks) mark.Marks {
 	if len(p.Contests) > 0 && plan.Ending(p.Object) {
-		return p.restrict(maps.Clone(owned))
+		return p.restrict(owned, maps.Clone(owned))
 	}
-	return p.restrict(mark.Desired(p.Plan.Probes, p.Report, owned))
+	return p.restrict(owned, mark.Desired(p.Plan.Probes, p.Report, owned))
 }
 
 // Leftover returns the keys that Seamark must remove explicitly: see mark.Leftover.

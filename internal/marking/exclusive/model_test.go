@@ -6,78 +6,118 @@ package exclusive_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
+	"slices"
 	"strconv"
-	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/internal/marking/exclusive"
 )
 
 // rules are the rules for writes that a model breaks. Each of them must be found.
 type rules struct {
-	// noVersion writes marks without a condition, anyRecord replaces any record, noWait ignores the marks
-	// of losers, noFence ignores what may be under way to the former pod, old records versions that are
-	// older than the one in the record, and noLook does not ask the API server.
-	noVersion, anyRecord, noWait, noFence, old, noLook bool
+	// noVersion writes marks without a condition, noLook does not ask the API server, and oldLook accepts any answer. bare
+	// writes the marks without the ticket, keep removes the ticket and not the marks, and carry moves a pod to another group
+	// together with both. deaf does not look at the pods that an election names, and stay waits for the ticket of a
+	// pod that has left the group.
+	noVersion, noLook, oldLook, bare, keep, carry, deaf, stay bool
 }
 
-// stored is a pod in the API server. Claims and terms are in the reports of agents, and are part of the pod
-// here.
+// stalls reports whether the broken rule prevents that a pod gets the marks, in place of permitting a second one.
+func (r rules) stalls() bool { return r == (rules{}) || r.deaf || r.stay }
+
+// groups is how many groups there are at most. A pod without the label of a group is in none of them.
+const (
+	groups = 2
+	none   = -1
+)
+
+// stored is a version of a pod in the API server. Claims and terms are in the reports of agents, and are part of the pod here.
 type stored struct {
-	exclusive.Pod
-	exists bool
-}
-
-// view is what a cache has: an old state of the pods and of the record, each of another time.
-type view struct {
-	pods   map[string]stored
-	record recorded
-}
-
-type recorded struct {
-	exclusive.Record
+	exclusive.Candidate
+	exists  bool
 	version int
+	// group is what the label says, and wants what another probe reports, of which the label is a mark. ticket is the group of
+	// the ticket.
+	group, wants, ticket int
 }
 
-// model is an API server with the pods of one group, and two managers that both believe to lead.
+// manager believes to lead. Its cache has an old version of each pod.
+type manager struct {
+	pods     map[string]stored
+	election *exclusive.Election
+	queue    sets.Set[string]
+}
+
+// request is under way, and arrives at any time, whether or not its sender still exists.
+type request struct {
+	by     *manager
+	pod    string
+	arrive func() bool
+	then   func()
+}
+
+// model is an API server with the pods of up to two groups, and two managers.
 type model struct {
 	*rand.Rand
 	broken   rules
 	version  int
+	groups   int
 	names    []string
 	pods     map[string]stored
-	record   recorded
-	caches   [2]view
-	requests []func() // under way; each runs at any time, whether or not its sender still exists
-	calm     bool     // no refused writes and lost responses
-	taken    int
+	history  map[string][]stored
+	managers [2]*manager
+	requests []request
+	// calm is whether no write is refused and no response lost, except those of the frozen pod.
+	calm   bool
+	frozen string
+	taken  int
 }
 
-// newModel returns a model with three pods.
+// newModel returns a model with three pods in one group, or four in two.
 func newModel(seed uint64, broken rules) *model {
-	m := &model{Rand: rand.New(rand.NewPCG(seed, 24)), broken: broken, version: 1000, pods: make(map[string]stored)}
-	for i := range 3 {
+	m := &model{
+		Rand: rand.New(rand.NewPCG(seed, 24)), broken: broken, version: 1000, groups: 1 + int(seed%groups),
+		pods: make(map[string]stored), history: make(map[string][]stored),
+	}
+	for i := range 2 + m.groups {
 		name := fmt.Sprintf("pod-%d", i)
 		m.names = append(m.names, name)
 		m.create(name)
 	}
-	for i := range m.caches {
-		m.caches[i].pods = make(map[string]stored)
+	for i := range m.managers {
+		m.managers[i] = &manager{}
+		m.restart(m.managers[i])
 	}
 	return m
 }
 
-func (m *model) next() string {
+// put stores the next version of the pod.
+func (m *model) put(pod stored) {
 	m.version++
-	return strconv.Itoa(m.version)
+	pod.version = m.version
+	m.pods[pod.Name] = pod
+	m.history[pod.Name] = append(m.history[pod.Name], pod)
 }
 
 func (m *model) create(name string) {
-	version := m.next()
-	m.pods[name] = stored{exists: true, Pod: exclusive.Pod{Name: name, UID: types.UID("uid-" + version), Version: version}}
+	group := m.IntN(m.groups)
+	uid := types.UID("uid-" + strconv.Itoa(m.version))
+	m.put(stored{exists: true, group: group, wants: group, ticket: none, Candidate: exclusive.Candidate{Name: name, UID: uid}})
+}
+
+// restart starts the manager: it lists the pods.
+func (m *model) restart(by *manager) {
+	by.pods, by.queue = make(map[string]stored), sets.New(m.names...)
+	var found []string
+	for _, name := range m.names {
+		if by.pods[name] = m.pods[name]; m.pods[name].exists {
+			found = append(found, name)
+		}
+	}
+	by.election = exclusive.NewElection(found...)
 }
 
 // one returns true once in n times.
@@ -87,275 +127,212 @@ func (m *model) one(n int) bool { return m.IntN(n) == 0 }
 func (m *model) step() {
 	name := m.names[m.IntN(len(m.names))]
 	pod := m.pods[name]
-	switch m.IntN(20) {
-	case 0: // The probe has another state, or prints another term.
-		pod.Claims, pod.Since = !m.one(4), time.Unix(int64(m.version), 0)
-		if pod.Term = nil; m.one(2) {
-			term := int64(m.IntN(4))
-			pod.Term = &term
-		}
+	switch by := m.managers[m.IntN(2)]; m.IntN(20) {
+	case 0: // The probe has another state, prints another term, or nothing is reported about it.
+		m.report(pod)
 	case 1: // The kubelet writes the status.
 		if pod.exists {
-			pod.Version = m.next()
+			m.put(pod)
 		}
 	case 2:
 		switch {
 		case !pod.exists:
 			m.create(name)
-			return
 		case m.one(2):
 			pod.exists = false
+			m.put(pod)
 		}
 	case 3, 4, 5, 6: // A watch event arrives.
-		m.observe(m.IntN(2), name)
-	case 7, 8:
-		m.caches[m.IntN(2)].record = m.record
-	case 9, 10, 11, 12:
-		m.reconcile(m.IntN(2), name)
+		m.observe(by, name)
+	case 7, 8, 9, 10, 11:
+		m.reconcile(by, m.next(by, name))
+	case 12: // Another probe reports another group, which Seamark writes.
+		pod.wants = m.IntN(m.groups)
+		m.pods[name] = pod
+	case 13: // A user writes the label of the group, but brings no marks into a group.
+		group := m.IntN(m.groups+1) + none
+		if !pod.exists || pod.Marked && group != none || !m.one(3) {
+			break
+		}
+		if pod.group, pod.wants = group, group; group == none {
+			pod.wants = m.IntN(m.groups)
+		}
+		m.put(pod)
 	default:
 		m.deliver()
 	}
-	m.pods[name] = pod
-	if m.one(30) {
-		// A request never arrives: its sender was killed before it was sent.
-		m.drop()
+	if m.one(100) {
+		m.kill()
 	}
 }
 
-func (m *model) observe(manager int, name string) { m.caches[manager].pods[name] = m.pods[name] }
+// report changes what is reported about the pod.
+func (m *model) report(pod stored) {
+	pod.Claims, pod.Since = !m.one(4), time.Unix(int64(m.version), 0)
+	if pod.Unreported = m.one(5); pod.Unreported {
+		pod.Claims = false
+	}
+	if pod.Term = nil; m.one(2) {
+		term := int64(m.IntN(4))
+		pod.Term = &term
+	}
+	m.pods[pod.Name] = pod
+}
+
+// next returns a pod in the queue of the manager, or the other one if the queue is empty.
+func (m *model) next(by *manager, other string) string {
+	if by.queue.Len() == 0 {
+		return other
+	}
+	return sets.List(by.queue)[m.IntN(by.queue.Len())]
+}
+
+func (m *model) observe(by *manager, name string) {
+	by.pods[name] = m.pods[name]
+	by.queue.Insert(name)
+}
 
 func (m *model) deliver() {
-	if len(m.requests) > 0 {
-		i := m.IntN(len(m.requests))
-		request := m.requests[i]
-		m.requests = append(m.requests[:i:i], m.requests[i+1:]...)
-		request()
+	if len(m.requests) == 0 {
+		return
+	}
+	i := m.IntN(len(m.requests))
+	r := m.requests[i]
+	m.requests = append(m.requests[:i:i], m.requests[i+1:]...)
+	ok := r.arrive()
+	lost := !m.calm && m.one(6)
+	if r.by.queue.Insert(r.pod); ok && !lost && r.then != nil {
+		// The response may arrive long after it was made.
+		m.requests = append(m.requests, request{by: r.by, pod: r.pod, arrive: func() bool { r.then(); return true }})
 	}
 }
 
-func (m *model) drop() {
+// kill restarts the sender of a request, which never arrives.
+func (m *model) kill() {
 	if len(m.requests) > 0 {
 		i := m.IntN(len(m.requests))
+		by := m.requests[i].by
 		m.requests = append(m.requests[:i:i], m.requests[i+1:]...)
+		m.restart(by)
 	}
 }
 
-// send puts a request under way. The response may arrive long after it was made, or never.
-func (m *model) send(request func() bool, then func()) {
-	m.requests = append(m.requests, func() {
-		if ok := request(); ok && then != nil && (m.calm || !m.one(6)) {
-			m.requests = append(m.requests, then)
-		}
-	})
-}
-
-// refused reports whether the API server refuses a write.
-func (m *model) refused() bool { return !m.calm && m.one(8) }
-
-// write changes the pod with the UID. An empty version is no condition.
-func (m *model) write(target exclusive.Pod, version string, marked bool) func() bool {
-	return func() bool {
+// write changes the pod with the UID. Zero is no condition for the version.
+func (m *model) write(by *manager, target stored, version int, marked bool, ticket, group int) {
+	m.requests = append(m.requests, request{by: by, pod: target.Name, arrive: func() bool {
 		pod := m.pods[target.Name]
-		if !pod.exists || pod.UID != target.UID || version != "" && version != pod.Version || m.refused() {
+		if !pod.exists || pod.UID != target.UID || version != 0 && version != pod.version || !m.calm && m.one(8) || m.frozen == pod.Name {
 			return false
 		}
-		pod.Marked, pod.Version = marked, m.next()
-		m.pods[target.Name] = pod
+		if marked && !pod.Marked {
+			m.taken++
+		}
+		pod.Marked, pod.ticket, pod.group = marked, ticket, group
+		m.put(pod)
 		return true
-	}
+	}})
+}
+
+// candidate is what is known about the pod in its group.
+func (p stored) candidate() exclusive.Candidate {
+	c := p.Candidate
+	c.Ticket = p.ticket == p.group
+	return c
+}
+
+func seatOf(group int) exclusive.Seat {
+	return exclusive.Seat{Probe: "p", State: "Succeeded", Group: strconv.Itoa(group)}
 }
 
 // reconcile decides about a pod with the view of a manager, as a controller does.
-func (m *model) reconcile(manager int, name string) {
-	cache := m.caches[manager]
-	pod := cache.pods[name]
-	if !pod.exists {
-		return
+func (m *model) reconcile(by *manager, name string) {
+	by.queue.Delete(name)
+	pod := by.pods[name]
+	as := make(map[exclusive.Seat]exclusive.Candidate)
+	if c := pod.candidate(); pod.exists && pod.group != none && c.Matters() {
+		as[seatOf(pod.group)] = c
 	}
-	g := exclusive.Group{Record: cache.record.Record}
-	for _, other := range m.names {
-		if seen := cache.pods[other]; seen.exists {
-			if m.broken.noWait && other != name {
-				seen.Marked = false
-			}
-			g.Pods = append(g.Pods, seen.Pod)
-		}
+	others := by.election.Leave(name)
+	if pod.exists {
+		others = append(others, by.election.Report(name, as)...)
 	}
-	if m.broken.noFence && g.Record.UID != pod.UID && g.Record.UID != "" {
-		g.Record.Version = "1"
+	if !m.broken.deaf {
+		by.queue.Insert(others...)
 	}
-	if m.broken.old && g.Record.UID == pod.UID && g.Record.Version != pod.Version {
-		g.Record.Version = "1"
-	}
-	m.decide(g, cache.record, pod.Pod)
-}
-
-func (m *model) decide(g exclusive.Group, record recorded, pod exclusive.Pod) {
-	d := exclusive.Decide(g)
 	switch {
-	case d.Winner == nil || d.Winner.UID != pod.UID:
-		fence := d.Fence && d.Blocker.UID == pod.UID
-		if pod.Marked && (d.Winner != nil || !pod.Claims) || fence {
-			m.send(m.write(pod, "", false), nil)
+	case !pod.exists:
+	case pod.group == none || pod.wants != pod.group:
+		switch {
+		case m.broken.carry && pod.group != none:
+			m.write(by, pod, pod.version, pod.Marked, pod.wants, pod.wants)
+		case pod.Marked || pod.ticket != none || pod.wants != pod.group:
+			m.write(by, pod, 0, false, none, pod.wants)
 		}
-	case d.Step == exclusive.Keep:
-		m.send(m.write(pod, m.on(pod.Version), true), nil)
-	case d.Step == exclusive.Take:
-		m.take(pod)
-	case d.Step == exclusive.Claim:
-		m.send(func() bool {
-			if m.record.version != record.version && !m.broken.anyRecord {
-				return false
-			}
-			m.version++
-			m.record = recorded{Record: exclusive.Record{UID: pod.UID, Version: pod.Version}, version: m.version}
-			return true
-		}, func() { m.take(pod) })
-	case d.Step == exclusive.Look:
-		m.look(g, record, pod)
+	default:
+		m.decide(by, pod, by.election.Result(seatOf(pod.group)))
 	}
 }
 
-func (m *model) on(version string) string {
+// decide writes what a pod that stays in its group should have.
+func (m *model) decide(by *manager, pod stored, result exclusive.Result) {
+	wins := result.Winner != nil && result.Winner.UID == pod.UID
+	switch {
+	case !result.Decided:
+	case !wins && (result.Winner != nil || !pod.Claims && !pod.Unreported):
+		if pod.Marked || pod.ticket != none {
+			m.write(by, pod, 0, m.broken.keep && pod.Marked, none, pod.group)
+		}
+	case !wins:
+	case pod.Marked && (pod.ticket != pod.group || m.one(2)): // Another mark changes.
+		m.write(by, pod, m.on(pod), true, m.ticket(pod), pod.group)
+	case pod.Marked:
+	case pod.ticket != pod.group:
+		m.write(by, pod, 0, false, pod.group, pod.group)
+	case result.Blocker == nil:
+		m.look(by, pod)
+	}
+}
+
+func (m *model) ticket(pod stored) int {
+	if m.broken.bare {
+		return none
+	}
+	return pod.group
+}
+
+func (m *model) on(pod stored) int {
 	if m.broken.noVersion {
-		return ""
+		return 0
 	}
-	return version
+	return pod.version
 }
 
-func (m *model) take(pod exclusive.Pod) {
-	write := m.write(pod, m.on(pod.Version), true)
-	m.send(func() bool {
-		ok := write()
-		if ok {
-			m.taken++
+// look asks the API server for other pods with the ticket, and writes the marks if there are none.
+func (m *model) look(by *manager, pod stored) {
+	answered := false
+	m.requests = append(m.requests, request{by: by, pod: pod.Name, arrive: func() bool {
+		first := pod.version
+		if m.broken.oldLook {
+			first = 1000
 		}
-		return ok
-	}, nil)
-}
-
-// look asks the API server, and decides again when it has answered.
-func (m *model) look(g exclusive.Group, record recorded, pod exclusive.Pod) {
-	g.Gone, g.Surveyed = true, true
-	m.send(func() bool {
-		for _, live := range m.pods {
-			switch {
-			case m.broken.noLook || !live.exists || live.UID == pod.UID:
-			case g.Record.UID == "" && live.Marked:
-				g.Surveyed = false
-			case g.Record.UID == live.UID:
-				g.Gone = false
-				live.Claims = false
-				g.Pods = append(g.Pods, live.Pod)
-			}
-		}
+		answered = m.broken.noLook || !m.ticketed(pod, first+m.IntN(m.version-first+1))
 		return true
-	}, func() {
-		if d := exclusive.Decide(g); d.Step != exclusive.Look {
-			m.decide(g, record, pod)
+	}, then: func() {
+		if answered {
+			m.write(by, pod, m.on(pod), true, m.ticket(pod), pod.group)
 		}
+	}})
+}
+
+// ticketed reports whether another pod of the group had the ticket as of the version.
+func (m *model) ticketed(pod stored, version int) bool {
+	return slices.ContainsFunc(m.names, func(name string) bool {
+		all := m.history[name]
+		i, _ := slices.BinarySearchFunc(all, version+1, func(s stored, v int) int { return s.version - v })
+		if i == 0 {
+			return false
+		}
+		other := all[i-1]
+		return other.exists && other.UID != pod.UID && other.ticket == pod.group && (other.group == pod.group || m.broken.stay)
 	})
-}
-
-// violation returns an error if two pods have the marks.
-func (m *model) violation() error {
-	var marked []string
-	for _, name := range m.names {
-		if pod := m.pods[name]; pod.exists && pod.Marked {
-			marked = append(marked, name)
-		}
-	}
-	if len(marked) > 1 {
-		return fmt.Errorf("at version %d, pods %v have the marks", m.version, marked)
-	}
-	return nil
-}
-
-// settle runs one manager until nothing changes, and returns an error if the best claim does not win.
-func (m *model) settle() error {
-	m.calm = true
-	for range 60 {
-		for _, name := range m.names {
-			m.observe(0, name)
-			m.caches[0].record = m.record
-			m.reconcile(0, name)
-			for len(m.requests) > 0 {
-				m.deliver()
-				if err := m.violation(); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	g := exclusive.Group{Record: m.record.Record}
-	for _, name := range m.names {
-		if m.pods[name].exists {
-			g.Pods = append(g.Pods, m.pods[name].Pod)
-		}
-	}
-	if d := exclusive.Decide(g); d.Step != exclusive.Keep && d.Step != exclusive.Nobody {
-		return fmt.Errorf("in the end, step %q of %+v, blocker %+v, record %+v", d.Step, d.Winner, d.Blocker, m.record)
-	}
-	return nil
-}
-
-// run returns how many times a pod took the marks, and the first violation.
-func run(seed uint64, broken rules) (int, error) {
-	m := newModel(seed, broken)
-	for range 400 {
-		m.step()
-		if err := m.violation(); err != nil {
-			return m.taken, err
-		}
-	}
-	if broken != (rules{}) {
-		return m.taken, nil
-	}
-	return m.taken, m.settle()
-}
-
-// TestAtMostOne runs managers with old views, whose requests arrive at any time, are refused or lost, on
-// pods that change, and are deleted and created again under the same name. SEAMARK_MODEL_SEED=12 repeats
-// one seed, and SEAMARK_MODEL_SEEDS=100000 runs more.
-func TestAtMostOne(t *testing.T) {
-	first, last := uint64(1), uint64(5000)
-	if n, err := strconv.ParseUint(os.Getenv("SEAMARK_MODEL_SEEDS"), 10, 64); err == nil {
-		last = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("SEAMARK_MODEL_SEED"), 10, 64); err == nil {
-		first, last = n, n
-	}
-	taken := 0
-	for seed := first; seed <= last; seed++ {
-		n, err := run(seed, rules{})
-		if taken += n; err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
-	if t.Logf("%d hand-overs", taken); taken == 0 {
-		t.Error("no pod ever took the marks")
-	}
-}
-
-// TestEachRuleIsNeeded breaks one rule after the other: the model must find that two pods have the marks.
-func TestEachRuleIsNeeded(t *testing.T) {
-	const seeds = 20000
-	for name, broken := range map[string]rules{
-		"version of the pod":    {noVersion: true},
-		"version of the record": {anyRecord: true},
-		"wait for the loser":    {noWait: true},
-		"fence":                 {noFence: true},
-		"growing versions":      {old: true},
-		"live reads":            {noLook: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(seeds) {
-				if _, err := run(seed+1, broken); err != nil {
-					t.Logf("seed %d: %v", seed+1, err)
-					return
-				}
-			}
-			t.Errorf("no violation in %d seeds without the rule", seeds)
-		})
-	}
 }

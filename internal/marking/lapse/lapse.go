@@ -62,6 +62,21 @@ func (l Lapse) Reaches(after time.Duration) bool {
 	return l.Cause != "" && l.Cause != NotChecked && l.Length >= after
 }
 
+// agentGrace is how long a node may have no ready agent before it counts as lost. The replacement of an agent takes less.
+const agentGrace = time.Minute
+
+// Lost reports whether the node is lost: it is gone or not ready, or has had no ready agent for a minute.
+func (l Lapse) Lost() bool {
+	switch {
+	case !l.Ended.IsZero():
+		return false
+	case l.Cause == NodeGone, l.Cause == NodeNotReady:
+		return true
+	default:
+		return l.Reaches(agentGrace)
+	}
+}
+
 // MayBeLonger reports whether the lapse lasts and may be longer than is known.
 func (l Lapse) MayBeLonger() bool { return l.Ended.IsZero() && (l.Unsure || l.Cause == NotChecked) }
 

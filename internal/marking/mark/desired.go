@@ -117,7 +117,8 @@ func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 // marks returns the marks of the probe, as if no other probe declared them. As long as nothing is reported
 // about the pod, they are those that it has.
 func (r PodReport) marks(probe plan.PlannedProbe, claims Claims, owned Marks) Marks {
-	if r.Lapse.Cause != "" && probe.Source.StaleAfterSeconds != nil {
+	if r.Lapse.Cause != "" {
+		// The marks of the probe are needed only then.
 		if state, stale := r.stale(probe, owned.Of(claims, probe.ID)); stale {
 			return reasonedMarks(probe.Source, state, r.Provider, owned, v1alpha1.ReasonStale)
 		}

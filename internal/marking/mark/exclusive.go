@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
 // Hold is why a pod does not have the exclusive marks of its state.
@@ -51,6 +52,19 @@ func (m Marks) AnyIn(pod *corev1.Pod) bool {
 func (v Value) in(pod *corev1.Pod, key Key) bool {
 	text, found := key.In(pod)
 	return found && (text == v.Text || key.Kind == KindAnnotation && text == "")
+}
+
+// Unclaimed returns the marks whose keys do not belong to another probe.
+func (m Marks) Unclaimed(claims Claims, probe identity.ID) Marks {
+	return m.filter(func(key Key) bool {
+		of, claimed := claims[key]
+		return !claimed || of == probe
+	})
+}
+
+// Unreported reports whether nothing is reported about the pod, and its node is not known to be lost.
+func (r PodReport) Unreported() bool {
+	return !r.Reported && !r.Lapse.Lost()
 }
 
 // Meet returns the marks that both have with the same value.

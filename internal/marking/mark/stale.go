@@ -5,11 +5,9 @@ package mark
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
@@ -27,17 +25,6 @@ func (r PodReport) State(probe plan.PlannedProbe) (v1alpha1.ContainerProbeState,
 	return r.Evaluate(probe, state)
 }
 
-// StateOf is like Of(pod).State(probe). It does not read the other states, because it is called for many pods.
-func (r NodeReport) StateOf(pod types.UID, probe plan.PlannedProbe) (v1alpha1.ContainerProbeState, bool) {
-	found, _ := r.entry(pod)
-	for _, state := range slices.Backward(found.States) {
-		if state.Name == probe.Plan.Name {
-			return PodReport{Lapse: r.Lapse}.Evaluate(probe, state)
-		}
-	}
-	return v1alpha1.ContainerProbeState{}, false
-}
-
 // Evaluate returns what a reported state of the probe counts as, as State does. It does not read r.States.
 func (r PodReport) Evaluate(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState) (v1alpha1.ContainerProbeState, bool) {
 	if !identity.SamePlan(probe.Plan.Plan, state.Plan) {
@@ -50,6 +37,15 @@ func (r PodReport) Evaluate(probe plan.PlannedProbe, state v1alpha1.ContainerPro
 		state.State, state.Message = v1alpha1.ProbeUnknown, claimLost
 	}
 	return state, true
+}
+
+// Effective returns the state whose marks the pod gets: like State, except that a state stays stale as long as it is not known
+// to be current. mine are the marks of the probe that the pod has.
+func (r PodReport) Effective(probe plan.PlannedProbe, mine Marks) (v1alpha1.ContainerProbeState, bool) {
+	if state, stale := r.stale(probe, mine); stale {
+		return state, true
+	}
+	return r.State(probe)
 }
 
 // IsStale reports whether the state of the probe, if it has one, is stale.
@@ -79,6 +75,9 @@ func (r PodReport) outdated(state v1alpha1.ContainerProbeState, after time.Durat
 // that is gone. While it is not sure how long a lapse has lasted, they also show that the state was
 // stale before the manager was started: it does not become current without evidence.
 func (r PodReport) stale(probe plan.PlannedProbe, mine Marks) (v1alpha1.ContainerProbeState, bool) {
+	if r.Lapse.Cause == "" || probe.Source.StaleAfterSeconds == nil {
+		return v1alpha1.ContainerProbeState{}, false
+	}
 	state, known := r.State(probe)
 	if !known && (r.Reported || len(mine) == 0) {
 		return state, false

@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -31,6 +32,7 @@ func TestCompilerCachesEachVersion(t *testing.T) {
 		"being deleted":  {next: base().Deleting().Build()},
 		"recreated":      {next: other},
 		"body published": {next: base().Annotation(v1alpha1.PublishHTTPBodyAnnotationKey, "true").Build()},
+		"messages":       {next: base().Annotation(v1alpha1.MessageUpdatesAnnotationKey, "Immediate").Build()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +76,46 @@ func TestPublishBody(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("annotation %q: probes that publish bodies (-want +got):\n%s", value, diff)
 		}
+	}
+}
+
+// TestMessageUpdates checks what the plan says about messages, and that it says nothing unless they are
+// reported at once.
+func TestMessageUpdates(t *testing.T) {
+	pod := builders.Pod("ns", "a").Label("app", "game").Build()
+	cases := map[string]struct {
+		setting    v1alpha1.MessageUpdates
+		annotation string
+		want       v1alpha1.MessageUpdates
+		invalid    bool
+	}{
+		"nothing set":        {},
+		"setting Limited":    {setting: "Limited"},
+		"setting Immediate":  {setting: "Immediate", want: "Immediate"},
+		"annotation":         {setting: "Limited", annotation: "Immediate", want: "Immediate"},
+		"annotation Limited": {setting: "Immediate", annotation: "Limited"},
+		"invalid, Limited":   {setting: "Limited", annotation: "immediate", invalid: true},
+		"invalid, Immediate": {setting: "Immediate", annotation: "never", want: "Immediate", invalid: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := builders.Marker("ns", "web").Probe(builders.Probe("p"))
+			if tc.annotation != "" {
+				m.Annotation(v1alpha1.MessageUpdatesAnnotationKey, tc.annotation)
+			}
+			defaults := plan.KubernetesDefaults()
+			defaults.MessageUpdates = tc.setting
+			planned := plan.Pod(pod, compile(t, m.Build()), defaults).Probes[0].Plan
+			if planned.MessageUpdates != tc.want {
+				t.Errorf("messageUpdates %q, want %q", planned.MessageUpdates, tc.want)
+			}
+			if encoded, err := json.Marshal(planned); err != nil || strings.Contains(string(encoded), "messageUpdates") != (tc.want != "") {
+				t.Errorf("encoded as %s, error %v", encoded, err)
+			}
+			if err := plan.CheckAnnotations(m.Build()); (err != nil) != tc.invalid || err != nil && !strings.Contains(err.Error(), `"`+tc.annotation+`"`) {
+				t.Errorf("error %v, want one with the value: %t", err, tc.invalid)
+			}
+		})
 	}
 }
 

@@ -21,12 +21,14 @@ func TestExclusiveValuesAreOfOneState(t *testing.T) {
 		probe   *builders.ProbeBuilder
 		refused bool
 	}{
-		"other value":     {probe: probe().Label(v1alpha1.ProbeFailed, "role", "replica")},
-		"same label":      {probe: probe().Label(v1alpha1.ProbeFailed, "role", "primary"), refused: true},
+		"other value": {probe: probe().Label(v1alpha1.ProbeFailed, "role", "replica")},
+		"same label":  {probe: probe().Label(v1alpha1.ProbeFailed, "role", "primary"), refused: true},
+		"label of the group": {probe: probe().Label(v1alpha1.ProbeUnknown, "shard", "none").
+			Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{PerLabel: "shard"}), refused: true},
 		"same annotation": {probe: probe().Annotation(v1alpha1.ProbeUnknown, "a", "b"), refused: true},
 	} {
 		compiled, err := plan.Compile(builders.Marker("ns", "db").Probe(tc.probe).Build())
-		if errors.Is(err, plan.ErrExclusiveValue) != tc.refused || err == nil && len(compiled.Exclusives()) != 1 {
+		if (errors.Is(err, plan.ErrExclusiveValue) || errors.Is(err, plan.ErrGroupLabel)) != tc.refused || err == nil && len(compiled.Exclusives()) != 1 {
 			t.Errorf("%s: error %v, want one: %t", name, err, tc.refused)
 		}
 	}

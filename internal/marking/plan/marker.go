@@ -4,11 +4,13 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/isolate"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Marker is a compiled PodProbeMarker. It is valid for one generation of the marker and must
@@ -32,6 +35,9 @@ type Marker struct {
 	Name string
 	// Deleting is whether the marker is being deleted. It then selects no pods.
 	Deleting bool
+	// UID and Generation identify what was compiled. They are empty if the marker is not stored in a cluster.
+	UID        types.UID
+	Generation int64
 
 	// created is zero if the marker is not stored in a cluster.
 	created time.Time
@@ -41,6 +47,8 @@ type Marker struct {
 	probes      []source
 	exclusives  []Exclusive
 	publishBody bool
+	// updates is how messages are reported, or empty if the default applies.
+	updates v1alpha1.MessageUpdates
 }
 
 // source is one probe of a marker. wire is the encoded id. bytes is what it takes at most in the plan
@@ -56,8 +64,8 @@ type source struct {
 
 // Compile compiles m. It returns an error if the selector is missing, empty or invalid, a
 // probe name is empty, repeated or contains "#", a condition type belongs to Kubernetes, a
-// policy sets a label of the selector, a policy sets an annotation that passes probes to
-// providers, or a policy sets a mark of an exclusive policy. The CRD rejects all but the last two, so
+// policy sets a label of the selector, a label with the prefix ExclusiveTicketPrefix, an annotation that passes probes
+// to providers, or a mark of an exclusive policy. The CRD rejects all but the last three, so
 // the others occur only in markers that were created with another CRD. So does a spec that cannot be decoded.
 func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	if record := isolate.Of(m); record != nil && record.Spec() {
@@ -71,12 +79,13 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		Namespace: m.Namespace,
 		Name:      m.Name,
 		Deleting:  m.DeletionTimestamp != nil,
-		created:   m.CreationTimestamp.Time,
-		plan:      planOf(m.UID),
-		selector:  selector,
-		probes:    make([]source, 0, len(m.Spec.Probes)),
+		UID:       m.UID, Generation: m.Generation,
+		created:  m.CreationTimestamp.Time,
+		plan:     planOf(m.UID),
+		selector: selector,
+		probes:   make([]source, 0, len(m.Spec.Probes)),
 
-		publishBody: publishesBody(m),
+		publishBody: publishesBody(m), updates: updatesOf(m),
 	}
 	seen := make(map[identity.ID]bool, len(m.Spec.Probes))
 	for i := range m.Spec.Probes {
@@ -101,7 +110,7 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 			return nil, fmt.Errorf("spec.probes[%d].%w", i, err)
 		}
 		seen[id] = true
-		compiled.exclusives = append(compiled.exclusives, exclusives(id, spec)...)
+		compiled.exclusives = append(compiled.exclusives, compiled.exclusivesOf(id, spec)...)
 		values := value.Watched(spec.MarkerPolicy)
 		compiled.probes = append(compiled.probes, source{
 			id: id, wire: id.String(), spec: spec, values: values, bytes: compiled.bytesOf(id, spec, values),
@@ -114,7 +123,8 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 // however long the commands of a tenant's probes are. Ordinary probes take about 300 bytes.
 const MaxPodBytes = 64 << 10
 
-// resolvedBytes is what defaults, a port number and field names add to a probe at most.
+// resolvedBytes is what defaults, a port number, annotations of the marker and field names add to a probe
+// at most.
 const resolvedBytes = 256
 
 // bytesOf returns the maximum size of the probe in the plan of a pod.
@@ -126,8 +136,40 @@ func (m *Marker) bytesOf(id identity.ID, spec *v1alpha1.PodContainerProbe, value
 	return resolvedBytes + len(encoded)
 }
 
+// CheckAnnotations returns an error if the annotation about messages of a marker has an invalid value,
+// which counts as not set.
+func CheckAnnotations(m *v1alpha1.PodProbeMarker) error {
+	value, set := m.Annotations[v1alpha1.MessageUpdatesAnnotationKey]
+	if !set || v1alpha1.MessageUpdates(value).IsValid() {
+		return nil
+	}
+	return fmt.Errorf("%q is invalid and counts as not set: must be %s or %s",
+		text.Truncate(value, maxQuoted), v1alpha1.MessageUpdatesLimited, v1alpha1.MessageUpdatesImmediate)
+}
+
+// maxQuoted is the maximum length of an invalid value in a message.
+const maxQuoted = 64
+
+// updatesOf returns how the marker requests that messages are reported. It is empty if the marker does
+// not say.
+func updatesOf(m *v1alpha1.PodProbeMarker) v1alpha1.MessageUpdates {
+	if CheckAnnotations(m) != nil {
+		return ""
+	}
+	return v1alpha1.MessageUpdates(m.Annotations[v1alpha1.MessageUpdatesAnnotationKey])
+}
+
+// updatesWith returns how the messages of the marker's probes are reported, as the plan has it: it is
+// empty unless they are reported at once.
+func (m *Marker) updatesWith(defaults Defaults) v1alpha1.MessageUpdates {
+	if updates := cmp.Or(m.updates, defaults.MessageUpdates); updates == v1alpha1.MessageUpdatesImmediate {
+		return updates
+	}
+	return ""
+}
+
 // publishesBody reports whether the marker requests that bodies of httpGet responses are
-// published. It is the only annotation of a marker that its plan depends on.
+// published.
 func publishesBody(m *v1alpha1.PodProbeMarker) bool {
 	return m.Annotations[v1alpha1.PublishHTTPBodyAnnotationKey] == "true"
 }
@@ -153,11 +195,17 @@ func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return compiled, nil
 }
 
+// ErrTicketLabel means that a policy sets a label that Seamark sets for exclusive policies.
+var ErrTicketLabel = fmt.Errorf("must not have the prefix %q of labels that Seamark sets for exclusive policies", v1alpha1.ExclusiveTicketPrefix)
+
 // checkLabels returns an error if a policy sets a label of the selector, because each write could
-// select or deselect the pod and cause the next one.
+// select or deselect the pod and cause the next one, or a label that Seamark sets for exclusive policies.
 func checkLabels(policies []v1alpha1.ProbeMarkerPolicy, selector *metav1.LabelSelector) error {
 	for i := range policies {
 		for _, key := range policies[i].LabelKeys() {
+			if strings.HasPrefix(key, v1alpha1.ExclusiveTicketPrefix) {
+				return fmt.Errorf("markerPolicy[%d].labels: %q is invalid: %w", i, key, ErrTicketLabel)
+			}
 			_, matched := selector.MatchLabels[key]
 			if matched || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key }) {
 				return fmt.Errorf("markerPolicy[%d].labels: %q is invalid: must not be a key of spec.selector: "+
@@ -200,11 +248,6 @@ func (m *Marker) Probes() []PlannedProbe {
 		probes = append(probes, m.unresolved(s))
 	}
 	return probes
-}
-
-// Probe returns one of the Probes. It must be a probe of the marker.
-func (m *Marker) Probe(id identity.ID) PlannedProbe {
-	return m.unresolved(m.probes[slices.IndexFunc(m.probes, func(s source) bool { return s.id == id })])
 }
 
 func (m *Marker) unresolved(s source) PlannedProbe {
@@ -265,7 +308,7 @@ func (e *ExcludedError) Error() string {
 	return fmt.Sprintf("namespace %q is excluded: the manager plans no probes of its pods, because its setting excludedNamespaces has it", e.namespace)
 }
 
-// Compiler caches compiled markers by generation and annotation. It is safe for concurrent use.
+// Compiler caches compiled markers by generation and annotations. It is safe for concurrent use.
 type Compiler struct {
 	excluded []string
 
@@ -279,6 +322,7 @@ type compilation struct {
 	generation int64
 	deleting   bool
 	publishes  bool
+	updates    v1alpha1.MessageUpdates
 	marker     *Marker
 	err        error
 }
@@ -304,12 +348,12 @@ func (c *Compiler) compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 	known, found := c.done[key]
 	if found && known.uid == m.UID && known.generation == m.Generation &&
-		known.deleting == (m.DeletionTimestamp != nil) && known.publishes == publishesBody(m) {
+		known.deleting == (m.DeletionTimestamp != nil) && known.publishes == publishesBody(m) && known.updates == updatesOf(m) {
 		return known.marker, known.err
 	}
 	marker, err := Compile(m)
 	c.done[key] = compilation{
-		uid: m.UID, generation: m.Generation, deleting: m.DeletionTimestamp != nil, publishes: publishesBody(m),
+		uid: m.UID, generation: m.Generation, deleting: m.DeletionTimestamp != nil, publishes: publishesBody(m), updates: updatesOf(m),
 		marker: marker, err: err,
 	}
 	return marker, err

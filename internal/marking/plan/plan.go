@@ -160,6 +160,8 @@ func Selected(pod *corev1.Pod, markers []*Marker, defaults Defaults) PodPlan {
 					PublishBody:   m.publishBody && spec.HTTPGet != nil,
 					Values:        src.values,
 					Startup:       startup,
+
+					MessageUpdates: m.updatesWith(defaults),
 				},
 			})
 		}

@@ -25,10 +25,23 @@ type Defaults struct {
 	// SuccessThreshold and FailureThreshold are the numbers of consecutive results that change
 	// the state.
 	SuccessThreshold, FailureThreshold int32
+	// MessageUpdates is how messages that change while the state stays the same are reported. Empty
+	// means MessageUpdatesLimited.
+	MessageUpdates v1alpha1.MessageUpdates
 }
 
 // KubernetesDefaults returns the defaults that core/v1 Probe documents.
-func KubernetesDefaults() Defaults { return Defaults(configv1alpha1.KubernetesProbeDefaults()) }
+// Messages are limited.
+func KubernetesDefaults() Defaults { return NewDefaults(configv1alpha1.KubernetesProbeDefaults(), "") }
+
+// NewDefaults returns the defaults in the configuration of a manager.
+func NewDefaults(probes configv1alpha1.ProbeDefaults, updates v1alpha1.MessageUpdates) Defaults {
+	return Defaults{
+		InitialDelaySeconds: probes.InitialDelaySeconds, PeriodSeconds: probes.PeriodSeconds, TimeoutSeconds: probes.TimeoutSeconds,
+		SuccessThreshold: probes.SuccessThreshold, FailureThreshold: probes.FailureThreshold,
+		MessageUpdates: updates,
+	}
+}
 
 // resolve returns the probe with all defaults and port numbers. A reason in the problem means
 // that the probe cannot run in this pod.

@@ -45,7 +45,7 @@ type podRows struct {
 
 // rowsOf returns the rows of a pod, and when they change although no object does.
 func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.Parser) ([]Row, time.Time) {
-	r := podRows{in: in, pod: in.View(pod, markers.compiled).WithHolders(markers.all, markers.compiled)}
+	r := podRows{in: in, pod: in.View(pod, markers.compiled).WithTickets(markers.compiled)}
 	if !plan.Eligible(pod) {
 		// Its probes are shown with the states that the marks have kept.
 		r.pod.Plan = plan.Selected(pod, markers.compiled, in.Defaults)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
 )
 
@@ -97,6 +98,7 @@ pprof: {bindAddress: "127.0.0.1:6060"}
 controllers: {podMark: {concurrency: 8}}
 probeDefaults: {periodSeconds: 1, failureThreshold: 1}
 excludedNamespaces: []
+messageUpdates: Immediate
 featureGates: {EnablePodProbeMarkerOnServerless: true}
 serverless: {webhook: {certificates: certManager}}
 `},
@@ -106,6 +108,7 @@ serverless: {webhook: {certificates: certManager}}
 				c.Controllers.PodMark.Concurrency = 8
 				c.ProbeDefaults.PeriodSeconds, c.ProbeDefaults.FailureThreshold = 1, 1
 				c.ExcludedNamespaces = []string{}
+				c.MessageUpdates = appsv1alpha1.MessageUpdatesImmediate
 				c.FeatureGates[ServerlessGate] = true
 				c.Serverless.Webhook.Certificates = v1alpha1.CertificatesByCertManager
 			},
@@ -180,9 +183,9 @@ func TestAgent(t *testing.T) {
 	}{
 		"no file and no flags": {want: func(*v1alpha1.AgentConfiguration) {}},
 		"file overrides defaults": {
-			line{file: agentHead + "criEndpoint: /run/x.sock\nexecConcurrency: 4\nreportInterval: 1m\nmirrorStatus: true\nlogging: {format: json}"},
+			line{file: agentHead + "criEndpoint: /run/x.sock\nexecConcurrency: 4\nprobeRate: 500\nreportInterval: 1m\nmirrorStatus: true\nlogging: {format: json}"},
 			func(c *v1alpha1.AgentConfiguration) {
-				c.CRIEndpoint, c.ExecConcurrency = "/run/x.sock", 4
+				c.CRIEndpoint, c.ExecConcurrency, c.ProbeRate = "/run/x.sock", 4, 500
 				c.ReportInterval.Duration, c.Logging.Format = time.Minute, v1alpha1.LogJSON
 				c.MirrorStatus = true
 			},
@@ -190,10 +193,10 @@ func TestAgent(t *testing.T) {
 		"flags override the file": {
 			line{
 				file: agentHead + "criEndpoint: /run/x.sock\nexecConcurrency: 4\npprof: {bindAddress: \"127.0.0.1:1\"}",
-				args: []string{"--cri-endpoint=unix:///run/y.sock", "--exec-concurrency=5", "--pprof-bind-address=[::1]:2", "--v=4"},
+				args: []string{"--cri-endpoint=unix:///run/y.sock", "--exec-concurrency=5", "--probe-rate=100", "--pprof-bind-address=[::1]:2", "--v=4"},
 			},
 			func(c *v1alpha1.AgentConfiguration) {
-				c.CRIEndpoint, c.ExecConcurrency = "unix:///run/y.sock", 5
+				c.CRIEndpoint, c.ExecConcurrency, c.ProbeRate = "unix:///run/y.sock", 5, 100
 				c.Pprof.BindAddress, c.Logging.Verbosity = "[::1]:2", 4
 			},
 		},
@@ -270,6 +273,7 @@ logging: {verbosity: 11, format: xml}
 leaderElection: {resourceNamespace: My NS}
 controllers: {nodeProbe: {concurrency: -1}, podMark: {concurrency: 257}, marker: {concurrency: -1}, serverless: {concurrency: -1}}
 probeDefaults: {initialDelaySeconds: -1, periodSeconds: -1, timeoutSeconds: -1, successThreshold: -1, failureThreshold: -1}
+messageUpdates: immediate
 serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: here, clientCAFile: ca.crt, secretName: A, serviceName: A, configurationName: A}}
 `,
 				args: []string{"--metrics-bind-address=", "--health-probe-bind-address=8081"},
@@ -287,6 +291,7 @@ serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: he
 				`probeDefaults.initialDelaySeconds: Invalid value: -1: must be greater than or equal to 0`,
 				`probeDefaults.periodSeconds: Invalid value: -1: must be greater than or equal to 1`,
 				`probeDefaults.timeoutSeconds: `, `probeDefaults.successThreshold: `, `probeDefaults.failureThreshold: `,
+				`messageUpdates: Unsupported value: "immediate": supported values: "Limited", "Immediate"`,
 				`serverless.webhook.port: Invalid value: 65536: must be between 1 and 65535, inclusive`,
 				`serverless.webhook.certificates: Unsupported value: "mine": supported values: "seamark", "certManager"`,
 				`serverless.webhook.certificateDirectory: Invalid value: "here": must be an absolute path`,

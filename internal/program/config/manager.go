@@ -83,6 +83,8 @@ func validateManager(c *v1alpha1.ManagerConfiguration) field.ErrorList {
 	found.atLeast(defaults.Child("successThreshold"), c.ProbeDefaults.SuccessThreshold, 1)
 	found.atLeast(defaults.Child("failureThreshold"), c.ProbeDefaults.FailureThreshold, 1)
 
+	oneOf(&found, field.NewPath("messageUpdates"), c.MessageUpdates, appsv1alpha1.MessageUpdatesLimited, appsv1alpha1.MessageUpdatesImmediate)
+
 	for i, resource := range c.Grants.Resources {
 		if known := v1alpha1.GrantResources(); !slices.Contains(known, resource) {
 			found.add(field.NewPath("grants", "resources").Index(i), resource, "must be one of "+strings.Join(known, ", "))

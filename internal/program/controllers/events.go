@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -95,10 +96,11 @@ func MarkerEvents(changed func(context.Context, Queue, *v1alpha1.PodProbeMarker)
 }
 
 // sameMarker reports whether both are the same generation of one marker, neither or both are being
-// deleted, and the annotation that publishes bodies is the same.
+// deleted, and the annotations that the plan depends on are the same.
 func sameMarker(before, after *v1alpha1.PodProbeMarker) bool {
 	return before.UID == after.UID && before.Generation == after.Generation &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
-		before.Annotations[v1alpha1.PublishHTTPBodyAnnotationKey] ==
-			after.Annotations[v1alpha1.PublishHTTPBodyAnnotationKey]
+		!slices.ContainsFunc([]string{v1alpha1.PublishHTTPBodyAnnotationKey, v1alpha1.MessageUpdatesAnnotationKey}, func(key string) bool {
+			return before.Annotations[key] != after.Annotations[key]
+		})
 }

@@ -27,6 +27,7 @@ func TestMarkerUpdates(t *testing.T) {
 	}{
 		"metadata only":   {after: relabelled},
 		"body published":  {after: builders.Marker("ns", "web").Annotation(v1alpha1.PublishHTTPBodyAnnotationKey, "true").Build(), want: []string{"game"}},
+		"messages":        {after: builders.Marker("ns", "web").Annotation(v1alpha1.MessageUpdatesAnnotationKey, "Limited").Build(), want: []string{"game"}},
 		"edited spec":     {after: builders.Marker("ns", "web").Generation(2).Build(), want: []string{"game"}},
 		"being deleted":   {after: builders.Marker("ns", "web").Deleting().Build(), want: []string{"game"}},
 		"recreated":       {after: recreated, want: []string{"game"}},

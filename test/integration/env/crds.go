@@ -123,7 +123,7 @@ func additions(kind string) []string {
 	case "NodePodProbe":
 		return []string{
 			"spec.podProbes.runtimeUID",
-			"spec.podProbes.probes.plan", "spec.podProbes.probes.publishBody", "spec.podProbes.probes.startup",
+			"spec.podProbes.probes.plan", "spec.podProbes.probes.publishBody", "spec.podProbes.probes.messageUpdates", "spec.podProbes.probes.startup",
 			"status.observedGeneration", "status.pods", "status.probes", "status.probeReports",
 			"status.podProbeStatuses.probeErrors",
 			"status.podProbeStatuses.probeStates.plan", "status.podProbeStatuses.probeStates.containerID",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -214,6 +215,8 @@ func (e *Env) start(binaries string, o options) error {
 	}
 	plane := &e.environment.ControlPlane
 	plane.Etcd = &envtest.Etcd{Path: wrapped.etcd, DataDir: filepath.Join(e.dir, "etcd-data")}
+	// Measures with 150,000 pods need more than the default of 2 GiB.
+	plane.Etcd.Configure().Set("quota-backend-bytes", strconv.Itoa(8<<30))
 	server := plane.GetAPIServer()
 	server.Path = wrapped.apiServer
 	if o.featureGates != "" {

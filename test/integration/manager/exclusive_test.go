@@ -4,20 +4,20 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -31,6 +31,8 @@ type claim struct {
 	state v1alpha1.ProbeState
 	// term is in the message, and since is when the state changed.
 	term, since int
+	// shard is what another probe reports, of which the label of the group is a mark.
+	shard v1alpha1.ProbeState
 }
 
 // duel is a marker with an exclusive policy, its pods on one node, and what is reported about them.
@@ -42,16 +44,25 @@ type duel struct {
 	claims     map[string]claim
 }
 
-func newDuel(w *world, policy v1alpha1.ExclusivePolicy) *duel {
+func newDuel(w *world, policy v1alpha1.ExclusivePolicy, more ...*builders.ProbeBuilder) *duel {
 	d := &duel{world: w, names: []string{"a", "b", "c"}, uids: map[string]*corev1.Pod{}, claims: map[string]claim{}}
 	d.node = w.node("duel")
-	w.marker(builders.Marker(w.namespace, "db").Probe(builders.Probe("primary").Condition("db.io/primary").
+	marker := builders.Marker(w.namespace, "db").Probe(builders.Probe("primary").Condition("db.io/primary").
 		Label(succeeded, "role", "primary").Annotation(succeeded, "db.io/since", "always").Label(v1alpha1.ProbeUnknown, "role", "unknown").
-		Label(failed, "role", "replica").Exclusive(succeeded, policy)))
+		Label(failed, "role", "replica").Exclusive(succeeded, policy))
+	for _, probe := range more {
+		marker.Probe(probe)
+	}
+	w.marker(marker)
+	var planned []string
 	for _, name := range d.names {
 		d.uids[name] = w.pod(name, d.node)
+		planned = append(planned, name+"/db#primary")
+		for _, probe := range more {
+			planned = append(planned, name+"/db#"+probe.Build().Name)
+		}
 	}
-	w.planned(d.node, "a/db#primary", "b/db#primary", "c/db#primary")
+	w.planned(d.node, planned...)
 	npp, err := w.getPlan(w.Context(), d.node)
 	w.must(err)
 	d.plan = npp.Spec.PodProbes[0].Probes[0].Plan
@@ -72,13 +83,40 @@ func (d *duel) say() {
 		if c.term > 0 {
 			message = fmt.Sprintf(`{"term":%d}`, c.term)
 		}
-		pods = append(pods, seamarkv1alpha1.PodReport{Namespace: pod.Namespace, Name: name, UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{{
+		probes := []v1alpha1.ContainerProbeState{{
 			Name: "db#primary", Plan: d.plan, State: c.state, Message: message,
 			LastProbeTime: at(), LastTransitionTime: metav1.NewTime(at().Add(time.Duration(c.since) * time.Second)),
-		}}})
+		}}
+		if c.shard != "" {
+			probes = append(probes, v1alpha1.ContainerProbeState{Name: "db#shard", Plan: d.plan, State: c.shard, LastProbeTime: at(), LastTransitionTime: at()})
+		}
+		pods = append(pods, seamarkv1alpha1.PodReport{Namespace: pod.Namespace, Name: name, UID: string(pod.UID), Probes: probes})
 	}
 	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: d.node}}
 	d.must(writeSlice(d.Context(), d.client, npp, sliceName(d.node, 0), pods))
+}
+
+// tickets waits until exactly these pods have a ticket: the name, and the group if there is one.
+func (d *duel) tickets(want ...string) {
+	d.Helper()
+	d.until(fmt.Sprintf("tickets %v", want), func(ctx context.Context) (string, error) {
+		var pods corev1.PodList
+		if err := d.client.List(ctx, &pods, client.InNamespace(d.namespace)); err != nil {
+			return "", err
+		}
+		var got []string
+		for _, pod := range pods.Items {
+			for key, group := range pod.Labels {
+				if strings.HasPrefix(key, v1alpha1.ExclusiveTicketPrefix) {
+					got = append(got, strings.TrimSuffix(pod.Name+"="+group, "="))
+				}
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			return fmt.Sprint("tickets ", got), nil
+		}
+		return "", nil
+	})
 }
 
 var (
@@ -90,23 +128,19 @@ var (
 func TestExclusiveMarks(t *testing.T) {
 	w := newWorld(t, servers.Parallel(t))
 	d := newDuel(w, v1alpha1.ExclusivePolicy{TermFrom: &v1alpha1.TermSource{JSONPath: ".term"}})
-	d.claims = map[string]claim{"a": {succeeded, 1, 1}, "b": {failed, 1, 1}, "c": {failed, 1, 1}}
+	d.claims = map[string]claim{"a": {state: succeeded, term: 1, since: 1}, "b": {state: failed, term: 1, since: 1}, "c": {state: failed, term: 1, since: 1}}
 	d.say()
 	w.marked("a", primary...)
 	w.marked("b", replica...)
 	// A split brain: the higher term wins, and the other pod counts as Unknown.
-	d.claims["b"] = claim{succeeded, 2, 1}
+	d.claims["b"] = claim{state: succeeded, term: 2, since: 1}
 	d.say()
 	w.marked("b", primary...)
 	w.marked("a", lost...)
-	found, err := w.getMarker(t.Context(), "db")
-	w.must(err)
-	if len(found.Status.Holders) != 1 || found.Status.Holders[0].Pod != "b" {
-		t.Errorf("holders %+v, want pod b", found.Status.Holders)
-	}
+	d.tickets("b")
 	w.unchanged("a", lost...)
 	// A term that is missing loses, whatever its time.
-	d.claims["c"] = claim{succeeded, 0, 9}
+	d.claims["c"] = claim{state: succeeded, term: 0, since: 9}
 	d.say()
 	w.marked("c", lost...)
 	// The winner ends: the next one gets the marks, although the ending pod has not gone.
@@ -132,7 +166,7 @@ func TestExclusiveMarksPerLabel(t *testing.T) {
 	}
 	shard("a", "1")
 	shard("b", "2")
-	d.claims = map[string]claim{"a": {succeeded, 0, 1}, "b": {succeeded, 0, 2}, "c": {succeeded, 0, 3}}
+	d.claims = map[string]claim{"a": {state: succeeded, term: 0, since: 1}, "b": {state: succeeded, term: 0, since: 2}, "c": {state: succeeded, term: 0, since: 3}}
 	d.say()
 	w.marked("a", append([]string{"label shard=1"}, primary...)...)
 	w.marked("b", append([]string{"label shard=2"}, primary...)...)
@@ -145,11 +179,14 @@ func TestExclusiveMarksPerLabel(t *testing.T) {
 	w.must(w.client.Patch(t.Context(), d.uids["c"].DeepCopy(), env.MergePatch(`{"metadata":{"labels":{"shard":null}}}`)))
 	w.marked("b", append([]string{"label shard=2"}, primary...)...)
 	w.marked("c", lost...)
-	found, err := w.getMarker(t.Context(), "db")
-	w.must(err)
-	if len(found.Status.Holders) != 2 {
-		t.Errorf("holders %+v, want one per group", found.Status.Holders)
-	}
+	// The winner moves to a group of its own, where it keeps the marks: another pod gets those of the group that it leaves.
+	shard("c", "2")
+	w.marked("b", append([]string{"label shard=2"}, lost...)...)
+	w.marked("c", append([]string{"label shard=2"}, primary...)...)
+	shard("c", "3")
+	w.marked("b", append([]string{"label shard=2"}, primary...)...)
+	w.marked("c", append([]string{"label shard=3"}, primary...)...)
+	d.tickets("a=1", "b=2", "c=3")
 }
 
 // TestExclusiveMarksWait denies the removal of the marks from the loser.
@@ -161,11 +198,11 @@ func TestExclusiveMarksWait(t *testing.T) {
 	defer func() { stop() }()
 	defer w.clean()
 	d := newDuel(w, v1alpha1.ExclusivePolicy{})
-	d.claims = map[string]claim{"a": {succeeded, 0, 1}, "b": {failed, 0, 1}, "c": {failed, 0, 1}}
+	d.claims = map[string]claim{"a": {state: succeeded, term: 0, since: 1}, "b": {state: failed, term: 0, since: 1}, "c": {state: failed, term: 0, since: 1}}
 	d.say()
 	w.marked("a", primary...)
 	faults.deny("/pods/a/")
-	d.claims["b"] = claim{succeeded, 0, 2}
+	d.claims["b"] = claim{state: succeeded, term: 0, since: 2}
 	d.say()
 	w.condition("db", v1alpha1.ConditionMarksApplied, "ExclusiveWaiting", "")
 	w.event("db", "ExclusiveWaiting", "pod a still has them")
@@ -175,60 +212,6 @@ func TestExclusiveMarksWait(t *testing.T) {
 	w.marked("b", primary...)
 	w.marked("a", lost...)
 	w.condition("db", v1alpha1.ConditionMarksApplied, "Applied", "")
-}
-
-// auditor watches all versions of the pods, and finds two with the marks.
-type auditor struct {
-	w       watch.Interface
-	done    chan struct{}
-	mu      sync.Mutex
-	marked  map[string]bool
-	takes   int
-	problem string
-}
-
-func audit(w *world) *auditor {
-	w.Helper()
-	c, err := client.NewWithWatch(w.env.Config, client.Options{Scheme: w.client.Scheme()})
-	w.must(err)
-	events, err := c.Watch(context.Background(), &corev1.PodList{}, client.InNamespace(w.namespace))
-	w.must(err)
-	a := &auditor{w: events, done: make(chan struct{}), marked: map[string]bool{}}
-	go a.run()
-	return a
-}
-
-func (a *auditor) run() {
-	defer close(a.done)
-	for event := range a.w.ResultChan() {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		a.mu.Lock()
-		_, annotated := pod.Annotations["db.io/since"]
-		now := event.Type != watch.Deleted && (pod.Labels["role"] == "primary" || annotated)
-		if now && !a.marked[pod.Name] {
-			a.takes++
-		}
-		a.marked[pod.Name] = now
-		var all []string
-		for name, marked := range a.marked {
-			if marked {
-				all = append(all, name)
-			}
-		}
-		if len(all) > 1 && a.problem == "" {
-			a.problem = fmt.Sprintf("at resource version %s, pods %v have the marks", pod.ResourceVersion, all)
-		}
-		a.mu.Unlock()
-	}
-}
-
-func (a *auditor) stop() (takes int, problem string) {
-	a.w.Stop()
-	<-a.done
-	return a.takes, a.problem
 }
 
 // exclusiveSeeds are the seeds to run: SEAMARK_EXCLUSIVE_SEED=12 repeats one, SEAMARK_EXCLUSIVE_SEEDS=300 runs
@@ -245,7 +228,7 @@ func exclusiveSeeds() (first, last uint64) {
 }
 
 // TestAtMostOnePodHasExclusiveMarks runs two managers that both lead, kills them, refuses, loses and delays
-// their writes, while claims flip and pods are deleted and created again under the same name. It watches every
+// their writes, while claims flip, another probe moves pods between two groups, and pods are deleted and created again under the same name. It watches every
 // version of the pods. In the end, without faults, the best claim wins.
 func TestAtMostOnePodHasExclusiveMarks(t *testing.T) {
 	e := servers.Parallel(t)
@@ -258,7 +241,8 @@ func TestAtMostOnePodHasExclusiveMarks(t *testing.T) {
 		}
 		w.clean()
 	}()
-	d := newDuel(w, v1alpha1.ExclusivePolicy{TermFrom: &v1alpha1.TermSource{JSONPath: ".term"}})
+	d := newDuel(w, v1alpha1.ExclusivePolicy{PerLabel: "shard", TermFrom: &v1alpha1.TermSource{JSONPath: ".term"}},
+		builders.Probe("shard").Label(succeeded, "shard", "1").Label(failed, "shard", "2"))
 	a := audit(w)
 	clock := 0
 	first, last := exclusiveSeeds()
@@ -284,7 +268,9 @@ func TestAtMostOnePodHasExclusiveMarks(t *testing.T) {
 			stops[i]()
 			stops[i] = f.start(t)
 		}
-		d.settleOn(d.names[r.IntN(len(d.names))], clock)
+		winner := d.names[r.IntN(len(d.names))]
+		d.settleOn(winner, clock)
+		d.tickets(winner + "=1")
 		if a.mu.Lock(); a.problem != "" {
 			t.Errorf("seed %d: %s", seed, a.problem)
 		}
@@ -311,11 +297,17 @@ func (d *duel) step(r *rand.Rand, clock int) {
 		d.must(d.client.Patch(d.Context(), d.uids[name].DeepCopy(), patch))
 		return
 	case 3:
-		d.claims[name] = claim{failed, clock, clock}
+		d.claims[name] = claim{failed, clock, clock, d.claims[name].shard}
 	case 4:
-		d.claims[name] = claim{succeeded, 0, clock}
+		d.claims[name] = claim{succeeded, 0, clock, d.claims[name].shard}
+	case 5: // The pod moves to another group.
+		c := d.claims[name]
+		if c.shard = succeeded; r.IntN(2) == 0 {
+			c.shard = failed
+		}
+		d.claims[name] = c
 	default:
-		d.claims[name] = claim{succeeded, clock - r.IntN(3), clock}
+		d.claims[name] = claim{succeeded, clock - r.IntN(3), clock, cmp.Or(d.claims[name].shard, succeeded)}
 	}
 	d.say()
 }
@@ -344,9 +336,9 @@ func (d *duel) pause(r *rand.Rand) {
 func (d *duel) settleOn(winner string, clock int) {
 	d.Helper()
 	for _, name := range d.names {
-		d.claims[name] = claim{succeeded, 1, 1}
+		d.claims[name] = claim{succeeded, 1, 1, succeeded}
 	}
-	d.claims[winner] = claim{succeeded, clock + 1, clock}
+	d.claims[winner] = claim{succeeded, clock + 1, clock, succeeded}
 	d.say()
 	for _, name := range d.names {
 		want := "unknown"

@@ -86,9 +86,14 @@ func TestConfigurationFile(t *testing.T) {
 	marker := createMarker(t, builders.Marker(namespace, "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")))
 	manager := startManager(t, `
 probeDefaults: {initialDelaySeconds: 7, periodSeconds: 1, timeoutSeconds: 2, successThreshold: 1, failureThreshold: 4}
+messageUpdates: Immediate
 logging: {verbosity: 10, format: json}
 `, "-v=0")
-	got := hasPlan(t, node, 1).Spec.PodProbes[0].Probes[0].Probe.Probe
+	planned := hasPlan(t, node, 1).Spec.PodProbes[0].Probes[0]
+	if planned.MessageUpdates != v1alpha1.MessageUpdatesImmediate {
+		t.Errorf("planned messageUpdates %q, want Immediate", planned.MessageUpdates)
+	}
+	got := planned.Probe.Probe
 	want := corev1.Probe{
 		ProbeHandler: got.ProbeHandler, InitialDelaySeconds: 7, PeriodSeconds: 1, TimeoutSeconds: 2, SuccessThreshold: 1, FailureThreshold: 4,
 	}

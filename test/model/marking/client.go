@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -244,13 +245,16 @@ func (c objectClient) Get(_ context.Context, key client.ObjectKey, into client.O
 }
 
 // List reads the pods of a namespace.
-func (c objectClient) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+func (c objectClient) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	which := (&client.ListOptions{}).ApplyOptions(options)
 	list, ok := into.(*corev1.PodList)
 	if !ok {
 		return fmt.Errorf("unexpected list of %T", into)
 	}
 	for _, o := range c.manager.world.server.list(pods) {
-		list.Items = append(list.Items, *o.DeepCopyObject().(*corev1.Pod)) //nolint:forcetypeassert // all are
+		if which.LabelSelector == nil || which.LabelSelector.Matches(labels.Set(o.GetLabels())) {
+			list.Items = append(list.Items, *o.DeepCopyObject().(*corev1.Pod)) //nolint:forcetypeassert // all are
+		}
 	}
 	return nil
 }

@@ -35,12 +35,14 @@ type history struct {
 	ended, restarted map[types.UID]bool
 	// labelled are the mark labels that users ever set.
 	labelled map[types.UID]map[string]bool
+	// moved are the pods whose labels a user has ever changed.
+	moved map[types.UID]bool
 }
 
 func newHistory() history {
 	return history{
 		labels: map[types.UID][]map[string]string{}, states: map[types.UID]map[string]map[v1alpha1.ProbeState]bool{},
-		ended: map[types.UID]bool{}, restarted: map[types.UID]bool{}, labelled: map[types.UID]map[string]bool{},
+		ended: map[types.UID]bool{}, restarted: map[types.UID]bool{}, labelled: map[types.UID]map[string]bool{}, moved: map[types.UID]bool{},
 	}
 }
 
@@ -100,26 +102,14 @@ func (w *world) wanted(pod *corev1.Pod) (want marks, claimed map[field]bool) {
 	if pod.Spec.NodeName == "" || !initialized {
 		return want, claimed
 	}
-	// Ordered by name.
-	for _, o := range w.server.list(markers) {
-		marker := o.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // all are
-		if marker.DeletionTimestamp != nil || marker.Namespace != pod.Namespace || !matches(marker, pod.Labels) {
-			continue
-		}
-		for i := range marker.Spec.Probes {
-			probe := &marker.Spec.Probes[i]
-			if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == probe.ContainerName }) {
-				continue
+	w.eachProbe(pod, func(probe *v1alpha1.PodContainerProbe, before map[field]bool) {
+		for key, value := range marksIn(probe, contested(pod, probe, w.state(pod, probe), before)) {
+			if !before[key] {
+				want[key] = value
 			}
-			now := marksIn(probe, w.state(pod, probe))
-			for key := range declared(probe) {
-				if value, has := now[key]; has && !claimed[key] {
-					want[key] = value
-				}
-			}
-			maps.Copy(claimed, declared(probe))
 		}
-	}
+		maps.Copy(claimed, declared(probe))
+	})
 	return want, claimed
 }
 
@@ -176,6 +166,9 @@ func (w *world) checkRest() error {
 			}
 		}
 	}
+	if err := w.checkSeats(); err != nil {
+		return err
+	}
 	for _, o := range w.server.list(markers) {
 		if o.GetDeletionTimestamp() != nil {
 			return fmt.Errorf("marker %s is not released", o.GetName())
@@ -193,6 +186,7 @@ func (w *world) checkWrite(by string, k kind, e event) {
 	case !strings.HasPrefix(by, "manager"):
 	case k == pods && e.after != nil:
 		w.checkMarks(e)
+		w.checkExclusive(e)
 	case k == markers && e.after == nil:
 		w.checkRelease(by, e)
 	case e.after == nil && k >= plans:
@@ -234,7 +228,7 @@ func (w *world) everAllowed(pod types.UID, key field, value string) bool {
 			if h.ended[pod] {
 				possible[v1alpha1.ProbeFailed] = true
 			}
-			if h.restarted[pod] {
+			if h.restarted[pod] || exclusiveIn(probe) != nil {
 				possible[v1alpha1.ProbeUnknown] = true
 			}
 			for state := range possible {

@@ -295,9 +295,14 @@ func (w *world) change() {
 			}
 		}
 	}
-	// One result is one write of a report and one of a pod. The status of markers may be written twice: of the
+	most := 1
+	if w.hasExclusive() {
+		// The loser, the ticket and the marks of the winner, and perhaps a label of groups among them.
+		most = 8
+	}
+	// One result is one write of a report and one of a pod, unless exclusive marks move. The status of markers may be written twice: of the
 	// marker, and of another one that has a problem.
-	if count[reports] > 1 || count[pods] > 1 || count[plans]+count[slicesOfPlans] > 0 || count[markers] > 2 {
+	if count[reports] > 1 || count[pods] > most || count[plans]+count[slicesOfPlans] > 0 || count[markers] > 2 {
 		w.fail(fmt.Errorf("one change causes writes of %v", count))
 	}
 	w.editMarker()

@@ -152,6 +152,7 @@ func (w *world) newProbe(id, name string) v1alpha1.PodContainerProbe {
 	if r.IntN(2) == 0 {
 		p.PodConditionType = markPrefix + name
 	}
+	w.makeExclusive(&p)
 	return p
 }
 

@@ -116,6 +116,7 @@ func newWorld(ctx context.Context, c *Case, tracing bool) *world {
 	}
 	w.server.wrote = func(by string, k kind, e event) {
 		w.record(by, k, e)
+		w.noteMove(by, e)
 		w.checkWrite(by, k, e)
 	}
 	for i := range 1 + r.IntN(3) {

@@ -118,38 +118,6 @@ func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker
 	return cached.New(pod, markers, kind, report, r.Options), nil
 }
 
-// States returns a function that returns the state of the probe in a pod, as if the probe were planned. The
-// state is empty if there is none. It is for many pods: it reads the report of each node once.
-func (r Reader) States(ctx context.Context, probe plan.PlannedProbe) func(pod *corev1.Pod) (v1alpha1.ContainerProbeState, error) {
-	type node struct {
-		report   mark.NodeReport
-		provided bool
-	}
-	nodes := make(map[string]node)
-	return func(pod *corev1.Pod) (state v1alpha1.ContainerProbeState, err error) {
-		on, read := nodes[pod.Spec.NodeName]
-		if !read {
-			kind, err := r.nodeKindForPlan(ctx, pod)
-			if err != nil {
-				return state, err
-			}
-			if on.report, err = r.NodeReport(ctx, pod.Spec.NodeName); err != nil {
-				return state, err
-			}
-			on.provided = r.Provided(kind)
-			nodes[pod.Spec.NodeName] = on
-		}
-		if !on.provided {
-			state, _ = on.report.StateOf(pod.UID, probe)
-			return state, nil
-		}
-		report := mark.Provided(pod, []plan.PlannedProbe{probe})
-		report.Lapse = on.report.Lapse
-		state, _ = report.State(probe)
-		return state, nil
-	}
-}
-
 // Plan returns the plan of the view, without reading the report.
 func (r Reader) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (plan.PodPlan, error) {
 	kind, err := r.nodeKindForPlan(ctx, pod)
