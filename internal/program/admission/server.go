@@ -27,8 +27,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/serving"
 )
 
-// drain is how long requests may take after the context has ended.
-const drain = 2 * time.Second
+const (
+	// drain is how long requests may take after the context has ended.
+	drain = 2 * time.Second
+	// maxConnections is the maximum number of open connections. With 600 new ones per second, one without a complete request
+	// is closed after about 430 ms.
+	maxConnections = 256
+)
 
 // Options configure a Server.
 type Options struct {
@@ -83,7 +88,8 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.config.Store(config)
 	running.Go(func() error {
-		return serving.Serve(ctx, listener, Limit(s.WebhookMux(), Limits{}), serving.Options{TLS: config, Bodies: true, Drain: drain})
+		options := serving.Options{TLS: config, Bodies: true, Drain: drain, Connections: maxConnections}
+		return serving.Serve(ctx, listener, Limit(s.WebhookMux(), Limits{}), options)
 	})
 	return running.Wait() //nolint:wrapcheck // it says what failed
 }

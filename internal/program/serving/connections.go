@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 )
 
@@ -44,6 +45,11 @@ type connection struct {
 // Accept returns the next connection, and closes another one if there are too many.
 func (c *connections) Accept() (net.Conn, error) {
 	for {
+		if c.full() {
+			// The goroutines of accepted connections are then likely to read what has arrived, before those that wait to be
+			// accepted replace them.
+			runtime.Gosched()
+		}
 		accepted, err := c.Listener.Accept()
 		if err != nil {
 			return nil, err //nolint:wrapcheck // the server asks whether it is temporary
@@ -57,6 +63,13 @@ func (c *connections) Accept() (net.Conn, error) {
 			return added, nil
 		}
 	}
+}
+
+// full reports whether a further connection replaces another one.
+func (c *connections) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open) >= c.limit
 }
 
 // add returns the connection that must be closed for the new one, which may be itself, or nil.

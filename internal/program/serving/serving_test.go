@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,13 @@ func serve(t *testing.T, handler http.Handler, options serving.Options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveAt(t, listener, handler, options)
+	return listener.Addr().String()
+}
+
+// serveAt serves until the test ends.
+func serveAt(t *testing.T, listener net.Listener, handler http.Handler, options serving.Options) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- serving.Serve(ctx, listener, handler, options) }()
@@ -40,7 +48,6 @@ func serve(t *testing.T, handler http.Handler, options serving.Options) string {
 		}
 		goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	})
-	return listener.Addr().String()
 }
 
 // connect connects and sends the text.
@@ -112,6 +119,34 @@ func TestIncompleteRequests(t *testing.T) {
 				t.Errorf("a connection that is kept has the answer %d", got)
 			}
 		})
+	}
+}
+
+// TestWaitingConnections checks that a request that has arrived is answered, however many connections wait to be
+// accepted after it.
+func TestWaitingConnections(t *testing.T) {
+	// The goroutines of connections do not run while others are accepted, as on a machine that is busy.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiting = 5
+	var kubelets [waiting]net.Conn
+	for i := range kubelets {
+		for range 100 {
+			connect(t, listener.Addr().String(), "")
+		}
+		kubelets[i] = connect(t, listener.Addr().String(), request)
+	}
+	for range 100 {
+		connect(t, listener.Addr().String(), "")
+	}
+	serveAt(t, listener, ok(), serving.Options{})
+	for i, kubelet := range kubelets {
+		if got := answer(t, kubelet); got != http.StatusOK {
+			t.Errorf("request %d has the answer %d", i, got)
+		}
 	}
 }
 
