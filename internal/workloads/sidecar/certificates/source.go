@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,8 @@ const (
 	BundleName = "seamark-injector-ca"
 	// BundleKey is the key of the ConfigMap with the authorities to trust.
 	BundleKey = "ca.crt"
+	// addedKey is the annotation of the ConfigMap with the time when an authority was added next to others.
+	addedKey = "seamark.dev/authority-added-at"
 	// retryPeriod is how often the Secret is read until there is a certificate.
 	retryPeriod = time.Second
 	// requestTimeout limits each request: the connection may hang.
@@ -135,21 +138,26 @@ func (s *Source) look(ctx context.Context) error {
 	return nil
 }
 
-// publish adds the authorities to those of the ConfigMap, and reports whether one is new next to others.
-func (s *Source) publish(ctx context.Context, authorities []byte) (bool, error) {
-	published := &corev1.ConfigMap{}
+// publish adds the authorities to those of the ConfigMap, and returns when an injector last added one next to others, or
+// zero.
+func (s *Source) publish(ctx context.Context, authorities []byte) (time.Time, error) {
+	published, now := &corev1.ConfigMap{}, s.options.Now()
 	if err := s.options.Client.Get(ctx, s.options.Bundle, published); err != nil {
-		return false, fmt.Errorf("get configmap %s: %w", s.options.Bundle, err)
+		return time.Time{}, fmt.Errorf("get configmap %s: %w", s.options.Bundle, err)
 	}
-	all, added := union([]byte(published.Data[BundleKey]), authorities, s.options.Now())
-	if published.Data[BundleKey] == string(all) {
-		return false, nil
+	all, added := union([]byte(published.Data[BundleKey]), authorities, now)
+	if added {
+		metav1.SetMetaDataAnnotation(&published.ObjectMeta, addedKey, now.UTC().Format(time.RFC3339Nano))
 	}
-	published.Data = map[string]string{BundleKey: string(all)}
-	if err := s.options.Client.Update(ctx, published); err != nil {
-		return false, fmt.Errorf("update configmap %s: %w", s.options.Bundle, err)
+	if published.Data[BundleKey] != string(all) {
+		published.Data = map[string]string{BundleKey: string(all)}
+		if err := s.options.Client.Update(ctx, published); err != nil {
+			return time.Time{}, fmt.Errorf("update configmap %s: %w", s.options.Bundle, err)
+		}
 	}
-	return added, nil
+	// An annotation that somebody changed is like none.
+	at, _ := time.Parse(time.RFC3339Nano, published.Annotations[addedKey])
+	return at, nil
 }
 
 // load reads the files of cert-manager, which changes them when it renews the certificate. Nodes get them at different
@@ -168,12 +176,12 @@ func (s *Source) load(ctx context.Context) error {
 	if err := verify(&certificate, authorities, now); err != nil {
 		return err
 	}
-	added, err := s.publish(ctx, authorities)
+	addedAt, err := s.publish(ctx, authorities)
 	if err != nil {
 		return err
 	}
 	if s.authorities != string(authorities) {
-		s.authorities, s.serveAt = string(authorities), now.Add(s.overlap(added, now))
+		s.authorities, s.serveAt = string(authorities), now.Add(s.overlap(addedAt, now))
 	}
 	if !now.Before(s.serveAt) {
 		s.current.Store(&certificate)
@@ -182,14 +190,12 @@ func (s *Source) load(ctx context.Context) error {
 }
 
 // overlap returns how long authorities that are published now must be known before they are used. The last certificate
-// is served until then. A program that starts has none, and leaves the requests to others until then, if there are some.
-func (s *Source) overlap(added bool, now time.Time) time.Duration {
-	switch current := s.current.Load(); {
-	case current != nil:
+// is served until then. A program that starts has none, and leaves the requests to others until API servers know the last
+// authority, whichever injector has added it.
+func (s *Source) overlap(addedAt, now time.Time) time.Duration {
+	if current := s.current.Load(); current != nil {
 		return min(s.options.Lifetimes.Overlap, current.Leaf.NotAfter.Sub(now)/2)
-	case added:
-		return s.options.Lifetimes.Look
-	default:
-		return 0
 	}
+	// The clocks of injectors differ.
+	return min(s.options.Lifetimes.Look, max(0, addedAt.Add(s.options.Lifetimes.Look).Sub(now)))
 }
