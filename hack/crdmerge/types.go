@@ -31,7 +31,7 @@ const (
 
 // typer adds types to the parts of a schema that controller-gen leaves open: templates of pods and claims, containers
 // and volumes. It follows the Go types, so the schema takes what the decoder of the controllers takes, and has
-// the fields of the Kubernetes version in go.mod. It adds types only, and keeps unknown fields: defaults, required fields
+// the fields of the Kubernetes version in go.mod. It adds types only, and keeps unknown fields below those of a pod template: defaults, required fields
 // or list types would refuse or change what the API server stores in a Deployment. A null is kept, as a zero value
 // of the decoder. Of the parts that are not open, it only bounds integers.
 type typer struct {
@@ -90,7 +90,12 @@ func (y typer) complete(s map[string]any, t reflect.Type, open bool) error {
 		setMissing(s, "pattern", dateTime)
 		s["minItems"], s["maxItems"] = 1, 0
 	}
-	return y.children(s, t, open)
+	err := y.children(s, t, open)
+	if t == reflect.TypeFor[corev1.PodTemplateSpec]() {
+		// kubectl kruise rollout undo sends $patch next to the two fields that a template has.
+		delete(s, preserve)
+	}
+	return err
 }
 
 func setMissing(s map[string]any, key string, value any) {

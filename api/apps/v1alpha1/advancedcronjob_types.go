@@ -33,8 +33,10 @@ type AdvancedCronJob struct {
 	// +required
 	Spec AdvancedCronJobSpec `json:"spec,omitempty"`
 
-	// status is the status of the object, set by Seamark.
+	// status is the status of the object, set by Seamark. It is always stored, because clients read it
+	// without asking whether it exists.
 	// +optional
+	// +kubebuilder:default={}
 	Status AdvancedCronJobStatus `json:"status,omitempty"`
 }
 

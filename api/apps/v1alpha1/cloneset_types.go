@@ -292,7 +292,7 @@ type CloneSetStatus struct {
 	// updatedAvailableReplicas is the number of pods of the update revision that have been ready for
 	// minReadySeconds and are in the state Normal.
 	// +optional
-	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
+	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas"`
 
 	// expectedUpdatedReplicas is the number of pods that are to have the update revision: replicas -
 	// partition.

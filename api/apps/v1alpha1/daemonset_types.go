@@ -132,8 +132,10 @@ type DaemonSetUpdateStrategy struct {
 	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	Type DaemonSetUpdateStrategyType `json:"type,omitempty"`
 
-	// rollingUpdate contains the parameters of the type RollingUpdate.
+	// rollingUpdate contains the parameters of the type RollingUpdate. It is always stored, because
+	// clients read it without asking whether it exists. With the type OnDelete, it has no effect.
 	// +optional
+	// +kubebuilder:default={}
 	RollingUpdate *RollingUpdateDaemonSet `json:"rollingUpdate,omitempty"`
 }
 
@@ -153,6 +155,7 @@ type RollingUpdateDaemonSet struct {
 	// rollingUpdateType is Standard, which recreates pods, or InPlaceIfPossible, which updates pods in place if the
 	// change permits it. Surging is the same as Standard with a default of 1 for maxSurge.
 	// +optional
+	// +kubebuilder:default=Standard
 	// +kubebuilder:validation:Enum=Standard;InPlaceIfPossible;Surging
 	Type RollingUpdateType `json:"rollingUpdateType,omitempty"`
 

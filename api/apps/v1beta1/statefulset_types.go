@@ -65,7 +65,6 @@ type StatefulSetList struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceName) && size(self.serviceName) > 0) == (has(oldSelf.serviceName) && size(oldSelf.serviceName) > 0) && (!has(self.serviceName) || !has(oldSelf.serviceName) || self.serviceName == oldSelf.serviceName)",fieldPath=".serviceName",message="field is immutable: delete the set and create a new one"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimUpdateStrategy) || !has(self.volumeClaimUpdateStrategy.type) || self.volumeClaimUpdateStrategy.type != 'OnPodRollingUpdate' || (has(self.volumeClaimTemplates) ? size(self.volumeClaimTemplates) : 0) == (has(oldSelf.volumeClaimTemplates) ? size(oldSelf.volumeClaimTemplates) : 0) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, oldSelf.volumeClaimTemplates.exists(o, o.metadata.name == t.metadata.name)))",fieldPath=".volumeClaimTemplates",message="templates must not be added, removed or renamed if volumeClaimUpdateStrategy.type is OnPodRollingUpdate: claims follow changes of their size only"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
-// +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate) || self.updateStrategy.rollingUpdate.maxUnavailable == 1",fieldPath=".updateStrategy.rollingUpdate.maxUnavailable",message="must be 1 if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="!has(self.ordinals) || self.ordinals.start + self.replicas <= 2147483648",fieldPath=".ordinals.start",message="must be at most 2147483648 - replicas: the highest ordinal is 2147483647"
 type StatefulSetSpec struct {
@@ -189,9 +188,10 @@ type StatefulSetUpdateStrategy struct {
 	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
 
-	// rollingUpdate contains the parameters of the type RollingUpdate. It has no default, because
-	// OpenKruise refuses it with the type OnDelete: without it, its fields have their defaults.
+	// rollingUpdate contains the parameters of the type RollingUpdate. It is always stored: clients
+	// read it without asking whether it exists. With OnDelete, only minReadySeconds has an effect.
 	// +optional
+	// +kubebuilder:default={}
 	RollingUpdate *RollingUpdateStatefulSetStrategy `json:"rollingUpdate,omitempty"`
 }
 
@@ -206,8 +206,9 @@ type RollingUpdateStatefulSetStrategy struct {
 	Partition *int32 `json:"partition,omitempty"`
 
 	// maxUnavailable is the maximum number of pods that may be unavailable during an update: a number,
-	// at least 1, or a percentage of replicas, 1% to 100%, rounded down to at least 1. It requires
-	// podManagementPolicy Parallel unless it is 1.
+	// at least 1, or a percentage of replicas, 1% to 100%, rounded down to at least 1. With OrderedReady,
+	// so many pods are taken down together, and the next ones when these are ready again, one after the
+	// other.
 	// +optional
 	// +kubebuilder:default=1
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
@@ -341,7 +342,7 @@ type StatefulSetStatus struct {
 	// updatedAvailableReplicas is the number of pods of the update revision that have been ready for
 	// minReadySeconds.
 	// +optional
-	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
+	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas"`
 
 	// currentRevision is the name of the revision of the pods that are not updated yet.
 	// +optional

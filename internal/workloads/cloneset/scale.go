@@ -74,6 +74,7 @@ func (p *planner) deleteFinished() {
 		case !p.finished(pod) || planning.Terminating(pod):
 		case !lifecycle.Held(p.Hooks.PreDelete, pod):
 			p.out.Deletes = append(p.out.Deletes, planning.PodDelete{Pod: pod, Reason: ReasonFinished})
+			p.out.Events = planning.AddEvent(p.out.Events, planning.PodEnded(pod))
 		case lifecycle.State(pod) != pub.LifecycleStatePreparingDelete:
 			p.out.Patches = append(p.out.Patches,
 				*lifecycle.Enter(pod, pub.LifecycleStatePreparingDelete, p.Hooks, p.Now))
@@ -112,13 +113,21 @@ func (p *planner) updateSurge() int {
 	return min(p.maxSurge, p.toUpdate(), p.updatable())
 }
 
-// updatable returns how many pods of old revisions can be updated, up to maxSurge: with InPlaceOnly,
-// those that can be updated in place.
+// updatable returns how many pods of old revisions the surge can replace, up to maxSurge: with InPlaceOnly, those that can be
+// updated in place, and with InPlaceIfPossible none if all can be, unless maxUnavailable is 0: no pod could be updated.
 func (p *planner) updatable() int {
-	if p.Set.Spec.UpdateStrategy.Type != v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+	old, _ := p.remaining()
+	switch p.Set.Spec.UpdateStrategy.Type {
+	case v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType:
+	case v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType:
+		replaced := func(m *member) bool { change, _ := p.decide(m); return change == nil }
+		if p.maxUnavailable > 0 && !slices.ContainsFunc(old, replaced) {
+			return 0
+		}
+		return p.maxSurge
+	default:
 		return p.maxSurge
 	}
-	old, _ := p.remaining()
 	n := 0
 	for _, m := range old {
 		if change, _ := p.decide(m); change != nil {

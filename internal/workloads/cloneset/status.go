@@ -40,18 +40,22 @@ func (p *planner) status() {
 	collisions := p.History.CollisionCount
 	s.CollisionCount = &collisions
 	s.PodSerial = p.watermark()
-	if s.UpdatedReplicas == s.Replicas && p.partition == 0 {
+	// A set that is scaled to zero keeps both revisions while a partition divides them.
+	if s.UpdatedReplicas == s.Replicas && p.partition == 0 && (p.replicas > 0 || !partitioned(&p.Set.Spec)) {
 		s.CurrentRevision = s.UpdateRevision
 	}
 	s.ExpectedUpdatedReplicas = clamp(p.replicas - p.partition)
-	if s.CurrentRevision == s.UpdateRevision {
-		s.ExpectedUpdatedReplicas = clamp(p.replicas)
-	}
 	conditions := conditionsOf(s)
 	p.conditions(&conditions)
 	p.preDownload(s, &conditions)
 	p.progress(s, &conditions)
 	setConditions(s, conditions)
+}
+
+// partitioned reports whether the partition is not 0, also if it is 0 pods of few replicas.
+func partitioned(spec *v1alpha1.CloneSetSpec) bool {
+	partition := spec.UpdateStrategy.Partition
+	return partition != nil && partition.String() != "0" && partition.String() != "0%"
 }
 
 // preDownload pulls images before an update in place.
@@ -162,6 +166,9 @@ func (p *planner) events() {
 			p.out.Events = append(p.out.Events, e)
 		}
 	}
+	for i := range p.out.Events {
+		slices.Sort(p.out.Events[i].Pods)
+	}
 	before := conditionsOf(&p.Set.Status)
 	failed := string(v1alpha1.CloneSetConditionFailedUpdate)
 	if p.stuck != "" && (!before.True(failed) || before.Find(failed).Message != p.stuck) {
@@ -218,7 +225,7 @@ func (p *planner) resting(s *v1alpha1.CloneSetStatus) (v1alpha1.CloneSetConditio
 		return v1alpha1.CloneSetAvailable, "CloneSet is available"
 	case p.Set.Spec.UpdateStrategy.Paused:
 		return v1alpha1.CloneSetProgressPaused, "CloneSet is paused"
-	case s.ExpectedUpdatedReplicas < replicas && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
+	case s.CurrentRevision != s.UpdateRevision && s.ExpectedUpdatedReplicas < replicas && s.ExpectedUpdatedReplicas <= s.UpdatedAvailableReplicas:
 		return v1alpha1.CloneSetProgressPartitionAvailable, "CloneSet has been paused due to partition ready"
 	default:
 		return "", ""

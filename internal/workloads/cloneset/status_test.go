@@ -56,21 +56,26 @@ func TestPodsInOtherStatesAreNotAvailable(t *testing.T) {
 
 func TestCurrentRevisionFollowsTheUpdate(t *testing.T) {
 	for name, test := range map[string]struct {
-		partition int32
-		pods      string
-		current   bool
+		replicas, partition int32
+		pods                string
+		current             bool
 	}{
-		"old pods":                   {pods: "a, b old"},
-		"all pods are updated":       {pods: "a, b notReady", current: true},
-		"no pods":                    {pods: "", current: true},
-		"old pods must be recreated": {partition: 1, pods: "a"},
+		"old pods":                         {replicas: 2, pods: "a, b old"},
+		"all pods are updated":             {replicas: 2, pods: "a, b notReady", current: true},
+		"no pods":                          {replicas: 2, pods: "", current: true},
+		"old pods must be recreated":       {replicas: 2, partition: 1, pods: "a"},
+		"scaled to zero":                   {pods: "", current: true},
+		"scaled to zero during the canary": {partition: 1, pods: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, 2, partition(test.partition))
+			f := newFixture(t, test.replicas, partition(test.partition))
 			f.pod(test.pods)
 			status := f.plan(t).Status
 			if got := status.CurrentRevision == f.new.Name; got != test.current {
 				t.Errorf("current revision %s, want the new one: %t", status.CurrentRevision, test.current)
+			}
+			if want := max(0, test.replicas-test.partition); status.ExpectedUpdatedReplicas != want {
+				t.Errorf("expectedUpdatedReplicas %d, want %d: replicas - partition", status.ExpectedUpdatedReplicas, want)
 			}
 		})
 	}
@@ -175,6 +180,9 @@ func TestFailed(t *testing.T) {
 	recovered.Status, recovered.Reason, recovered.Message = corev1.ConditionFalse, "Recovered", ""
 	update.Type = v1alpha1.CloneSetConditionFailedUpdate
 	refused.Type, refused.Reason = v1alpha1.CloneSetConditionFailedUpdate, reasonInPlace
+	foreign, cleared := update, update
+	foreign.Reason, foreign.LastTransitionTime, foreign.LastUpdateTime = "", since, since
+	cleared.Status, cleared.Reason, cleared.Message = corev1.ConditionFalse, "Recovered", ""
 	for name, test := range map[string]struct {
 		before   conditions
 		failures []planning.Failure
@@ -186,6 +194,7 @@ func TestFailed(t *testing.T) {
 		"recovered":              {conditions{before}, nil, conditions{recovered}},
 		"patch":                  {nil, []planning.Failure{{Update: true, Object: "pod web-a", Err: quota}}, conditions{update}},
 		"a refused update stays": {conditions{refused}, nil, conditions{refused}},
+		"of OpenKruise":          {conditions{foreign}, nil, conditions{cleared}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &v1alpha1.CloneSetStatus{Conditions: test.before}
@@ -224,6 +233,27 @@ func TestMessagesDoNotDependOnTheOrderOfPods(t *testing.T) {
 				t.Errorf("conditions (-first +second):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestEvents(t *testing.T) {
+	f := newFixture(t, 4, inPlace, unavailable(number(4))).pod("a old, b old, c failed, d failed")
+	f.pods[2].Status.Reason, f.pods[3].Status.Reason = "Evicted", "%s"
+	var got []string
+	out := f.plan(t)
+	for i := range out.Events {
+		if out.Events[i].Reason == "SuccessfulCreate" {
+			continue // Names of new pods are random.
+		}
+		got = append(got, out.Events[i].Type+" "+out.Events[i].Reason+": "+out.Events[i].Message())
+	}
+	want := []string{
+		"Warning PodEnded: Pod web-c has ended: Evicted. It is deleted.", "Warning PodEnded: Pod web-d has ended: Failed. It is deleted.",
+		"Normal SuccessfulUpdatePodInPlace: Started to update 2 pods in place to revision " + f.new.Name + ": web-a, web-b.",
+		"Normal SuccessfulDelete: Deleted 2 pods: web-c, web-d.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 

@@ -77,8 +77,9 @@ func (p *planner) updateOrder() []*member {
 	strategy := &p.Set.Spec.UpdateStrategy
 	old, _ := p.remaining()
 	return p.membersOf(order.Update(podsOf(old), order.UpdateOptions{
-		Pinned:   func(pod *corev1.Pod) bool { return p.byPod[pod].started() },
-		Priority: strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: podsOf(p.members),
+		Pinned:        func(pod *corev1.Pod) bool { return p.byPod[pod].started() },
+		PriorityFirst: p.partition > 0,
+		Priority:      strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: podsOf(p.members),
 	}))
 }
 
@@ -134,6 +135,9 @@ func (p *planner) startInPlace(m *member, change *inplace.Change) {
 	m.patch = m.patch.Merge(start)
 	p.withdraw(m, true)
 	p.After(target.Grace)
+	to := " in place to revision " + target.Revision
+	p.out.Events = planning.AddEvent(p.out.Events, planning.PodEvent("SuccessfulUpdatePodInPlace",
+		"Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.", m.pod.Name))
 }
 
 // decide returns how the pod is updated in place, or why it cannot be.

@@ -60,6 +60,10 @@ func TestUpdate(t *testing.T) {
 		"pods that are not ready first, and beyond maxUnavailable": {
 			replicas: 3, change: one, pods: "a old, b old notReady, c old notReady", want: []string{"+new", "+new", "-b Update", "-c Update"},
 		},
+		"with a partition, the priority before readiness": {
+			replicas: 3, change: all(byRole, partition(2), unavailable(number(2))), pods: "a old role=, b old role=1, c old role= notReady",
+			want: []string{"+new", "-b Update"},
+		},
 		"unavailable updated pods count":             {replicas: 3, change: one, pods: "a old, b old, c notReady"},
 		"paused":                                     {replicas: 3, change: paused, pods: "a old, b old, c old"},
 		"OnDelete":                                   {replicas: 3, change: onDelete, pods: "a old, b old notReady, c"},
@@ -99,6 +103,9 @@ func TestUpdate(t *testing.T) {
 		},
 		"other changes recreate":                     {replicas: 3, change: all(one, inPlace, env), pods: "a old, b old, c old", want: []string{"+new", "-a Update"}},
 		"other changes are refused with InPlaceOnly": {replicas: 3, change: all(one, inPlaceOnly, env), pods: "a old, b old, c old"},
+		"no surge if all pods are updated in place":  {replicas: 3, change: all(surge(1), inPlace, one), pods: "a old, b old, c old", want: []string{"~a Updating"}},
+		"a surge in place without maxUnavailable":    {replicas: 3, change: all(surge(1), inPlace, unavailable(number(0))), pods: "a old, b old, c old", want: []string{"+new"}},
+		"a surge if pods are recreated":              {replicas: 3, change: all(surge(1), inPlace, env, one), pods: "a old, b old, c old", want: []string{"+new", "+new", "-a Update"}},
 		"refused with a surge":                       {replicas: 3, change: all(surge(1), inPlaceOnly, env), pods: "a old, b old, c old"},
 		"a pod that waits for the hook returns when the change is refused": {
 			replicas: 3, change: all(one, hooked, inPlaceOnly, env), pods: "a old held PreparingUpdate, b old, c old", want: []string{"~a Normal"},

@@ -266,6 +266,9 @@ func (p *planner) delete(s *slot, pod *corev1.Pod, reason string) {
 	p.deletes--
 	p.state.deleting[pod.UID] = s.node
 	p.out.Deletes = append(p.out.Deletes, planning.PodDelete{Pod: pod, Reason: reason})
+	if planning.Finished(pod) {
+		p.out.Events = planning.AddEvent(p.out.Events, planning.PodEnded(pod))
+	}
 	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
 }
 

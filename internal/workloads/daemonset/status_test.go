@@ -179,3 +179,20 @@ func TestProgressing(t *testing.T) {
 		})
 	}
 }
+
+func TestEndedPodIsReported(t *testing.T) {
+	f := newFixture(t)
+	f.set.Spec.Template.Spec.Containers[0].Image = "agent:1"
+	f.plan(t)
+	for _, pod := range f.pods {
+		if pod.Spec.NodeName == "node-1" {
+			f.change(pod, func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
+		}
+	}
+	out := f.plan(t)
+	if !slices.ContainsFunc(out.Events, func(e planning.Event) bool {
+		return e.Type == corev1.EventTypeWarning && strings.HasSuffix(e.Message(), "has ended: Evicted. It is deleted.")
+	}) {
+		t.Errorf("events %+v, want one that says why the pod has ended", out.Events)
+	}
+}

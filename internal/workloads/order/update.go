@@ -21,6 +21,8 @@ type UpdateOptions struct {
 	Pinned func(*corev1.Pod) bool
 	// IgnoreProgress omits the criterion that pods that do not run or are not ready come first.
 	IgnoreProgress bool
+	// PriorityFirst lets the priority decide before this criterion: not all pods are updated, and the priority says which.
+	PriorityFirst bool
 	// Priority is the strategy by labels. It may be nil.
 	Priority *pub.UpdatePriorityStrategy
 	// Scatter are labels whose pods are spread over the update.
@@ -48,6 +50,9 @@ func Update(pods []*corev1.Pod, opts UpdateOptions) []*corev1.Pod {
 	}
 	slices.SortFunc(all, func(a, b key) int {
 		order := falseFirst(!a.pinned, !b.pinned)
+		if order == 0 && opts.PriorityFirst {
+			order = a.priority.compare(b.priority)
+		}
 		if order == 0 && !opts.IgnoreProgress {
 			order = progress(&a, &b)
 		}

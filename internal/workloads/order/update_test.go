@@ -75,6 +75,10 @@ func TestUpdateOrder(t *testing.T) {
 			pods:    []*corev1.Pod{pod("a", notReady), pod("b", label("role", "9"))},
 			options: UpdateOptions{Priority: orderedBy("role"), IgnoreProgress: true}, want: []string{"b", "a"},
 		},
+		"priority before readiness": {
+			pods:    []*corev1.Pod{pod("a", notReady), pod("b", label("role", "9")), pod("c", label("role", "9"), notReady)},
+			options: UpdateOptions{Priority: orderedBy("role"), PriorityFirst: true}, want: []string{"c", "b", "a"},
+		},
 		"weights that match are added": {
 			pods: []*corev1.Pod{
 				pod("a", label("role", "primary")), pod("b"), pod("c", label("role", "secondary")),

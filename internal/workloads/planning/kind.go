@@ -141,6 +141,8 @@ func (k *Kind[S, T]) Counts(set S) Count {
 const (
 	planFailed  = "PlanFailed"
 	writeFailed = "WriteFailed"
+	// openKruiseFailed is that of OpenKruise's conditions of both types, which are True after a take-over.
+	openKruiseFailed = ""
 )
 
 // Unplanned sets the conditions of a set for which Plan returned the error: FailedScale is True, because
@@ -153,11 +155,13 @@ func (k *Kind[S, T]) Unplanned(status *T, err error, now time.Time) {
 }
 
 // Failed sets the conditions FailedScale and FailedUpdate of the status of a step to its failed writes:
-// True with the first error of the kind, or False if the condition was True because of a write and no
+// True with the first error of the kind, or False if the condition was True because of a write, or of OpenKruise, and no
 // write of the kind failed. It is called after the writes of every step. A conflict is not a failure: the
 // step was decided from an old cache, and the next one is not.
 func (k *Kind[S, T]) Failed(status *T, failures []Failure, now time.Time) {
 	conditions := k.Conditions(status)
+	conditions.Set(k.FailedScale, openKruiseFailed, "", now)
+	conditions.Set(k.FailedUpdate, openKruiseFailed, "", now)
 	conditions.Set(k.FailedScale, planFailed, "", now)
 	conditions.Set(k.FailedScale, writeFailed, first(failures, false), now)
 	conditions.Set(k.FailedUpdate, writeFailed, first(failures, true), now)

@@ -5,6 +5,7 @@ package planning
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -34,6 +35,21 @@ type Event struct {
 func PodEvent(reason, one, many string, pods ...string) Event {
 	// AddEvent adds pods: the names of the caller must not change with them.
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, One: one, Many: many, Pods: slices.Clip(pods)}
+}
+
+// PodEnded returns the event that a pod has ended and is deleted, with the reason of its status, such as Evicted. It is
+// a warning if the pod has failed.
+func PodEnded(pod *corev1.Pod) Event {
+	reason := pod.Status.Reason
+	isWord := regexp.MustCompile(`^[A-Za-z]{1,64}$`).MatchString
+	if !isWord(reason) {
+		reason = string(pod.Status.Phase)
+	}
+	e := PodEvent("PodEnded", "Pod %s has ended: "+reason+". It is deleted.", "%d pods have ended: "+reason+". They are deleted: %s.", pod.Name)
+	if pod.Status.Phase == corev1.PodFailed {
+		e.Type = corev1.EventTypeWarning
+	}
+	return e
 }
 
 // Message returns the message.

@@ -263,8 +263,8 @@ func statusAtRest(set *appsv1beta1.StatefulSet, replicas, updated int) error {
 		got.ObservedGeneration != set.Generation || got.LabelSelector != "app=db" {
 		return fmt.Errorf("status %+v, want %d replicas, %d updated", got, n, u)
 	}
-	if n == u && set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType &&
-		(got.CurrentRevision != got.UpdateRevision || got.CurrentReplicas != n) {
+	canary := n == 0 && set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType && *rolling(set).Partition > 0
+	if n == u && !canary && (got.CurrentRevision != got.UpdateRevision || got.CurrentReplicas != n) {
 		return fmt.Errorf("status %+v, want the current revision to be the update revision", got)
 	}
 	for _, c := range got.Conditions {

@@ -167,10 +167,43 @@ func TestStatusAfterUpdate(t *testing.T) {
 	if out.Status.CurrentRevision != out.Status.UpdateRevision || out.Status.CurrentReplicas != 3 || !out.Empty() {
 		t.Errorf("status %+v with writes %+v, want a completed update", out.Status, out.Actions)
 	}
-	// A replica that must keep the old revision is missing: the update is not complete.
-	f := build(t, both(byRole, partition(1))).pods(t, "1 updated", "2 updated")
-	if status := f.plan(t).Status; status.CurrentRevision != f.v1 {
-		t.Errorf("current revision %s, want %s", status.CurrentRevision, f.v1)
+}
+
+func TestCurrentRevision(t *testing.T) {
+	for name, test := range map[string]struct {
+		set     func(*appsv1beta1.StatefulSet)
+		pods    []string
+		updated bool
+	}{
+		"updated with OnDelete":                        {set: onDelete, pods: []string{"0 updated", "1 updated", "2 updated"}, updated: true},
+		"a pod is not available":                       {set: minReady(30), pods: []string{"0 updated", "1 updated fresh", "2 updated"}},
+		"a replica that keeps the revision is missing": {set: both(byRole, partition(1)), pods: []string{"1 updated", "2 updated"}},
+		"scaled to zero":                               {set: replicas(0), updated: true},
+		"scaled to zero during the canary":             {set: both(replicas(0), partition(1))},
+		"scaled to zero with OnDelete and a partition": {set: both(both(replicas(0), partition(1)), func(set *appsv1beta1.StatefulSet) {
+			set.Spec.UpdateStrategy.Type = "OnDelete"
+		}), updated: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := build(t, test.set).pods(t, test.pods...)
+			if status := f.plan(t).Status; (status.CurrentRevision == f.v2) != test.updated {
+				t.Errorf("current revision %s, want the update revision: %t", status.CurrentRevision, test.updated)
+			}
+		})
+	}
+}
+
+// TestPodsInHooksAreNotAvailable counts a ready pod in each state.
+func TestPodsInHooksAreNotAvailable(t *testing.T) {
+	for _, state := range []pub.LifecycleStateType{
+		pub.LifecycleStatePreparingNormal, pub.LifecycleStatePreparingUpdate, pub.LifecycleStateUpdating, pub.LifecycleStateUpdated,
+		pub.LifecycleStatePreparingDelete,
+	} {
+		f := build(t, nil).pods(t, "0", "1", "2")
+		f.in.Pods[1].Labels[pub.LifecycleStateKey] = string(state)
+		if status := f.plan(t).Status; status.ReadyReplicas != 3 || status.AvailableReplicas != 2 {
+			t.Errorf("%s: %d ready, %d available, want 3 and 2", state, status.ReadyReplicas, status.AvailableReplicas)
+		}
 	}
 }
 
@@ -217,6 +250,19 @@ func TestConditions(t *testing.T) {
 		if c.Status != corev1.ConditionFalse {
 			t.Errorf("condition %s is %s after the cause is gone, want False", c.Type, c.Status)
 		}
+	}
+}
+
+func TestEndedPodIsReported(t *testing.T) {
+	f := build(t, ordered).pods(t, "0 failed", "1", "2")
+	var got []string
+	out := f.plan(t)
+	for i := range out.Events {
+		got = append(got, out.Events[i].Type+" "+out.Events[i].Message())
+	}
+	want := []string{"Warning Pod db-0 has ended: Failed. It is deleted.", "Normal Deleted pod db-0: Finished."}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 

@@ -78,6 +78,12 @@ func TestScale(t *testing.T) {
 			},
 			pods: []string{"0 updated unready"}, want: []string{"create db-1 v2"},
 		},
+		"parallel: a replica whose name is taken does not count": {
+			set: func(set *appsv1beta1.StatefulSet) {
+				set.Spec.ScaleStrategy = &appsv1beta1.StatefulSetScaleStrategy{MaxUnavailable: new(intstr.FromInt32(1))}
+			},
+			pods: []string{"0 updated app=other"}, want: []string{"Release db-0", "create db-1 v2"},
+		},
 		"start": {
 			set: func(set *appsv1beta1.StatefulSet) {
 				set.Spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: 5}
@@ -183,6 +189,13 @@ func TestUpdate(t *testing.T) {
 		},
 		"OnDelete": {
 			set: onDelete, pods: []string{"0", "1"}, want: []string{"create db-2 v2"},
+		},
+		"ordered: two pods together": {
+			set: both(ordered, maxUnavailable(intstr.FromInt32(2))), pods: []string{"0", "1", "2"},
+			want: []string{"delete db-2: Update", "delete db-1: Update"},
+		},
+		"ordered: one after the other returns": {
+			set: both(ordered, maxUnavailable(intstr.FromInt32(2))), pods: []string{"0"}, want: []string{"create db-1 v2"},
 		},
 		"ordered: not while a replica is unavailable": {
 			set: ordered, pods: []string{"0 updated broken", "1", "2"},

@@ -17,14 +17,18 @@ import (
 // are gone. With OrderedReady it stops at the first replica that is not available, and repairs it if a
 // revision does. It then reports false: excess pods are not deleted, and the update starts with no further
 // pods. With Parallel it stops when as many replicas are unavailable as scaleStrategy.maxUnavailable
-// permits, or when the step creates as many as a step may.
+// permits, or when the step creates as many as a step may. Replicas that cannot be created now do not count.
 func (p *planner) createReplicas() bool {
 	budget := p.scaleBudget()
 	for i := range p.replicas {
 		r := &p.replicas[i]
 		switch {
-		case r.pod == nil && !r.blocked:
-			p.create(r)
+		case r.pod == nil && (r.blocked || !p.create(r)):
+			if !p.ordered {
+				// The replica does not delay the others.
+				continue
+			}
+		case r.pod == nil:
 		case r.pod != nil && planning.Finished(r.pod) && !planning.Terminating(r.pod):
 			p.remove(r.pod, "Finished")
 		case r.pod != nil && r.pod == p.blocker:
@@ -61,10 +65,10 @@ func atLeastOne(value *intstr.IntOrString, total int) int {
 	return max(scaled, 1)
 }
 
-// create adds the replica and its claims. It waits while a claim of an earlier pod is being deleted.
-func (p *planner) create(r *replica) {
+// create adds the replica and its claims. It waits while a claim of an earlier pod is being deleted, and then returns false.
+func (p *planner) create(r *replica) bool {
 	if !p.createClaims(r.name) {
-		return
+		return false
 	}
 	rev := p.History.Update
 	if r.old {
@@ -72,6 +76,7 @@ func (p *planner) create(r *replica) {
 	}
 	p.out.Creates = append(p.out.Creates, p.newPod(r, rev))
 	p.event("SuccessfulCreate", r.name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
+	return true
 }
 
 // deleteExcess deletes the pods that are not replicas, the highest ordinal first. With OrderedReady it

@@ -86,8 +86,9 @@ func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) 
 	updated := p.updated(pod)
 	if pod.Status.Phase == corev1.PodRunning && planning.Ready(pod) {
 		status.ReadyReplicas++
-		available, _ := planning.Available(pod, p.minReady, p.Now)
-		available = available && lifecycle.State(pod) != pub.LifecycleStatePreparingNormal
+		available, left := planning.Available(pod, p.minReady, p.Now)
+		p.After(left)
+		available = available && lifecycle.State(pod) == pub.LifecycleStateNormal
 		if available {
 			status.AvailableReplicas++
 		}
@@ -109,10 +110,12 @@ func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) 
 	}
 }
 
-// complete makes the update revision the current one when all replicas have it and are ready.
+// complete makes the update revision the current one when all replicas have it and are available. A set that is scaled to zero
+// keeps both revisions while a partition divides them.
 func (p *planner) complete(status *appsv1beta1.StatefulSetStatus) {
 	all := int32(len(p.replicas)) //nolint:gosec // bounded by replicas, an int32
-	if p.strategy.rolling && status.Replicas == all && status.ReadyReplicas == all && status.UpdatedReplicas == all {
+	divided := all == 0 && p.strategy.rolling && p.strategy.partition > 0
+	if !divided && status.Replicas == all && status.UpdatedReplicas == all && status.UpdatedAvailableReplicas == all {
 		status.CurrentRevision = status.UpdateRevision
 		status.CurrentReplicas = status.UpdatedReplicas
 	}

@@ -150,5 +150,8 @@ func (p *planner) remove(pod *corev1.Pod, reason string) {
 	}
 	p.gone[pod.UID] = true
 	p.out.Deletes = append(p.out.Deletes, planning.PodDelete{Pod: pod, Reason: reason})
+	if planning.Finished(pod) {
+		p.out.Events = planning.AddEvent(p.out.Events, planning.PodEnded(pod))
+	}
 	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
 }

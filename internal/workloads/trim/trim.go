@@ -80,7 +80,7 @@ func pod(kinds []schema.GroupKind, sidecarSets bool) func(*corev1.Pod) *corev1.P
 			kept.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 		}
 		kept.Status = corev1.PodStatus{
-			Phase: pod.Status.Phase, QOSClass: pod.Status.QOSClass, ObservedGeneration: pod.Status.ObservedGeneration,
+			Phase: pod.Status.Phase, Reason: pod.Status.Reason, QOSClass: pod.Status.QOSClass, ObservedGeneration: pod.Status.ObservedGeneration,
 			Conditions: pod.Status.Conditions, ContainerStatuses: statuses(pod.Status.ContainerStatuses),
 		}
 		if injected {

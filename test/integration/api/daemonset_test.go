@@ -196,7 +196,7 @@ func TestDaemonSetsInBothVersions(t *testing.T) {
 	}
 	want := map[string]any{
 		"minReadySeconds": int64(0), "burstReplicas": int64(250), "revisionHistoryLimit": int64(10),
-		"updateStrategy": map[string]any{"type": "RollingUpdate"},
+		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"rollingUpdateType": "Standard"}},
 	}
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		got := &unstructured.Unstructured{}

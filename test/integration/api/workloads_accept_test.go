@@ -94,7 +94,7 @@ func TestValidWorkloadsAreAccepted(t *testing.T) {
 		"template with restartPolicy":       {smallCloneSet, []edit{{"spec.template.spec.restartPolicy", "Always"}}},
 		"StatefulSet":                       {validStatefulSet, nil},
 		"small StatefulSet":                 {smallStatefulSet, nil},
-		"StatefulSet, ordered":              {smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": 1, "minReadySeconds": 10}}}}},
+		"StatefulSet, ordered":              {smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": 2, "minReadySeconds": 10}}}}},
 		"StatefulSet, ordered, scale 1":     {smallStatefulSet, []edit{{"spec.scaleStrategy", map[string]any{"maxUnavailable": 1}}}},
 		"StatefulSet, OnDelete":             {smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}}},
 		"StatefulSet without gate in place": {smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceOnly"}}}}},

@@ -44,6 +44,7 @@ spec:
 // TestDefaultsOfWorkloads checks every field that the API server sets: no webhook sets any.
 func TestDefaultsOfWorkloads(t *testing.T) {
 	t.Parallel()
+	rolling := map[string]any{"partition": int64(0), "maxUnavailable": int64(1), "podUpdatePolicy": "ReCreate", "minReadySeconds": int64(0)}
 	for name, tc := range map[string]struct {
 		manifest string
 		edits    []edit
@@ -70,7 +71,7 @@ func TestDefaultsOfWorkloads(t *testing.T) {
 		},
 		"StatefulSet": {smallStatefulSet, nil, map[string]any{
 			"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
-			"updateStrategy":                       map[string]any{"type": "RollingUpdate"},
+			"updateStrategy":                       map[string]any{"type": "RollingUpdate", "rollingUpdate": rolling},
 			"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"},
 		}},
 		"StatefulSet with empty structures": {
@@ -81,18 +82,16 @@ func TestDefaultsOfWorkloads(t *testing.T) {
 			},
 			map[string]any{
 				"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
-				"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
-					"partition": int64(0), "maxUnavailable": int64(1), "podUpdatePolicy": "ReCreate", "minReadySeconds": int64(0),
-				}},
+				"updateStrategy":                       map[string]any{"type": "RollingUpdate", "rollingUpdate": rolling},
 				"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Delete"},
 				"ordinals":                             map[string]any{"start": int64(0)},
 			},
 		},
-		// OpenKruise's webhook refuses a rollingUpdate with this type.
+		// Clients read rollingUpdate without asking for the type.
 		"StatefulSet with OnDelete": {
 			smallStatefulSet, []edit{{"spec.updateStrategy", map[string]any{"type": "OnDelete"}}}, map[string]any{
 				"replicas": int64(1), "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
-				"updateStrategy":                       map[string]any{"type": "OnDelete"},
+				"updateStrategy":                       map[string]any{"type": "OnDelete", "rollingUpdate": rolling},
 				"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"},
 			},
 		},
@@ -282,5 +281,27 @@ func TestServiceNameMayBeOmitted(t *testing.T) {
 	unstructured.RemoveNestedField(object.Object, "spec", "serviceName")
 	if err := server.Client.Update(t.Context(), object); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTemplatesKeepOnlyTheirFields writes a template as `kubectl kruise rollout undo` does: with $patch. Below the fields of the
+// template, unknown fields are kept.
+func TestTemplatesKeepOnlyTheirFields(t *testing.T) {
+	t.Parallel()
+	for kind, manifest := range map[string]string{"CloneSet": smallCloneSet, "StatefulSet": smallStatefulSet} {
+		set := parsed(t, manifest, server.Namespace(t), edit{"spec.template.$patch", "replace"}, edit{"spec.template.spec.newer", "kept"})
+		if err := server.Client.Create(t.Context(), set, client.DryRunAll); err != nil {
+			t.Fatal(err)
+		}
+		template, _, err := unstructured.NestedMap(set.Object, "spec", "template")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, has := template["$patch"]; has {
+			t.Errorf("%s: the template is stored with $patch", kind)
+		}
+		if newer, _, err := unstructured.NestedString(template, "spec", "newer"); err != nil || newer != "kept" {
+			t.Errorf("%s: the field newer of the pods is %q, want kept", kind, newer)
+		}
 	}
 }

@@ -191,8 +191,6 @@ func statefulSetRejections() map[string]rejection {
 		"start too large":             one("spec.ordinals.start", 1<<31-1, "must be at most 2147483648 - replicas"),
 		"start negative":              one("spec.ordinals.start", -1, "greater than or equal to 0"),
 		"ordered, unorderedUpdate":    sequential(one(rolling+".unorderedUpdate", map[string]any{}, "requires Parallel")),
-		"ordered, maxUnavailable":     sequential(one(rolling+".maxUnavailable", 2, "must be 1 if podManagementPolicy is OrderedReady")),
-		"ordered, maxUnavailable %":   sequential(one(rolling+".maxUnavailable", "50%", "must be 1 if podManagementPolicy is OrderedReady")),
 		"ordered, scale unavailable":  sequential(one("spec.scaleStrategy.maxUnavailable", 2, "must be 1 or not set")),
 	}
 }
