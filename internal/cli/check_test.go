@@ -143,11 +143,15 @@ spec:
          OpenKruise: accepts it
          Seamark:    refuses it: Invalid value: -1: spec.replicas in body should be greater than or equal to 0
          action:     correct the field
+changes  PodProbeMarker game/m
+         OpenKruise: writes each changed message at once
+         Seamark:    writes a message that changes within a state three times, then once per minute
+         action:     keep OpenKruise's behavior with manager.config.messageUpdates=Immediate, or per marker with the annotation seamark.dev/message-updates
 changes  PodProbeMarker game/m  spec.probes[0].probe
          OpenKruise: runs unset failureThreshold: 1
          Seamark:    runs unset failureThreshold: 3
          action:     set the fields, or keep OpenKruise's values with manager.config.probeDefaults
-Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 2 findings, of which 1 block a migration.
+Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3 findings, of which 1 block a migration.
 `
 	for name, test := range map[string]struct {
 		in       string

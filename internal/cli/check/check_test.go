@@ -286,13 +286,13 @@ func TestProblems(t *testing.T) {
 		},
 		"probe without a result": {
 			func(_ *testing.T, f *check.Facts) { f.Reports.Value[1].Pods[0].Probes = nil },
-			"warning reports: probes have no current result: NoResult (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
+			"warning reports: probes have problems: NoResult (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
 		},
 		"probe that cannot run": {
 			func(_ *testing.T, f *check.Facts) {
 				f.Reports.Value[1].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeCannotRun}}
 			},
-			"warning reports: probes have no current result: CannotRun (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
+			"warning reports: probes have problems: CannotRun (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
 		},
 		"error in the report of another node": {
 			func(_ *testing.T, f *check.Facts) {

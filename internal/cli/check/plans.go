@@ -146,7 +146,7 @@ func (r *results) withoutResult(check string) []Result {
 	}
 	pod, _, _ := strings.Cut(r.problems[reasons[0]][0], " ")
 	namespace, name, _ := strings.Cut(pod, "/")
-	return warning(check, fmt.Sprintf("kubectl -n %s describe pod %s", namespace, name), "probes have no current result: %s", strings.Join(parts, "; "))
+	return warning(check, fmt.Sprintf("kubectl -n %s describe pod %s", namespace, name), "probes have problems: %s", strings.Join(parts, "; "))
 }
 
 // maxMarkers is the maximum number of markers with problems that have a result of their own.

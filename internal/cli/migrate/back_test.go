@@ -66,6 +66,8 @@ func TestCheckBack(t *testing.T) {
 		"only":      "updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceOnly}}",
 		"on-delete": "updateStrategy: {type: OnDelete, rollingUpdate: {partition: 0}}",
 		"start":     "ordinals: {start: 3}",
+		"several":   "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}",
+		"parallel":  "podManagementPolicy: Parallel\n  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}",
 	})
 	gated := setsWith(t, "StatefulSet", map[string]string{
 		"gate": "updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceOnly}}",

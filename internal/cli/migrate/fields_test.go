@@ -120,7 +120,10 @@ func find(schema *apiextensionsv1.JSONSchemaProps, path []string) (served bool, 
 			schema = schema.AdditionalProperties.Schema
 		}
 	}
-	// The path of a list, a map or an object is not complete, unless Kubernetes defines what is in it.
+	// The path of a list, a map or an object is not complete, unless Kubernetes defines what is in it, or in the pods of a template.
+	if pods, is := schema.Properties["spec"]; is && path[len(path)-1] == "template" {
+		schema = &pods
+	}
 	return schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields ||
 		schema.Items == nil && schema.AdditionalProperties == nil && len(schema.Properties) == 0, refused
 }

@@ -19,6 +19,7 @@ func TestManagerOf(t *testing.T) {
 	all := map[string]bool{
 		migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true,
 		migrate.GatePreDownload: true, migrate.GatePreDownloadDaemonSets: true, migrate.GateNoDefaults: true,
+		migrate.GateRollback: true, migrate.GatePreparingUpdate: true,
 	}
 	for name, test := range map[string]struct {
 		args            string
@@ -39,7 +40,10 @@ func TestManagerOf(t *testing.T) {
 		"all gates": {"--feature-gates=AllAlpha=true", true, "kruise-system", "kruise-manager", all},
 		"all gates but one": {
 			"--feature-gates=AllAlpha=true,PreDownloadImageForInPlaceUpdate=false", true, "kruise-system", "kruise-manager",
-			map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownloadDaemonSets: true, migrate.GateNoDefaults: true},
+			map[string]bool{
+				migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownloadDaemonSets: true,
+				migrate.GateNoDefaults: true, migrate.GateRollback: true, migrate.GatePreparingUpdate: true,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -192,6 +192,9 @@ func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]
 			continue
 		}
 		found = append(found, unset(object, marker)...)
+		if plan.CheckAnnotations(marker) != nil || marker.Annotations[v1alpha1.MessageUpdatesAnnotationKey] == "" {
+			found = append(found, messages(object, marker)...)
+		}
 		compiled, err := plan.Compile(marker)
 		if err != nil {
 			found = append(found, findingOf(Blocks, object, "", "follows the marker", "does not follow it: "+oneLine(err.Error()),
@@ -225,6 +228,20 @@ func refusedFields(ctx context.Context, rules *schema.Schema, object *unstructur
 		found = append(found, f)
 	}
 	return found
+}
+
+// messages returns the finding about a marker whose conditions contain the output of a command or a published body, and that
+// does not say how changed messages are written.
+func messages(object *unstructured.Unstructured, marker *v1alpha1.PodProbeMarker) []Finding {
+	if !slices.ContainsFunc(marker.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool {
+		published := p.Probe.HTTPGet != nil && marker.Annotations[v1alpha1.PublishHTTPBodyAnnotationKey] == "true"
+		return p.PodConditionType != "" && (p.Probe.Exec != nil || published)
+	}) {
+		return nil
+	}
+	return []Finding{findingOf(Changes, object, "", "writes each changed message at once",
+		"writes a message that changes within a state three times, then once per minute",
+		"keep OpenKruise's behavior with manager.config.messageUpdates=Immediate, or per marker with the annotation "+v1alpha1.MessageUpdatesAnnotationKey)}
 }
 
 // kruiseDefault is the value with which OpenKruise runs a field that is not set.

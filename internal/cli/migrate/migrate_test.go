@@ -41,7 +41,13 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 
 const complete = `apiVersion: apps.kruise.io/v1alpha1
 kind: PodProbeMarker
-metadata: {namespace: game, name: complete, generation: 3, resourceVersion: "7", managedFields: [{manager: kubectl}]}
+metadata:
+  namespace: game
+  name: complete
+  generation: 3
+  resourceVersion: "7"
+  managedFields: [{manager: kubectl}]
+  annotations: {seamark.dev/message-updates: Immediate}
 spec:
   selector: {matchLabels: {app: server}}
   probes:
@@ -99,6 +105,7 @@ spec:
   podManagementPolicy: Parallel
   ordinals: {start: 2}
   volumeClaimUpdateStrategy: {type: OnPodRollingUpdate}
+  persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}
   updateStrategy: {rollingUpdate: {unorderedUpdate: {priorityStrategy: {orderPriority: [{orderedKey: role}]}}}}
   selector: {matchLabels: {app: s}}
   template:
@@ -164,6 +171,7 @@ spec:
 				},
 			},
 		},
+		"changed messages":                {markers: strings.ReplaceAll(complete, "  annotations: {seamark.dev/message-updates: Immediate}\n", "")},
 		"marker of an excluded namespace": {markers: strings.ReplaceAll(complete, "namespace: game", "namespace: kube-system")},
 		"unset values": {
 			markers: strings.ReplaceAll(complete, ", initialDelaySeconds: 5, periodSeconds: 5, failureThreshold: 2", ""),
@@ -244,7 +252,8 @@ spec:
 				Manager: &migrate.Manager{
 					Namespace: "kruise", Name: "kruise-controller-manager",
 					LeaderElection: true, LeaseNamespace: "kruise", LeaseName: "kruise-manager",
-					Gates: map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownload: true},
+					Gates: map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownload: true,
+						migrate.GateRollback: true, migrate.GatePreparingUpdate: true, migrate.GateDeleteClaims: false},
 				},
 				Pods: members("c c-a role=1", "c c-b role=1", "c c-c role=1", "c c-d role=1 "+leaving, "s s-0 role=2"),
 			},

@@ -37,9 +37,13 @@ type set struct {
 	// whether it sets rollingUpdate although its type is OnDelete.
 	start             int32
 	reserves, rolling bool
-	updateRevision    string
+	// several is whether a StatefulSet with OrderedReady sets maxUnavailable to another value than 1.
+	several        bool
+	updateRevision string
 	// expands is whether the claims of a StatefulSet follow the size of their templates.
 	expands bool
+	// deletes is whether the claims of a StatefulSet are deleted when it is scaled or deleted.
+	deletes bool
 	// daemon is the spec of a DaemonSet, nil for other kinds.
 	daemon *v1alpha1.DaemonSetSpec
 }
@@ -78,11 +82,15 @@ func setsOf(c Cluster) []*set {
 		}
 		if update := from.Spec.UpdateStrategy.RollingUpdate; update != nil {
 			s.rolling = from.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+			s.several = from.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && update.MaxUnavailable != nil && update.MaxUnavailable.String() != "1"
 			s.inPlace = update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType ||
 				update.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
 			if update.UnorderedUpdate != nil {
 				s.priority = update.UnorderedUpdate.PriorityStrategy
 			}
+		}
+		if policy := from.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
+			s.deletes = policy.WhenDeleted == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType || policy.WhenScaled == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType
 		}
 		if from.Spec.Ordinals != nil {
 			s.start = from.Spec.Ordinals.Start

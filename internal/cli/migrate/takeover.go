@@ -27,7 +27,7 @@ const (
 	priorityAnnotation = "apps.kruise.io/container-launch-priority"
 )
 
-// The feature gates of OpenKruise that decide about findings. All of them are off by default.
+// The feature gates of OpenKruise that decide about findings. All of them but GateDeleteClaims are off by default.
 const (
 	// GateStartOrdinal lets OpenKruise honour spec.ordinals.start.
 	GateStartOrdinal = "StatefulSetStartOrdinal"
@@ -41,6 +41,12 @@ const (
 	GatePreDownloadDaemonSets = "PreDownloadImageForDaemonSetUpdate"
 	// GateNoDefaults keeps OpenKruise's webhooks from adding the defaults of pods to templates.
 	GateNoDefaults = "TemplateNoDefaults"
+	// GateRollback lets OpenKruise update pods of CloneSets back when the partition is raised.
+	GateRollback = "CloneSetPartitionRollback"
+	// GatePreparingUpdate lets OpenKruise count pods in the state PreparingUpdate as updated when it scales a set.
+	GatePreparingUpdate = "PreparingUpdateAsUpdate"
+	// GateDeleteClaims lets OpenKruise delete the claims of StatefulSets.
+	GateDeleteClaims = "StatefulSetAutoDeletePVC"
 )
 
 // Manager is the Deployment of OpenKruise's manager.
@@ -80,7 +86,8 @@ func setGates(on map[string]bool, flag []string) {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		on[name], _ = strconv.ParseBool(value)
 	}
-	for _, gate := range []string{GateStartOrdinal, GateResize, GateExpand, GatePreDownload, GatePreDownloadDaemonSets, GateNoDefaults} {
+	for _, gate := range []string{GateStartOrdinal, GateResize, GateExpand, GatePreDownload, GatePreDownloadDaemonSets, GateNoDefaults,
+		GateRollback, GatePreparingUpdate} {
 		if _, named := on[gate]; !named {
 			on[gate] = on["AllAlpha"]
 		}
@@ -99,7 +106,7 @@ func (m *Manager) has(gate string) bool { return m != nil && m.Gates[gate] }
 // checkTakeover returns what a take-over changes for sets that the schema accepts.
 func checkTakeover(c Cluster) []Finding {
 	sets := setsOf(c)
-	found := checkManager(c.Manager)
+	found := append(checkManager(c.Manager), checkGates(c)...)
 	for _, s := range sets {
 		found = append(found, s.changes(c.Manager)...)
 		found = append(found, s.preDownloads(c.Manager)...)
@@ -140,6 +147,27 @@ func checkManager(m *Manager) []Finding {
 	return []Finding{f}
 }
 
+// checkGates returns the findings about gates that are on and that Seamark does not have.
+func checkGates(c Cluster) []Finding {
+	m := c.Manager
+	if m == nil {
+		return nil
+	}
+	finding := func(gate, openKruise, seamark, action string) Finding {
+		return Finding{
+			Level: Changes, Kind: "Deployment", Namespace: m.Namespace, Name: m.Name, Field: "--feature-gates",
+			OpenKruise: "with the gate " + gate + ", " + openKruise, Seamark: seamark, Action: action,
+		}
+	}
+	return applying(
+		rule{m.has(GateRollback) && len(c.CloneSets) > 0, finding(GateRollback,
+			"updates pods of CloneSets back to the current revision when the partition is raised", "keeps the revision of these pods",
+			"to update pods back, write the template of the earlier revision")},
+		rule{m.has(GatePreparingUpdate) && len(c.CloneSets)+len(c.StatefulSets) > 0, finding(GatePreparingUpdate,
+			"counts pods in the state PreparingUpdate as updated when it scales a set", "counts them as pods of the revision that they have", "")},
+	)
+}
+
 // changes returns what a take-over changes for the set and its pods to come.
 func (s *set) changes(m *Manager) []Finding {
 	containers := s.template.Spec.Containers
@@ -162,6 +190,9 @@ func (s *set) changes(m *Manager) []Finding {
 			"ignores it while the gate "+GateExpand+" is off, its default",
 			"expands the claims of a pod to the size of their templates before it updates the pod",
 			"set OnDelete if the claims are to keep their size")},
+		rule{s.deletes && m != nil && m.Disables(GateDeleteClaims), s.finding(Blocks, "spec.persistentVolumeClaimRetentionPolicy",
+			"ignores it: the gate "+GateDeleteClaims+" is off",
+			"deletes the claims of pods when the policy says so", "set whenDeleted and whenScaled to Retain if the claims are to stay")},
 		rule{s.template.Annotations[priorityAnnotation] != "" || slices.ContainsFunc(containers, hasPriority), s.finding(Changes, "spec.template",
 			"starts the containers of a new pod in the order of their launch priorities",
 			"starts them together: only updates in place follow the priorities",
