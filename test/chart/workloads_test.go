@@ -4,8 +4,10 @@
 package chart
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -301,7 +303,18 @@ func TestPolicyCoversRights(t *testing.T) {
 		return found
 	}
 	bound := map[string]bool{}
-	for _, name := range []string{"seamark-workloads-pods", "seamark-workloads-pod-deletion-and-status"} {
+	// The one that is added to installations of earlier releases comes first, also by name.
+	bindings := []string{"seamark-workloads-pod-deletion-and-status", "seamark-workloads-pods"}
+	manifest, err := os.ReadFile("../../config/workloads/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at0 := bytes.Index(manifest, []byte("kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: "+bindings[0]+"\n"))
+	at1 := bytes.Index(manifest, []byte("kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: "+bindings[1]+"\n"))
+	if at0 < 0 || at1 < at0 || !slices.IsSorted(bindings) {
+		t.Errorf("bindings %v are at %d and %d: an upgrade would take writes from one before the other has them", bindings, at0, at1)
+	}
+	for _, name := range bindings {
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: name}]
 		for write := range writes(at(any(binding), []string{"spec", "matchResources", "resourceRules"})) {
 			if bound[write] {

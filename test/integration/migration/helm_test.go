@@ -110,7 +110,8 @@ func TestChartNextToOpenKruise(t *testing.T) {
 		t.Errorf("install the CRDs of another release: %v, want an ownership error", err)
 	}
 	h.run(append([]string{
-		"install", "--create-namespace", "--set", "crds.install=false", "--set", "policies.markerAuthor.enforcement=Warn", "--set-json",
+		"install", "--create-namespace", "--set", "crds.install=false", "--set", "policies.markerAuthor.enforcement=Warn",
+		"--set", "manager.config.messageUpdates=Immediate", "--set-json",
 		`manager.config.probeDefaults={"initialDelaySeconds":1,"periodSeconds":1,"timeoutSeconds":1,"successThreshold":1,"failureThreshold":1}`,
 	}, seamark...)...)
 	w.crdIs("kruise", false)
