@@ -194,7 +194,7 @@ endef
 UNIT_PACKAGES := ./api/... ./internal/... ./cmd/... ./hack/... ./test/model/... ./test/clock ./test/chaos/*/
 # Modules of which `go test ./...` runs unit tests. test-monitoring, test-ui, test-release and test-release-install test
 # the others.
-UNIT_MODULES := $(filter-out . test/monitoring test/release test/ui,$(CODE_MODULES))
+UNIT_MODULES := $(filter-out . test/health test/monitoring test/release test/ui,$(CODE_MODULES))
 
 .PHONY: test-unit
 test-unit: compiler build tools ## Run the unit tests of every module. The race detector is on where it compiles in little time, or with RACE=all.
@@ -252,6 +252,7 @@ test-integration: build tools ## Run the tests that need an API server and etcd,
 	@$(call COMPILE,./test/integration/...)
 	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -p $(INTEGRATION_PACKAGES) -parallel $(INTEGRATION_PARALLEL) -timeout 20m \
 		$(addprefix ./test/integration/,workloads manager agent ...)
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/health test ./...
 
 .PHONY: test-scale
 test-scale: ## Count the manager's writes with 3,000 pods on 100 nodes, on a real API server. Not part of test.
@@ -518,6 +519,7 @@ PROSE := '*.md' '*.go' '*.yaml' '*.yml' '*.json' '*.tpl' '*.txt' '*.sh' '*Makefi
 .PHONY: lint-prose
 lint-prose: compiler ## Check the language of documents, comments, string literals and manifests.
 	@echo 'lint prose'; git ls-files -co --exclude-standard $(PROSE) | CGO_ENABLED=1 xargs go tool -modfile=hack/tools/vale/go.mod vale --output=line
+	go test -count=1 -run TestLinesWrap ./test/docs
 
 .PHONY: fmt
 fmt: ## Format the code of every module.
