@@ -212,6 +212,12 @@ func (p *Program) end() {
 func (p *Program) Restart() {
 	p.b.Helper()
 	p.Stop()
+	p.Start()
+}
+
+// Start starts the stopped program again with the same arguments.
+func (p *Program) Start() {
+	p.b.Helper()
 	p.command = exec.Command(p.command.Path, p.command.Args[1:]...)
 	p.run()
 }
@@ -282,6 +288,12 @@ const Mebibyte = 1 << 20
 // Families reads the program's own metrics.
 func (p *Program) Families(ctx context.Context) (map[string]*dto.MetricFamily, error) {
 	return families(ctx, "http://"+p.metrics+"/metrics")
+}
+
+// Scrape reads the program's own metrics and returns their size in bytes.
+func (p *Program) Scrape(ctx context.Context) (size int, err error) {
+	text, err := read(ctx, "http://"+p.metrics+"/metrics")
+	return len(text), err
 }
 
 // Total returns the sum of a counter or gauge of the program over its labels.

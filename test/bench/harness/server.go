@@ -204,6 +204,15 @@ func (s *Server) counters() Counters {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func families(ctx context.Context, url string) (map[string]*dto.MetricFamily, error) {
+	text, err := read(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return parse(text)
+}
+
+// read returns the body of the response.
+func read(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", url, err)
@@ -217,7 +226,7 @@ func families(ctx context.Context, url string) (map[string]*dto.MetricFamily, er
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", url, err)
 	}
-	return parse(body)
+	return body, nil
 }
 
 func parse(text []byte) (map[string]*dto.MetricFamily, error) {
@@ -234,6 +243,19 @@ func total(all map[string]*dto.MetricFamily, name string) float64 {
 	sum := 0.0
 	for _, m := range all[name].GetMetric() {
 		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	return sum
+}
+
+// Sum returns the sum of a counter or gauge over the series in which the label has the value.
+func Sum(all map[string]*dto.MetricFamily, name, label, value string) float64 {
+	sum := 0.0
+	for _, m := range all[name].GetMetric() {
+		for _, l := range m.GetLabel() {
+			if l.GetName() == label && l.GetValue() == value {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
 	}
 	return sum
 }

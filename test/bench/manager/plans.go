@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
@@ -27,10 +26,16 @@ func Measures() []harness.Measure {
 		{Name: "manager/plans", Rows: []string{rowPlansTime, rowPlansWrites, rowPlansConflicts}, Run: measurePlans},
 		{Name: "manager/replace", Rows: []string{rowReplaceWrites, rowReplaceCPU, rowReplaceOwn}, Run: measureReplace},
 		{Name: "manager/resources", Run: measureResources, Rows: []string{
-			rowCPU, rowCPULarge, rowMemory, rowMemoryLarge, rowPeakLarge, rowMemoryPerPod, rowMemoryHuge, rowStart,
+			rowCPU, rowCPULarge, rowMemory, rowMemoryLarge, rowPeakLarge, rowMemoryPerPod, rowStart,
 			rowStatusWrites,
 		}},
 		{Name: "manager/stale", Run: measureStale, Rows: []string{rowStaleRate, rowStaleCPU, rowStaleHeartbeat}},
+		{Name: "manager/elections", Run: measureElections, Rows: []string{rowElectAll, rowHandOver, rowHandOverP99, rowHandOverCost}},
+		{Name: "manager/neighbour", Run: measureNeighbour, Rows: []string{rowNeighbour, rowNeighbourP90}},
+		{Name: "manager/large", Run: measureLarge, Rows: []string{
+			rowLargePlans, rowLargeMarks, rowLargeEdit, rowLargeEditCPU, rowLargeEditMost, rowLargeRestart, rowLargeStart, rowLargeStartCPU,
+			rowLargeScrape, rowLargeSize, rowLargeMemory, rowLargePeak,
+		}},
 	}
 }
 
@@ -88,22 +93,7 @@ func measurePlans(b *harness.Bench) harness.Output {
 // markersUntilPlanned creates markers and returns the time until the plans have so many probes.
 func markersUntilPlanned(b *harness.Bench, s *harness.Server, markers, want int) time.Duration {
 	b.Helper()
-	total, all := 0, make(chan struct{})
-	probes := map[string]int{}
-	fixture.Follow(b, s, &seamarkv1alpha1.ProbePlanList{}, func(event watch.Event) {
-		slice, ok := event.Object.(*seamarkv1alpha1.ProbePlan)
-		if !ok || total == want {
-			return
-		}
-		n := 0
-		for _, pod := range slice.Pods {
-			n += len(pod.Probes)
-		}
-		total += n - probes[slice.Name]
-		if probes[slice.Name] = n; total == want {
-			close(all)
-		}
-	})
+	plans := followPlans(b, s)
 	began := time.Now()
 	for i := range markers {
 		name := fmt.Sprintf("marker-%d", i)
@@ -113,11 +103,7 @@ func markersUntilPlanned(b *harness.Bench, s *harness.Server, markers, want int)
 		}
 		b.Must(s.Client.Create(b.Context(), marker))
 	}
-	select {
-	case <-all:
-	case <-time.After(time.Minute):
-		b.Fatalf("the plans do not have all %d probes", want)
-	}
+	plans.until(b, fmt.Sprintf("they have all %d probes", want), func() bool { return plans.probes == want })
 	return time.Since(began)
 }
 

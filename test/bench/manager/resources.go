@@ -32,7 +32,6 @@ const (
 	rowMemoryLarge  = "manager's memory (RSS), 30,000 pods marked"
 	rowPeakLarge    = "manager's maximum memory (RSS) in all stages, 30,000 pods"
 	rowMemoryPerPod = "memory per pod from 10,000 to 30,000 pods"
-	rowMemoryHuge   = "manager's memory (RSS), 150,000 pods, extrapolated from the curve"
 	rowStart        = "manager's processor time per pod at the start, 30,000 pods"
 	rowStatusWrites = "status writes per marker and 2 seconds while all states change, 300 markers with 100 pods each"
 )
@@ -42,8 +41,6 @@ const (
 	podsPerMarker = 100
 	// statusInterval is the shortest time between two status writes of a marker.
 	statusInterval = 2 * time.Second
-	// hugePods is the number of pods to which memory is extrapolated.
-	hugePods = 150_000
 )
 
 // The stages by index.
@@ -203,7 +200,6 @@ func (u resources) peak() float64 {
 func resourcesOutput(all []resources) harness.Output {
 	small, middle, large := all[0], all[1], all[2]
 	perPod := func(a, b resources) float64 { return (b.memory() - a.memory()) * 1024 / float64(b.pods-a.pods) }
-	huge := large.memory() + perPod(small, large)/1024*float64(hugePods-large.pods)
 	const client = "client of one bare apply"
 	chart := harness.NewChart("Memory (RSS) of the manager", "probed pods", "MiB", "all pods marked", "maximum in all stages")
 	for _, u := range all {
@@ -224,7 +220,6 @@ func resourcesOutput(all []resources) harness.Output {
 				Name: rowMemoryPerPod, Value: perPod(middle, large), Unit: "KiB", Floor: harness.Positive(perPod(small, middle)),
 				FloorName: "from 3,000 to 10,000 pods", Budget: harness.RatioAtMost(1.2),
 			},
-			{Name: rowMemoryHuge, Value: huge, Unit: "MiB"},
 			{Name: rowStart, Value: large.atStart(), Unit: "ms", Floor: harness.Positive(small.atStart()), FloorName: "3,000 pods"},
 			{Name: rowStatusWrites, Value: large.statusRate(), Budget: harness.AtMost(1)},
 		},
