@@ -86,13 +86,15 @@ type AdvancedCronJobSpec struct {
 	// +kubebuilder:default=false
 	Paused *bool `json:"paused,omitempty"`
 
-	// successfulJobsHistoryLimit is the maximum number of succeeded Jobs that are kept. If it is not set, all are.
+	// successfulJobsHistoryLimit is the maximum number of succeeded Jobs that are kept.
 	// +optional
+	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// failedJobsHistoryLimit is the maximum number of failed Jobs that are kept. If it is not set, all are.
+	// failedJobsHistoryLimit is the maximum number of failed Jobs that are kept.
 	// +optional
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 

@@ -87,7 +87,8 @@ func TestValidCronJobsAreAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			object := parsed(t, validCronJob, "default", edit{"metadata.name", name}, edit{"spec.schedule", text}, edit{"spec.timeZone", remove{}}, edit{"spec.concurrencyPolicy", remove{}})
+			object := parsed(t, validCronJob, "default", edit{"metadata.name", name}, edit{"spec.schedule", text}, edit{"spec.timeZone", remove{}},
+				edit{"spec.concurrencyPolicy", remove{}}, edit{"spec.successfulJobsHistoryLimit", remove{}}, edit{"spec.failedJobsHistoryLimit", remove{}})
 			if err := create(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
@@ -95,6 +96,11 @@ func TestValidCronJobsAreAccepted(t *testing.T) {
 			labels, _, _ := unstructured.NestedString(object.Object, "spec", "template", "jobTemplate", "metadata", "labels", "app")
 			if policy != "Allow" || labels != "report" {
 				t.Errorf("concurrencyPolicy %q, label of the template %q", policy, labels)
+			}
+			succeeded, _, _ := unstructured.NestedInt64(object.Object, "spec", "successfulJobsHistoryLimit")
+			failed, _, _ := unstructured.NestedInt64(object.Object, "spec", "failedJobsHistoryLimit")
+			if succeeded != 3 || failed != 1 {
+				t.Errorf("%d succeeded and %d failed Jobs are kept by default, want 3 and 1", succeeded, failed)
 			}
 		})
 	}
