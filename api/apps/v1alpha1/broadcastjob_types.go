@@ -59,6 +59,7 @@ type BroadcastJobSpec struct {
 	// nodes that fit, 0% to 100%, rounded up. By default, all run at the same time. Unless the failure policy is
 	// Continue, nodes are taken in steps of this size: the next step begins when all pods of the last have succeeded.
 	// +optional
+	// +kubebuilder:default=2147483647
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 
 	// template is the template of the pods. A pod runs on each node that its nodeName, nodeSelector and required node
@@ -165,7 +166,7 @@ type BroadcastJobStatus struct {
 	// +optional
 	Succeeded int32 `json:"succeeded"`
 
-	// failed is the number of nodes whose pod failed.
+	// failed is the number of nodes whose pod failed, or was ended because the job failed.
 	// +optional
 	Failed int32 `json:"failed"`
 

@@ -251,17 +251,17 @@ func TestEnds(t *testing.T) {
 		"ended: a node joins":                 {change: ended("completed"), nodes: "a b", pods: "a=succeeded", want: "completed 0=0+0+0 1m0s"},
 		"ended: time":                         {change: ended("completed"), nodes: "a", pods: "a=succeeded", after: time.Minute, want: "completed 0=0+0+0 remove"},
 		"failed: pods go":                     {change: ended("failed"), nodes: "a b c d", pods: "a=runs b=failed c=goes d=succeeded", want: "-a failed 0=0+0+0 1m0s"},
-		"FailFast":                            {change: ttl, nodes: "a b c d", pods: "a=failed b=runs c=goes", want: "-b failed 4=0+0+1 Complete:F:PodFailed Failed:T:PodFailed 0s"},
+		"FailFast":                            {change: ttl, nodes: "a b c d", pods: "a=failed b=runs c=goes", want: "-b failed 4=0+0+2 Complete:F:PodFailed Failed:T:PodFailed 0s"},
 		"FailFast of a job that does not end": {change: never, nodes: "a b", pods: "a=failed", want: "failed 2=0+0+1 Complete:F:PodFailed Failed:T:PodFailed 0s"},
 		"Pause":                               {change: failing("Pause", "9"), nodes: "a b c", pods: "a=failed b=runs", want: "paused 3=1+0+1 Complete:F:PodFailed"},
 		"Pause, all ended":                    {change: failing("Pause", "9"), nodes: "a b", pods: "a=failed b=succeeded", want: "paused 2=0+1+1 Complete:F:PodFailed"},
-		"deadline":                            {change: late, nodes: "a b", pods: "a=runs", after: time.Minute, want: "-a failed 2=0+0+0 Complete:F:DeadlineExceeded Failed:T:DeadlineExceeded 1m0s"},
+		"deadline":                            {change: late, nodes: "a b", pods: "a=runs", after: time.Minute, want: "-a failed 2=0+0+1 Complete:F:DeadlineExceeded Failed:T:DeadlineExceeded 1m0s"},
 		"before the deadline":                 {change: late, nodes: "a", pods: "a=runs", after: time.Second, want: "running 1=1+0+0 Complete:F:Running 1m0s"},
 		"ended at the deadline":               {change: late, nodes: "a", pods: "a=succeeded", after: time.Minute, want: "completed 1=0+1+0 Complete:T:Completed 1m0s"},
 		"paused":                              {change: paused, nodes: "a b c", pods: "a=failed b=runs", after: time.Hour, want: "paused 3=1+0+1 Complete:F:Paused"},
 
 		"restarts":                    {change: limited("FailFast", 3), nodes: "a", pods: "a=restarted", want: "running 1=1+0+0 Complete:F:Running"},
-		"too many restarts":           {change: limited("FailFast", 2), nodes: "a b", pods: "a=restarted b=runs", want: "!a -b failed 2=0+0+1 Complete:F:PodFailed Failed:T:PodFailed 0s"},
+		"too many restarts":           {change: limited("FailFast", 2), nodes: "a b", pods: "a=restarted b=runs", want: "!a -b failed 2=0+0+2 Complete:F:PodFailed Failed:T:PodFailed 0s"},
 		"too many restarts, Continue": {change: limited("Continue", 0), nodes: "a b", pods: "a=restarted b=stopped", want: "!a completed 2=0+0+2 Complete:T:PodsFailed 0s"},
 		"restarts of sidecars": {change: func(j *v1alpha1.BroadcastJob) {
 			j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever

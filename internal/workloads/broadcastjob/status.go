@@ -80,10 +80,11 @@ func (p *planner) complete() {
 	p.event(kind, "JobComplete", p.message())
 }
 
-// fail ends the job: the pods that have not ended are deleted.
+// fail ends the job: the pods that have not ended are deleted, and their nodes count as failed, as in OpenKruise.
 func (p *planner) fail(reason, why string) {
 	message := p.message() + " " + why
 	p.clear()
+	p.Status.Failed += p.Status.Active
 	p.Status.Active = 0
 	p.finish(v1alpha1.BroadcastJobHasFailed)
 	p.condition(v1alpha1.BroadcastJobComplete, metav1.ConditionFalse, reason, message)

@@ -93,7 +93,9 @@ func TestBroadcastJobDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(spec, "template")
-	want := map[string]any{"completionPolicy": map[string]any{"type": "Always"}, "failurePolicy": map[string]any{"type": "FailFast"}}
+	want := map[string]any{
+		"parallelism": int64(1<<31 - 1), "completionPolicy": map[string]any{"type": "Always"}, "failurePolicy": map[string]any{"type": "FailFast"},
+	}
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}

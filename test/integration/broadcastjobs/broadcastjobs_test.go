@@ -72,7 +72,7 @@ func TestBroadcastJobs(t *testing.T) {
 			w.create(nil)
 			w.is(v1alpha1.BroadcastJobRunning, "2 2 0 0")
 			w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = new(int64(2)) })
-			w.is(v1alpha1.BroadcastJobHasFailed, "2 0 0 0")
+			w.is(v1alpha1.BroadcastJobHasFailed, "2 0 0 2")
 			w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "DeadlineExceeded")
 			w.gone()
 		},
@@ -202,7 +202,7 @@ func testFailFast(t *testing.T) {
 		}
 		return ""
 	})
-	w.is(v1alpha1.BroadcastJobHasFailed, "3 0 0 1")
+	w.is(v1alpha1.BroadcastJobHasFailed, "3 0 0 2")
 	w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "PodFailed")
 	w.gone()
 	if pods, _ := w.ranOn(); pods != "map[a:1 b:1]" {
