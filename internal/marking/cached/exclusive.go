@@ -61,7 +61,7 @@ func (p Pod) WithContests(markers []*plan.Marker, owned mark.Marks) Pod {
 			}
 			c := &Contest{Exclusive: e, own: mark.Fixed(e.Policy).Unclaimed(claims, e.ID), ticket: mark.Label(e.Ticket)}
 			c.Group, c.Grouped = e.Group(p.Object)
-			c.Self = c.candidate(p, planned, owned.Of(claims, e.ID))
+			c.Self = c.candidate(p, planned, claims, owned)
 			c.holds = c.Self.Ticket && len(c.own.Meet(owned)) > 0
 			p.Contests = append(p.Contests, c)
 		}
@@ -70,14 +70,14 @@ func (p Pod) WithContests(markers []*plan.Marker, owned mark.Marks) Pod {
 }
 
 // candidate returns what the pod is in its group. A pod that is ending, about which nothing is reported, or all of whose keys
-// belong to other probes claims nothing. mine are the marks of the probe that the pod has.
-func (c *Contest) candidate(p Pod, planned map[identity.ID]plan.PlannedProbe, mine mark.Marks) exclusive.Candidate {
+// belong to other probes claims nothing. owned are the marks that Seamark owns on the pod.
+func (c *Contest) candidate(p Pod, planned map[identity.ID]plan.PlannedProbe, claims mark.Claims, owned mark.Marks) exclusive.Candidate {
 	self := exclusive.Candidate{Name: p.Object.Name, UID: p.Object.UID, Marked: c.own.AnyIn(p.Object), Ticket: c.Grouped && c.hasTicket(p.Object)}
 	probe, runs := planned[c.ID]
 	if !runs {
 		return self
 	}
-	state, known := p.Report.Effective(probe, mine)
+	state, known := p.Report.Effective(probe, claims, owned)
 	self.Unreported = !known && p.Report.Unreported()
 	if state.State != c.Policy.State || len(c.own) == 0 {
 		return self

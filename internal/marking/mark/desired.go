@@ -119,7 +119,7 @@ func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 func (r PodReport) marks(probe plan.PlannedProbe, claims Claims, owned Marks) Marks {
 	if r.Lapse.Cause != "" {
 		// The marks of the probe are needed only then.
-		if state, stale := r.stale(probe, owned.Of(claims, probe.ID)); stale {
+		if state, stale := r.stale(probe, claims, owned); stale {
 			return reasonedMarks(probe.Source, state, r.Provider, owned, v1alpha1.ReasonStale)
 		}
 	}

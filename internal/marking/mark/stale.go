@@ -40,9 +40,9 @@ func (r PodReport) Evaluate(probe plan.PlannedProbe, state v1alpha1.ContainerPro
 }
 
 // Effective returns the state whose marks the pod gets: like State, except that a state stays stale as long as it is not known
-// to be current. mine are the marks of the probe that the pod has.
-func (r PodReport) Effective(probe plan.PlannedProbe, mine Marks) (v1alpha1.ContainerProbeState, bool) {
-	if state, stale := r.stale(probe, mine); stale {
+// to be current. owned are the marks that Seamark owns on the pod.
+func (r PodReport) Effective(probe plan.PlannedProbe, claims Claims, owned Marks) (v1alpha1.ContainerProbeState, bool) {
+	if state, stale := r.stale(probe, claims, owned); stale {
 		return state, true
 	}
 	return r.State(probe)
@@ -70,34 +70,37 @@ func (r PodReport) outdated(state v1alpha1.ContainerProbeState, after time.Durat
 	return state
 }
 
-// stale returns the state that a stale one counts as, and whether the marks follow it. mine are the marks of
-// the probe that the pod has. They show a state that is not reported any more, such as that of a node
+// stale returns the state that a stale one counts as, and whether the marks follow it. The marks of the
+// probe that the pod has show a state that is not reported any more, such as that of a node
 // that is gone. While it is not sure how long a lapse has lasted, they also show that the state was
 // stale before the manager was started: it does not become current without evidence.
-func (r PodReport) stale(probe plan.PlannedProbe, mine Marks) (v1alpha1.ContainerProbeState, bool) {
+func (r PodReport) stale(probe plan.PlannedProbe, claims Claims, owned Marks) (v1alpha1.ContainerProbeState, bool) {
 	if r.Lapse.Cause == "" || probe.Source.StaleAfterSeconds == nil {
 		return v1alpha1.ContainerProbeState{}, false
 	}
+	mine := owned.Of(claims, probe.ID)
 	state, known := r.State(probe)
 	if !known && (r.Reported || len(mine) == 0) {
 		return state, false
 	}
 	after, reached := r.staleAfter(probe)
-	if reached || r.Lapse.Ended.IsZero() && r.wasStale(probe, mine) {
+	if reached || r.Lapse.Ended.IsZero() && r.wasStale(probe, claims, mine) {
 		return r.outdated(state, after), true
 	}
 	return state, false
 }
 
-// wasStale reports whether the marks may be those of a stale state.
-func (r PodReport) wasStale(probe plan.PlannedProbe, mine Marks) bool {
-	if probe.Source.PodConditionType != "" && !r.Provider {
-		return mine[ConditionType(probe.Source.PodConditionType)].Condition.Reason == v1alpha1.ReasonStale
+// wasStale reports whether the marks of the probe, mine, may be those of a stale state. A condition or a key that
+// belongs to another probe says nothing about this one.
+func (r PodReport) wasStale(probe plan.PlannedProbe, claims Claims, mine Marks) bool {
+	condition := ConditionType(probe.Source.PodConditionType)
+	if condition.Name != "" && !r.Provider && claims[condition] == probe.ID {
+		return mine[condition].Condition.Reason == v1alpha1.ReasonStale
 	}
 	if !r.Lapse.MayBeLonger() {
 		return false
 	}
-	unknown := marksOf(probe.Source, v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}, true, nil)
+	unknown := marksOf(probe.Source, v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}, true, nil).Of(claims, probe.ID)
 	texts := mine.filter(func(key Key) bool { return key.Kind != KindCondition })
 	return texts.Equal(unknown)
 }

@@ -91,6 +91,23 @@ func TestStaleMarks(t *testing.T) {
 			}
 		})
 	}
+	// Keys that belong to an earlier probe say nothing about the state.
+	earlierProbe := plan.PlannedProbe{
+		ID: identity.ID{Marker: "a", Probe: "p"}, Source: builders.Probe("p").Condition("x/primary").Label(v1alpha1.ProbeSucceeded, "zone", "a").Build(),
+	}
+	for name, probe := range map[string]plan.PlannedProbe{
+		"a condition of another probe": planned(func(b *builders.ProbeBuilder) { b.Condition("x/primary") }),
+		"a label of another probe":     planned(func(b *builders.ProbeBuilder) { b.Label(v1alpha1.ProbeUnknown, "zone", "unknown") }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := mark.PodReport{Reported: true, States: mark.States{id: state, earlierProbe.ID: state}, Lapse: unsure}
+			owned := mark.Marks{mark.Label("zone"): {Text: "a"}, key: current}
+			got := mark.Desired([]plan.PlannedProbe{earlierProbe, probe}, report, owned)
+			if diff := cmp.Diff(owned, got); diff != "" {
+				t.Errorf("marks after a restart (-want +got):\n%s", diff)
+			}
+		})
+	}
 	// A provider owns the condition.
 	report := mark.PodReport{Reported: true, Provider: true, States: mark.States{id: state}, Lapse: of(lapse.NodeNotReady, 30)}
 	if got := mark.Desired([]plan.PlannedProbe{condition}, report, primary); len(got) > 0 {
