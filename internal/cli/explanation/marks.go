@@ -68,7 +68,7 @@ func (e *explainer) marksOf(p plan.PlannedProbe, claims mark.Claims, wrong []mar
 		}
 	}
 	lines := e.lines(e.desired, mine)
-	for _, refused := range mark.RefusedValues(e.view.Plan.Probes, e.view.Report) {
+	for _, refused := range mark.RefusedValues(e.view.Plan.Probes, e.view.Report, e.owned) {
 		if refused.Probe == p.ID {
 			e.add(Step{Title: title, Verdict: Info, Text: refused.String()})
 		}

@@ -225,7 +225,7 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	all := v.Desired(owned)
 	claims := v.Claims()
 	change := change{owned: owned, all: all, desired: v.InGroup(owned, all), claims: claims, order: v.Plan.Probes,
-		values: mark.RefusedValues(v.Plan.Probes, v.Report), view: v}
+		values: mark.RefusedValues(v.Plan.Probes, v.Report, owned), view: v}
 	change.stale = slices.ContainsFunc(v.Plan.Probes, v.Report.IsStale)
 	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.applies(pod, all, claims, r.Now()) {
 		change.refused = last

@@ -28,14 +28,17 @@ func (r ValueRefusal) String() string {
 	return fmt.Sprintf("%s is not set: %s: %s", r.Key, r.Refusal.Reason, r.Refusal.Detail)
 }
 
-// RefusedValues returns the keys that the policies for the current states declare, and that the
+// RefusedValues returns the keys that the policies for the states declare that the marks follow, and that the
 // messages have no valid value for, in the order of the probes and of the policies. It omits keys
-// that belong to another probe.
-func RefusedValues(probes []plan.PlannedProbe, report PodReport) []ValueRefusal {
+// that belong to another probe. owned are the marks that Seamark owns on the pod.
+func RefusedValues(probes []plan.PlannedProbe, report PodReport, owned Marks) []ValueRefusal {
 	var refused []ValueRefusal
 	var claims Claims
+	if report.Lapse.Cause != "" {
+		claims, _ = Claim(probes)
+	}
 	for _, probe := range probes {
-		state, known := report.State(probe)
+		state, known := report.Effective(probe, claims, owned)
 		if !known {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -48,12 +49,30 @@ func TestValuesFromMessages(t *testing.T) {
 				t.Errorf("marks %v, want %v", got, tc.want)
 			}
 			var refused []string
-			for _, r := range mark.RefusedValues(probes, report) {
+			for _, r := range mark.RefusedValues(probes, report, owned) {
 				refused = append(refused, fmt.Sprint(r.Key, " ", r.Refusal.Reason))
 			}
 			if diff := cmp.Diff(tc.refused, refused); diff != "" {
 				t.Errorf("refused values (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The value of a stale state is not missing: no policy for the state declares the key. The marks of the pod show that the state was stale
+// before the manager was started.
+func TestStaleStatesRefuseNoValues(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("idle").Condition("x/idle").StaleAfter(30)).Build()
+	marker.Spec.Probes[0].MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
+		{State: v1alpha1.ProbeSucceeded, LabelsFrom: []v1alpha1.ValueSource{{Key: "role", JSONPath: ".role"}}},
+	}
+	report := mark.PodReport{
+		Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "none")}, Lapse: lapse.Lapse{Cause: lapse.AgentGone, Unsure: true},
+	}
+	for reason, want := range map[string]int{"": 1, v1alpha1.ReasonStale: 0} {
+		owned := mark.Marks{mark.ConditionType("x/idle"): {Condition: mark.Condition{Reason: reason}}}
+		if got := mark.RefusedValues(planOf(t, marker), report, owned); len(got) != want {
+			t.Errorf("refused values with the reason %q: %v, want %d", reason, got, want)
+		}
 	}
 }

@@ -58,7 +58,7 @@ func (in Input) rowsOf(pod *corev1.Pod, markers namespaceMarkers, parser *mark.P
 	// A pod whose managedFields cannot be parsed has no marks, as for the controllers.
 	r.marks, _ = parser.Owned(pod)
 	r.claims, _ = mark.Claim(r.pod.Plan.Probes)
-	r.refused = mark.RefusedValues(r.pod.Plan.Probes, r.pod.Report)
+	r.refused = mark.RefusedValues(r.pod.Plan.Probes, r.pod.Report, r.marks)
 	r.findings = diagnosis.New(diagnosis.Input{
 		Pod: r.pod, Options: in.Options, Node: in.report(pod), Markers: markers.all,
 		PlanUnread: in.PlansUnread || in.NodesUnread, ReportsUnread: in.ReportsUnread, Now: in.Now,
