@@ -4,6 +4,8 @@
 package marker
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,4 +96,37 @@ func TestStoredProblemSurvivesRestart(t *testing.T) {
 	found.Set(pod, nil)
 	check("problem solved", "Applied")
 	check("problem solved, stored status is outdated", "Applied")
+}
+
+// The pods of a stored problem are found one after the other: their number does not change meanwhile.
+func TestStoredProblemKeepsItsPodsAfterARestart(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
+	key := types.NamespacedName{Namespace: "ns", Name: "web"}
+	problem := problems.Mark{Values: map[string]string{`probe "p": label map`: "Missing: the probe printed nothing"}}
+	a, b := types.NamespacedName{Namespace: "ns", Name: "a"}, types.NamespacedName{Namespace: "ns", Name: "b"}
+	marker.Status.Conditions = []metav1.Condition{applied(map[types.NamespacedName]problems.Mark{a: problem, b: problem}).Condition}
+	found := &problems.Marks{}
+	r := New(Options{Problems: found, Now: func() time.Time { return now }})
+	check := func(when string, pods int) {
+		t.Helper()
+		f := r.applied(marker)
+		r.checks.reported(key, []finding{f})
+		if want := fmt.Sprintf("(pods: %d, such as a)", pods); !strings.Contains(f.Message, want) {
+			t.Errorf("%s: %q, want %s", when, f.Message, want)
+		}
+	}
+	r.started()
+	found.Set(a, map[types.NamespacedName]problems.Mark{key: problem})
+	check("one pod is found", 2)
+	found.Set(b, map[types.NamespacedName]problems.Mark{key: problem})
+	check("all pods are found", 2)
+	found.Set(b, nil)
+	check("one is solved", 1)
+
+	r = New(r.Options)
+	r.started()
+	check("after another start", 2)
+	now = now.Add(startup)
+	check("after a minute", 1)
 }

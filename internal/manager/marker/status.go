@@ -256,8 +256,8 @@ const (
 	reasonValue   = "ValueRefused"
 	reasonWaiting = "ExclusiveWaiting"
 
-	// startup is the time after the start in which a stored problem without a known pod is
-	// kept: the controller that writes the marks has yet to find the problem again.
+	// startup is the time after the start in which a stored problem is kept of which not all pods are
+	// known: the controller that writes the marks has yet to find the problem again.
 	startup = time.Minute
 )
 
@@ -269,13 +269,17 @@ func (r *Reconciler) applied(marker *v1alpha1.PodProbeMarker) finding {
 	return applied(r.Problems.Of(client.ObjectKeyFromObject(marker)))
 }
 
-// grace returns how long the problem that an earlier manager stored is kept although no pod has it.
+// grace returns how long the problem that an earlier manager stored is kept although no pod has it, or only
+// some of the pods that had it.
 func (r *Reconciler) grace(marker *v1alpha1.PodProbeMarker) time.Duration {
 	left := r.started().Add(startup).Sub(r.Now())
 	key := client.ObjectKeyFromObject(marker)
 	last, _ := r.checks.Get(key)
-	if left <= 0 || !meta.IsStatusConditionFalse(marker.Status.Conditions, v1alpha1.ConditionMarksApplied) ||
-		last.causes[v1alpha1.ConditionMarksApplied] != "" || len(r.Problems.Of(key)) > 0 {
+	stored := meta.FindStatusCondition(marker.Status.Conditions, v1alpha1.ConditionMarksApplied)
+	if left <= 0 || stored == nil || stored.Status != metav1.ConditionFalse || last.causes[v1alpha1.ConditionMarksApplied] != "" {
+		return 0
+	}
+	if found := applied(r.Problems.Of(key)); found.Status == metav1.ConditionFalse && (found.Reason != stored.Reason || found.Message == stored.Message) {
 		return 0
 	}
 	return left
