@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +64,7 @@ func dependsOnNodes(marker *v1alpha1.PodProbeMarker) bool {
 	})
 }
 
-// watch starts to watch Nodes and the pods of agents. When all Nodes are known, it enqueues those that
+// watch starts to watch Nodes and pods. When all Nodes are known, it enqueues those that
 // have pods, and those that pods are bound to and that do not exist.
 func (n *Nodes) watch(ctx context.Context, q controllers.Queue) error {
 	nodes, err := startup.NewStore(ctx, n.Informers, &corev1.Node{}, nil)
@@ -72,14 +73,14 @@ func (n *Nodes) watch(ctx context.Context, q controllers.Queue) error {
 	}
 	pods, err := n.Informers.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watch pods of agents: %w", err)
+		return fmt.Errorf("watch pods: %w", err)
 	}
 	n.nodes = nodes
 	if _, err := nodes.AddEventHandler(handle(func(before, after *corev1.Node) { n.nodeChanged(q, before, after) })); err != nil {
 		return fmt.Errorf("watch Nodes: %w", err)
 	}
 	if _, err := pods.AddEventHandler(handle(func(before, after *corev1.Pod) { n.podChanged(q, before, after) })); err != nil {
-		return fmt.Errorf("watch pods of agents: %w", err)
+		return fmt.Errorf("watch pods: %w", err)
 	}
 	if toolscache.WaitForCacheSync(ctx.Done(), nodes.HasSynced, n.Reader.Stores.Pods.HasSynced) {
 		n.seen(q)
@@ -107,10 +108,15 @@ func (n *Nodes) nodeChanged(q controllers.Queue, before, after *corev1.Node) {
 	}
 }
 
-// podChanged enqueues the node of an agent whose readiness changes.
+// podChanged enqueues the node of an agent whose readiness changes, and of another pod that may have to become stale: nothing
+// else enqueues the node of a pod that comes while the states of the node are not current.
 func (n *Nodes) podChanged(q controllers.Queue, before, after *corev1.Pod) {
 	last := cmp.Or(after, before)
 	if !cached.IsAgent(last, n.Namespace) {
+		comes := after != nil && (before == nil || before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || !maps.Equal(before.Labels, after.Labels))
+		if comes && n.Of(after.Spec.NodeName).Cause != "" {
+			controllers.Enqueue(q, types.NamespacedName{Name: after.Spec.NodeName})
+		}
 		return
 	}
 	if before == nil || after == nil || before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || cached.AgentOf(before) != cached.AgentOf(after) {

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
 // store is a synced informer.
@@ -108,4 +109,40 @@ func TestNodesHaveOneTimerEach(t *testing.T) {
 	step(second, corev1.ConditionUnknown, 10*second, 0, 1)
 	step(9*second, corev1.ConditionTrue, 10*second, 0, 1)
 	step(10*second, "", 0, 0, 0)
+}
+
+// A pod that comes to a node whose states are not current already has the timer of the node, too.
+func TestPodsThatComeToALostNode(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	pod := func(node, app string) *corev1.Pod {
+		return builders.Pod("ns", "a").Label("app", app).Node(node).Build()
+	}
+	agent := builders.Pod("seamark-system", "agent").Node("healthy").Condition(corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}).Build()
+	agent.Spec.ServiceAccountName = "seamark-agent"
+	nodes := New(Options{
+		Reader:    gather.Reader{Compiler: plan.NewCompiler(), Stores: gather.Stores{Pods: newStore(t, agent), Markers: newStore(t)}},
+		Namespace: "seamark-system", Now: func() time.Time { return now },
+	})
+	nodes.nodes = newStore(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "healthy"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost"}})
+	nodes.synced.Store(true)
+	for name, tc := range map[string]struct {
+		before, after *corev1.Pod
+		want          int
+	}{
+		"new":                    {after: pod("lost", "game"), want: 1},
+		"new on a healthy node":  {after: pod("healthy", "game")},
+		"bound":                  {before: pod("", "game"), after: pod("lost", "game"), want: 1},
+		"not bound yet":          {after: pod("", "game")},
+		"other labels":           {before: pod("lost", "other"), after: pod("lost", "game"), want: 1},
+		"nothing else than that": {before: pod("lost", "game"), after: pod("lost", "game")},
+		"deleted":                {before: pod("lost", "game")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := fakeapi.Queue(t)
+			defer q.ShutDown()
+			if nodes.podChanged(q, tc.before, tc.after); len(fakeapi.Drain(q)) != tc.want {
+				t.Errorf("want %d nodes enqueued", tc.want)
+			}
+		})
+	}
 }
