@@ -5,6 +5,7 @@ package marker
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/tally"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
@@ -79,14 +81,40 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 		if err != nil {
 			return nil, err
 		}
+		var failed error
 		report.Each(func(uid string, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
 			if pod := pods[uid]; pod != nil && pod.Spec.NodeName == node {
-				counts.add(pod, states, errs, report.Lapse)
+				counted, err := r.counted(ctx, pod, counts, report.Lapse)
+				failed = errors.Join(failed, err)
+				counts.add(counted, states, errs)
 				delete(pods, uid)
 			}
 		})
+		if failed != nil {
+			return nil, failed
+		}
 	}
 	return counts, r.countProvided(ctx, pods, counts)
+}
+
+// counted returns the pod with its marks, if these matter: while the states of its node are not current, and for markers whose states
+// become stale.
+func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, counts tallies, since lapse.Lapse) (tally.Pod, error) {
+	counted := tally.Pod{Object: pod, Lapse: since}
+	if since.Cause == "" || !counts.becomeStale(pod) {
+		return counted, nil
+	}
+	markers, err := r.Reader.MarkersOf(ctx, pod.Namespace, pod.Labels)
+	if err != nil {
+		return counted, err
+	}
+	planned, err := r.Reader.Plan(ctx, pod, plan.Sorted(markers))
+	if err != nil {
+		return counted, err
+	}
+	counted.Claims, _ = mark.Claim(planned.Probes)
+	counted.Owned, err = mark.Owned(pod)
+	return counted, err
 }
 
 // countProvided counts the states of the pods that providers of virtual nodes report.
@@ -103,7 +131,7 @@ func (r *Reconciler) countProvided(ctx context.Context, pods map[string]*corev1.
 			continue
 		}
 		for _, each := range counts {
-			counts.add(pod, slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States)), nil, lapse.Lapse{})
+			counts.add(tally.Pod{Object: pod}, slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States)), nil)
 		}
 	}
 	return nil
@@ -122,16 +150,26 @@ func (t tallies) of(pod *corev1.Pod, name string) (identity.ID, *tally.Tally) {
 	return id, nil
 }
 
+// becomeStale reports whether a state of the pod becomes stale.
+func (t tallies) becomeStale(pod *corev1.Pod) bool {
+	for _, each := range t {
+		if len(each.Marker.StaleAfters()) > 0 && each.Marker.Selects(pod) {
+			return true
+		}
+	}
+	return false
+}
+
 // add counts the states of a pod.
-func (t tallies) add(pod *corev1.Pod, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError, since lapse.Lapse) {
+func (t tallies) add(pod tally.Pod, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
 	for _, state := range states {
-		if id, each := t.of(pod, state.Name); each != nil {
-			each.Add(id, state, since)
+		if id, each := t.of(pod.Object, state.Name); each != nil {
+			each.Add(pod, id, state)
 		}
 	}
 	for _, e := range errs {
-		if id, each := t.of(pod, e.Name); each != nil {
-			each.AddError(pod.Name, id, e)
+		if id, each := t.of(pod.Object, e.Name); each != nil {
+			each.AddError(pod.Object.Name, id, e)
 		}
 	}
 }

@@ -160,6 +160,7 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			n.Counted.Enqueue(pod.name)
 		case node.held && !node.lapse.MayBeLonger():
 			n.Pods.Enqueue(pod.name)
+			n.Counted.Enqueue(pod.name)
 		}
 	}
 	if stale > 0 {

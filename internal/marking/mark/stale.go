@@ -48,6 +48,32 @@ func (r PodReport) Effective(probe plan.PlannedProbe, claims Claims, owned Marks
 	return r.State(probe)
 }
 
+// Counted returns what a reported state of the probe counts as in the status of its marker, as Evaluate does, and whether it is
+// stale. It stays stale, since the same time, as the marks do, so that a restart of the manager does not change the counts. If the marks
+// of the pod are the same in both states, they do not tell, and the state counts as reported. It does not read r.States.
+func (r PodReport) Counted(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState, claims Claims, owned Marks) (counted v1alpha1.ContainerProbeState, stale, known bool) {
+	counted, known = r.Evaluate(probe, state)
+	if !known || r.Lapse.Cause == "" || probe.Source.StaleAfterSeconds == nil {
+		return counted, false, known
+	}
+	mine := owned.Of(claims, probe.ID)
+	if stale = r.IsStale(probe); !stale {
+		stale = r.Lapse.Ended.IsZero() && r.wasStale(probe, claims, mine) && !marksOf(probe.Source, state, true, nil).Of(claims, probe.ID).Equal(mine)
+	}
+	if !stale {
+		return counted, false, known
+	}
+	counted.State = v1alpha1.ProbeUnknown
+	switch shown := mine[ConditionType(probe.Source.PodConditionType)].Condition; {
+	case shown.Reason == v1alpha1.ReasonStale:
+		counted.LastTransitionTime = shown.LastTransitionTime
+	case r.Lapse.MayBeLonger():
+		// The next manager would not know since when it is stale.
+		counted.LastTransitionTime = state.LastTransitionTime
+	}
+	return counted, true, known
+}
+
 // IsStale reports whether the state of the probe, if it has one, is stale.
 func (r PodReport) IsStale(probe plan.PlannedProbe) bool {
 	_, stale := r.staleAfter(probe)

@@ -118,3 +118,52 @@ func TestStaleMarks(t *testing.T) {
 		t.Errorf("state %+v, want Unknown", got)
 	}
 }
+
+// A restart of the manager does not change the counts of stale states: as long as it is not known how long a lapse has lasted, the marks
+// say what is stale, and since when.
+func TestCounted(t *testing.T) {
+	begin := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	id := identity.ID{Marker: "web", Probe: "p"}
+	planned := func(build func(*builders.ProbeBuilder)) plan.PlannedProbe {
+		probe := builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").StaleAfter(30)
+		build(probe)
+		return plan.PlannedProbe{ID: id, Source: probe.Build()}
+	}
+	labels, condition := planned(func(*builders.ProbeBuilder) {}), planned(func(b *builders.ProbeBuilder) { b.Condition("x/primary") })
+	shown := func(reason string) mark.Marks {
+		return mark.Marks{mark.ConditionType("x/primary"): {Condition: mark.Condition{Status: "Unknown", Reason: reason, LastTransitionTime: metav1.NewTime(begin)}}}
+	}
+	started := lapse.Lapse{Cause: lapse.AgentGone, Since: begin.Add(time.Hour), Unsure: true}
+	reached, sure := started, started
+	reached.Length, sure.Length, sure.Unsure = time.Minute, time.Minute, false
+	ended := started
+	ended.Ended = begin.Add(time.Hour)
+	for name, tc := range map[string]struct {
+		probe plan.PlannedProbe
+		state v1alpha1.ProbeState
+		lapse lapse.Lapse
+		owned mark.Marks
+		want  bool
+		since time.Duration
+	}{
+		"current":                         {probe: condition, state: v1alpha1.ProbeSucceeded, owned: shown(v1alpha1.ReasonStale), since: time.Second},
+		"restarted":                       {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: started, owned: shown(v1alpha1.ReasonStale), want: true},
+		"restarted, not checked":          {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: shown(v1alpha1.ReasonStale), want: true},
+		"restarted, not stale before":     {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: started, owned: shown(""), since: time.Second},
+		"restarted, stale again":          {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: reached, owned: shown(v1alpha1.ReasonStale), want: true},
+		"stale, not written yet":          {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: sure, want: true, since: time.Hour + 30*time.Second},
+		"stale, nobody knows since when":  {probe: labels, state: v1alpha1.ProbeSucceeded, lapse: reached, want: true, since: time.Second},
+		"restarted, no condition":         {probe: labels, state: v1alpha1.ProbeSucceeded, lapse: started, want: true, since: time.Second},
+		"no condition, same in both":      {probe: labels, state: v1alpha1.ProbeFailed, lapse: started, since: time.Second},
+		"ended before, after the restart": {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: ended, owned: shown(v1alpha1.ReasonStale), since: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := v1alpha1.ContainerProbeState{Name: "web#p", State: tc.state, LastTransitionTime: metav1.NewTime(begin.Add(time.Second))}
+			claims, _ := mark.Claim([]plan.PlannedProbe{tc.probe})
+			got, stale, known := mark.PodReport{Lapse: tc.lapse}.Counted(tc.probe, state, claims, tc.owned)
+			if stale != tc.want || !known || (got.State == v1alpha1.ProbeUnknown) != tc.want || !got.LastTransitionTime.Time.Equal(begin.Add(tc.since)) {
+				t.Errorf("%+v, stale %t, known %t; want stale %t since %s", got, stale, known, tc.want, begin.Add(tc.since))
+			}
+		})
+	}
+}

@@ -133,6 +133,9 @@ func container(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
+// HasContainer reports whether the pod has the container or the sidecar, so that a probe can run in it.
+func HasContainer(pod *corev1.Pod, name string) bool { return container(pod, name) != nil }
+
 // Restartable reports whether the init container is a sidecar, which keeps running next to the
 // pod's containers.
 func Restartable(initContainer *corev1.Container) bool {

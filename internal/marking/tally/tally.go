@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -41,16 +42,27 @@ func New(marker *plan.Marker) *Tally {
 	return t
 }
 
-// Add counts the state of a probe of the marker in a pod. A state of an earlier marker with the same
-// name does not count. A stale state counts as Unknown.
-func (t *Tally) Add(id identity.ID, state v1alpha1.ContainerProbeState, since lapse.Lapse) {
+// Pod is a pod whose states are counted.
+type Pod struct {
+	// Object is the pod.
+	Object *corev1.Pod
+	// Lapse is since when its states are not current.
+	Lapse lapse.Lapse
+	// Owned are Seamark's marks on the pod, and Claims the probes that its keys belong to: they say which states are stale already.
+	// They matter only while the states are not current.
+	Owned  mark.Marks
+	Claims mark.Claims
+}
+
+// Add counts the state of a probe of the marker in a pod. A state of an earlier marker with the same name, or of a container that the
+// pod does not have, does not count. A stale state counts as Unknown.
+func (t *Tally) Add(pod Pod, id identity.ID, state v1alpha1.ContainerProbeState) {
 	i := t.index(id)
-	if i < 0 {
+	if i < 0 || !plan.HasContainer(pod.Object, t.probes[i].Source.ContainerName) {
 		return
 	}
-	report := mark.PodReport{Lapse: since}
-	if counted, known := report.Evaluate(t.probes[i], state); known {
-		t.counts[i] = counting(t.counts[i], counted, report.IsStale(t.probes[i]))
+	if counted, stale, known := (mark.PodReport{Lapse: pod.Lapse}).Counted(t.probes[i], state, pod.Claims, pod.Owned); known {
+		t.counts[i] = counting(t.counts[i], counted, stale)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestCounts(t *testing.T) {
 	}
 	old := state("web#p", v1alpha1.ProbeFailed, 99)
 	old.Plan = "earlier"
-	counts := tally.New(compiled)
+	counts, pod := tally.New(compiled), builders.Pod("ns", "a").Build()
 	down := lapse.Lapse{Cause: lapse.NodeGone, Since: time.Unix(100, 0), Length: time.Minute}
 	for _, states := range [][]v1alpha1.ContainerProbeState{
 		{state("web#p", v1alpha1.ProbeSucceeded, 3), state("web#q", v1alpha1.ProbeFailed, 9)},
@@ -42,12 +42,16 @@ func TestCounts(t *testing.T) {
 		{old},
 	} {
 		for _, s := range states {
-			counts.Add(parse(t, s.Name), s, lapse.Lapse{})
+			counts.Add(tally.Pod{Object: pod}, parse(t, s.Name), s)
 		}
 	}
 	for _, name := range []string{"web#p", "web#q"} {
-		counts.Add(parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8), down)
+		counts.Add(tally.Pod{Object: pod, Lapse: down}, parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8))
 	}
+	// The container that an edited probe moved away from is not that of the state.
+	without := builders.Pod("ns", "b").Build()
+	without.Spec.Containers[0].Name = "other"
+	counts.Add(tally.Pod{Object: without}, parse(t, "web#q"), state("web#q", v1alpha1.ProbeSucceeded, 70))
 	status := v1alpha1.PodProbeMarkerStatus{MatchedPods: 6}
 	counts.Fill(&status)
 	at := func(n int64) *metav1.Time { return new(metav1.NewTime(time.Unix(n, 0).UTC())) }
