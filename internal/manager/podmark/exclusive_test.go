@@ -344,3 +344,26 @@ func reconcileOne(t testing.TB, r *Reconciler, name string) reconcile.Result {
 	}
 	return result
 }
+
+// A write of exclusive marks needs the version of the pod, so it waits for a cache that does not have the last write yet.
+func TestExclusiveWriteWaitsForTheLastWrite(t *testing.T) {
+	pods := &recorded{}
+	stored := builders.Marker("ns", "db").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
+		Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{})).Probe(builders.Probe("q").Label(v1alpha1.ProbeSucceeded, "up", "true")).Build()
+	compiled, err := plan.Compile(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket := compiled.Exclusives()[0].Ticket
+	pod := builders.Pod("ns", "a").Label("app", "game").Label(ticket, "").Label("role", "primary").Node("node").Build()
+	report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName("node", 0)}, NodeName: "node"}
+	report.Pods = []seamarkv1alpha1.PodReport{{Namespace: "ns", Name: "a", UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{
+		{Name: "db#p", State: v1alpha1.ProbeSucceeded}, {Name: "db#q", State: v1alpha1.ProbeSucceeded},
+	}}}
+	r := reconciler(t, pods, stored, report, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, pod)
+	r.Live = &listing{}
+	r.recent.Wrote(client.ObjectKeyFromObject(pod), pod.UID, "5000", mark.Marks{mark.Label("role"): {Text: "primary"}, mark.Label(ticket): {}})
+	if again := reconcileOne(t, r, "a").RequeueAfter; len(pods.labels) > 0 || again != recheck {
+		t.Errorf("writes %v, again after %s; want none before the cache has the last write", pods.labels, again)
+	}
+}

@@ -203,6 +203,7 @@ func (r *Reconciler) forget(pod types.NamespacedName) {
 // compare compares the pod's marks with those that it should have. It returns ErrOutdated if marks
 // must be removed and the cache does not have the last write yet: only the version after that write
 // shows which of them other managers own too, and the removal drops the entry that they are compared with.
+// It does so, too, if there are exclusive marks, whose write needs the version of the pod.
 func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, error) {
 	owned, unseen := r.recent.Unseen(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
 	if !unseen {
@@ -232,7 +233,8 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 		change = change.omit(last.probes, last.until, last.again)
 	}
 	if unseen {
-		if _, removed := mark.Differences(owned, change.desired); len(removed) > 0 {
+		_, removed := mark.Differences(owned, change.desired)
+		if len(removed) > 0 || !change.isEmpty() && v.HasExclusive(change.desired) {
 			return change, apply.ErrOutdated
 		}
 		return change, nil
