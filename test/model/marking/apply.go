@@ -30,6 +30,9 @@ type field struct {
 	list, name, sub string
 }
 
+// String returns the list and the name of the field.
+func (f field) String() string { return strings.TrimSpace(f.list + " " + f.name + " " + f.sub) }
+
 // configuration is what an apply to the status of a pod contains.
 type configuration struct {
 	Metadata struct {

@@ -252,7 +252,7 @@ func (c objectClient) List(_ context.Context, into client.ObjectList, options ..
 		return fmt.Errorf("unexpected list of %T", into)
 	}
 	for _, o := range c.manager.world.server.list(pods) {
-		if which.LabelSelector == nil || which.LabelSelector.Matches(labels.Set(o.GetLabels())) {
+		if o.GetNamespace() == which.Namespace && (which.LabelSelector == nil || which.LabelSelector.Matches(labels.Set(o.GetLabels()))) {
 			list.Items = append(list.Items, *o.DeepCopyObject().(*corev1.Pod)) //nolint:forcetypeassert // all are
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -102,7 +103,7 @@ func (w *world) checkSeats() error {
 				return
 			}
 			at := seat{token: token(probe), group: group}
-			claimed[at] = claimed[at] || !ending(pod) && w.state(pod, probe) == policy.State
+			claimed[at] = claimed[at] || !ending(pod) && !w.isStale(pod, probe) && w.state(pod, probe) == policy.State
 			if holds(policy, pod) {
 				taken[at] = append(taken[at], pod.Name)
 			}
@@ -178,4 +179,21 @@ func (w *world) hasExclusive() bool {
 		_, err := w.server.get(markers, types.NamespacedName{Namespace: m.Namespace, Name: m.Name})
 		return err == nil && slices.ContainsFunc(m.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return exclusiveIn(&p) != nil })
 	})
+}
+
+// lost returns what a condition says about the keys of a probe that belong to an earlier probe of the pod.
+func (w *world) lost(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) (texts []string) {
+	winners := map[field]string{}
+	w.eachProbe(pod, func(each *v1alpha1.PodContainerProbe, _ map[field]bool) {
+		marker, _, _ := strings.Cut(token(each), ".")
+		for key := range declared(each) {
+			switch winner, taken := winners[key]; {
+			case !taken:
+				winners[key] = fmt.Sprintf("probe %q of marker %q", each.Name, marker)
+			case token(each) == token(probe):
+				texts = append(texts, fmt.Sprintf("Probe %q: %s %q is set by %s", probe.Name, strings.TrimSuffix(key.list, "s"), key.name, winner))
+			}
+		}
+	})
+	return texts
 }

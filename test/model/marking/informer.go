@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,11 +35,17 @@ type handler struct {
 	pending []notification
 	// initial is the number of pending notifications about the objects that were there at the start.
 	initial int
+	// starts is whether a notification may start a watch.
+	starts bool
 }
 
 // deliver passes on the next n notifications, and reports whether there were any.
 func (h *handler) deliver(n int) bool {
 	n = min(n, len(h.pending))
+	if n > 0 && h.starts {
+		// Goroutines that a notification starts run before anything else happens.
+		defer synctest.Wait()
+	}
 	for range n {
 		next := h.pending[0]
 		h.pending = h.pending[1:]
@@ -58,8 +65,10 @@ func (h *handler) deliver(n int) bool {
 // informer is the cache of one kind of one manager.
 type informer struct {
 	cache.Informer
-	server    *server
-	kind      kind
+	server *server
+	kind   kind
+	// whole is whether Nodes have more than their metadata.
+	whole     bool
 	transform toolscache.TransformFunc
 	// selects reports whether the watch has the object.
 	selects func(client.Object) bool
@@ -148,7 +157,7 @@ func (i *informer) store(o client.Object, notify bool) {
 }
 
 func (i *informer) transformed(o client.Object) client.Object {
-	if node, ok := o.(*corev1.Node); ok {
+	if node, ok := o.(*corev1.Node); ok && !i.whole {
 		o = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: node.ObjectMeta}
 	}
 	if i.transform == nil {
@@ -171,7 +180,7 @@ func (i *informer) notify(n notification) {
 func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	added := &handler{ResourceEventHandler: h}
+	added := &handler{ResourceEventHandler: h, starts: i.kind == markers}
 	for _, key := range sortedKeys(i.indexer) {
 		stored, _, _ := i.indexer.GetByKey(key)
 		added.pending = append(added.pending, notification{after: stored, initial: true})
@@ -209,15 +218,18 @@ func (registration) HasSynced() bool { return true }
 // informers are the cache of a manager.
 type informers struct {
 	cache.Cache
-	of [kindCount]*informer
+	of [kindCount + 1]*informer
 }
+
+// wholeNodes is the number of the informer of whole Nodes.
+const wholeNodes = int(kindCount)
 
 // newInformers returns caches with the transforms and the selectors of the options. Each lacks the last events.
 func newInformers(s *server, options cache.Options, lag func() int, added func(*informer, *handler)) *informers {
 	all, mu := &informers{}, &sync.Mutex{}
-	for k := range kindCount {
+	for k := range all.of {
 		all.of[k] = &informer{
-			server: s, kind: k, selects: func(client.Object) bool { return true }, added: added, mu: mu,
+			server: s, kind: kind(k) % kindCount, whole: k == wholeNodes, selects: func(client.Object) bool { return true }, added: added, mu: mu,
 			indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc}),
 		}
 	}
@@ -230,6 +242,7 @@ func newInformers(s *server, options cache.Options, lag func() int, added func(*
 			}
 		}
 	}
+	all.of[wholeNodes].transform = all.of[nodes].transform
 	for _, i := range all.of {
 		i.list(lag())
 	}
@@ -238,6 +251,9 @@ func newInformers(s *server, options cache.Options, lag func() int, added func(*
 
 // GetInformer returns the informer of the kind.
 func (c *informers) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, isNode := o.(*corev1.Node); isNode {
+		return c.of[wholeNodes], nil
+	}
 	return c.of[kindOf(o)], nil
 }
 

@@ -38,6 +38,7 @@ type manager struct {
 	cache  *informers
 	stop   context.CancelFunc
 	dead   bool
+	since  time.Time
 	parts  []*part
 	common []*handler
 	// starting is the controller whose sources are being started.
@@ -65,6 +66,7 @@ func (p *part) ready() bool {
 func managerOptions() product.Options {
 	one := configv1alpha1.Controller{Concurrency: 1}
 	return product.Options{
+		Namespace:   system,
 		Controllers: configv1alpha1.Controllers{NodeProbe: one, PodMark: one, Marker: one, Serverless: one},
 		Defaults:    plan.KubernetesDefaults(), Logger: logr.Discard(),
 	}
@@ -73,7 +75,7 @@ func managerOptions() product.Options {
 // newManager starts a manager. lag returns how many events the cache of a kind lacks.
 func (w *world) newManager(lag func() int) *manager {
 	w.started++
-	m := &manager{world: w, name: fmt.Sprintf("manager %d", w.started), busy: map[string]bool{}}
+	m := &manager{world: w, name: fmt.Sprintf("manager %d", w.started), since: time.Now(), busy: map[string]bool{}}
 	ctx, stop := context.WithCancel(w.ctx)
 	m.stop = stop
 	options := managerOptions()

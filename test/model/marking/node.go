@@ -32,6 +32,7 @@ type node struct {
 	name  string
 	// process is the name of the agent's process.
 	process string
+	running bool
 	stop    context.CancelFunc
 	done    chan struct{}
 	// tracks receives the changes of containers. It is nil until the agent tracks them.
@@ -50,7 +51,7 @@ type containerEvent struct {
 // startAgent starts the agent of the node.
 func (w *world) startAgent(n *node) {
 	w.started++
-	n.process, n.done, n.events = fmt.Sprintf("agent %d of %s", w.started, n.name), make(chan struct{}), nil
+	n.running, n.process, n.done, n.events = true, fmt.Sprintf("agent %d of %s", w.started, n.name), make(chan struct{}), nil
 	ctx, stop := context.WithCancel(w.ctx)
 	n.stop = stop
 	agent, err := product.New(product.Options{
@@ -72,6 +73,7 @@ func (w *world) startAgent(n *node) {
 // stopAgent ends the process of the agent. It writes nothing any more.
 func (w *world) stopAgent(n *node) {
 	w.trace("%s ends", n.process)
+	n.running = false
 	n.stop()
 	for _, t := range w.watches {
 		if t.node == n {
@@ -89,6 +91,7 @@ func (w *world) stopAgent(n *node) {
 // setClock sets the clock of a node while its agent restarts: what it has stored before has other times.
 func (w *world) setClock() {
 	n, by := w.anyNode(), time.Duration(w.rand.IntN(7200)-3600)*time.Second
+	running := n.running
 	w.stopAgent(n)
 	move := func(t *metav1.Time) {
 		if !t.IsZero() {
@@ -115,7 +118,9 @@ func (w *world) setClock() {
 		n.containers[key] = c
 	}
 	w.mu.Unlock()
-	w.startAgent(n)
+	if running {
+		w.startAgent(n)
+	}
 }
 
 // set changes a container.
@@ -183,8 +188,7 @@ func (s simulated) Probe(_ context.Context, target probing.Target) (probing.Outc
 	defer s.world.mu.Unlock()
 	for _, instance := range s.containers {
 		if instance.ID == target.ContainerID && instance.Running {
-			success := s.world.outcome(instance.PodUID, target.Exec.Command[0])
-			return probing.Outcome{Success: success, Message: target.Exec.Command[0]}, nil
+			return s.world.probe(instance, target.Exec.Command), nil
 		}
 	}
 	return probing.Outcome{}, errNoContainer

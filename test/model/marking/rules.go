@@ -37,12 +37,19 @@ type history struct {
 	labelled map[types.UID]map[string]bool
 	// moved are the pods whose labels a user has ever changed.
 	moved map[types.UID]bool
+	// lost are the nodes that have ever been lost, and nodes those of the pods.
+	lost  map[string]bool
+	nodes map[types.UID]string
+	// messages are what each probe of a pod has ever printed, results the probes that have had a result in a container.
+	messages map[string]map[string]bool
+	results  map[string]bool
 }
 
 func newHistory() history {
 	return history{
 		labels: map[types.UID][]map[string]string{}, states: map[types.UID]map[string]map[v1alpha1.ProbeState]bool{},
 		ended: map[types.UID]bool{}, restarted: map[types.UID]bool{}, labelled: map[types.UID]map[string]bool{}, moved: map[types.UID]bool{},
+		lost: map[string]bool{}, nodes: map[types.UID]string{}, messages: map[string]map[string]bool{}, results: map[string]bool{},
 	}
 }
 
@@ -81,6 +88,11 @@ func marksIn(p *v1alpha1.PodContainerProbe, state v1alpha1.ProbeState) marks {
 // declared returns the keys that a probe declares in any state.
 func declared(p *v1alpha1.PodContainerProbe) map[field]bool {
 	keys := map[field]bool{}
+	for i := range p.MarkerPolicy {
+		for _, key := range valuesIn(&p.MarkerPolicy[i], "", marks{}) {
+			keys[key] = true
+		}
+	}
 	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
 		for key := range marksIn(p, state) {
 			keys[key] = true
@@ -93,29 +105,80 @@ func ending(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// wanted returns the marks that the pod must have when nothing changes any more, and the keys that probes claim.
+// wanted returns the marks that the pod must have when nothing changes any more, and the keys that probes with a state claim.
 func (w *world) wanted(pod *corev1.Pod) (want marks, claimed map[field]bool) {
 	want, claimed = marks{}, map[field]bool{}
-	initialized := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodInitialized && c.Status == corev1.ConditionTrue
-	})
-	if pod.Spec.NodeName == "" || !initialized {
+	if !eligible(pod) {
 		return want, claimed
 	}
 	w.eachProbe(pod, func(probe *v1alpha1.PodContainerProbe, before map[field]bool) {
-		for key, value := range marksIn(probe, contested(pod, probe, w.state(pod, probe), before)) {
-			if !before[key] {
+		for key, value := range w.wantedOf(pod, probe, before) {
+			if !before[key] && !before[field{list: key.list, name: key.name}] {
 				want[key] = value
 			}
 		}
-		maps.Copy(claimed, declared(probe))
+		if w.state(pod, probe) == "" {
+			// As long as a probe has no state, its keys stay as they are.
+			return
+		}
+		for key := range declared(probe) {
+			claimed[key] = claimed[key] || !before[key]
+		}
 	})
 	return want, claimed
 }
 
-// state returns the state that a probe has when nothing changes any more.
+// wantedOf returns the marks that a probe sets. before are the keys of earlier probes.
+func (w *world) wantedOf(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, before map[field]bool) marks {
+	report, about := w.reported(pod, probe)
+	state, reason := w.state(pod, probe), ""
+	mine := w.mine(pod, probe, before)
+	switch {
+	case w.isStale(pod, probe) && (state != "" || !about && len(mine) > 0):
+		state, reason = v1alpha1.ProbeUnknown, v1alpha1.ReasonStale
+	case !about:
+		// As long as nothing is known, the pod keeps what it has.
+		return mine
+	default:
+		if counted := contested(pod, probe, state, before); counted != state {
+			state, reason = counted, v1alpha1.ReasonClaimLost
+		}
+	}
+	if state == "" {
+		return nil
+	}
+	want := marksIn(probe, state)
+	for i := range probe.MarkerPolicy {
+		if policy := &probe.MarkerPolicy[i]; policy.State == state {
+			valuesIn(policy, report.Message, want)
+		}
+	}
+	if probe.PodConditionType != "" && reason != "" {
+		want[field{list: "conditions", name: probe.PodConditionType, sub: "reason"}] = reason
+	}
+	return want
+}
+
+// mine returns those marks of the probe that Seamark has set.
+func (w *world) mine(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, before map[field]bool) marks {
+	keys, owned := declared(probe), w.server.ownersOf(pod.UID)[v1alpha1.FieldManager]
+	found := actual(pod)
+	maps.DeleteFunc(found, func(key field, _ string) bool {
+		whole := field{list: key.list, name: key.name}
+		return !keys[whole] || before[whole] || !owned[whole]
+	})
+	return found
+}
+
+// state returns the state that a probe has when nothing changes any more. If its agent is stopped, or the container has not started
+// up, it is the one that is reported.
 func (w *world) state(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) v1alpha1.ProbeState {
-	for _, c := range w.nodes[pod.Spec.NodeName].containersOf(pod.UID) {
+	n := w.nodes[pod.Spec.NodeName]
+	if !n.running || w.waits(pod, probe) {
+		report, _ := w.reported(pod, probe)
+		return report.State
+	}
+	for _, c := range n.containersOf(pod.UID) {
 		switch {
 		case c.Name != probe.ContainerName:
 		case !c.Running:
@@ -140,6 +203,9 @@ func actual(pod *corev1.Pod) marks {
 	}
 	for _, c := range pod.Status.Conditions {
 		found[field{list: "conditions", name: string(c.Type)}] = string(c.Status)
+		if c.Reason != "" {
+			found[field{list: "conditions", name: string(c.Type), sub: "reason"}] = c.Reason
+		}
 	}
 	maps.DeleteFunc(found, func(key field, _ string) bool { return !strings.HasPrefix(key.name, markPrefix) })
 	return found
@@ -147,8 +213,7 @@ func actual(pod *corev1.Pod) marks {
 
 // checkRest compares all pods with the rules when nothing changes any more.
 func (w *world) checkRest() error {
-	for _, o := range w.server.list(pods) {
-		pod := o.(*corev1.Pod) //nolint:forcetypeassert // all are
+	for _, pod := range w.games() {
 		if ending(pod) {
 			continue
 		}
@@ -157,16 +222,22 @@ func (w *world) checkRest() error {
 		for key, value := range have {
 			isUsers := value == userValue && !claimed[key] && w.history.labelled[pod.UID][key.name]
 			if wanted, has := want[key]; !isUsers && (!has || wanted != value) {
-				return fmt.Errorf("pod %s (%s) has %s %s=%q, want %q", pod.Name, pod.UID, key.list, key.name, value, wanted)
+				return fmt.Errorf("pod %s (%s) has %s=%q, want %q", pod.Name, pod.UID, key, value, wanted)
 			}
 		}
 		for key, value := range want {
 			if _, has := have[key]; !has {
-				return fmt.Errorf("pod %s (%s) lacks %s %s=%q", pod.Name, pod.UID, key.list, key.name, value)
+				return fmt.Errorf("pod %s (%s) lacks %s=%q", pod.Name, pod.UID, key, value)
 			}
 		}
 	}
 	if err := w.checkSeats(); err != nil {
+		return err
+	}
+	if err := w.checkMessages(); err != nil {
+		return err
+	}
+	if err := w.checkStatus(); err != nil {
 		return err
 	}
 	for _, o := range w.server.list(markers) {
@@ -204,7 +275,7 @@ func (w *world) checkMarks(e event) {
 	before := actual(e.before.(*corev1.Pod)) //nolint:forcetypeassert // of this kind
 	for key, value := range actual(pod) {
 		if before[key] != value && !w.everAllowed(pod.UID, key, value) {
-			w.fail(fmt.Errorf("pod %s (%s) gets %s %s=%q, which no rule ever allowed", pod.Name, pod.UID, key.list, key.name, value))
+			w.fail(fmt.Errorf("pod %s (%s) gets %s=%q, which no rule ever allowed", pod.Name, pod.UID, key, value))
 		}
 	}
 }
@@ -228,11 +299,18 @@ func (w *world) everAllowed(pod types.UID, key field, value string) bool {
 			if h.ended[pod] {
 				possible[v1alpha1.ProbeFailed] = true
 			}
-			if h.restarted[pod] || exclusiveIn(probe) != nil {
+			stale := probe.StaleAfterSeconds != nil && h.lost[h.nodes[pod]]
+			if h.restarted[pod] || stale || exclusiveIn(probe) != nil {
 				possible[v1alpha1.ProbeUnknown] = true
 			}
+			if key.sub == "reason" {
+				if probe.PodConditionType == key.name && (stale && value == v1alpha1.ReasonStale || exclusiveIn(probe) != nil && value == v1alpha1.ReasonClaimLost) {
+					return true
+				}
+				continue
+			}
 			for state := range possible {
-				if marksIn(probe, state)[key] == value {
+				if marksIn(probe, state)[key] == value || w.everPrinted(pod, probe, state, key, value) {
 					return true
 				}
 			}

@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // Step is one step of a run: what a user or the world does, and everything that happens after it. Both follow from
@@ -50,30 +52,40 @@ type operation struct {
 	name   string
 	weight int
 	do     func(*world)
+	// alone is whether it does not happen in the middle of a reconcile.
+	alone bool
 }
 
 func operations() []operation {
 	return []operation{
-		{"create a pod", 6, (*world).createPod},
-		{"delete a pod", 3, (*world).deletePod},
-		{"label a pod", 4, (*world).relabel},
-		{"create a marker", 6, (*world).createMarker},
-		{"edit a marker", 3, (*world).editMarker},
-		{"delete a marker", 3, (*world).deleteMarker},
-		{"flip a result", 6, (*world).flip},
-		{"restart a container", 3, (*world).restartContainer},
-		{"end a pod", 1, (*world).endPod},
-		{"delete a report", 1, (*world).deleteReport},
-		{"restart the manager", 2, (*world).restartManager},
-		{"restart an agent", 2, (*world).restartAgent},
-		{"set a clock", 1, (*world).setClock},
-		{"end a watch", 3, (*world).relist},
-		{"recreate a node", 1, (*world).recreateNode},
-		{"recreate a marker", 3, (*world).recreateMarker},
-		{"move a pod away from a marker that is deleted", 3, (*world).moveAway},
-		{"wait", 4, func(w *world) { w.pass(time.Duration(w.rand.IntN(20)) * time.Second) }},
-		{"come to rest", 3, (*world).pause},
-		{"let everything run", 6, func(w *world) { w.drain(20) }},
+		{name: "create a pod", weight: 6, do: (*world).createPod},
+		{name: "delete a pod", weight: 3, do: (*world).deletePod},
+		{name: "label a pod", weight: 4, do: (*world).relabel},
+		{name: "create a marker", weight: 6, do: (*world).createMarker},
+		{name: "edit a marker", weight: 3, do: (*world).editMarker},
+		{name: "delete a marker", weight: 3, do: (*world).deleteMarker},
+		{name: "flip a result", weight: 6, do: (*world).flip},
+		{name: "restart a container", weight: 3, do: (*world).restartContainer, alone: true},
+		{name: "end a pod", weight: 1, do: (*world).endPod},
+		{name: "delete a report", weight: 1, do: (*world).deleteReport},
+		{name: "restart the manager", weight: 2, do: (*world).restartManager, alone: true},
+		{name: "restart an agent", weight: 2, do: (*world).restartAgent, alone: true},
+		{name: "set a clock", weight: 1, do: (*world).setClock, alone: true},
+		{name: "end a watch", weight: 3, do: (*world).relist},
+		{name: "recreate a node", weight: 1, do: (*world).recreateNode, alone: true},
+		{name: "recreate a marker", weight: 3, do: (*world).recreateMarker, alone: true},
+		{name: "move a pod away from a marker that is deleted", weight: 3, do: (*world).moveAway},
+		{name: "wait", weight: 4, do: func(w *world) { w.pass(time.Duration(w.rand.IntN(20)) * time.Second) }},
+		{name: "come to rest", weight: 3, do: (*world).pause, alone: true},
+		{name: "let everything run", weight: 6, do: func(w *world) { w.drain(20) }, alone: true},
+		{name: "lose a node", weight: 2, do: (*world).loseNode},
+		{name: "return a node", weight: 2, do: (*world).returnNode},
+		{name: "delete a node", weight: 1, do: (*world).deleteNode},
+		{name: "lose an agent", weight: 2, do: (*world).loseAgent},
+		{name: "return an agent", weight: 2, do: (*world).returnAgent},
+		{name: "stop an agent", weight: 1, do: (*world).stopAnyAgent, alone: true},
+		{name: "change a message", weight: 5, do: (*world).changeMessage},
+		{name: "start a container up", weight: 2, do: (*world).startUp},
 	}
 }
 
@@ -97,9 +109,9 @@ func NewCase(seed uint64) *Case {
 
 // operate lets something happen in the middle of a reconcile. Processes do not restart there.
 func (w *world) operate(at int) {
-	if name := operations()[at].name; !strings.HasPrefix(name, "restart") && name != "set a clock" && name != "let everything run" && name != "come to rest" && !strings.HasPrefix(name, "recreate") {
-		w.trace("meanwhile: %s", name)
-		operations()[at].do(w)
+	if o := operations()[at]; !o.alone {
+		w.trace("meanwhile: %s", o.name)
+		o.do(w)
 	}
 }
 
@@ -168,6 +180,7 @@ func (w *world) finish() {
 	w.rest(quiet)
 	w.change()
 	w.restart()
+	w.recover()
 }
 
 // pause lets the run come to rest for a moment.
@@ -324,11 +337,31 @@ func (w *world) restart() {
 	w.addManager()
 	w.anyManager(func(*manager) {})
 	for _, name := range w.names {
-		w.stopAgent(w.nodes[name])
-		w.startAgent(w.nodes[name])
+		if n := w.nodes[name]; n.running {
+			w.stopAgent(n)
+			w.startAgent(n)
+		}
 	}
-	if w.settle(quiet); w.err == nil && w.writes(version) > 0 {
-		w.fail(fmt.Errorf("a restart causes %d writes", w.writes(version)))
+	if w.settle(quiet); w.err != nil {
+		return
+	}
+	writes := w.writes(version)
+	for _, e := range w.server.tables[markers].log {
+		if marker, exists := e.after.(*v1alpha1.PodProbeMarker); e.version > version && exists && w.isAmbiguous(marker) {
+			writes--
+		}
+	}
+	for _, e := range w.server.tables[plans].log {
+		if n := w.nodes[e.key.Name]; e.version > version && !n.running {
+			// The manager asks an agent that does not run for the reports that are missing, and the next manager asks again.
+			writes--
+		}
+	}
+	if writes > 0 {
+		w.fail(fmt.Errorf("a restart causes %d writes", writes))
+	}
+	if err := w.checkRest(); err != nil {
+		w.fail(fmt.Errorf("after a restart: %w", err))
 	}
 }
 

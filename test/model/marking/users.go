@@ -28,28 +28,6 @@ const (
 	podNames, markerNames, keys = 6, 3, 3
 )
 
-func (w *world) createNode(name string) {
-	n := w.nodes[name]
-	if n == nil {
-		n = &node{world: w, name: name, containers: map[identity.ContainerKey]cri.Instance{}}
-		w.nodes[name] = n
-	}
-	_, _ = w.server.create("kubelet", nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
-}
-
-// recreateNode deletes a Node and creates it again. Its plan and its reports may be collected before or after.
-func (w *world) recreateNode() {
-	name := w.names[w.rand.IntN(len(w.names))]
-	w.server.remove("user", nodes, types.NamespacedName{Name: name})
-	for range w.rand.IntN(8) {
-		w.churn()
-	}
-	if w.rand.IntN(2) == 0 {
-		w.server.collect()
-	}
-	w.createNode(name)
-}
-
 func apps() []string { return []string{"a", "b"} }
 
 // createPod creates a pod that is bound to a node, with one or two containers.
@@ -62,6 +40,7 @@ func (w *world) createPod() {
 	if w.rand.IntN(3) == 0 {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "side"})
 	}
+	w.addStartup(pod)
 	pod.Status.Phase = corev1.PodPending
 	stored, err := w.server.create("user", pods, pod)
 	if err != nil {
@@ -74,11 +53,22 @@ func (w *world) createPod() {
 
 // anyPod returns one of the pods, or nil if there is none.
 func (w *world) anyPod() *corev1.Pod {
-	all := w.server.list(pods)
+	all := w.games()
 	if len(all) == 0 {
 		return nil
 	}
-	return all[w.rand.IntN(len(all))].(*corev1.Pod) //nolint:forcetypeassert // all are
+	return all[w.rand.IntN(len(all))]
+}
+
+// games returns the pods that are not those of agents.
+func (w *world) games() []*corev1.Pod {
+	var all []*corev1.Pod
+	for _, o := range w.server.list(pods) {
+		if o.GetNamespace() == namespace {
+			all = append(all, o.(*corev1.Pod)) //nolint:forcetypeassert // all are
+		}
+	}
+	return all
 }
 
 func (w *world) editPod(key types.NamespacedName, change func(*corev1.Pod)) {
@@ -153,6 +143,9 @@ func (w *world) newProbe(id, name string) v1alpha1.PodContainerProbe {
 		p.PodConditionType = markPrefix + name
 	}
 	w.makeExclusive(&p)
+	w.makeStale(&p)
+	w.makeValues(&p)
+	w.makeWait(&p)
 	return p
 }
 
@@ -260,6 +253,8 @@ func (w *world) kubelet(n int) {
 		}
 		pod := o.(*corev1.Pod) //nolint:forcetypeassert // all are
 		switch {
+		case w.isSilent(pod.Spec.NodeName):
+			continue
 		case pod.DeletionTimestamp != nil:
 			w.removePod(pod)
 		case pod.Status.Phase == corev1.PodPending:
@@ -280,9 +275,11 @@ func (w *world) kubelet(n int) {
 // run starts a container of a pod, again if it has run.
 func (w *world) run(pod *corev1.Pod, name string) {
 	w.created++
+	id := fmt.Sprintf("c%d", w.created)
+	w.noteStartup(pod, name, id)
 	w.nodes[pod.Spec.NodeName].set(cri.Instance{
 		ContainerKey: identity.ContainerKey{PodUID: pod.UID, Name: name}, Pod: client.ObjectKeyFromObject(pod),
-		ID: fmt.Sprintf("c%d", w.created), Running: true, StartedAt: time.Now(),
+		ID: id, Running: true, StartedAt: time.Now(),
 	}, false)
 }
 
@@ -368,6 +365,9 @@ func (w *world) addManager() {
 
 func (w *world) restartAgent() {
 	n := w.anyNode()
+	if !n.running {
+		return
+	}
 	w.stopAgent(n)
 	for range w.rand.IntN(10) {
 		w.churn()
@@ -387,5 +387,5 @@ func (w *world) relist() {
 		w.watches = slices.Delete(w.watches, at, at+1)
 		return
 	}
-	w.anyManager(func(m *manager) { m.cache.of[w.rand.IntN(int(kindCount))].relist() })
+	w.anyManager(func(m *manager) { m.cache.of[w.rand.IntN(len(m.cache.of))].relist() })
 }

@@ -78,6 +78,11 @@ type world struct {
 	calls    []*call
 	history  history
 	outcomes map[string]bool
+	// messages are the numbers of what probes print, varying those that print something else in each run.
+	messages map[string]int
+	varying  map[string]bool
+	// unstarted are the IDs of the containers whose startup probes fail.
+	unstarted map[string]bool
 
 	tracing bool
 	start   time.Time
@@ -113,15 +118,18 @@ func newWorld(ctx context.Context, c *Case, tracing bool) *world {
 	w := &world{
 		ctx: ctx, server: newServer(), rand: r, nodes: map[string]*node{}, outcomes: map[string]bool{}, history: newHistory(),
 		tracing: tracing, start: time.Now(), faults: randomFaults(r),
+		messages: map[string]int{}, varying: map[string]bool{}, unstarted: map[string]bool{},
 	}
 	w.server.wrote = func(by string, k kind, e event) {
 		w.record(by, k, e)
 		w.noteMove(by, e)
+		w.noteLost(k, e)
 		w.checkWrite(by, k, e)
 	}
 	for i := range 1 + r.IntN(3) {
 		name := fmt.Sprintf("node-%d", i)
 		w.names = append(w.names, name)
+		w.createAgentPod(name, true)
 		w.createNode(name)
 	}
 	w.trace("faults %+v", w.faults)
@@ -138,7 +146,7 @@ func (w *world) record(by string, k kind, e event) {
 	case *corev1.Pod:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.history.labels[o.UID] = append(w.history.labels[o.UID], o.Labels)
+		w.history.labels[o.UID], w.history.nodes[o.UID] = append(w.history.labels[o.UID], o.Labels), o.Spec.NodeName
 	case *v1alpha1.PodProbeMarker:
 		if by == "user" {
 			w.history.versions = append(w.history.versions, o)
@@ -208,7 +216,7 @@ func (w *world) churn() {
 	r := w.rand
 	switch n := r.IntN(100); {
 	case n < 20:
-		w.anyManager(func(m *manager) { m.cache.of[r.IntN(int(kindCount))].advance(1 + r.IntN(4)) })
+		w.anyManager(func(m *manager) { m.cache.of[r.IntN(len(m.cache.of))].advance(1 + r.IntN(4)) })
 	case n < 45:
 		w.anyManager(func(m *manager) { m.deliver(r, 1+r.IntN(4)) })
 	case n < 70:
