@@ -225,7 +225,7 @@ func (w *world) isStale(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) bool
 	return probe.StaleAfterSeconds != nil && w.isLost(pod.Spec.NodeName)
 }
 
-// isAmbiguous reports whether the marks of a pod may not tell whether a state of the marker is stale, while no object has the time since
+// isAmbiguous reports whether the marks of a pod may not show that a state of the marker is stale, while no object has the time since
 // when: without a condition of the probe, they may be the same in both states. After a restart, the counts of such a marker may change.
 func (w *world) isAmbiguous(marker *v1alpha1.PodProbeMarker) bool {
 	return slices.ContainsFunc(w.games(), func(pod *corev1.Pod) bool {

@@ -93,6 +93,11 @@ func TestKept(t *testing.T) {
 		"a node is recreated": {Seed: 706, Steps: []Step{
 			{"recreate a node", 1859654930}, {"come to rest", 2725695862}, {"create a pod", 359119554}, {"restart the manager", 4160224765},
 		}},
+		// Nothing looked at a node again to which the first pod came after its agent was gone: its states never became stale.
+		"a pod comes to a node without an agent": {Seed: 560, Steps: []Step{
+			{"let everything run", 3266664683}, {"create a pod", 2861519466}, {"lose an agent", 3674935989}, {"create a marker", 1449606912},
+			{"edit a marker", 968087724}, {"stop an agent", 4177675089},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Play(t, &c, false); err != nil {
