@@ -80,7 +80,7 @@ func (w *world) returnNode() {
 	w.setReady(name, corev1.ConditionTrue)
 }
 
-// deleteNode deletes a Node. It comes back when it returns, or before everything is at rest.
+// deleteNode deletes a Node. It comes back when it returns, or at the end of the faults.
 func (w *world) deleteNode() {
 	w.server.remove("user", nodes, types.NamespacedName{Name: w.anyNode().name})
 	if w.rand.IntN(2) == 0 {

@@ -170,11 +170,11 @@ func (w *world) mine(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, before 
 	return found
 }
 
-// state returns the state that a probe has when nothing changes any more. If its agent is stopped, or the container has not started
-// up, it is the one that is reported.
+// state returns the state that a probe has when nothing changes any more. If its Node is gone, its agent is stopped, or the container has
+// not started up, it is the one that is reported.
 func (w *world) state(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) v1alpha1.ProbeState {
 	n := w.nodes[pod.Spec.NodeName]
-	if !n.running || w.waits(pod, probe) {
+	if _, err := w.server.get(nodes, types.NamespacedName{Name: n.name}); err != nil || !n.running || w.waits(pod, probe) {
 		report, _ := w.reported(pod, probe)
 		return report.State
 	}

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -177,6 +176,9 @@ const (
 func (w *world) finish() {
 	w.trace("no more faults")
 	w.rand = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // no choice matters any more
+	for _, name := range w.names {
+		w.createNode(name)
+	}
 	w.rest(quiet)
 	w.change()
 	w.restart()
@@ -192,11 +194,6 @@ func (w *world) pause() {
 
 // rest waits until nothing has changed for the time, and then checks all marks.
 func (w *world) rest(quiet time.Duration) {
-	for _, name := range w.names {
-		if _, err := w.server.get(nodes, types.NamespacedName{Name: name}); err != nil {
-			w.createNode(name)
-		}
-	}
 	for w.anyManager(func(*manager) {}); len(w.managers) > 1; w.managers = w.managers[1:] {
 		w.managers[0].kill()
 	}
