@@ -105,11 +105,15 @@ func (f *fixture) newPod(name string) *corev1.Pod {
 			Annotations:     map[string]string{},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.set, Kind())},
 		},
-		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "main", Image: "app:2"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "node-" + name, Containers: []corev1.Container{{Name: "main", Image: "app:2"}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)},
+				{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)},
 			},
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "main", Image: "app:2", ImageID: "2", ContainerID: "c-" + name, Ready: true,
@@ -131,6 +135,8 @@ func (f *fixture) describe(p *corev1.Pod, word string) {
 		p.Status.Conditions[0].Status = corev1.ConditionFalse
 	case key == "ready":
 		p.Status.Conditions[0].LastTransitionTime = ago(duration(value))
+	case key == "ungated": // It was created before all pods had the gate.
+		p.Spec.ReadinessGates, p.Status.Conditions = nil, p.Status.Conditions[:1]
 	case key == "terminating":
 		at := ago(0)
 		p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/test"}

@@ -89,15 +89,12 @@ type planner struct {
 func Plan(set *v1alpha1.CloneSet, in planning.Input, recreateForClaims bool) (Output, error) {
 	p := &planner{Set: set, recreateForClaims: recreateForClaims}
 	p.out.Status = *set.Status.DeepCopy()
-	kind := set.Spec.UpdateStrategy.Type
 	var err error
 	if p.numbers, err = resolve(&set.Spec); err != nil {
 		return p.out, err
 	}
 	p.Step, err = step.New(step.Set{
 		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle,
-		InPlace: kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
-			kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
 		CurrentRevision: set.Status.CurrentRevision,
 	}, in, &p.out.Actions)

@@ -80,9 +80,12 @@ func TestNewPodWaitsForTheHandlerOfPreNormal(t *testing.T) {
 	}
 }
 
-func TestRecreatedPodsNeedNoReadinessGate(t *testing.T) {
-	if pod := newFixture(t, 1).plan(t).Creates[0]; len(pod.Spec.ReadinessGates) != 0 {
-		t.Errorf("readiness gates %v, want none: each needs one more write per pod", pod.Spec.ReadinessGates)
+// The type may change, and readiness gates cannot be added to a pod.
+func TestPodsOfAllTypesHaveTheReadinessGate(t *testing.T) {
+	for _, kind := range []func(*v1alpha1.CloneSet){func(*v1alpha1.CloneSet) {}, inPlace, inPlaceOnly, onDelete} {
+		if pod := newFixture(t, 1, kind).plan(t).Creates[0]; !planning.HasGate(pod, pub.InPlaceUpdateReady) {
+			t.Errorf("readiness gates %v, want %s", pod.Spec.ReadinessGates, pub.InPlaceUpdateReady)
+		}
 	}
 }
 

@@ -44,6 +44,11 @@ func env(set *v1alpha1.CloneSet) {
 	set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: "1"}}
 }
 
+// labelled makes the update one of labels.
+func labelled(set *v1alpha1.CloneSet) {
+	set.Spec.Template.Spec.Containers[0].Image, set.Spec.Template.Labels["tier"] = "app:1", "a"
+}
+
 func byRole(set *v1alpha1.CloneSet) {
 	set.Spec.UpdateStrategy.PriorityStrategy = &pub.UpdatePriorityStrategy{
 		OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "role"}},
@@ -85,6 +90,12 @@ func TestUpdate(t *testing.T) {
 			want: []string{"~a PreparingDelete+specified"},
 		},
 		"marked pods do not return to Normal": {replicas: 3, change: all(one, holding), pods: "a old held PreparingDelete named, b old, c old"},
+		"pods without the gate are recreated": {replicas: 3, change: all(one, inPlace), pods: "a old ungated, b old, c old", want: []string{"+new", "-a Update"}},
+		"no more of them than maxUnavailable": {replicas: 3, change: all(one, inPlace), pods: "a old ungated, b old ungated, c notReady"},
+		"they wait with InPlaceOnly":          {replicas: 3, change: all(one, inPlaceOnly), pods: "a old ungated, b, c"},
+		"they get labels in place": {
+			replicas: 3, change: all(one, inPlaceOnly, labelled), pods: "a old ungated, b old ungated, c old ungated", want: []string{"~a Updating"},
+		},
 		"in place":                            {replicas: 3, change: all(one, inPlace), pods: "a old, b old, c old", want: []string{"~a Updating"}},
 		"in place waits for the hook":         {replicas: 3, change: all(one, hooked), pods: "a old held, b old, c old", want: []string{"~a PreparingUpdate"}},
 		"held":                                {replicas: 3, change: all(one, hooked), pods: "a old held PreparingUpdate, b old, c old"},
@@ -248,10 +259,7 @@ func TestDefaultsOfTheTemplateChangeNoPod(t *testing.T) {
 // would never finish.
 func TestInterruptedUpdateContinues(t *testing.T) {
 	interrupted := func(p *corev1.Pod) {
-		planning.AddGate(&p.Spec, pub.InPlaceUpdateReady)
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
-			Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse,
-		})
+		planning.Condition(p, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
 	}
 	for name, test := range map[string]struct {
 		paused     bool

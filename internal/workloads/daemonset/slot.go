@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -139,9 +140,10 @@ func compare(a, b *corev1.Pod) int {
 	)
 }
 
-// available reports whether the pod exists and is available, and otherwise when it will be, zero if that is not known.
+// available reports whether the pod exists and is available, and otherwise when it will be, zero if that is not known. A
+// pod that is being updated in place is not, whatever its kubelet has reported.
 func (c *config) available(pod *corev1.Pod, now time.Time) (bool, time.Time) {
-	if pod == nil {
+	if pod == nil || inplace.Begun(pod) {
 		return false, time.Time{}
 	}
 	available, left := planning.Available(pod, c.minReady, now)
@@ -228,12 +230,12 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	return v, wake
 }
 
-// unavailable reports whether a slot with the pods uses up maxUnavailable. An old pod that is not ready does not: it may
-// be replaced freely. One that is ready and not yet available does, so that an update that follows another one does not
-// make more pods unavailable.
+// unavailable reports whether a slot with the pods uses up maxUnavailable. An old pod that is not ready does not, unless
+// it is being updated: it may be replaced freely. One that is ready and not yet available does, so that an update that
+// follows another one does not make more pods unavailable.
 func (c *config) unavailable(p *pair, current, old bool) bool {
 	if p.current == nil && p.old != nil {
-		return prepared(p.old) || ready(p.old) && !old
+		return prepared(p.old) || inplace.Begun(p.old) || ready(p.old) && !old
 	}
 	return !current && !old
 }

@@ -82,7 +82,10 @@ func newFixture(t *testing.T) *fixture {
 	for i, pod := range f.plan(t).Creates {
 		pod.UID, pod.ResourceVersion, pod.Spec.NodeName = types.UID(pod.Name), "10", fmt.Sprintf("node-%d", i)
 		pod.Status.Phase = corev1.PodRunning
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(f.in.Now)}}
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(f.in.Now)},
+			{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(f.in.Now)},
+		}
 		f.slots.Pod(nil, pod)
 		f.pods[pod.Name] = pod
 	}

@@ -193,6 +193,11 @@ func (c *Change) missing(pod *corev1.Pod) (map[string]string, map[string]corev1.
 	return images, resources
 }
 
+// Restarts reports whether the change restarts a container of the pod.
+func (c *Change) Restarts(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(spec corev1.Container) bool { return c.restarts(&spec) })
+}
+
 // restarts reports whether the change restarts the container: its image changes, or a resource whose
 // resize policy requires it.
 func (c *Change) restarts(spec *corev1.Container) bool {

@@ -14,7 +14,6 @@ package inplace
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +63,12 @@ type Target struct {
 // the first of its writes was executed, and is not done.
 func InProgress(pod *corev1.Pod) bool {
 	return isFalse(pod) || !Done(pod)
+}
+
+// Begun reports whether the state of the pod says that it is being updated in place, without the cost of
+// decoding the annotations of the update. It may be done: the state follows.
+func Begun(pod *corev1.Pod) bool {
+	return isFalse(pod) || lifecycle.State(pod) == pub.LifecycleStateUpdating
 }
 
 // Settled reports whether a pod in the state Normal needs no write of an update in place, without the cost of
@@ -175,8 +180,7 @@ func remove(patch *planning.PodPatch, key string) {
 // notReady returns the conditions of the start of an update, empty if the pod has them or if the
 // change does not restart a container.
 func notReady(pod *corev1.Pod, change *Change, now time.Time) []corev1.PodCondition {
-	if !planning.HasGate(pod, pub.InPlaceUpdateReady) || !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return change.restarts(&c) }) ||
-		isFalse(pod) {
+	if !planning.HasGate(pod, pub.InPlaceUpdateReady) || !change.Restarts(pod) || isFalse(pod) {
 		return nil
 	}
 	return planning.GateConditions(pod, corev1.PodCondition{

@@ -312,11 +312,7 @@ func BenchmarkPlan(b *testing.B) {
 			f := build(&testing.T{}, replicas(3000))
 			for i := range 3000 {
 				f.pods(&testing.T{}, fmt.Sprintf("%d updated", i))
-				pod := f.in.Pods[i]
-				pod.Annotations = annotations
-				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
-				pod.Status.Conditions = append(pod.Status.Conditions,
-					corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue})
+				f.in.Pods[i].Annotations = annotations
 			}
 			for b.Loop() {
 				if _, err := statefulset.Plan(f.set, f.in); err != nil {

@@ -118,10 +118,14 @@ func (f *fixture) pod(ordinal int) *corev1.Pod {
 			},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f.set, statefulset.Kind())},
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db:1"}}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
-			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-time.Hour)),
-		}}},
+		Spec: corev1.PodSpec{
+			Containers:     []corev1.Container{{Name: "db", Image: "db:1"}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-time.Hour))},
+			{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-time.Hour))},
+		}},
 	}
 }
 
@@ -140,10 +144,12 @@ func (f *fixture) describe(t *testing.T, pod *corev1.Pod, word string) {
 	case word == "broken":
 		ready.Status = corev1.ConditionFalse
 	case word == "pending":
-		pod.Status.Phase, pod.Status.Conditions = corev1.PodPending, nil
+		pod.Status.Phase, pod.Status.Conditions = corev1.PodPending, pod.Status.Conditions[1:]
 		pod.CreationTimestamp = metav1.NewTime(now())
 	case word == "fresh":
 		ready.LastTransitionTime = metav1.NewTime(now().Add(-5 * time.Second))
+	case word == "ungated": // It was created before all pods had the gate.
+		pod.Spec.ReadinessGates, pod.Status.Conditions = nil, pod.Status.Conditions[:1]
 	case word == "terminating":
 		pod.DeletionTimestamp = new(metav1.NewTime(now()))
 	case word == "failed":

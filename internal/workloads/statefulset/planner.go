@@ -92,7 +92,7 @@ func newPlanner(set *appsv1beta1.StatefulSet, in planning.Input, out *Output) (*
 	}
 	var err error
 	p.Step, err = step.New(step.Set{
-		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InPlace: p.strategy.inPlace,
+		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
 		CurrentRevision: set.Status.CurrentRevision,
 	}, in, &out.Actions)

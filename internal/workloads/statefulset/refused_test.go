@@ -28,9 +28,7 @@ func (f *fixture) infeasible(t *testing.T) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "db", Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 	}}
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
 	pod.Status.Conditions = append(pod.Status.Conditions,
-		corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue},
 		corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible},
 	)
 }

@@ -204,6 +204,13 @@ func TestUpdate(t *testing.T) {
 			set: inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType), pods: []string{"0", "1", "2"},
 			want: []string{"Updating db-2"},
 		},
+		"pods without the gate are recreated": {
+			set: inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType), pods: []string{"0", "1", "2 ungated"},
+			want: []string{"delete db-2: Update"},
+		},
+		"they wait with InPlaceOnly": {
+			set: inPlace(appsv1beta1.InPlaceOnlyPodUpdateStrategyType), pods: []string{"0 updated", "1 updated", "2 ungated"},
+		},
 		"specified deletes respect maxUnavailable": {
 			pods: []string{"0 updated", "1 updated " + pub.SpecifiedDeleteKey + "=", "2 updated " + pub.SpecifiedDeleteKey + "=true"},
 			want: []string{"delete db-2: SpecifiedDelete"},

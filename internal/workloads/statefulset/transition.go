@@ -87,12 +87,13 @@ func (p *planner) recreates(pod *corev1.Pod, update bool, step inplace.Step) boo
 }
 
 // takeDown reports whether a pod whose update or deletion has started may become unavailable now. Since
-// it started, other replicas may have become unavailable, or maxUnavailable may have been lowered.
+// it started, other replicas may have become unavailable, or maxUnavailable may have been lowered. A replica
+// that is being updated in place counts as unavailable.
 func (p *planner) takeDown(pod *corev1.Pod) bool {
 	if p.down < 0 {
 		p.down = 0
 		for i := range p.replicas {
-			if !p.available(p.replicas[i].pod) {
+			if pod := p.replicas[i].pod; !p.available(pod) || inProgress(pod) {
 				p.down++
 			}
 		}
@@ -100,10 +101,14 @@ func (p *planner) takeDown(pod *corev1.Pod) bool {
 	if !p.replica(pod) || !p.available(pod) {
 		return true
 	}
-	if p.down >= p.strategy.maxUnavailable {
+	down := p.down
+	if inProgress(pod) { // It counts already, but serves.
+		down--
+	}
+	if down >= p.strategy.maxUnavailable {
 		return false
 	}
-	p.down++
+	p.down = down + 1
 	return true
 }
 

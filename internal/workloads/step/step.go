@@ -42,8 +42,6 @@ type Set struct {
 	Kind   schema.GroupVersionKind
 	// Hooks are the hooks of the set, nil if it has none.
 	Hooks *pub.Lifecycle
-	// InPlace reports whether pods may be updated in place.
-	InPlace bool
 	// RevisionHistoryLimit, CurrentRevision and CollisionCount are the fields of the set.
 	RevisionHistoryLimit, CollisionCount *int32
 	CurrentRevision                      string
@@ -132,8 +130,12 @@ func (s *Step) template(rev *appsv1.ControllerRevision) *corev1.PodTemplateSpec 
 	return s.templates[rev.Name]
 }
 
+// ungated is why a pod is not updated in place that was created without the readiness gate.
+const ungated = "the pod does not have the readiness gate " + string(pub.InPlaceUpdateReady)
+
 // Change returns how the pod is updated in place to the revision, nil if that is not possible, and why
-// not.
+// not. A container is restarted only in a pod with the readiness gate, which takes the pod out of service
+// before, and keeps it so until the new image runs.
 func (s *Step) Change(pod *corev1.Pod, wanted *appsv1.ControllerRevision) (*inplace.Change, string) {
 	rev := revision.Of(pod, s.History.All)
 	if rev == nil {
@@ -143,11 +145,16 @@ func (s *Step) Change(pod *corev1.Pod, wanted *appsv1.ControllerRevision) (*inpl
 	if s.differences[both] == nil {
 		s.differences[both] = inplace.Between(s.template(rev), s.template(wanted))
 	}
-	return s.differences[both].Decide(pod)
+	change, why := s.differences[both].Decide(pod)
+	if change != nil && change.Restarts(pod) && !planning.HasGate(pod, pub.InPlaceUpdateReady) {
+		return nil, ungated
+	}
+	return change, why
 }
 
 // NewPod returns a complete pod of the revision: no further write follows, except the first one of the
-// conditions of its readiness gates. The labels are added to those of the template.
+// conditions of its readiness gates. The labels are added to those of the template. It has the readiness
+// gate of updates in place whatever the strategy is, since the strategy may change, and gates cannot be added.
 func (s *Step) NewPod(rev *appsv1.ControllerRevision, name string, labels map[string]string) *corev1.Pod {
 	template := s.template(rev)
 	pod := &corev1.Pod{
@@ -162,9 +169,7 @@ func (s *Step) NewPod(rev *appsv1.ControllerRevision, name string, labels map[st
 	maps.Copy(pod.Labels, template.Labels)
 	maps.Copy(pod.Annotations, template.Annotations)
 	maps.Copy(pod.Labels, labels)
-	if s.set.InPlace {
-		planning.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
-	}
+	planning.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
 	lifecycle.Create(pod, s.Hooks, s.Now)
 	s.mount(pod)
 	return pod
