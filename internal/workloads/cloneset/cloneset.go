@@ -96,7 +96,7 @@ func Plan(set *v1alpha1.CloneSet, in planning.Input, recreateForClaims bool) (Ou
 	p.Step, err = step.New(step.Set{
 		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
-		CurrentRevision: set.Status.CurrentRevision,
+		CurrentRevision: set.Status.CurrentRevision, FailedUpdate: string(v1alpha1.CloneSetConditionFailedUpdate),
 	}, in, &p.out.Actions)
 	if err != nil {
 		return p.out, err

@@ -187,7 +187,8 @@ func (p *planner) advance() {
 			step := inplace.Next(m.pod, p.Now)
 			p.After(step.After)
 			m.patch = step.Patch
-			if step.Refused != "" && p.refused(m, step.Refused) {
+			p.Stuck(m.pod, step.Stuck)
+			if step.Refused != "" && p.refused(m, &step) {
 				continue
 			}
 		}
@@ -227,17 +228,18 @@ func (p *planner) next(m *member) pub.LifecycleStateType {
 	}
 }
 
-// refused recreates a pod whose update cannot be finished in place, and reports whether it did. With
-// InPlaceOnly and OnDelete, the pod stays as it is.
-func (p *planner) refused(m *member, why string) bool {
-	switch p.Set.Spec.UpdateStrategy.Type {
-	case v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType:
-		p.cannot(m, why)
-		return false
-	case v1alpha1.OnDeleteCloneSetUpdateStrategyType:
+// refused recreates a pod whose update cannot be finished in place, and reports whether it did. With InPlaceOnly and
+// OnDelete, while the update is paused, and if the partition permits fewer updated pods than there are, the pod stays as it
+// is. A pod of an old revision is a candidate of the update.
+func (p *planner) refused(m *member, step *inplace.Step) bool {
+	if p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
+		if step.Stuck == "" {
+			p.cannot(m, step.Refused)
+		}
 		return false
 	}
-	if p.blocked(m) {
+	_, updated := p.remaining()
+	if !p.updates() || !m.updated || len(updated) > p.replicas-p.partition || p.blocked(m) {
 		return false
 	}
 	p.remove(m, ReasonUpdate, true)

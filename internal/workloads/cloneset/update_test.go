@@ -4,6 +4,7 @@
 package cloneset
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -283,6 +284,41 @@ func TestInterruptedUpdateContinues(t *testing.T) {
 			if patch.Images["main"] != test.image || len(patch.Conditions) != test.conditions {
 				t.Errorf("images %v and conditions %v, want image %q and %d conditions",
 					patch.Images, patch.Conditions, test.image, test.conditions)
+			}
+		})
+	}
+}
+
+func TestRefusedResizes(t *testing.T) {
+	state, err := json.Marshal(pub.InPlaceUpdateState{UpdateResources: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	infeasible := func(p *corev1.Pod) {
+		p.Annotations[pub.InPlaceUpdateStateKey] = string(state)
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: "no room",
+		})
+	}
+	one := unavailable(number(1))
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.CloneSet)
+		others string
+		want   []string
+	}{
+		"the pod is recreated":          {all(one, inPlace), "a, b", []string{"+new", "-c Update"}},
+		"not while another pod is down": {all(one, inPlace), "a notReady, b", nil},
+		"not while the set is paused":   {all(one, inPlace, paused), "a, b", nil},
+		"not below the partition":       {all(one, inPlace, partition(3)), "a, b", nil},
+		"not with OnDelete":             {all(one, onDelete), "a, b", nil},
+		"not with InPlaceOnly":          {all(one, inPlaceOnly), "a, b", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 3, test.change)
+			f.pod(test.others).pod("c Updating", infeasible)
+			out := f.wantSteps(t, test.want...)
+			if c := out.Status.Conditions; len(c) != 1 || c[0].Reason != "ResizeStuck" || len(out.StatusEvents) != 1 {
+				t.Errorf("conditions %+v and events %+v, want ResizeStuck", c, out.StatusEvents)
 			}
 		})
 	}

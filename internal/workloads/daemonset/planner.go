@@ -54,6 +54,7 @@ func (e *Slots) planner(set *v1alpha1.DaemonSet, in planning.Input, out *Output)
 	}
 	planned, err := step.New(step.Set{
 		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InUse: inUse, LabelRevisions: true,
+		FailedUpdate:         string(v1alpha1.DaemonSetFailedUpdate),
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
 	}, in, &out.Actions)
 	if err != nil {
@@ -133,13 +134,15 @@ func (p *planner) advance(s *slot, pod *corev1.Pod) {
 	}
 	switch {
 	case state == pub.LifecycleStatePreparingDelete && !p.leaves(s, pod, next):
-		p.patch(s, lifecycle.Enter(pod, pub.LifecycleStateNormal, p.Hooks, p.Now).Merge(next.Patch))
+		back := pub.LifecycleStateNormal
+		if !inplace.Done(pod) {
+			back = pub.LifecycleStateUpdating
+		}
+		p.patch(s, lifecycle.Enter(pod, back, p.Hooks, p.Now).Merge(next.Patch))
 	case state == pub.LifecycleStatePreparingDelete && lifecycle.Held(p.Hooks.PreDelete, pod):
 		p.patch(s, lifecycle.Refresh(pod, p.Hooks, p.Now).Merge(next.Patch))
 	case state == pub.LifecycleStatePreparingDelete:
 		p.delete(s, pod, "PreparedDelete")
-	case next.Refused != "" && p.state.config.rolling:
-		p.leave(s, pod, updateReason)
 	case state == pub.LifecycleStateUpdating && !inplace.Done(pod), state == pub.LifecycleStateNormal:
 		p.patch(s, lifecycle.Refresh(pod, p.Hooks, p.Now).Merge(next.Patch))
 	default:
@@ -149,11 +152,14 @@ func (p *planner) advance(s *slot, pod *corev1.Pod) {
 
 // leaves reports whether a pod whose deletion is prepared is to be deleted.
 func (p *planner) leaves(s *slot, pod *corev1.Pod, next inplace.Step) bool {
-	if next.Refused != "" || planning.Finished(pod) {
+	if planning.Finished(pod) {
 		return true
 	}
 	c := p.state.config
 	pair := c.pair(s)
+	if next.Refused != "" && pod == pair.current && p.recreates(s) {
+		return true
+	}
 	removals, _ := c.removals(s, &pair, p.Now)
 	for i := range removals {
 		if removals[i].pod == pod {

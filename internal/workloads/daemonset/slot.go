@@ -55,6 +55,8 @@ const (
 	// removes has pods to delete, creates needs a pod.
 	removes
 	creates
+	// refused has a pod whose update in place is refused, which is recreated.
+	refused
 	// replaces has an old pod that is not ready, which is updated whatever is unavailable, and updates one that is.
 	replaces
 	updates
@@ -71,6 +73,8 @@ type view struct {
 	old, begun bool
 	// unavailable uses up maxUnavailable, and surging maxSurge.
 	unavailable, surging bool
+	// stuck reports whether the resize of a pod does not take effect.
+	stuck bool
 }
 
 // removal is a pod that is deleted whatever is unavailable, and why.
@@ -217,17 +221,39 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	v.available = current || old
 	v.begun = p.current != nil || p.old == nil || prepared(p.old)
 	v.surging = c.surge && p.current != nil && p.old != nil && !current
+	_, stuck := s.stuck(now)
+	v.stuck = stuck != ""
 	v.unavailable = (!c.exempt || !s.facts.unreachable) && c.unavailable(&p, current, old)
 	switch {
 	case v.class == removes:
 	case p.current == nil && p.old == nil && !p.terminating && len(p.finished) == 0:
 		v.class = creates
-	case v.old && c.rolling && s.facts.reached && !prepared(p.old) && len(s.pods) == 1: // Others leave first.
-		if v.class = updates; !ready(p.old) {
-			v.class = replaces
-		}
+	case !c.rolling || !s.facts.reached || len(s.pods) != 1 || prepared(s.pods[0]): // Others leave first.
+	case v.old && ready(p.old):
+		v.class = updates
+	case v.old:
+		v.class = replaces
+	case c.refused(p.current, now):
+		v.class = refused
 	}
 	return v, wake
+}
+
+// refused reports whether the update of a pod of the update revision cannot be finished in place.
+func (c *config) refused(pod *corev1.Pod, now time.Time) bool {
+	return pod != nil && inplace.Begun(pod) && inplace.Next(pod, now).Refused != ""
+}
+
+// stuck returns why the resize of a pod of the slot does not take effect, and the pod, nil if there is none.
+func (s *slot) stuck(now time.Time) (*corev1.Pod, string) {
+	for _, pod := range s.pods {
+		if planning.Active(pod) && inplace.Begun(pod) {
+			if why := inplace.Next(pod, now).Stuck; why != "" {
+				return pod, why
+			}
+		}
+	}
+	return nil, ""
 }
 
 // unavailable reports whether a slot with the pods uses up maxUnavailable. An old pod that is not ready does not, unless
@@ -237,7 +263,7 @@ func (c *config) unavailable(p *pair, current, old bool) bool {
 	if p.current == nil && p.old != nil {
 		return prepared(p.old) || inplace.Begun(p.old) || ready(p.old) && !old
 	}
-	return !current && !old
+	return !current && !old || p.current != nil && prepared(p.current)
 }
 
 // earliest returns the earlier of two times, of which zero means never.

@@ -62,7 +62,9 @@ type state struct {
 	// with time, by time, and down those that are unavailable, by time.
 	queues      [classes]*btree.BTreeG[*slot]
 	wakes, down *btree.BTreeG[*slot]
-	dirty       []*slot
+	// stuck are the slots with a pod whose resize does not take effect.
+	stuck map[*slot]bool
+	dirty []*slot
 	// hashes counts the pods of each revision.
 	hashes map[string]int
 	// deleting are the nodes of the pods that the last step deleted.
@@ -93,10 +95,10 @@ func newState(key types.NamespacedName, set owner.Key) *state {
 		return btree.NewG(degree, func(a, b *slot) bool { return cmp.Or(at(a).Compare(at(b)), cmp.Compare(a.node, b.node)) < 0 })
 	}
 	return &state{
-		key: key, owner: set, slots: map[string]*slot{}, hashes: map[string]int{}, deleting: map[types.UID]string{},
+		key: key, owner: set, slots: map[string]*slot{}, hashes: map[string]int{}, deleting: map[types.UID]string{}, stuck: map[*slot]bool{},
 		queues: [classes]*btree.BTreeG[*slot]{
 			removes: btree.NewG(degree, ascending), creates: btree.NewG(degree, ascending),
-			replaces: btree.NewG(degree, descending), updates: btree.NewG(degree, descending),
+			refused: btree.NewG(degree, descending), replaces: btree.NewG(degree, descending), updates: btree.NewG(degree, descending),
 		},
 		wakes: by(func(s *slot) time.Time { return s.wake }), down: by(func(s *slot) time.Time { return s.since }),
 	}
@@ -220,6 +222,11 @@ func (st *state) view(s *slot, now time.Time) {
 		} else {
 			s.since = now
 			st.down.ReplaceOrInsert(s)
+		}
+	}
+	if before.stuck != after.stuck {
+		if delete(st.stuck, s); after.stuck {
+			st.stuck[s] = true
 		}
 	}
 	s.view = after

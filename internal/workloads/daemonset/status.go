@@ -51,6 +51,11 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 	progress := p.progress()
 	progress.Type = string(v1alpha1.DaemonSetProgressing)
 	conditions.Put(progress, p.Now)
+	for s := range p.state.stuck {
+		if pod, why := s.stuck(p.Now); pod != nil {
+			p.Stuck(pod, why)
+		}
+	}
 	p.SetConditions(&conditions, conditionsOf(&p.set.Status), nil)
 	p.preDownload(&conditions)
 	setConditions(&status, conditions)
@@ -117,15 +122,15 @@ func (p *planner) progress() planning.SetCondition {
 	if nodes := p.blocking(); len(nodes) > 0 {
 		return is(blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, planning.List(nodes))
 	}
-	if why := p.recreates(); why != "" {
+	if why := p.notInPlace(); why != "" {
 		return is(updating, "Nodes have pods of another revision, which are recreated, because an update in place is not possible: %s.", why)
 	}
 	return is(updating, "Nodes have pods of another revision, which are being updated.")
 }
 
-// recreates returns why the pod that is updated next is recreated although the strategy prefers updates in place. It is
+// notInPlace returns why the pod that is updated next is recreated although the strategy prefers updates in place. It is
 // empty if it is not.
-func (p *planner) recreates() (why string) {
+func (p *planner) notInPlace() (why string) {
 	if !inPlace(p.set) {
 		return ""
 	}

@@ -22,6 +22,7 @@ func (p *planner) update() {
 	for s := range p.acted {
 		p.replaced(s)
 	}
+	p.recreate()
 	p.each(replaces, func(s *slot) bool {
 		if !p.updateSlot(s) {
 			return false
@@ -48,6 +49,27 @@ func (p *planner) update() {
 		p.unavailable = unavailable + 1
 		return p.updateSlot(s)
 	})
+}
+
+// recreate deletes the pods whose update in place is refused. They count as unavailable since it began, but may serve.
+func (p *planner) recreate() {
+	p.each(refused, func(s *slot) bool {
+		others := p.unavailable
+		if s.view.unavailable {
+			others--
+		}
+		pod := p.state.config.pair(s).current
+		if p.deletes > 0 && p.recreates(s) && (!ready(pod) || others < p.maxUnavailable) {
+			p.leave(s, pod, updateReason)
+		}
+		return p.deletes > 0
+	})
+}
+
+// recreates reports whether a pod of the update revision may be recreated because its update in place is refused: the
+// update is not stopped, and neither are more nodes updated than partition permits.
+func (p *planner) recreates(s *slot) bool {
+	return p.state.config.rolling && s.facts.reached && !p.paused() && p.permitted >= 0
 }
 
 // replaced counts the slot if its old pod is not ready: it has no available pod until the new one is. The built-in

@@ -4,11 +4,16 @@
 package daemonset_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -56,10 +61,43 @@ func TestUpdate(t *testing.T) {
 		pod.Spec.ReadinessGates, pod.Status.Conditions = nil, pod.Status.Conditions[:1]
 	}
 	updating := func(pod *corev1.Pod) { pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStateUpdating) }
+	infeasible := func(f *fixture, change func(*v1alpha1.RollingUpdateDaemonSet)) {
+		f.on("node-0", f.resized(t, corev1.PodReasonInfeasible))
+		change(f.set.Spec.UpdateStrategy.RollingUpdate)
+	}
 	for name, tc := range map[string]struct {
 		change func(*fixture)
 		want   []string
 	}{
+		"a refused resize": {
+			change: func(f *fixture) { infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {}) }, want: []string{"-node-0"},
+		},
+		"a deferred resize": {change: func(f *fixture) { f.on("node-0", f.resized(t, corev1.PodReasonDeferred)) }},
+		"a refused resize while another pod is down": {change: func(f *fixture) {
+			infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {})
+			f.on("node-1", f.resized(t, corev1.PodReasonInfeasible))
+		}},
+		"a refused resize of a pod that is not ready": {
+			change: func(f *fixture) {
+				infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {})
+				f.on("node-1", f.resized(t, corev1.PodReasonInfeasible))
+				f.on("node-0", condition(corev1.PodReady, corev1.ConditionFalse))
+			},
+			want: []string{"-node-0"},
+		},
+		"a refused resize while the update is paused": {
+			change: func(f *fixture) { infeasible(f, func(r *v1alpha1.RollingUpdateDaemonSet) { r.Paused = new(true) }) },
+		},
+		"a refused resize below the partition": {
+			change: func(f *fixture) {
+				infeasible(f, func(r *v1alpha1.RollingUpdateDaemonSet) { r.Partition = new(intstr.FromInt32(3)) })
+			},
+		},
+		"a refused resize on a node that the update does not reach": {change: func(f *fixture) {
+			infeasible(f, func(r *v1alpha1.RollingUpdateDaemonSet) {
+				r.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			})
+		}},
 		"in place": {change: func(*fixture) {}, want: []string{"~node-2"}},
 		"pods without the gate are recreated": {
 			change: func(f *fixture) {
@@ -78,11 +116,50 @@ func TestUpdate(t *testing.T) {
 			f := newFixture(t)
 			inPlace(f.set)
 			tc.change(f)
+			f.set.Generation++
 			out := f.plan(t)
 			if got := steps(&out); !slices.Equal(got, tc.want) {
 				t.Errorf("step %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// resized returns what makes a pod one of the update revision whose resize is pending for the reason.
+func (f *fixture) resized(t *testing.T, reason string) func(*corev1.Pod) {
+	t.Helper()
+	state, err := json.Marshal(pub.InPlaceUpdateState{UpdateResources: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := f.plan(t).Status.DaemonSetHash
+	return func(pod *corev1.Pod) {
+		pod.Labels[pub.LifecycleStateKey], pod.Labels["controller-revision-hash"] = string(pub.LifecycleStateUpdating), hash
+		pod.Annotations[pub.InPlaceUpdateStateKey] = string(state)
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason, Message: "no room",
+		})
+	}
+}
+
+// TestStuckResizesAreReported checks that a condition and one event name a pod and the reason.
+func TestStuckResizesAreReported(t *testing.T) {
+	f := newFixture(t)
+	f.on("node-0", f.resized(t, corev1.PodReasonDeferred))
+	out := f.plan(t)
+	i := slices.IndexFunc(out.Status.Conditions, func(c appsv1.DaemonSetCondition) bool { return c.Reason == "ResizeStuck" })
+	if i < 0 || out.Status.Conditions[i].Type != "FailedUpdate" || !strings.Contains(out.Status.Conditions[i].Message, "the resize is deferred: no room") {
+		t.Fatalf("conditions %+v, want ResizeStuck with the reason", out.Status.Conditions)
+	}
+	if len(out.StatusEvents) != 1 || out.StatusEvents[0].Reason != "ResizeStuck" {
+		t.Errorf("events %+v, want one", out.StatusEvents)
+	}
+	if out = f.plan(t); len(out.StatusEvents) != 0 {
+		t.Errorf("events %+v in the second step, want none", out.StatusEvents)
+	}
+	f.on("node-0", func(pod *corev1.Pod) { condition(corev1.PodResizePending, corev1.ConditionFalse)(pod) })
+	if c := f.plan(t).Status.Conditions[i]; c.Status != corev1.ConditionFalse {
+		t.Errorf("condition %+v when the resize is done, want False", c)
 	}
 }
 

@@ -46,6 +46,8 @@ type Step struct {
 	// Refused is why the update cannot be finished in place, for example because the node does not
 	// have the resources. It is empty otherwise. The pod must be recreated.
 	Refused string
+	// Stuck is why a resize of the update does not take effect, empty if it does. It may do so later if Refused is empty.
+	Stuck string
 }
 
 // Target is the revision that Start updates a pod to.
@@ -205,13 +207,18 @@ func Next(pod *corev1.Pod, now time.Time) Step {
 	if state == nil {
 		return Step{Patch: ready(pod, nil, now)}
 	}
-	if why := infeasible(pod, state); why != "" {
-		return Step{Refused: why}
+	why, never := stuck(pod, state)
+	if never {
+		return Step{Refused: why, Stuck: why}
 	}
+	step := proceeds(pod, state, now)
+	step.Stuck = why
+	return step
+}
+
+// proceeds returns the next step of an update that is not refused and whose grace period has ended.
+func proceeds(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) Step {
 	if patch := resizeAgain(pod, state); patch != nil {
-		if why := pod.Annotations[pub.ResizeRefusedKey]; why != "" {
-			return Step{Refused: why}
-		}
 		return Step{Patch: patch}
 	}
 	if patch := nextBatch(pod, state, now); patch != nil {
@@ -304,15 +311,6 @@ func resizeAgain(pod *corev1.Pod, state *pub.InPlaceUpdateState) *planning.PodPa
 	patch := newPatch(pod, "Resize")
 	patch.Resources = left
 	return patch
-}
-
-// infeasible returns why the node of the pod can never provide the resources.
-func infeasible(pod *corev1.Pod, state *pub.InPlaceUpdateState) string {
-	c := planning.Condition(pod, corev1.PodResizePending)
-	if !state.UpdateResources || !isTrue(pod, corev1.PodResizePending) || c.Reason != corev1.PodReasonInfeasible {
-		return ""
-	}
-	return "the resize is infeasible: " + c.Message
 }
 
 // ready returns the patch of a pod whose update is done, nil if it has nothing to write.

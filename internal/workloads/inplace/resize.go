@@ -10,6 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // resizable returns the resources that the subresource resize changes.
@@ -145,4 +148,25 @@ func resized(pod *corev1.Pod, spec *corev1.Container, status *corev1.ContainerSt
 		}
 	}
 	return true
+}
+
+// stuck returns why the resize of an update has not taken effect, and whether it never will. The text is empty if nothing
+// prevents it.
+func stuck(pod *corev1.Pod, state *pub.InPlaceUpdateState) (why string, never bool) {
+	if !state.UpdateResources {
+		return "", false
+	}
+	pending, progress := planning.Condition(pod, corev1.PodResizePending), planning.Condition(pod, corev1.PodResizeInProgress)
+	refused := pod.Annotations[pub.ResizeRefusedKey]
+	switch {
+	case isTrue(pod, corev1.PodResizePending) && pending.Reason == corev1.PodReasonInfeasible:
+		return "the resize is infeasible: " + pending.Message, true
+	case refused != "" && resizeAgain(pod, state) != nil:
+		return "the API server refuses the resize: " + refused, true
+	case isTrue(pod, corev1.PodResizePending) && pending.Reason == corev1.PodReasonDeferred:
+		return "the resize is deferred: " + pending.Message, false
+	case isTrue(pod, corev1.PodResizeInProgress) && progress.Reason == corev1.PodReasonError:
+		return "the resize fails: " + progress.Message, false
+	}
+	return "", false
 }

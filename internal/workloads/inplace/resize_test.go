@@ -58,7 +58,7 @@ func TestResizeThatTheAPIServerRefuses(t *testing.T) {
 	n := newNode(pod(one))
 	n.write(start(t, n, one, two, "web-b", 0, now), 1)
 	n.pod.Annotations[pub.ResizeRefusedKey] = "no"
-	if step := inplace.Next(n.pod, now); step.Refused != "no" || step.Patch != nil {
+	if step := inplace.Next(n.pod, now); step.Refused != "the API server refuses the resize: no" || step.Stuck != step.Refused || step.Patch != nil {
 		t.Errorf("step %+v, want that the update is refused", step)
 	}
 	n.write(start(t, n, two, one, "web-a", 0, now), all)
@@ -66,4 +66,33 @@ func TestResizeThatTheAPIServerRefuses(t *testing.T) {
 		t.Errorf("a rollback keeps the annotation %q", why)
 	}
 	finish(t, n, now)
+}
+
+// TestStuckResizes checks what is said about a resize that does not take effect, and whether the pod must be recreated.
+func TestStuckResizes(t *testing.T) {
+	condition := func(kind corev1.PodConditionType, reason string) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "no room"}
+	}
+	for name, tc := range map[string]struct {
+		condition corev1.PodCondition
+		stuck     string
+		refused   bool
+	}{
+		"infeasible":  {condition(corev1.PodResizePending, corev1.PodReasonInfeasible), "the resize is infeasible: no room", true},
+		"deferred":    {condition(corev1.PodResizePending, corev1.PodReasonDeferred), "the resize is deferred: no room", false},
+		"fails":       {condition(corev1.PodResizeInProgress, corev1.PodReasonError), "the resize fails: no room", false},
+		"in progress": {condition(corev1.PodResizeInProgress, ""), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, two := template("main:1"), template("main:1")
+			two.Spec.Containers[0].Resources.Requests = list("cpu", "2")
+			n := newNode(pod(one))
+			n.write(start(t, n, one, two, "web-b", 0, now), all)
+			n.pod.Status.Conditions = append(n.pod.Status.Conditions, tc.condition)
+			step := inplace.Next(n.pod, now)
+			if step.Stuck != tc.stuck || (step.Refused != "") != tc.refused || inplace.Done(n.pod) {
+				t.Errorf("step %+v, want %q, refused %t", step, tc.stuck, tc.refused)
+			}
+		})
+	}
 }

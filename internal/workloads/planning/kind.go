@@ -145,6 +145,9 @@ const (
 	openKruiseFailed = ""
 )
 
+// Decided reports whether the reason of a condition about updates is one of a planner, not that of a failed write.
+func Decided(c *SetCondition) bool { return c.Reason != writeFailed && c.Reason != openKruiseFailed }
+
 // Unplanned sets the conditions of a set for which Plan returned the error: FailedScale is True, because
 // pods are neither created nor deleted. Failed sets it to False after the next step that is planned. The
 // observed generation does not change: the counts are not those of the current spec.

@@ -94,7 +94,7 @@ func newPlanner(set *appsv1beta1.StatefulSet, in planning.Input, out *Output) (*
 	p.Step, err = step.New(step.Set{
 		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
-		CurrentRevision: set.Status.CurrentRevision,
+		CurrentRevision: set.Status.CurrentRevision, FailedUpdate: string(appsv1beta1.FailedUpdatePod),
 	}, in, &out.Actions)
 	return p, err
 }

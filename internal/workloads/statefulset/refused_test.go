@@ -41,6 +41,9 @@ func TestInfeasibleResize(t *testing.T) {
 		first, pod string
 		want       []string
 	}{
+		"not while the update is paused":     {both(ifPossible, func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }), "0 updated", "2 updated " + updating, nil},
+		"not below the partition":            {both(ifPossible, partition(3)), "0 updated", "2 updated " + updating, nil},
+		"not with OnDelete":                  {both(ifPossible, onDelete), "0 updated", "2 updated " + updating, nil},
 		"the pod is recreated":               {ifPossible, "0 updated", "2 updated " + updating, []string{"delete db-2: Update"}},
 		"a pod that returned to Normal":      {ifPossible, "0 updated", "2 updated", []string{"delete db-2: Update"}},
 		"not while another pod is down":      {ifPossible, "0 updated unready", "2 updated " + updating, nil},
@@ -53,6 +56,9 @@ func TestInfeasibleResize(t *testing.T) {
 			f := build(t, test.set).pods(t, test.first, "1 updated", test.pod)
 			f.infeasible(t)
 			out := f.plan(t)
+			if c := out.Status.Conditions; len(c) != 1 || c[0].Reason != "ResizeStuck" || len(out.StatusEvents) != 1 {
+				t.Errorf("conditions %+v and events %+v, want ResizeStuck", c, out.StatusEvents)
+			}
 			if diff := cmp.Diff(test.want, f.summary(&out)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}

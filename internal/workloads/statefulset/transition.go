@@ -42,6 +42,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 	if !settled(pod) {
 		step = inplace.Next(pod, p.Now)
 		p.After(step.After)
+		p.Stuck(pod, step.Stuck)
 	}
 	switch lifecycle.State(pod) {
 	case pub.LifecycleStatePreparingDelete:
@@ -78,12 +79,17 @@ func (p *planner) recreates(pod *corev1.Pod, update bool, step inplace.Step) boo
 	case p.strategy.inPlaceOnly:
 		return false
 	case !update:
-		return step.Refused != ""
+		return step.Refused != "" && p.replaces(pod)
 	case !p.strategy.inPlace:
 		return true
 	}
 	change, _ := p.Change(pod, p.wanted(pod))
 	return change == nil
+}
+
+// replaces reports whether the strategy permits to recreate a pod whose update in place is refused.
+func (p *planner) replaces(pod *corev1.Pod) bool {
+	return p.target[pod.UID] && !p.strategy.paused
 }
 
 // takeDown reports whether a pod whose update or deletion has started may become unavailable now. Since
@@ -122,9 +128,11 @@ func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step)
 	}
 	switch {
 	case started && step.Refused != "" && p.strategy.inPlaceOnly:
-		p.refuse(impossible, cannotUpdate(pod, step.Refused))
+		if step.Stuck == "" {
+			p.refuse(impossible, cannotUpdate(pod, step.Refused))
+		}
 	case started && step.Refused != "":
-		if p.takeDown(pod) {
+		if p.replaces(pod) && p.takeDown(pod) {
 			p.remove(pod, "Update")
 		}
 	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(step.Patch)):

@@ -47,6 +47,8 @@ type Set struct {
 	CurrentRevision                      string
 	// InUse are the hashes of the revisions of pods that are not in planning.Input.
 	InUse map[string]bool
+	// FailedUpdate is the type of the condition about updates that fail.
+	FailedUpdate string
 	// LabelRevisions is that of the revisions' owner.
 	LabelRevisions bool
 }
@@ -66,6 +68,7 @@ type Step struct {
 	inUse       map[string]bool
 	actions     *planning.Actions
 	err         error
+	stuck       []stuck
 	templates   map[string]*corev1.PodTemplateSpec
 	differences map[[2]string]*inplace.Difference
 }
@@ -226,4 +229,5 @@ func (s *Step) SetConditions(conditions *planning.Conditions, before planning.Co
 			"The set releases and replaces a pod when such a label changes.", strings.Join(keys, ", "))
 	}
 	conditions.Set(planning.SelectorMarked, "MarkerWritesSelectorKey", message, s.Now)
+	s.reportStuck(conditions, before)
 }

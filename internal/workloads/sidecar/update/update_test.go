@@ -197,7 +197,7 @@ func TestResources(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	pod.Annotations[pub.ResizeRefusedKey] = "no room"
-	if out = w.plan(); len(out.Patches) != 0 || out.NotUpgradable != 1 || out.Why != "games/game-00: no room" {
+	if out = w.plan(); len(out.Patches) != 0 || out.NotUpgradable != 1 || out.Why != "games/game-00: the API server refuses the resize: no room" {
 		t.Errorf("%+v", out)
 	}
 }
