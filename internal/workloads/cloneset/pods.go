@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -116,10 +117,7 @@ func (p *planner) read(pod *corev1.Pod, named map[string]bool) *member {
 	if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok {
 		m.named = true
 	}
-	waits := m.state == pub.LifecycleStateNormal || m.state == pub.LifecycleStatePreparingNormal ||
-		m.state == pub.LifecycleStatePreparingUpdate && !lifecycle.Held(p.Hooks.InPlaceUpdate, pod)
-	c := planning.Condition(pod, pub.InPlaceUpdateReady)
-	m.interrupted = !m.updated && waits && c != nil && c.Status == corev1.ConditionFalse
+	m.interrupted = !m.updated && inplace.Interrupted(pod, p.Hooks)
 	if m.ready {
 		available, left := planning.Available(pod, p.minReady(), p.Now)
 		m.available = available && m.state == pub.LifecycleStateNormal

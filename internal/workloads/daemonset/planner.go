@@ -111,6 +111,7 @@ func (p *planner) visit() {
 			case planning.Terminating(pod):
 			case !p.state.config.selector.Matches(labels.Set(pod.Labels)):
 				p.patch(s, &planning.PodPatch{Pod: pod, Reason: "Release", Controller: planning.Release})
+			case s.view.class == resumes: // See resume.
 			case planning.Active(pod) || prepared(pod):
 				p.advance(s, pod)
 			}

@@ -55,7 +55,9 @@ const (
 	// removes has pods to delete, creates needs a pod.
 	removes
 	creates
-	// refused has a pod whose update in place is refused, which is recreated.
+	// resumes has an old pod whose update in place was interrupted, and refused a pod whose update in place is refused,
+	// which is recreated.
+	resumes
 	refused
 	// replaces has an old pod that is not ready, which is updated whatever is unavailable, and updates one that is.
 	replaces
@@ -229,6 +231,8 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	case p.current == nil && p.old == nil && !p.terminating && len(p.finished) == 0:
 		v.class = creates
 	case !c.rolling || !s.facts.reached || len(s.pods) != 1 || prepared(s.pods[0]): // Others leave first.
+	case v.old && inplace.Interrupted(p.old, &pub.Lifecycle{}):
+		v.class, v.begun = resumes, true
 	case v.old && ready(p.old):
 		v.class = updates
 	case v.old:

@@ -98,6 +98,7 @@ func newState(key types.NamespacedName, set owner.Key) *state {
 		key: key, owner: set, slots: map[string]*slot{}, hashes: map[string]int{}, deleting: map[types.UID]string{}, stuck: map[*slot]bool{},
 		queues: [classes]*btree.BTreeG[*slot]{
 			removes: btree.NewG(degree, ascending), creates: btree.NewG(degree, ascending),
+			resumes: btree.NewG(degree, descending),
 			refused: btree.NewG(degree, descending), replaces: btree.NewG(degree, descending), updates: btree.NewG(degree, descending),
 		},
 		wakes: by(func(s *slot) time.Time { return s.wake }), down: by(func(s *slot) time.Time { return s.since }),

@@ -16,6 +16,7 @@ import (
 // update starts to update pods of old revisions: first those that are not ready, then the others as maxUnavailable or
 // maxSurge permits, by descending name of the node, and in all as many as partition permits.
 func (p *planner) update() {
+	p.resume()
 	if p.paused() {
 		return
 	}
@@ -48,6 +49,30 @@ func (p *planner) update() {
 		}
 		p.unavailable = unavailable + 1
 		return p.updateSlot(s)
+	})
+}
+
+// resume continues the updates in place that were interrupted, or makes the pods ready again that are not to be updated
+// any more.
+func (p *planner) resume() {
+	p.each(resumes, func(s *slot) bool {
+		old := p.state.config.pair(s).old
+		var change *inplace.Change
+		if inPlace(p.set) {
+			change, _ = p.Change(old, p.History.Update)
+		}
+		switch {
+		case p.paused() || p.state.config.surge || p.permitted < 0:
+			p.permitted++
+			p.patch(s, inplace.Next(old, p.Now).Patch)
+		case p.deletes <= 0:
+			return false
+		case change != nil:
+			p.updateInPlace(s, old, change)
+		default:
+			p.leave(s, old, updateReason)
+		}
+		return true
 	})
 }
 

@@ -125,6 +125,41 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// The API server has accepted that the pod is not ready, and refused its image: only the image is written again, so that
+// readiness does not flap. If the update is stopped, the pod becomes ready again.
+func TestInterruptedUpdates(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.RollingUpdateDaemonSet)
+		image  string
+		ready  bool
+	}{
+		"goes on":   {change: func(*v1alpha1.RollingUpdateDaemonSet) {}, image: "agent:2"},
+		"paused":    {change: func(r *v1alpha1.RollingUpdateDaemonSet) { r.Paused = new(true) }, ready: true},
+		"partition": {change: func(r *v1alpha1.RollingUpdateDaemonSet) { r.Partition = new(intstr.FromInt32(3)) }, ready: true},
+		"surge":     {change: func(r *v1alpha1.RollingUpdateDaemonSet) { r.Type = v1alpha1.SurgingRollingUpdateType }, ready: true},
+		"other nodes": {change: func(r *v1alpha1.RollingUpdateDaemonSet) {
+			r.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}, ready: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			inPlace(f.set)
+			tc.change(f.set.Spec.UpdateStrategy.RollingUpdate)
+			f.on("node-0", condition(corev1.PodReady, corev1.ConditionFalse))
+			f.on("node-0", condition(pub.InPlaceUpdateReady, corev1.ConditionFalse))
+			out := f.plan(t)
+			if len(out.Patches) != 1 || nodefit.Target(out.Patches[0].Pod) != "node-0" {
+				t.Fatalf("step %v, want a patch of the pod", steps(&out))
+			}
+			patch := out.Patches[0]
+			ready := len(patch.Conditions) == 1 && patch.Conditions[0].Status == corev1.ConditionTrue
+			if patch.Images["main"] != tc.image || ready != tc.ready || !ready && len(patch.Conditions) > 0 {
+				t.Errorf("images %v and conditions %+v", patch.Images, patch.Conditions)
+			}
+		})
+	}
+}
+
 // resized returns what makes a pod one of the update revision whose resize is pending for the reason.
 func (f *fixture) resized(t *testing.T, reason string) func(*corev1.Pod) {
 	t.Helper()

@@ -73,6 +73,22 @@ func Begun(pod *corev1.Pod) bool {
 	return isFalse(pod) || lifecycle.State(pod) == pub.LifecycleStateUpdating
 }
 
+// Interrupted reports whether only the first of the two writes of Start was executed in a pod of an old revision: the pod
+// is not ready for its update, and nothing else has changed, because the program ended or the API server refuses the other
+// write. Start again while the update is wanted, which repeats only the other write: to undo the first one before would let
+// the pod become ready and not ready again and again. Otherwise, the patch of Next undoes it. A pod that the hook
+// inPlaceUpdate holds still waits for the first write.
+func Interrupted(pod *corev1.Pod, hooks *pub.Lifecycle) bool {
+	switch lifecycle.State(pod) {
+	case pub.LifecycleStateNormal, pub.LifecycleStatePreparingNormal:
+		return isFalse(pod)
+	case pub.LifecycleStatePreparingUpdate:
+		return isFalse(pod) && !lifecycle.Held(hooks.InPlaceUpdate, pod)
+	default:
+		return false
+	}
+}
+
 // Settled reports whether a pod in the state Normal needs no write of an update in place, without the cost of
 // decoding the annotations of the last update, which pods keep. An update that restarts containers makes the
 // readiness gate False until it is done.

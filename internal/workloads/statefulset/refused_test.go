@@ -82,3 +82,24 @@ func TestPreparedPodIsUpdatedInPlace(t *testing.T) {
 		"ReCreate": {set: preDelete, pods: pods},
 	})
 }
+
+// The API server has accepted that the pod is not ready, and refused its image: only the image is written again.
+func TestInterruptedUpdates(t *testing.T) {
+	ifPossible := inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType)
+	for name, test := range map[string]struct {
+		set   func(*appsv1beta1.StatefulSet)
+		image string
+	}{
+		"goes on": {ifPossible, "db:2"},
+		"paused":  {both(ifPossible, func(set *appsv1beta1.StatefulSet) { rolling(set).Paused = true }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := build(t, test.set).pods(t, "0", "1", "2 unready")
+			f.in.Pods[2].Status.Conditions[1].Status = corev1.ConditionFalse
+			out := f.plan(t)
+			if len(out.Patches) != 1 || out.Patches[0].Images["db"] != test.image || len(out.Patches[0].Conditions) > 0 != (test.image == "") {
+				t.Errorf("patches %+v, want the image %q", out.Patches, test.image)
+			}
+		})
+	}
+}
