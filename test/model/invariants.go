@@ -235,6 +235,20 @@ func InBatches(before, after *State, w Write) error {
 	return nil
 }
 
+// OutOfService is the invariant that a leader changes an image only in a pod that is not ready.
+func OutOfService(before, after *State, w Write) error {
+	old, pod := before.pod(w.Name), after.pod(w.Name)
+	if !w.Controller() || w.Kind != Pods || old == nil || pod == nil || !planning.Ready(old) {
+		return nil
+	}
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image {
+			return fmt.Errorf("changes the image of container %s while the pod is ready", pod.Spec.Containers[i].Name)
+		}
+	}
+	return nil
+}
+
 // Describe prints a state, one line per object.
 func Describe(s *State) string {
 	var out strings.Builder

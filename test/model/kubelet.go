@@ -170,15 +170,36 @@ func (w *World) run(pod *corev1.Pod, s *corev1.PodStatus) {
 		default:
 			c.Ready = true
 		}
-		c.Resources = spec.Resources.DeepCopy()
 		ready = ready && c.Ready
 	}
+	w.resize(pod, s)
 	w.condition(s, corev1.ContainersReady, ready)
 	for _, gate := range pod.Spec.ReadinessGates {
 		c := planning.Condition(pod, gate.ConditionType)
 		ready = ready && c != nil && c.Status == corev1.ConditionTrue
 	}
 	w.condition(s, corev1.PodReady, ready)
+}
+
+// resize gives the containers the resources of the spec. In runs with involuntary disruptions, the node may have no room
+// for them, now or ever, until the faults end.
+func (w *World) resize(pod *corev1.Pod, s *corev1.PodStatus) {
+	resizes := false
+	for i := range s.ContainerStatuses {
+		have := s.ContainerStatuses[i].Resources
+		resizes = resizes || have != nil && !equality.Semantic.DeepEqual(*have, pod.Spec.Containers[i].Resources)
+	}
+	pending := resizes && w.chaos && w.faults.Involuntary && w.Rand.IntN(2) == 0
+	if pending || planning.Condition(&corev1.Pod{Status: *s}, corev1.PodResizePending) != nil {
+		w.condition(s, corev1.PodResizePending, pending)
+	}
+	if pending {
+		planning.Condition(&corev1.Pod{Status: *s}, corev1.PodResizePending).Reason = OneOf(w.Rand, corev1.PodReasonDeferred, corev1.PodReasonInfeasible)
+		return
+	}
+	for i := range s.ContainerStatuses {
+		s.ContainerStatuses[i].Resources = pod.Spec.Containers[i].Resources.DeepCopy()
+	}
 }
 
 // crash ends one container of a pod.

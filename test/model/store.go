@@ -5,6 +5,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -68,8 +69,9 @@ type store struct {
 	version int64
 	uids    int
 	tables  [kinds]table
-	// quota is the maximum number of pods, 0 if there is none.
-	quota int
+	// quota is the maximum number of pods, 0 if there is none. refuses lets changes of the images of pods fail.
+	quota   int
+	refuses bool
 }
 
 func newStore(now time.Time) *store {
@@ -154,7 +156,11 @@ func (s *store) update(k Kind, name string, p preconditions, change func(Object)
 	if err != nil {
 		return nil, err
 	}
-	if change(o); p.version != "" {
+	before := o.DeepCopyObject()
+	if change(o); s.refused(before, o) {
+		return nil, apierrors.NewForbidden(k.resource(), name, errors.New("a policy refuses the image"))
+	}
+	if p.version != "" {
 		o = normalize(o) // Only the planners write what the API server stores differently.
 	}
 	if equality.Semantic.DeepEqual(o, s.tables[k].objects[name]) {
@@ -165,6 +171,15 @@ func (s *store) update(k Kind, name string, p preconditions, change func(Object)
 		return o, nil
 	}
 	return s.put(k, o), nil
+}
+
+// refused reports whether a policy refuses the change of an object.
+func (s *store) refused(before, after runtime.Object) bool {
+	old, isPod := before.(*corev1.Pod)
+	pod, _ := after.(*corev1.Pod)
+	return isPod && s.refuses && slices.ContainsFunc(old.Spec.Containers, func(c corev1.Container) bool {
+		return !slices.ContainsFunc(pod.Spec.Containers, func(n corev1.Container) bool { return n.Name == c.Name && n.Image == c.Image })
+	})
 }
 
 // remove removes an object at once.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -54,6 +55,45 @@ func EditEnvironment[S Object](weight int, template func(set S) *corev1.PodTempl
 		template(set).Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: value}}
 		return value
 	})
+}
+
+// EditResources is a user who changes the resources of the template, which pods get in place if they had some before.
+func EditResources[S Object](weight int, template func(set S) *corev1.PodTemplateSpec) User {
+	return Edit("resources", weight, func(w *World, set S) string {
+		value := OneOf(w.Rand, "1", "2", "3")
+		template(set).Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(value)}
+		return value
+	})
+}
+
+// Policy is an administrator who lets the API server refuse the images of pods that change, or accept them again. It ends
+// with the first phase.
+func Policy(weight int) User {
+	return User{Name: "policy", Weight: weight, Do: func(w *World) string {
+		w.store.refuses = !w.store.refuses
+		return fmt.Sprintf("refuses images: %t", w.store.refuses)
+	}}
+}
+
+// Ungate makes a pod that is not being updated one that was created before all pods had the readiness gate of updates in
+// place.
+func Ungate(weight int) User {
+	return User{Name: "pod without gate", Weight: weight, Do: func(w *World) string {
+		pod := w.pick()
+		if pod == nil || pub.LifecycleStateType(pod.Labels[pub.LifecycleStateKey]) != pub.LifecycleStateNormal {
+			return ""
+		}
+		if c := planning.Condition(pod, pub.InPlaceUpdateReady); c == nil || c.Status != corev1.ConditionTrue {
+			return ""
+		}
+		w.EditPod(pod.Name, func(p *corev1.Pod) {
+			p.Spec.ReadinessGates = slices.DeleteFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+				return g.ConditionType == pub.InPlaceUpdateReady
+			})
+			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == pub.InPlaceUpdateReady })
+		})
+		return pod.Name
+	}}
 }
 
 // KillPod is a user who deletes a pod. It does nothing in runs without involuntary disruptions.

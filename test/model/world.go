@@ -245,7 +245,7 @@ func (w *World) user() {
 // settle is the second phase: no faults, no users, until nothing changes any more.
 func (w *World) settle() {
 	w.trace("no more faults")
-	w.store.quota = 0
+	w.store.quota, w.store.refuses = 0, false
 	w.active = w.active[:min(1, len(w.active))]
 	for idle := 0; idle < 3; {
 		if w.config.Rounds--; w.config.Rounds < 0 {

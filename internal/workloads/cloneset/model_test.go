@@ -68,19 +68,7 @@ func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
 	spec.Template.Labels = map[string]string{"app": "web"}
 	spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "app:1"}}
 	spec.MinReadySeconds = model.OneOf[int32](r, 0, 0, 10)
-	spec.UpdateStrategy.Type = model.OneOf(r, v1alpha1.RecreateCloneSetUpdateStrategyType,
-		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
-		v1alpha1.OnDeleteCloneSetUpdateStrategyType)
-	spec.UpdateStrategy.MaxUnavailable = pointer(model.OneOf(r, intstr.FromInt32(1), intstr.FromString("20%"),
-		intstr.FromString("50%")))
-	spec.UpdateStrategy.MaxSurge = pointer(model.OneOf(r, intstr.FromInt32(0), intstr.FromInt32(0),
-		intstr.FromInt32(1), intstr.FromString("40%")))
-	if spec.UpdateStrategy.MaxSurge.IntVal == 1 && r.IntN(2) == 0 {
-		spec.UpdateStrategy.MaxUnavailable = pointer(intstr.FromInt32(0))
-	}
-	if r.IntN(3) == 0 {
-		spec.UpdateStrategy.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
-	}
+	setStrategy(r, &spec.UpdateStrategy)
 	if r.IntN(3) == 0 {
 		spec.ScaleStrategy.MaxUnavailable = pointer(model.OneOf(r, intstr.FromInt32(1), intstr.FromString("50%")))
 	}
@@ -105,6 +93,22 @@ func modelSet(r *rand.Rand) *v1alpha1.CloneSet {
 	return set
 }
 
+// setStrategy sets the type and the budget.
+func setStrategy(r *rand.Rand, s *v1alpha1.CloneSetUpdateStrategy) {
+	s.Type = model.OneOf(r, v1alpha1.RecreateCloneSetUpdateStrategyType,
+		v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
+		v1alpha1.OnDeleteCloneSetUpdateStrategyType)
+	s.MaxUnavailable = pointer(model.OneOf(r, intstr.FromInt32(1), intstr.FromString("20%"), intstr.FromString("50%")))
+	s.MaxSurge = pointer(model.OneOf(r, intstr.FromInt32(0), intstr.FromInt32(0), intstr.FromInt32(1), intstr.FromString("40%")))
+	if s.MaxSurge.IntVal == 1 && r.IntN(2) == 0 {
+		s.MaxUnavailable = pointer(intstr.FromInt32(0))
+	}
+	s.InPlaceUpdateStrategy = nil
+	if r.IntN(3) == 0 {
+		s.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 5}
+	}
+}
+
 func modelConfig(seed uint64) model.Config {
 	r := rand.New(rand.NewPCG(seed, 1))
 	hook := func(w bool) *pub.LifecycleHook {
@@ -126,7 +130,7 @@ func modelConfig(seed uint64) model.Config {
 			model.HooksHold(func(set model.Object) *pub.LifecycleHook { return asSet(set).Spec.Lifecycle.PreDelete }),
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "web"}) }),
 			model.Identity("instance ID", func(p *corev1.Pod) string { return p.Labels[v1alpha1.CloneSetInstanceID] }),
-			model.ServingWrites(minimum, voluntary), model.InBatches, model.ClaimsAreKept,
+			model.ServingWrites(minimum, voluntary), model.InBatches, model.OutOfService, model.ClaimsAreKept,
 			noExtraPods,
 			preNormalHolds,
 			onDeleteUpdatesNothing,
@@ -199,8 +203,10 @@ func preNormalHolds(before, after *model.State, w model.Write) error {
 
 // onDeleteUpdatesNothing checks that a set with the type OnDelete does not update a pod.
 func onDeleteUpdatesNothing(_, after *model.State, w model.Write) error {
-	onDelete := asSet(after.Set).Spec.UpdateStrategy.Type == v1alpha1.OnDeleteCloneSetUpdateStrategyType
-	if onDelete && w.Controller() && w.Kind == model.Pods && w.Reason == ReasonUpdate {
+	onDelete := func(set model.Object) bool {
+		return asSet(set).Spec.UpdateStrategy.Type == v1alpha1.OnDeleteCloneSetUpdateStrategyType
+	}
+	if w.Controller() && onDelete(w.View.Set) && onDelete(after.Set) && w.Kind == model.Pods && w.Reason == ReasonUpdate {
 		return fmt.Errorf("updates pod %s", w.Name)
 	}
 	return nil
@@ -263,7 +269,7 @@ func modelUsers() []model.User {
 			set.Spec.Replicas = pointer(int32(w.Rand.IntN(7)))
 			return strconv.Itoa(int(*set.Spec.Replicas))
 		}),
-		model.EditImages(3, template), model.EditEnvironment(1, template),
+		model.EditImages(3, template), model.EditEnvironment(1, template), model.EditResources(2, template), model.Policy(1), model.Ungate(1),
 		model.Edit("partition", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
 			set.Spec.UpdateStrategy.Partition = pointer(model.OneOf(w.Rand, intstr.FromInt32(0), intstr.FromInt32(0),
 				intstr.FromInt32(2), intstr.FromString("50%"), intstr.FromString("100%")))
@@ -272,6 +278,14 @@ func modelUsers() []model.User {
 		model.Edit("pause", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
 			set.Spec.UpdateStrategy.Paused = w.Rand.IntN(3) == 0
 			return strconv.FormatBool(set.Spec.UpdateStrategy.Paused)
+		}),
+		model.Edit("strategy", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
+			setStrategy(w.Rand, &set.Spec.UpdateStrategy)
+			return string(set.Spec.UpdateStrategy.Type)
+		}),
+		model.Edit("minReadySeconds", 1, func(w *model.World, set *v1alpha1.CloneSet) string {
+			set.Spec.MinReadySeconds = model.OneOf[int32](w.Rand, 0, 10)
+			return fmt.Sprint(set.Spec.MinReadySeconds)
 		}),
 		model.Edit("podsToDelete", 2, func(w *model.World, set *v1alpha1.CloneSet) string {
 			set.Spec.ScaleStrategy.PodsToDelete = nil

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -214,13 +215,9 @@ func newSet(r *rand.Rand) model.Object {
 	if r.IntN(3) == 0 {
 		spec.ScaleStrategy = &v1alpha1.DaemonSetScaleStrategy{PartitionedScaling: true}
 	}
-	spec.UpdateStrategy.Type = model.OneOf(r, v1alpha1.RollingUpdateDaemonSetStrategyType, v1alpha1.RollingUpdateDaemonSetStrategyType,
-		v1alpha1.RollingUpdateDaemonSetStrategyType, v1alpha1.OnDeleteDaemonSetStrategyType)
-	spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdateDaemonSet{
-		Type: model.OneOf(r, v1alpha1.StandardRollingUpdateType, v1alpha1.InplaceRollingUpdateType), MaxUnavailable: new(intstr.FromInt32(1)),
-	}
-	if r.IntN(3) == 0 {
-		spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdateDaemonSet{MaxSurge: new(model.OneOf(r, intstr.FromInt32(1), intstr.FromString("50%")))}
+	spec.UpdateStrategy = strategy(r)
+	if r.IntN(2) == 0 {
+		spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	}
 	if r.IntN(3) == 0 {
 		spec.Template.Spec.Containers = append(spec.Template.Spec.Containers, model.Side())
@@ -237,6 +234,21 @@ func newSet(r *rand.Rand) model.Object {
 	return set
 }
 
+// strategy returns a strategy of any type.
+func strategy(r *rand.Rand) v1alpha1.DaemonSetUpdateStrategy {
+	s := v1alpha1.DaemonSetUpdateStrategy{
+		Type: model.OneOf(r, v1alpha1.RollingUpdateDaemonSetStrategyType, v1alpha1.RollingUpdateDaemonSetStrategyType,
+			v1alpha1.RollingUpdateDaemonSetStrategyType, v1alpha1.OnDeleteDaemonSetStrategyType),
+		RollingUpdate: &v1alpha1.RollingUpdateDaemonSet{
+			Type: model.OneOf(r, v1alpha1.StandardRollingUpdateType, v1alpha1.InplaceRollingUpdateType), MaxUnavailable: new(intstr.FromInt32(1)),
+		},
+	}
+	if r.IntN(3) == 0 {
+		s.RollingUpdate = &v1alpha1.RollingUpdateDaemonSet{MaxSurge: new(model.OneOf(r, intstr.FromInt32(1), intstr.FromString("50%")))}
+	}
+	return s
+}
+
 func rolling(set *v1alpha1.DaemonSet) *v1alpha1.RollingUpdateDaemonSet {
 	return set.Spec.UpdateStrategy.RollingUpdate
 }
@@ -244,7 +256,7 @@ func rolling(set *v1alpha1.DaemonSet) *v1alpha1.RollingUpdateDaemonSet {
 func users() []model.User {
 	template := func(set *v1alpha1.DaemonSet) *corev1.PodTemplateSpec { return &set.Spec.Template }
 	return []model.User{
-		model.EditImages(6, template), model.EditEnvironment(1, template),
+		model.EditImages(6, template), model.EditEnvironment(1, template), model.EditResources(4, template), model.Policy(1), model.Ungate(1),
 		model.Edit("nodes", 4, func(w *model.World, set *v1alpha1.DaemonSet) string {
 			name := fmt.Sprintf("node-%d", w.Rand.IntN(6))
 			editNodes(set, func(nodes map[string]*corev1.Node) {
@@ -274,6 +286,14 @@ func users() []model.User {
 				rolling(set).MaxUnavailable = &unavailable
 			}
 			return unavailable.String()
+		}),
+		model.Edit("type", 1, func(w *model.World, set *v1alpha1.DaemonSet) string {
+			set.Spec.UpdateStrategy = strategy(w.Rand)
+			return fmt.Sprint(set.Spec.UpdateStrategy.Type, rolling(set).Type, rolling(set).MaxSurge)
+		}),
+		model.Edit("minReadySeconds", 1, func(w *model.World, set *v1alpha1.DaemonSet) string {
+			set.Spec.MinReadySeconds = model.OneOf(w.Rand, int32(0), 5)
+			return fmt.Sprint(set.Spec.MinReadySeconds)
 		}),
 		model.Edit("placement", 1, func(w *model.World, set *v1alpha1.DaemonSet) string {
 			set.Spec.Template.Spec.Tolerations = model.OneOf(w.Rand, nil, []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}})
@@ -310,7 +330,7 @@ func config(uint64) model.Config {
 				return nil
 			}),
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "agent"}) }),
-			model.InBatches,
+			model.InBatches, model.OutOfService,
 		},
 		Steps: []func(*model.State, *model.Step) error{p.budgetIsKept, p.partitionIsKept, p.createsWhereOneFits},
 		Rest:  p.exactAtRest,
@@ -318,3 +338,25 @@ func config(uint64) model.Config {
 }
 
 func FuzzModel(f *testing.F) { model.Fuzz(f, 80, config) }
+
+// FuzzModelInPlace is FuzzModel for sets that update pods in place, whose images and resources change often, and whose nodes
+// may have no room for the resources.
+func FuzzModelInPlace(f *testing.F) {
+	model.Fuzz(f, 40, func(seed uint64) model.Config {
+		c := config(seed)
+		template := func(set *v1alpha1.DaemonSet) *corev1.PodTemplateSpec { return &set.Spec.Template }
+		c.Users = append(c.Users, model.EditImages(20, template), model.EditResources(20, template), model.Ungate(10), model.Policy(2))
+		c.New = func(r *rand.Rand) model.Object {
+			set := newSet(r).(*v1alpha1.DaemonSet)
+			set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+			set.Spec.UpdateStrategy = v1alpha1.DaemonSetUpdateStrategy{RollingUpdate: &v1alpha1.RollingUpdateDaemonSet{
+				Type: v1alpha1.InplaceRollingUpdateType, MaxUnavailable: new(intstr.FromInt32(2)),
+			}}
+			return set
+		}
+		if c.Chaos = 600; seed%2 == 0 {
+			c.Faults = &model.Faults{Involuntary: true}
+		}
+		return c
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/model"
@@ -62,9 +64,12 @@ func (p *planner) budgetIsKept(view *model.State, step *model.Step) error {
 	if len(down) == 0 {
 		return nil
 	}
-	pods := p.fitting(view)
+	pods, minReady := p.fitting(view), time.Duration(set.Spec.MinReadySeconds)*time.Second
 	served := func(node string) bool {
-		return slices.ContainsFunc(pods[node], func(pod *corev1.Pod) bool { return model.Serving(pod) && !down[pod.UID] })
+		return slices.ContainsFunc(pods[node], func(pod *corev1.Pod) bool {
+			available, _ := planning.Available(pod, minReady, view.Now)
+			return model.Serving(pod) && available && !down[pod.UID]
+		})
 	}
 	if rolling(set).MaxSurge != nil {
 		for _, node := range nodes {
@@ -74,15 +79,19 @@ func (p *planner) budgetIsKept(view *model.State, step *model.Step) error {
 		}
 		return nil
 	}
+	if nodes = slices.DeleteFunc(nodes, served); len(nodes) == 0 {
+		return nil // A surge that a change of the type ended.
+	}
 	budget, err := intstr.GetScaledValueFromIntOrPercent(rolling(set).MaxUnavailable, len(pods), true)
 	if err != nil {
 		return err
 	}
-	unserved := 0
+	unserved, latest := 0, setOf(&model.State{Set: step.Status(nil)}).Status.DaemonSetHash
 	for node := range pods {
-		// An old pod that does not serve may be replaced whatever is unavailable, and does not count before this step.
+		// An old pod that does not serve may be replaced whatever is unavailable, and does not count before its update.
 		old := slices.ContainsFunc(pods[node], func(pod *corev1.Pod) bool {
-			return planning.Active(pod) && !model.Serving(pod) && !updated[pod.UID]
+			return planning.Active(pod) && !model.Serving(pod) && !updated[pod.UID] && !inplace.Begun(pod) &&
+				pod.Labels["controller-revision-hash"] != latest
 		})
 		exempt := set.Annotations[v1alpha1.ExemptUnreachableNodesKey] == "true" && unreachable(nodesOf(set)[node])
 		if !served(node) && !exempt && (!old || slices.Contains(nodes, node)) {
@@ -114,7 +123,10 @@ func (p *planner) partitionIsKept(view *model.State, step *model.Step) error {
 	}
 	if update.Paused != nil && *update.Paused || set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType {
 		for _, d := range step.Deletes {
-			if pods := p.fitting(view)[nodefit.Target(d.Pod)]; d.Reason == "Update" && len(pods) < 2 && model.Serving(d.Pod) {
+			replaced := slices.ContainsFunc(view.Pods, func(pod *corev1.Pod) bool {
+				return pod.UID != d.Pod.UID && nodefit.Target(pod) == nodefit.Target(d.Pod) && metav1.IsControlledBy(pod, set)
+			})
+			if d.Reason == "Update" && !replaced && model.Serving(d.Pod) {
 				return fmt.Errorf("updates pod %s although the update is stopped", d.Pod.Name)
 			}
 		}

@@ -85,10 +85,7 @@ func newSet(r *rand.Rand) model.Object {
 		spec.VolumeClaimTemplates[0].ResourceVersion = ""
 		spec.VolumeClaimUpdateStrategy.Type = model.OneOf(r, appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType,
 			appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType)
-		type policy = appsv1beta1.PersistentVolumeClaimRetentionPolicyType
-		spec.PersistentVolumeClaimRetentionPolicy = &appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: model.OneOf(r, policy("Retain"), "Delete"), WhenScaled: model.OneOf(r, policy("Retain"), "Delete"),
-		}
+		spec.PersistentVolumeClaimRetentionPolicy = retention(r)
 	}
 	if r.IntN(2) == 0 {
 		hook := &pub.LifecycleHook{LabelsHandler: map[string]string{hookLabel: "true"}, MarkPodNotReady: r.IntN(2) == 0}
@@ -109,6 +106,13 @@ func newSet(r *rand.Rand) model.Object {
 	return set
 }
 
+func retention(r *rand.Rand) *appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy {
+	type policy = appsv1beta1.PersistentVolumeClaimRetentionPolicyType
+	return &appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenDeleted: model.OneOf(r, policy("Retain"), "Delete"), WhenScaled: model.OneOf(r, policy("Retain"), "Delete"),
+	}
+}
+
 // rolePriority updates pods with the label role=1 before those with role=0.
 func rolePriority() *pub.UpdatePriorityStrategy {
 	return &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "role"}}}
@@ -126,7 +130,7 @@ func users() []model.User {
 				[]intstr.IntOrString{intstr.FromString("2-3"), intstr.FromInt32(0)})
 			return fmt.Sprint(set.Spec.ReserveOrdinals)
 		}),
-		model.EditImages(6, template), model.EditEnvironment(1, template),
+		model.EditImages(6, template), model.EditEnvironment(1, template), model.EditResources(2, template), model.Policy(1), model.Ungate(1),
 		model.Edit("size", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
 			if len(set.Spec.VolumeClaimTemplates) == 0 {
 				return ""
@@ -149,8 +153,24 @@ func users() []model.User {
 		}),
 		model.Edit("policy", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
 			rolling(set).PodUpdatePolicy = model.OneOf(w.Rand, appsv1beta1.RecreatePodUpdateStrategyType,
-				appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType)
+				appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType, appsv1beta1.InPlaceOnlyPodUpdateStrategyType)
 			return string(rolling(set).PodUpdatePolicy)
+		}),
+		model.Edit("type", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			set.Spec.UpdateStrategy.Type = model.OneOf(w.Rand, appsv1.RollingUpdateStatefulSetStrategyType,
+				appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType)
+			return string(set.Spec.UpdateStrategy.Type)
+		}),
+		model.Edit("minReadySeconds", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			rolling(set).MinReadySeconds = new(model.OneOf(w.Rand, int32(0), 5))
+			return fmt.Sprint(*rolling(set).MinReadySeconds)
+		}),
+		model.Edit("retention", 1, func(w *model.World, set *appsv1beta1.StatefulSet) string {
+			if len(set.Spec.VolumeClaimTemplates) == 0 {
+				return ""
+			}
+			set.Spec.PersistentVolumeClaimRetentionPolicy = retention(w.Rand)
+			return fmt.Sprint(*set.Spec.PersistentVolumeClaimRetentionPolicy)
 		}),
 		model.KillPod(1), model.EvictPod(1), model.Quota(1),
 		model.LabelPod(3, "role", "", "0", "1"),
@@ -170,7 +190,7 @@ func config(uint64) model.Config {
 				return nil
 			}),
 			model.NoOrphan(func(model.Object) labels.Selector { return labels.SelectorFromSet(labels.Set{"app": "db"}) }),
-			onlyReplicas(model.ServingWrites(minimum, voluntary)), model.InBatches, model.ClaimsAreKept,
+			onlyReplicas(model.ServingWrites(minimum, voluntary)), model.InBatches, model.OutOfService, model.ClaimsAreKept,
 		},
 		Steps: []func(*model.State, *model.Step) error{
 			onlyReplicasOfStep(model.ServingSteps(minimum, voluntary)), partitionIsKept, replicasAreNotScaledDown,
