@@ -94,7 +94,7 @@ type DaemonSetSpec struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// burstReplicas is the maximum number of pods that one step creates, and the maximum number that it deletes: a
-	// number, at least 1, or a percentage of the nodes that fit, 1% to 100%, rounded up.
+	// number, at least 1, or a percentage of the nodes that fit, 1% to 100%, rounded down, but at least to 1.
 	// +optional
 	// +kubebuilder:default=250
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`

@@ -4,6 +4,7 @@
 package daemonset
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
@@ -92,6 +94,20 @@ func budgets(set *v1alpha1.DaemonSet, nodes int) (unavailable, surge int) {
 	}
 	// At least one, as otherwise nothing would be updated.
 	return max(scaled(update.MaxUnavailable, nodes), 1), 0
+}
+
+// defaultBurst is the default of burstReplicas.
+const defaultBurst = 250
+
+// burst returns how many pods a step of a set with so many nodes creates and deletes at most. A percentage is rounded down,
+// as in OpenKruise, but to 1 at least, as otherwise nothing would be created.
+func burst(set *v1alpha1.DaemonSet, nodes int) int {
+	value := cmp.Or(set.Spec.BurstReplicas, new(intstr.FromInt32(defaultBurst)))
+	number, err := intstr.GetScaledValueFromIntOrPercent(value, nodes, false)
+	if err != nil {
+		return 1 // The schema does not permit such a value.
+	}
+	return min(max(number, 1), planning.MostCreates)
 }
 
 // scaled returns the value, of which a percentage is one of total and rounded up. It is 0 if the value is nil.

@@ -21,9 +21,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
-// defaultBurst is the default of burstReplicas.
-const defaultBurst = 250
-
 // planner is a step while it is planned.
 type planner struct {
 	*step.Step
@@ -67,10 +64,7 @@ func (e *Slots) planner(set *v1alpha1.DaemonSet, in planning.Input, out *Output)
 	p.visited = st.refresh(in.Now)
 	clear(st.deleting) // A step is planned when the cache has what the last one wrote.
 	fits := st.counts.fits
-	p.creates = defaultBurst
-	if burst := set.Spec.BurstReplicas; burst != nil {
-		p.creates = min(max(scaled(burst, fits), 1), planning.MostCreates)
-	}
+	p.creates = burst(set, fits)
 	p.deletes = p.creates
 	p.maxUnavailable, p.maxSurge = budgets(set, fits)
 	p.permitted = fits - scaled(rolling(set).Partition, fits) - st.counts.begun

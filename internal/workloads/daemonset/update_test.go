@@ -206,3 +206,34 @@ func TestPodsOfAllTypesHaveTheReadinessGate(t *testing.T) {
 		}
 	}
 }
+
+// TestPercentages checks how percentages of three nodes are rounded: maxUnavailable and maxSurge up, burstReplicas down.
+func TestPercentages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.DaemonSet)
+		steps  int
+	}{
+		"maxUnavailable": {func(set *v1alpha1.DaemonSet) {
+			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("34%"))
+		}, 2},
+		"maxSurge": {func(set *v1alpha1.DaemonSet) {
+			set.Spec.UpdateStrategy.RollingUpdate.MaxSurge = new(intstr.FromString("34%"))
+		}, 2},
+		"burstReplicas": {func(set *v1alpha1.DaemonSet) {
+			set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(3))
+			set.Spec.BurstReplicas = new(intstr.FromString("66%"))
+		}, 1},
+		"burstReplicas, at least 1": {func(set *v1alpha1.DaemonSet) {
+			set.Spec.BurstReplicas = new(intstr.FromString("1%"))
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			tc.change(f.set)
+			out := f.plan(t)
+			if got := steps(&out); len(got) != tc.steps {
+				t.Errorf("step %v, want %d pods", got, tc.steps)
+			}
+		})
+	}
+}
