@@ -323,7 +323,8 @@ type StatefulSetStatus struct {
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// availableReplicas is the number of pods that have been ready for minReadySeconds.
+	// availableReplicas is the number of pods that have been ready for minReadySeconds and are in the
+	// state Normal.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas"`
 
@@ -340,7 +341,7 @@ type StatefulSetStatus struct {
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
 
 	// updatedAvailableReplicas is the number of pods of the update revision that have been ready for
-	// minReadySeconds.
+	// minReadySeconds and are in the state Normal.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas"`
 

@@ -46,7 +46,7 @@ type Step struct {
 	// Refused is why the update cannot be finished in place, for example because the node does not
 	// have the resources. It is empty otherwise. The pod must be recreated.
 	Refused string
-	// Stuck is why a resize of the update does not take effect, empty if it does. It may do so later if Refused is empty.
+	// Stuck is why a resize of the update has not taken effect, empty if it has. It may still do so unless Refused is set.
 	Stuck string
 }
 
@@ -68,7 +68,8 @@ func InProgress(pod *corev1.Pod) bool {
 }
 
 // Begun reports whether the state of the pod says that it is being updated in place, without the cost of
-// decoding the annotations of the update. It may be done: the state follows.
+// decoding the annotations of the update. It may still do so for a moment after the update is done, until the state of
+// the pod is written.
 func Begun(pod *corev1.Pod) bool {
 	return isFalse(pod) || lifecycle.State(pod) == pub.LifecycleStateUpdating
 }

@@ -195,10 +195,10 @@ func (c *large) change(name string, pods int, period int32) time.Duration {
 // references.
 func (c *large) bare(name string, pods int) time.Duration {
 	c.Helper()
-	slices := c.plans.of(name)
+	plans := c.plans.of(name)
 	nodes := map[string]bool{}
-	for _, slice := range slices {
-		nodes[slice.NodeName] = true
+	for _, plan := range plans {
+		nodes[plan.NodeName] = true
 	}
 	var references []*v1alpha1.NodePodProbe
 	for node := range nodes {
@@ -206,11 +206,11 @@ func (c *large) bare(name string, pods int) time.Duration {
 		c.Must(c.server.Client.Get(c.Context(), client.ObjectKey{Name: node}, npp))
 		references = append(references, npp)
 	}
-	c.Logf("%s: %d pods in %d slices of %d nodes", name, pods, len(slices), len(references))
+	c.Logf("%s: %d pods in %d slices of %d nodes", name, pods, len(plans), len(references))
 	return c.took(func() {
-		c.Each(len(slices), harness.Clients, func(ctx context.Context, i int) error {
-			slices[i].Pods[0].Probes[0].Probe.PeriodSeconds++
-			return c.server.Client.Update(ctx, slices[i])
+		c.Each(len(plans), harness.Clients, func(ctx context.Context, i int) error {
+			plans[i].Pods[0].Probes[0].Probe.PeriodSeconds++
+			return c.server.Client.Update(ctx, plans[i])
 		})
 		c.Each(len(references), harness.Clients, func(ctx context.Context, i int) error {
 			metav1.SetMetaDataAnnotation(&references[i].ObjectMeta, fixture.BareLabel, "1")
