@@ -81,6 +81,9 @@ type planner struct {
 	budget, spare int
 	// stuck is why pods cannot be updated, empty if they can.
 	stuck string
+	// held is how many pods of the update revision are to be recreated, because their update in place is refused, and maxUnavailable
+	// does not permit it now.
+	held int
 
 	out Output
 }

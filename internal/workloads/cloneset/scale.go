@@ -110,7 +110,7 @@ func (p *planner) updateSurge() int {
 	if p.maxSurge == 0 || !p.updates() {
 		return 0
 	}
-	return min(p.maxSurge, p.toUpdate(), p.updatable())
+	return min(p.maxSurge, min(p.toUpdate(), p.updatable())+p.held)
 }
 
 // updatable returns how many pods of old revisions the surge can replace, up to maxSurge: with InPlaceOnly, those that can be

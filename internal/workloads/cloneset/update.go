@@ -182,13 +182,15 @@ func (p *planner) collect() {
 // advance continues what has started in each pod: updates in place, the states after them, and the
 // conditions of readiness gates. It does not start anything, so a paused set continues it too.
 func (p *planner) advance() {
+	_, updated := p.remaining()
+	recreates := p.updates() && len(updated) <= p.replicas-p.partition
 	for _, m := range p.members {
 		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Settled(m.pod) {
 			step := inplace.Next(m.pod, p.Now)
 			p.After(step.After)
 			m.patch = step.Patch
-			p.Stuck(m.pod, step.Stuck)
-			if step.Refused != "" && p.refused(m, &step) {
+			p.Stuck(m.pod.Name, step.Stuck)
+			if step.Refused != "" && p.refused(m, &step, recreates) {
 				continue
 			}
 		}
@@ -228,18 +230,21 @@ func (p *planner) next(m *member) pub.LifecycleStateType {
 	}
 }
 
-// refused recreates a pod whose update cannot be finished in place, and reports whether it did. With InPlaceOnly and
-// OnDelete, while the update is paused, and if the partition permits fewer updated pods than there are, the pod stays as it
-// is. A pod of an old revision is a candidate of the update.
-func (p *planner) refused(m *member, step *inplace.Step) bool {
+// refused recreates a pod whose update cannot be finished in place, and reports whether it did. With InPlaceOnly and if
+// recreates is false, because of OnDelete, while the update is paused, or because the partition permits fewer updated pods than
+// there are, the pod stays as it is. A pod of an old revision is a candidate of the update.
+func (p *planner) refused(m *member, step *inplace.Step, recreates bool) bool {
 	if p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
 		if step.Stuck == "" {
 			p.cannot(m, step.Refused)
 		}
 		return false
 	}
-	_, updated := p.remaining()
-	if !p.updates() || !m.updated || len(updated) > p.replicas-p.partition || p.blocked(m) {
+	switch {
+	case !recreates || !m.updated:
+		return false
+	case p.blocked(m):
+		p.held++
 		return false
 	}
 	p.remove(m, ReasonUpdate, true)

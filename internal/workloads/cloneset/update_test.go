@@ -5,6 +5,7 @@ package cloneset
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -306,12 +307,13 @@ func TestRefusedResizes(t *testing.T) {
 		others string
 		want   []string
 	}{
-		"the pod is recreated":          {all(one, inPlace), "a, b", []string{"+new", "-c Update"}},
-		"not while another pod is down": {all(one, inPlace), "a notReady, b", nil},
-		"not while the set is paused":   {all(one, inPlace, paused), "a, b", nil},
-		"not below the partition":       {all(one, inPlace, partition(3)), "a, b", nil},
-		"not with OnDelete":             {all(one, onDelete), "a, b", nil},
-		"not with InPlaceOnly":          {all(one, inPlaceOnly), "a, b", nil},
+		"the pod is recreated":           {all(one, inPlace), "a, b", []string{"+new", "-c Update"}},
+		"not while another pod is down":  {all(one, inPlace), "a notReady, b", nil},
+		"not while the set is paused":    {all(one, inPlace, paused), "a, b", nil},
+		"not below the partition":        {all(one, inPlace, partition(3)), "a, b", nil},
+		"not with OnDelete":              {all(one, onDelete), "a, b", nil},
+		"not with InPlaceOnly":           {all(one, inPlaceOnly), "a, b", nil},
+		"a pod of the surge comes first": {all(inPlace, surge(1)), "a, b", []string{"+new"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 3, test.change)
@@ -321,5 +323,34 @@ func TestRefusedResizes(t *testing.T) {
 				t.Errorf("conditions %+v and events %+v, want ResizeStuck", c, out.StatusEvents)
 			}
 		})
+	}
+}
+
+// TestStuckResizeHasOneEvent checks that neither numbers that change in the kubelet's text nor refused writes of another pod cause
+// more events.
+func TestStuckResizeHasOneEvent(t *testing.T) {
+	state, err := json.Marshal(pub.InPlaceUpdateState{UpdateResources: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, 3, all(unavailable(number(1)), inPlace))
+	f.pod("a, b").pod("c Updating", func(p *corev1.Pod) {
+		p.Annotations[pub.InPlaceUpdateStateKey] = string(state)
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred})
+	})
+	events := 0
+	for i := range 10 {
+		conditions := f.pods[2].Status.Conditions
+		conditions[len(conditions)-1].Message = fmt.Sprintf("used: %d", i)
+		out := f.plan(t)
+		events += len(out.StatusEvents)
+		f.set.Status = out.Status
+		if i%2 == 1 {
+			kind := Set(false)
+			kind.Failed(&f.set.Status, []planning.Failure{{Update: true, Object: "pod a", Pod: "a", Err: errors.New("refused")}}, now())
+		}
+	}
+	if events != 1 {
+		t.Errorf("%d events in 10 steps, want 1", events)
 	}
 }

@@ -55,10 +55,11 @@ const (
 	// removes has pods to delete, creates needs a pod.
 	removes
 	creates
-	// resumes has an old pod whose update in place was interrupted, and refused a pod whose update in place is refused,
-	// which is recreated.
+	// resumes has an old pod whose update in place was interrupted, refused a pod whose update in place is refused,
+	// which is recreated, and begins an old pod that serves while another update in place is not done.
 	resumes
 	refused
+	begins
 	// replaces has an old pod that is not ready, which is updated whatever is unavailable, and updates one that is.
 	replaces
 	updates
@@ -73,11 +74,15 @@ type view struct {
 	// old reports whether the node has an old pod and no new one, and begun whether it has an update behind it or
 	// before it: partition counts such nodes as updated.
 	old, begun bool
-	// unavailable uses up maxUnavailable, and surging maxSurge.
-	unavailable, surging bool
-	// stuck reports whether the resize of a pod does not take effect.
-	stuck bool
+	// unavailable uses up maxUnavailable, and surging maxSurge. serving reports whether it is only unavailable because of an
+	// update in place that is not done.
+	unavailable, surging, serving bool
+	// stuck is the pod whose resize does not take effect, and why, zero if there is none.
+	stuck stuck
 }
+
+// stuck is the name of a pod whose resize does not take effect, and why.
+type stuck struct{ pod, why string }
 
 // removal is a pod that is deleted whatever is unavailable, and why.
 type removal struct {
@@ -152,6 +157,12 @@ func (c *config) available(pod *corev1.Pod, now time.Time) (bool, time.Time) {
 	if pod == nil || inplace.Begun(pod) {
 		return false, time.Time{}
 	}
+	return c.serves(pod, now)
+}
+
+// serves reports whether the pod has been ready for minReadySeconds, also while it is being updated in place, and
+// otherwise when it will have been, zero if that is not known.
+func (c *config) serves(pod *corev1.Pod, now time.Time) (bool, time.Time) {
 	available, left := planning.Available(pod, c.minReady, now)
 	if left > 0 {
 		return false, now.Add(left)
@@ -223,9 +234,12 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	v.available = current || old
 	v.begun = p.current != nil || p.old == nil || prepared(p.old)
 	v.surging = c.surge && p.current != nil && p.old != nil && !current
-	_, stuck := s.stuck(now)
-	v.stuck = stuck != ""
+	v.stuck = s.stuck(now)
 	v.unavailable = (!c.exempt || !s.facts.unreachable) && c.unavailable(&p, current, old)
+	if pod := cmp.Or(p.current, p.old); pod != nil && v.unavailable && inplace.Begun(pod) && !prepared(pod) {
+		serves, at := c.serves(pod, now)
+		v.serving, wake = serves, earliest(wake, at)
+	}
 	switch {
 	case v.class == removes:
 	case p.current == nil && p.old == nil && !p.terminating && len(p.finished) == 0:
@@ -233,6 +247,8 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	case !c.rolling || !s.facts.reached || len(s.pods) != 1 || prepared(s.pods[0]): // Others leave first.
 	case v.old && inplace.Interrupted(p.old, &pub.Lifecycle{}):
 		v.class, v.begun = resumes, true
+	case v.old && v.serving:
+		v.class = begins
 	case v.old && ready(p.old):
 		v.class = updates
 	case v.old:
@@ -248,16 +264,16 @@ func (c *config) refused(pod *corev1.Pod, now time.Time) bool {
 	return pod != nil && inplace.Begun(pod) && inplace.Next(pod, now).Refused != ""
 }
 
-// stuck returns why the resize of a pod of the slot does not take effect, and the pod, nil if there is none.
-func (s *slot) stuck(now time.Time) (*corev1.Pod, string) {
+// stuck returns the pod of the slot whose resize does not take effect, zero if there is none.
+func (s *slot) stuck(now time.Time) stuck {
 	for _, pod := range s.pods {
 		if planning.Active(pod) && inplace.Begun(pod) {
 			if why := inplace.Next(pod, now).Stuck; why != "" {
-				return pod, why
+				return stuck{pod: pod.Name, why: why}
 			}
 		}
 	}
-	return nil, ""
+	return stuck{}
 }
 
 // unavailable reports whether a slot with the pods uses up maxUnavailable. An old pod that is not ready does not, unless

@@ -27,7 +27,7 @@ const degree = 16
 
 // counts are the sums of the views of a set.
 type counts struct {
-	fits, scheduled, misscheduled, ready, available, updated, updatedReady, old, begun, unavailable, surging int
+	fits, scheduled, misscheduled, ready, available, updated, updatedReady, old, begun, unavailable, surging, serving int
 }
 
 // add adds n times the view.
@@ -38,7 +38,7 @@ func (c *counts) add(v *view, n int) {
 	}{
 		{v.fits, &c.fits}, {v.scheduled, &c.scheduled}, {v.misscheduled, &c.misscheduled}, {v.ready, &c.ready},
 		{v.available, &c.available}, {v.updated, &c.updated}, {v.updatedReady, &c.updatedReady}, {v.old, &c.old},
-		{v.begun, &c.begun}, {v.unavailable, &c.unavailable}, {v.surging, &c.surging},
+		{v.begun, &c.begun}, {v.unavailable, &c.unavailable}, {v.surging, &c.surging}, {v.serving, &c.serving},
 	} {
 		if each.is {
 			*each.sum += n
@@ -98,7 +98,7 @@ func newState(key types.NamespacedName, set owner.Key) *state {
 		key: key, owner: set, slots: map[string]*slot{}, hashes: map[string]int{}, deleting: map[types.UID]string{}, stuck: map[*slot]bool{},
 		queues: [classes]*btree.BTreeG[*slot]{
 			removes: btree.NewG(degree, ascending), creates: btree.NewG(degree, ascending),
-			resumes: btree.NewG(degree, descending),
+			resumes: btree.NewG(degree, descending), begins: btree.NewG(degree, descending),
 			refused: btree.NewG(degree, descending), replaces: btree.NewG(degree, descending), updates: btree.NewG(degree, descending),
 		},
 		wakes: by(func(s *slot) time.Time { return s.wake }), down: by(func(s *slot) time.Time { return s.since }),
@@ -225,10 +225,8 @@ func (st *state) view(s *slot, now time.Time) {
 			st.down.ReplaceOrInsert(s)
 		}
 	}
-	if before.stuck != after.stuck {
-		if delete(st.stuck, s); after.stuck {
-			st.stuck[s] = true
-		}
+	if delete(st.stuck, s); after.stuck.pod != "" {
+		st.stuck[s] = true
 	}
 	s.view = after
 	st.wake(s, wake)

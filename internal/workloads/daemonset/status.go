@@ -52,9 +52,7 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 	progress.Type = string(v1alpha1.DaemonSetProgressing)
 	conditions.Put(progress, p.Now)
 	for s := range p.state.stuck {
-		if pod, why := s.stuck(p.Now); pod != nil {
-			p.Stuck(pod, why)
-		}
+		p.Stuck(s.view.stuck.pod, s.view.stuck.why)
 	}
 	p.SetConditions(&conditions, conditionsOf(&p.set.Status), nil)
 	p.preDownload(&conditions)

@@ -23,7 +23,6 @@ func (p *planner) update() {
 	for s := range p.acted {
 		p.replaced(s)
 	}
-	p.recreate()
 	p.each(replaces, func(s *slot) bool {
 		if !p.updateSlot(s) {
 			return false
@@ -31,25 +30,44 @@ func (p *planner) update() {
 		p.replaced(s)
 		return true
 	})
-	p.each(updates, func(s *slot) bool {
-		if p.state.config.surge {
-			if p.surging >= p.maxSurge {
-				return false
-			}
-			p.surging++
-			return p.updateSlot(s)
-		}
-		// A pod that counts as unavailable already does not count twice.
-		unavailable := p.unavailable
-		if s.view.unavailable {
-			unavailable--
-		}
-		if unavailable >= p.maxUnavailable {
+	p.recreate() // After the pods that are not ready, which count from their update on.
+	p.each(begins, p.updateServing)
+	p.each(updates, p.updateServing)
+}
+
+// updateServing starts to update an old pod that serves, as maxSurge or maxUnavailable permits. It returns false if no further
+// pod of its class may be updated.
+func (p *planner) updateServing(s *slot) bool {
+	if !p.state.config.surge {
+		return p.takeDown(s, p.maxUnavailable) && p.updateSlot(s)
+	}
+	if p.surging >= p.maxSurge {
+		return false
+	}
+	p.surging++
+	return p.updateSlot(s)
+}
+
+// takeDown reports whether the pod of a slot may become unavailable now, and counts it. One that counts already does not count
+// twice. If it counts only because of an update in place that is not done, it may be taken down if fewer nodes than
+// maxUnavailable do not serve: otherwise several of them would wait for each other.
+func (p *planner) takeDown(s *slot, maxUnavailable int) bool {
+	if s.view.serving {
+		if p.unavailable-p.serving >= maxUnavailable {
 			return false
 		}
-		p.unavailable = unavailable + 1
-		return p.updateSlot(s)
-	})
+		p.serving--
+		return true
+	}
+	unavailable := p.unavailable
+	if s.view.unavailable {
+		unavailable--
+	}
+	if unavailable >= maxUnavailable {
+		return false
+	}
+	p.unavailable = unavailable + 1
+	return true
 }
 
 // resume continues the updates in place that were interrupted, or makes the pods ready again that are not to be updated
@@ -76,15 +94,12 @@ func (p *planner) resume() {
 	})
 }
 
-// recreate deletes the pods whose update in place is refused. They count as unavailable since it began, but may serve.
+// recreate deletes the pods whose update in place is refused. They count as unavailable since it began, but may serve. With a
+// surge, whose maxUnavailable is 0, one of them is deleted at a time: no other pod can run beside a pod of its revision.
 func (p *planner) recreate() {
 	p.each(refused, func(s *slot) bool {
-		others := p.unavailable
-		if s.view.unavailable {
-			others--
-		}
 		pod := p.state.config.pair(s).current
-		if p.deletes > 0 && p.recreates(s) && (!ready(pod) || others < p.maxUnavailable) {
+		if p.deletes > 0 && p.recreates(s) && (!ready(pod) || p.takeDown(s, max(p.maxUnavailable, 1))) {
 			p.leave(s, pod, updateReason)
 		}
 		return p.deletes > 0

@@ -73,10 +73,42 @@ func TestUpdate(t *testing.T) {
 			change: func(f *fixture) { infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {}) }, want: []string{"-node-0"},
 		},
 		"a deferred resize": {change: func(f *fixture) { f.on("node-0", f.resized(t, corev1.PodReasonDeferred)) }},
+		"two refused resizes of pods that serve": {
+			change: func(f *fixture) {
+				infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {})
+				f.on("node-1", f.resized(t, corev1.PodReasonInfeasible))
+			},
+			want: []string{"-node-1"},
+		},
 		"a refused resize while another pod is down": {change: func(f *fixture) {
 			infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {})
-			f.on("node-1", f.resized(t, corev1.PodReasonInfeasible))
+			f.updated(t, "node-1")
+			f.on("node-1", condition(corev1.PodReady, corev1.ConditionFalse))
 		}},
+		"a refused resize with a surge": {
+			change: func(f *fixture) {
+				infeasible(f, func(r *v1alpha1.RollingUpdateDaemonSet) { r.Type = v1alpha1.SurgingRollingUpdateType })
+				f.updated(t, "node-1", "node-2")
+			},
+			want: []string{"-node-0"},
+		},
+		"a rollback while a resize is deferred": {
+			change: func(f *fixture) {
+				f.on("node-0", f.resized(t, corev1.PodReasonDeferred))
+				f.updated(t, "node-1", "node-2")
+				f.set.Spec.Template.Spec.Containers[0].Image = "agent:1"
+			},
+			want: []string{"~node-0"},
+		},
+		"another template while two resizes are deferred": {
+			change: func(f *fixture) {
+				f.on("node-0", f.resized(t, corev1.PodReasonDeferred))
+				f.on("node-1", f.resized(t, corev1.PodReasonDeferred))
+				f.updated(t, "node-2")
+				f.set.Spec.Template.Spec.Containers[0].Image = "agent:3"
+			},
+			want: []string{"~node-1"},
+		},
 		"a refused resize of a pod that is not ready": {
 			change: func(f *fixture) {
 				infeasible(f, func(*v1alpha1.RollingUpdateDaemonSet) {})
@@ -157,6 +189,15 @@ func TestInterruptedUpdates(t *testing.T) {
 				t.Errorf("images %v and conditions %+v", patch.Images, patch.Conditions)
 			}
 		})
+	}
+}
+
+// updated makes the pods of the nodes ones of the update revision.
+func (f *fixture) updated(t *testing.T, nodes ...string) {
+	t.Helper()
+	hash := f.plan(t).Status.DaemonSetHash
+	for _, node := range nodes {
+		f.on(node, func(pod *corev1.Pod) { pod.Labels["controller-revision-hash"] = hash })
 	}
 }
 

@@ -151,7 +151,7 @@ func resized(pod *corev1.Pod, spec *corev1.Container, status *corev1.ContainerSt
 }
 
 // stuck returns why the resize of an update has not taken effect, and whether it never will. The text is empty if nothing
-// prevents it.
+// prevents it, or if the kubelet has not seen the pod since its last change: its conditions are about an earlier resize.
 func stuck(pod *corev1.Pod, state *pub.InPlaceUpdateState) (why string, never bool) {
 	if !state.UpdateResources {
 		return "", false
@@ -159,10 +159,12 @@ func stuck(pod *corev1.Pod, state *pub.InPlaceUpdateState) (why string, never bo
 	pending, progress := planning.Condition(pod, corev1.PodResizePending), planning.Condition(pod, corev1.PodResizeInProgress)
 	refused := pod.Annotations[pub.ResizeRefusedKey]
 	switch {
-	case isTrue(pod, corev1.PodResizePending) && pending.Reason == corev1.PodReasonInfeasible:
-		return "the resize is infeasible: " + pending.Message, true
 	case refused != "" && resizeAgain(pod, state) != nil:
 		return "the API server refuses the resize: " + refused, true
+	case unseen(pod):
+		return "", false
+	case isTrue(pod, corev1.PodResizePending) && pending.Reason == corev1.PodReasonInfeasible:
+		return "the resize is infeasible: " + pending.Message, true
 	case isTrue(pod, corev1.PodResizePending) && pending.Reason == corev1.PodReasonDeferred:
 		return "the resize is deferred: " + pending.Message, false
 	case isTrue(pod, corev1.PodResizeInProgress) && progress.Reason == corev1.PodReasonError:

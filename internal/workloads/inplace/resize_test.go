@@ -43,6 +43,7 @@ func TestResize(t *testing.T) {
 	n.pod.Status.Conditions = append(n.pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: "Infeasible", Message: "no CPU",
 	})
+	n.pod.Status.ObservedGeneration = n.pod.Generation
 	if step := inplace.Next(n.pod, now); step.Refused != "the resize is infeasible: no CPU" || step.Patch != nil {
 		t.Errorf("step %+v, want that the update is refused", step)
 	}
@@ -89,6 +90,10 @@ func TestStuckResizes(t *testing.T) {
 			n := newNode(pod(one))
 			n.write(start(t, n, one, two, "web-b", 0, now), all)
 			n.pod.Status.Conditions = append(n.pod.Status.Conditions, tc.condition)
+			if step := inplace.Next(n.pod, now); step.Stuck != "" || step.Refused != "" {
+				t.Errorf("step %+v before the kubelet has seen the change, want nothing about the resize", step)
+			}
+			n.pod.Status.ObservedGeneration = n.pod.Generation
 			step := inplace.Next(n.pod, now)
 			if step.Stuck != tc.stuck || (step.Refused != "") != tc.refused || inplace.Done(n.pod) {
 				t.Errorf("step %+v, want %q, refused %t", step, tc.stuck, tc.refused)

@@ -46,8 +46,9 @@ type planner struct {
 	target           map[types.UID]bool
 	// blocker is the replica to repair, see findBlocker. It is nil if there is none.
 	blocker *corev1.Pod
-	// down is the number of replicas that are unavailable, -1 if it is not known yet.
-	down int
+	// down is the number of replicas that are unavailable, -1 if it is not known yet, and serving how many of them are only
+	// because they are being updated in place.
+	down, serving int
 	// refused is why a pod cannot be updated, and refusal the reason of the condition.
 	refused, refusal string
 	// expanding are pods whose claims the step expands, or whose volumes are being expanded.

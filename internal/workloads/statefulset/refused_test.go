@@ -18,18 +18,23 @@ import (
 // infeasible makes the last pod one of the update revision whose node can never provide the resources.
 func (f *fixture) infeasible(t *testing.T) {
 	t.Helper()
-	state, err := json.Marshal(pub.InPlaceUpdateState{Revision: f.v2, UpdateResources: true})
+	f.resizing(t, f.in.Pods[len(f.in.Pods)-1], f.v2, corev1.PodReasonInfeasible)
+}
+
+// resizing makes the pod one of the revision whose resize is pending for the reason.
+func (f *fixture) resizing(t *testing.T, pod *corev1.Pod, revision, reason string) {
+	t.Helper()
+	state, err := json.Marshal(pub.InPlaceUpdateState{Revision: revision, UpdateResources: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := f.in.Pods[len(f.in.Pods)-1]
 	pod.Annotations = map[string]string{pub.InPlaceUpdateStateKey: string(state)}
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("64")}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "db", Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 	}}
 	pod.Status.Conditions = append(pod.Status.Conditions,
-		corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible},
+		corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason},
 	)
 }
 
@@ -59,6 +64,37 @@ func TestInfeasibleResize(t *testing.T) {
 			if c := out.Status.Conditions; len(c) != 1 || c[0].Reason != "ResizeStuck" || len(out.StatusEvents) != 1 {
 				t.Errorf("conditions %+v and events %+v, want ResizeStuck", c, out.StatusEvents)
 			}
+			if diff := cmp.Diff(test.want, f.summary(&out)); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPodsInProgressDoNotWaitForEachOther checks that one of two pods that serve, and whose resizes do not take effect, goes on,
+// although both count as unavailable.
+func TestPodsInProgressDoNotWaitForEachOther(t *testing.T) {
+	const updating = pub.LifecycleStateKey + "=Updating"
+	for name, test := range map[string]struct {
+		revision func(*fixture) string
+		reason   string
+		pods     []string
+		want     []string
+	}{
+		"infeasible": {
+			func(f *fixture) string { return f.v2 }, corev1.PodReasonInfeasible,
+			[]string{"0 updated", "1 updated " + updating, "2 updated " + updating}, []string{"delete db-1: Update"},
+		},
+		"deferred, and another template": {
+			func(f *fixture) string { return f.v1 }, corev1.PodReasonDeferred,
+			[]string{"0 updated", "1 " + updating, "2 " + updating}, []string{"UpdateInPlace db-1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := build(t, inPlace(appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType)).pods(t, test.pods...)
+			f.resizing(t, f.in.Pods[1], test.revision(f), test.reason)
+			f.resizing(t, f.in.Pods[2], test.revision(f), test.reason)
+			out := f.plan(t)
 			if diff := cmp.Diff(test.want, f.summary(&out)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}

@@ -42,7 +42,7 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 	if !settled(pod) {
 		step = inplace.Next(pod, p.Now)
 		p.After(step.After)
-		p.Stuck(pod, step.Stuck)
+		p.Stuck(pod.Name, step.Stuck)
 	}
 	switch lifecycle.State(pod) {
 	case pub.LifecycleStatePreparingDelete:
@@ -94,27 +94,35 @@ func (p *planner) replaces(pod *corev1.Pod) bool {
 
 // takeDown reports whether a pod whose update or deletion has started may become unavailable now. Since
 // it started, other replicas may have become unavailable, or maxUnavailable may have been lowered. A replica
-// that is being updated in place counts as unavailable.
+// that is being updated in place counts as unavailable. If it still serves, it may be taken down if fewer replicas than
+// maxUnavailable do not serve: otherwise several of them would wait for each other.
 func (p *planner) takeDown(pod *corev1.Pod) bool {
 	if p.down < 0 {
 		p.down = 0
 		for i := range p.replicas {
-			if pod := p.replicas[i].pod; !p.available(pod) || inProgress(pod) {
+			switch pod := p.replicas[i].pod; {
+			case !p.available(pod):
 				p.down++
+			case inProgress(pod):
+				p.down++
+				p.serving++
 			}
 		}
 	}
 	if !p.replica(pod) || !p.available(pod) {
 		return true
 	}
-	down := p.down
-	if inProgress(pod) { // It counts already, but serves.
-		down--
+	if inProgress(pod) {
+		if p.down-p.serving >= p.strategy.maxUnavailable {
+			return false
+		}
+		p.serving--
+		return true
 	}
-	if down >= p.strategy.maxUnavailable {
+	if p.down >= p.strategy.maxUnavailable {
 		return false
 	}
-	p.down = down + 1
+	p.down++
 	return true
 }
 
