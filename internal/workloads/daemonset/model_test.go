@@ -358,5 +358,5 @@ func FuzzModelInPlace(f *testing.F) {
 			c.Faults = &model.Faults{Involuntary: true}
 		}
 		return c
-	})
+	}, 52, 738, 884)
 }

@@ -38,8 +38,8 @@ type planner struct {
 	// permitted is the number of further nodes that partition permits to update. It is negative if fewer nodes may be
 	// updated than are.
 	permitted int
-	// unavailable and surging are the counts of the set after the step.
-	unavailable, surging int
+	// unavailable, serving and surging are the counts of the set after the step.
+	unavailable, serving, surging int
 }
 
 // planner returns the planner of a step, with the slots as they are now.
@@ -68,7 +68,7 @@ func (e *Slots) planner(set *v1alpha1.DaemonSet, in planning.Input, out *Output)
 	p.deletes = p.creates
 	p.maxUnavailable, p.maxSurge = budgets(set, fits)
 	p.permitted = fits - scaled(rolling(set).Partition, fits) - st.counts.begun
-	p.unavailable, p.surging = st.counts.unavailable, st.counts.surging
+	p.unavailable, p.serving, p.surging = st.counts.unavailable, st.counts.serving, st.counts.surging
 	return p, nil
 }
 
@@ -223,7 +223,7 @@ func (p *planner) create() {
 // newPod creates the pod of a node.
 func (p *planner) newPod(s *slot) {
 	rev := p.History.Update
-	pod := p.NewPod(rev, p.podName(s.node, rev.Name), p.revisionLabels())
+	pod := p.NewPod(rev, p.podName(s, rev.Name), p.revisionLabels())
 	pod.GenerateName = p.set.Name + "-"
 	pod.Spec.Tolerations = nodefit.Tolerations(&pod.Spec)
 	nodefit.Bind(&pod.Spec, s.node)
@@ -234,10 +234,15 @@ func (p *planner) newPod(s *slot) {
 }
 
 // podName returns the name of the pod of a node and a revision. It is always the same, so that a pod whose creation was
-// not answered is found by its name, unless pods of others have it.
-func (p *planner) podName(node, rev string) string {
+// not answered is found by its name, unless pods of others have it. The old pod of a surge may have been created for the same
+// revision, and updated in place since: its successor has another name.
+func (p *planner) podName(s *slot, rev string) string {
+	of := s.node + "/" + rev
+	if old := p.state.config.pair(s).old; old != nil {
+		of += "/" + string(old.UID)
+	}
 	for attempt := 0; ; attempt++ {
-		name := p.set.Name + "-" + nodefit.NameSuffix(fmt.Sprintf("%s/%s/%d", node, rev, attempt))
+		name := p.set.Name + "-" + nodefit.NameSuffix(fmt.Sprintf("%s/%d", of, attempt))
 		if !p.TakenNames[name] {
 			return name
 		}

@@ -117,7 +117,11 @@ func (p *planner) partitionIsKept(view *model.State, step *model.Step) error {
 		if len(patch.Images) == 0 || patch.Reason == "NextBatch" {
 			continue
 		}
-		if _, reached := p.slots.FitOf(set.UID, nodesOf(set)[nodefit.Target(patch.Pod)]); !reached && strings.HasPrefix(patch.Reason, "Updating") {
+		node := nodesOf(set)[nodefit.Target(patch.Pod)]
+		if node == nil {
+			continue // It was deleted since.
+		}
+		if _, reached := p.slots.FitOf(set.UID, node); !reached && strings.HasPrefix(patch.Reason, "Updating") {
 			return fmt.Errorf("updates pod %s, whose node the selector does not match", patch.Pod.Name)
 		}
 	}
