@@ -6,6 +6,7 @@ package marker
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -21,7 +23,7 @@ import (
 )
 
 // newBench returns a reconciler with the objects in its cache.
-func newBench(b *testing.B, pods []*corev1.Pod, markers []*v1alpha1.PodProbeMarker) *Reconciler {
+func newBench(b testing.TB, pods []*corev1.Pod, markers []*v1alpha1.PodProbeMarker) *Reconciler {
 	b.Helper()
 	stores := gather.Stores{
 		Pods: fakeapi.NewStore(b, gather.PodIndexers(), pods), Markers: fakeapi.NewStore(b, gather.MarkerIndexers(), markers), Slices: fakeapi.NewStore[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
@@ -93,18 +95,19 @@ func BenchmarkRelease(b *testing.B) {
 }
 
 // BenchmarkRecount counts the states of 300 markers with 100 pods each in one namespace, all of which have
-// changed. The floor is one marker with 100 pods.
+// changed, or whose nodes are gone. The floor is one marker with 100 pods.
 func BenchmarkRecount(b *testing.B) {
-	counting := func(markers int) func() {
+	counting := func(markers int, down lapse.Lapse) func() {
 		var pods []*corev1.Pod
 		var all []*v1alpha1.PodProbeMarker
 		var reports []*seamarkv1alpha1.ProbeReport
 		for m := range markers {
 			name := fmt.Sprintf("m%03d", m)
-			all = append(all, stored(builders.Marker("ns", name).Selector("app", name).Probe(label("p", name))))
+			all = append(all, stored(builders.Marker("ns", name).Selector("app", name).Probe(label("p", name).StaleAfter(30))))
 			for i := range 100 {
 				node := fmt.Sprint("n", i)
-				pod := builders.Pod("ns", fmt.Sprintf("%s-%02d", name, i)).Label("app", name).Node(node).Build()
+				pod := builders.Pod("ns", fmt.Sprintf("%s-%02d", name, i)).Label("app", name).Node(node).
+					Label(name, "1").ManagedFields("seamark", "status", `{"f:metadata":{"f:labels":{"f:`+name+`":{}}}}`).Build()
 				pods = append(pods, pod)
 				report := &seamarkv1alpha1.ProbeReport{NodeName: node, Pods: []seamarkv1alpha1.PodReport{{
 					Namespace: "ns", Name: pod.Name, UID: string(pod.UID),
@@ -116,6 +119,7 @@ func BenchmarkRecount(b *testing.B) {
 		}
 		r := newBench(b, pods, all)
 		r.Reader.Stores.Slices = fakeapi.NewStore(b, gather.SliceIndexers(), reports)
+		r.Reader.Lapses = func(string) lapse.Lapse { return down }
 		return func() {
 			counts, err := r.count(b.Context(), all)
 			if err != nil {
@@ -127,5 +131,7 @@ func BenchmarkRecount(b *testing.B) {
 			}
 		}
 	}
-	floor.Compare(b, "x_of_100_pods", counting(300), counting(1))
+	for name, down := range map[string]lapse.Lapse{"current": {}, "nodes are gone": {Cause: lapse.NodeGone, Length: time.Second}} {
+		b.Run(name, func(b *testing.B) { floor.Compare(b, "x_of_100_pods", counting(300, down), counting(1, down)) })
+	}
 }

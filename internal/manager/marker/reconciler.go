@@ -32,6 +32,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
@@ -72,6 +73,8 @@ type Options struct {
 // namespace.
 type Reconciler struct {
 	Options
+	// parser reads the marks of pods whose states are counted.
+	parser *mark.Parser
 	// agenda has the markers whose status must be checked, and deleted those that are being
 	// deleted.
 	agenda, deleted agenda
@@ -91,6 +94,7 @@ type Reconciler struct {
 func New(options Options) *Reconciler {
 	return &Reconciler{
 		Options: options,
+		parser:  mark.NewParser(),
 		started: sync.OnceValue(options.Now),
 	}
 }

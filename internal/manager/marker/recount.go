@@ -84,7 +84,7 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 		var failed error
 		report.Each(func(uid string, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
 			if pod := pods[uid]; pod != nil && pod.Spec.NodeName == node {
-				counted, err := r.counted(ctx, pod, counts, report.Lapse)
+				counted, err := r.counted(ctx, pod, states, counts, report.Lapse)
 				failed = errors.Join(failed, err)
 				counts.add(counted, states, errs)
 				delete(pods, uid)
@@ -97,12 +97,17 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 	return counts, r.countProvided(ctx, pods, counts)
 }
 
-// counted returns the pod with its marks, if these matter: while the states of its node are not current, and for markers whose states
-// become stale.
-func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, counts tallies, since lapse.Lapse) (tally.Pod, error) {
+// counted returns the pod with its marks, if these matter: while the states of its node are not current, and if one of its states
+// becomes stale. If its managed fields cannot be parsed, its marks do not tell what is stale.
+func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1alpha1.ContainerProbeState, counts tallies,
+	since lapse.Lapse) (tally.Pod, error) {
 	counted := tally.Pod{Object: pod, Lapse: since}
-	if since.Cause == "" || !counts.becomeStale(pod) {
+	if since.Cause == "" || !counts.becomeStale(pod, states) {
 		return counted, nil
+	}
+	owned, err := r.parser.Owned(pod)
+	if err != nil {
+		return counted, nil //nolint:nilerr // The controller that writes the marks reports it.
 	}
 	markers, err := r.Reader.MarkersOf(ctx, pod.Namespace, pod.Labels)
 	if err != nil {
@@ -113,8 +118,8 @@ func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, counts tallie
 		return counted, err
 	}
 	counted.Claims, _ = mark.Claim(planned.Probes)
-	counted.Owned, err = mark.Owned(pod)
-	return counted, err
+	counted.Owned = owned
+	return counted, nil
 }
 
 // countProvided counts the states of the pods that providers of virtual nodes report.
@@ -150,14 +155,12 @@ func (t tallies) of(pod *corev1.Pod, name string) (identity.ID, *tally.Tally) {
 	return id, nil
 }
 
-// becomeStale reports whether a state of the pod becomes stale.
-func (t tallies) becomeStale(pod *corev1.Pod) bool {
-	for _, each := range t {
-		if len(each.Marker.StaleAfters()) > 0 && each.Marker.Selects(pod) {
-			return true
-		}
-	}
-	return false
+// becomeStale reports whether one of the states of the pod becomes stale.
+func (t tallies) becomeStale(pod *corev1.Pod, states []v1alpha1.ContainerProbeState) bool {
+	return slices.ContainsFunc(states, func(state v1alpha1.ContainerProbeState) bool {
+		id, each := t.of(pod, state.Name)
+		return each != nil && each.BecomesStale(id)
+	})
 }
 
 // add counts the states of a pod.

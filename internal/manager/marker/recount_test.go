@@ -4,14 +4,18 @@
 package marker
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -75,5 +79,63 @@ func TestRecount(t *testing.T) {
 	}
 	if len(f.statuses) > 0 {
 		t.Errorf("%d conditions written after a restart, want none", len(f.statuses))
+	}
+}
+
+// lost returns a reconciler whose cache has the markers and the pods, of which each has a succeeded state of the marker web. Their node is
+// lost, and the manager was started since.
+func lost(t *testing.T, markers []*v1alpha1.PodProbeMarker, pods ...*corev1.Pod) *Reconciler {
+	t.Helper()
+	report := &seamarkv1alpha1.ProbeReport{NodeName: "n"}
+	report.Name = "n.0"
+	for _, pod := range pods {
+		report.Pods = append(report.Pods, seamarkv1alpha1.PodReport{Namespace: "ns", Name: pod.Name, UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{
+			{Name: "web#p", State: v1alpha1.ProbeSucceeded},
+		}})
+	}
+	r := newBench(t, pods, markers)
+	r.Reader.Stores.Slices = fakeapi.NewStore(t, gather.SliceIndexers(), []*seamarkv1alpha1.ProbeReport{report})
+	r.Reader.Lapses = func(string) lapse.Lapse { return lapse.Lapse{Cause: lapse.NodeGone, Length: time.Second, Unsure: true} }
+	return r
+}
+
+// The marks of a pod say that its state was stale. Those of a pod that are not known do not tell, so its state counts as reported, and
+// do not stop the count of others.
+func TestRecountWithUnreadableMarks(t *testing.T) {
+	markers := []*v1alpha1.PodProbeMarker{stored(builders.Marker("ns", "web").Probe(label("p", "web").StaleAfter(30)))}
+	r := lost(t, markers, game("a").Node("n").Build(), game("b").Node("n").ManagedFields("seamark", "status", `{"f:metadata":[]}`).Build())
+	counts, err := r.count(t.Context(), markers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status v1alpha1.PodProbeMarkerStatus
+	if counts["web"].Fill(&status); status.Succeeded != 1 || status.Probes[0].Stale != 1 {
+		t.Errorf("status %+v, want one succeeded and one stale state", status)
+	}
+}
+
+// The count of a pod on a lost node costs the same, however many markers of the namespace have states that become stale.
+func TestRecountOfLostNodes(t *testing.T) {
+	cost := func(others int) float64 {
+		markers := []*v1alpha1.PodProbeMarker{stored(builders.Marker("ns", "web").Probe(label("p", "web")))}
+		for i := range others {
+			markers = append(markers, stored(builders.Marker("ns", fmt.Sprint("m", i)).Selector("app", "other").Probe(label("p", "other").StaleAfter(30))))
+		}
+		var pods []*corev1.Pod
+		for i := range 10 {
+			pods = append(pods, game(fmt.Sprint("p", i)).Node("n").Build())
+		}
+		r := lost(t, markers, pods...)
+		count := func() {
+			if _, err := r.count(t.Context(), markers); err != nil {
+				t.Fatal(err)
+			}
+		}
+		down := testing.AllocsPerRun(10, count)
+		r.Reader.Lapses = nil
+		return down - testing.AllocsPerRun(10, count)
+	}
+	if few, many := cost(1), cost(100); many > few+100 {
+		t.Errorf("a lost node with 10 pods costs %.0f allocations with 100 other markers, and %.0f with one", many, few)
 	}
 }

@@ -78,6 +78,12 @@ func (t *Tally) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeEr
 	}
 }
 
+// BecomesStale reports whether states of the probe become stale.
+func (t *Tally) BecomesStale(id identity.ID) bool {
+	i := t.index(id)
+	return i >= 0 && t.probes[i].Source.StaleAfterSeconds != nil
+}
+
 // index returns the number of the probe, or -1 if it is not one of the marker.
 func (t *Tally) index(id identity.ID) int {
 	return slices.IndexFunc(t.probes, func(p plan.PlannedProbe) bool { return p.ID == id })
