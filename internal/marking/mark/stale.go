@@ -49,18 +49,15 @@ func (r PodReport) Effective(probe plan.PlannedProbe, claims Claims, owned Marks
 }
 
 // Counted returns what a reported state of the probe counts as in the status of its marker, as Evaluate does, and whether it is
-// stale. It stays stale, since the same time, as the marks do, so that a restart of the manager does not change the counts. If the marks
-// of the pod are the same in both states, they do not tell, and the state counts as reported. It does not read r.States.
+// stale. It stays stale, since the same time, as the marks do, so that a restart of the manager does not change the counts. It does not
+// read r.States.
 func (r PodReport) Counted(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState, claims Claims, owned Marks) (counted v1alpha1.ContainerProbeState, stale, known bool) {
 	counted, known = r.Evaluate(probe, state)
 	if !known || r.Lapse.Cause == "" || probe.Source.StaleAfterSeconds == nil {
 		return counted, false, known
 	}
 	mine := owned.Of(claims, probe.ID)
-	if stale = r.IsStale(probe); !stale {
-		stale = r.Lapse.Ended.IsZero() && r.wasStale(probe, claims, mine) && !marksOf(probe.Source, state, true, nil).Of(claims, probe.ID).Equal(mine)
-	}
-	if !stale {
+	if stale = r.IsStale(probe) || r.wasStale(probe, state, claims, mine); !stale {
 		return counted, false, known
 	}
 	counted.State = v1alpha1.ProbeUnknown
@@ -110,15 +107,19 @@ func (r PodReport) stale(probe plan.PlannedProbe, claims Claims, owned Marks) (v
 		return state, false
 	}
 	after, reached := r.staleAfter(probe)
-	if reached || r.Lapse.Ended.IsZero() && r.wasStale(probe, claims, mine) {
+	if reached || r.wasStale(probe, state, claims, mine) {
 		return r.outdated(state, after), true
 	}
 	return state, false
 }
 
 // wasStale reports whether the marks of the probe, mine, may be those of a stale state. A condition or a key that
-// belongs to another probe says nothing about this one.
-func (r PodReport) wasStale(probe plan.PlannedProbe, claims Claims, mine Marks) bool {
+// belongs to another probe says nothing about this one. If the marks are the same for the reported state, they do not
+// tell, and the state counts as reported.
+func (r PodReport) wasStale(probe plan.PlannedProbe, reported v1alpha1.ContainerProbeState, claims Claims, mine Marks) bool {
+	if !r.Lapse.Ended.IsZero() {
+		return false
+	}
 	condition := ConditionType(probe.Source.PodConditionType)
 	if condition.Name != "" && !r.Provider && claims[condition] == probe.ID {
 		return mine[condition].Condition.Reason == v1alpha1.ReasonStale
@@ -126,9 +127,11 @@ func (r PodReport) wasStale(probe plan.PlannedProbe, claims Claims, mine Marks) 
 	if !r.Lapse.MayBeLonger() {
 		return false
 	}
-	unknown := marksOf(probe.Source, v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}, true, nil).Of(claims, probe.ID)
 	texts := mine.filter(func(key Key) bool { return key.Kind != KindCondition })
-	return texts.Equal(unknown)
+	are := func(state v1alpha1.ContainerProbeState) bool {
+		return texts.Equal(marksOf(probe.Source, state, true, nil).Of(claims, probe.ID))
+	}
+	return are(v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}) && !are(reported)
 }
 
 // reasonedMarks returns the marks of a state that counts as Unknown for the reason. A condition that says

@@ -6,6 +6,7 @@ package mark_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -73,6 +74,24 @@ func TestStaleStatesRefuseNoValues(t *testing.T) {
 		owned := mark.Marks{mark.ConditionType("x/idle"): {Condition: mark.Condition{Reason: reason}}}
 		if got := mark.RefusedValues(planOf(t, marker), report, owned); len(got) != want {
 			t.Errorf("refused values with the reason %q: %v, want %d", reason, got, want)
+		}
+	}
+}
+
+// A probe without a condition whose only value is refused has no marks, like a stale one: they do not tell that it was stale.
+func TestValuesAreRefusedIfMarksDoNotTell(t *testing.T) {
+	marker := builders.Marker("ns", "web").Probe(builders.Probe("idle").StaleAfter(30)).Build()
+	marker.Spec.Probes[0].MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
+		{State: v1alpha1.ProbeSucceeded, LabelsFrom: []v1alpha1.ValueSource{{Key: "role", JSONPath: ".role"}}},
+	}
+	for message, want := range map[string]int{"none": 1, `{"role":"primary"}`: 0} {
+		for name, down := range map[string]lapse.Lapse{
+			"current": {}, "not checked": {Cause: lapse.NotChecked}, "gone for a second": {Cause: lapse.AgentGone, Length: time.Second, Unsure: true},
+		} {
+			report := mark.PodReport{Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, message)}, Lapse: down}
+			if got := mark.RefusedValues(planOf(t, marker), report, mark.Marks{}); len(got) != want {
+				t.Errorf("%s, message %s: refused values %v, want %d", name, message, got, want)
+			}
 		}
 	}
 }
