@@ -323,8 +323,7 @@ type StatefulSetStatus struct {
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// availableReplicas is the number of pods that have been ready for minReadySeconds and are in the
-	// state Normal.
+	// availableReplicas is the number of pods in the state Normal that have been ready for minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas"`
 
@@ -340,8 +339,8 @@ type StatefulSetStatus struct {
 	// +optional
 	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
 
-	// updatedAvailableReplicas is the number of pods of the update revision that have been ready for
-	// minReadySeconds and are in the state Normal.
+	// updatedAvailableReplicas is the number of pods of the update revision that are counted in
+	// availableReplicas.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas"`
 

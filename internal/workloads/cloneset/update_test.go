@@ -336,7 +336,9 @@ func TestStuckResizeHasOneEvent(t *testing.T) {
 	f := newFixture(t, 3, all(unavailable(number(1)), inPlace))
 	f.pod("a, b").pod("c Updating", func(p *corev1.Pod) {
 		p.Annotations[pub.InPlaceUpdateStateKey] = string(state)
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred})
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred,
+		})
 	})
 	events := 0
 	for i := range 10 {
