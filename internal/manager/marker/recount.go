@@ -98,7 +98,7 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 }
 
 // counted returns the pod with its marks, if these matter: while the states of its node are not current, and if one of its states
-// becomes stale. If its managed fields cannot be parsed, its marks do not tell what is stale.
+// becomes stale. If its managed fields cannot be parsed, its states count as reported.
 func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1alpha1.ContainerProbeState, counts tallies,
 	since lapse.Lapse) (tally.Pod, error) {
 	counted := tally.Pod{Object: pod, Lapse: since}

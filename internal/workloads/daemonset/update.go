@@ -95,7 +95,7 @@ func (p *planner) resume() {
 }
 
 // recreate deletes the pods whose update in place is refused. They count as unavailable since it began, but may serve. With a
-// surge, whose maxUnavailable is 0, one of them is deleted at a time: no other pod can run beside a pod of its revision.
+// surge, whose maxUnavailable is 0, one of them is deleted at a time: a node has one pod of a revision.
 func (p *planner) recreate() {
 	p.each(refused, func(s *slot) bool {
 		pod := p.state.config.pair(s).current
