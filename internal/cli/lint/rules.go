@@ -71,9 +71,12 @@ var (
 
 	ruleMarkInSelector     = Rule{"mark-in-selector", Error, "A marker sets a label whose key is in its own selector, so that each write could deselect the pod."}
 	ruleProviderAnnotation = Rule{"provider-annotation", Error, "A marker sets an annotation that Seamark itself sets on pods of virtual nodes. Seamark does not follow the marker."}
-	ruleTicketLabel        = Rule{"ticket-label", Error, "A marker sets a label with the prefix exclusive.seamark.dev/, which Seamark itself sets for exclusive policies. Seamark does not follow the marker."}
-	ruleExclusiveValue     = Rule{"exclusive-value", Error, "A marker sets a label or annotation of an exclusive policy to the same value in another state, so that several pods would have it. Seamark does not follow the marker."}
-	ruleDuplicateObject    = Rule{"duplicate-object", Warning, "Two documents have the same kind, namespace and name. The last one that is applied takes effect."}
+	ruleTicketLabel        = Rule{
+		"ticket-label", Error,
+		"A marker sets a label with the prefix exclusive.seamark.dev/, which Seamark itself sets for exclusive policies. Seamark does not follow the marker.",
+	}
+	ruleExclusiveValue  = Rule{"exclusive-value", Error, "A marker sets a label or annotation of an exclusive policy to the same value in another state, so that several pods would have it. Seamark does not follow the marker."}
+	ruleDuplicateObject = Rule{"duplicate-object", Warning, "Two documents have the same kind, namespace and name. The last one that is applied takes effect."}
 
 	rulePeriod         = Rule{"period-shorter-than-timeout", Warning, "A probe can run longer than its period. Its next run then starts late."}
 	ruleShellLine      = Rule{"exec-shell-line", Warning, "The program of an exec probe contains blanks, so that a whole command line is taken for the name of a program."}

@@ -90,7 +90,8 @@ func setsOf(c Cluster) []*set {
 			}
 		}
 		if policy := from.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
-			s.deletes = policy.WhenDeleted == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType || policy.WhenScaled == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType
+			s.deletes = policy.WhenDeleted == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType ||
+				policy.WhenScaled == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType
 		}
 		if from.Spec.Ordinals != nil {
 			s.start = from.Spec.Ordinals.Start

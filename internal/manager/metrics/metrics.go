@@ -97,7 +97,8 @@ func (m *Metrics) WatchStale(nodes func(lapse.Cause) int, waiting func() int) {
 	for _, cause := range lapse.Causes() {
 		factory.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "seamark_manager_stale_nodes", ConstLabels: prometheus.Labels{"reason": string(cause)},
-			Help: "Nodes whose states are not current, by reason: NodeGone, NodeNotReady, AgentNotReady or AgentGone. Counted only if a marker has staleAfterSeconds or exclusive, by the leader.",
+			Help: "Nodes whose states are not current, by reason: NodeGone, NodeNotReady, AgentNotReady or AgentGone. " +
+				"Counted only if a marker has staleAfterSeconds or exclusive, by the leader.",
 		}, func() float64 { return float64(nodes(cause)) })
 	}
 	factory.NewGaugeFunc(prometheus.GaugeOpts{

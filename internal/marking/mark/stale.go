@@ -51,7 +51,9 @@ func (r PodReport) Effective(probe plan.PlannedProbe, claims Claims, owned Marks
 // Counted returns what a reported state of the probe counts as in the status of its marker, as Evaluate does, and whether it is
 // stale. It stays stale, since the same time, as the marks do, so that a restart of the manager does not change the counts. It does not
 // read r.States.
-func (r PodReport) Counted(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState, claims Claims, owned Marks) (counted v1alpha1.ContainerProbeState, stale, known bool) {
+func (r PodReport) Counted(probe plan.PlannedProbe, state v1alpha1.ContainerProbeState, claims Claims, owned Marks) (
+	counted v1alpha1.ContainerProbeState, stale, known bool,
+) {
 	counted, known = r.Evaluate(probe, state)
 	if !known || r.Lapse.Cause == "" || probe.Source.StaleAfterSeconds == nil {
 		return counted, false, known
