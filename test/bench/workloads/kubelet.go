@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
@@ -29,24 +30,25 @@ type kubelets struct {
 	client client.Client
 	// writes is the number of status writes, and binds that of bindings.
 	writes, binds atomic.Int64
-	queue         chan *corev1.Pod
+	// queue gives a pod to one worker at a time: the last status written is that of the last state of the pod.
+	queue workqueue.TypedInterface[types.UID]
 
-	mu sync.Mutex
-	// ready is what was last written, by the pod.
-	ready map[types.UID]bool
-	err   error
+	mu   sync.Mutex
+	last map[types.UID]*corev1.Pod
+	err  error
 }
 
 // startKubelets starts kubelets that end with the run.
 func startKubelets(b *harness.Bench, s *harness.Server) *kubelets {
 	b.Helper()
 	ctx := b.Context()
-	k := &kubelets{client: s.Client, queue: make(chan *corev1.Pod, 1<<16), ready: map[types.UID]bool{}}
+	k := &kubelets{client: s.Client, queue: workqueue.NewTyped[types.UID](), last: map[types.UID]*corev1.Pod{}}
 	wait := fixture.Follow(b, s, &corev1.PodList{}, k.see, client.InNamespace(fixture.Namespace))
 	var workers sync.WaitGroup
 	for range harness.Clients {
 		workers.Go(func() { k.work(ctx) })
 	}
+	context.AfterFunc(ctx, k.queue.ShutDown)
 	b.Cleanup(func() {
 		workers.Wait()
 		if err := wait(); err != nil {
@@ -56,7 +58,7 @@ func startKubelets(b *harness.Bench, s *harness.Server) *kubelets {
 	return k
 }
 
-// see enqueues a pod whose readiness changes. The queue is larger than the number of pods.
+// see enqueues a pod that is new or whose readiness changes.
 func (k *kubelets) see(event watch.Event) {
 	pod, ok := event.Object.(*corev1.Pod)
 	if !ok {
@@ -65,15 +67,14 @@ func (k *kubelets) see(event watch.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if event.Type == watch.Deleted {
-		delete(k.ready, pod.UID)
+		delete(k.last, pod.UID)
 		return
 	}
-	written, seen := k.ready[pod.UID]
-	if pod.DeletionTimestamp != nil || seen && written == gatesTrue(pod) {
-		return
+	last, seen := k.last[pod.UID]
+	k.last[pod.UID] = pod
+	if pod.DeletionTimestamp == nil && (!seen || gatesTrue(last) != gatesTrue(pod)) {
+		k.queue.Add(pod.UID)
 	}
-	k.ready[pod.UID] = gatesTrue(pod)
-	k.queue <- pod
 }
 
 func gatesTrue(pod *corev1.Pod) bool {
@@ -91,16 +92,16 @@ func gatesTrue(pod *corev1.Pod) bool {
 
 func (k *kubelets) work(ctx context.Context) {
 	for {
-		select {
-		case <-ctx.Done():
+		uid, stopped := k.queue.Get()
+		if stopped {
 			return
-		case pod := <-k.queue:
-			if err := k.run(ctx, pod); err != nil && ctx.Err() == nil {
-				k.mu.Lock()
-				k.err = err
-				k.mu.Unlock()
-			}
 		}
+		if err := k.run(ctx, uid); err != nil && ctx.Err() == nil {
+			k.mu.Lock()
+			k.err = err
+			k.mu.Unlock()
+		}
+		k.queue.Done(uid)
 	}
 }
 
@@ -108,7 +109,7 @@ func (k *kubelets) work(ctx context.Context) {
 func (k *kubelets) pods() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.ready)
+	return len(k.last)
 }
 
 // bind binds the pod to the node that it permits.
@@ -126,7 +127,13 @@ func (k *kubelets) bind(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // run writes that the containers of a pod run.
-func (k *kubelets) run(ctx context.Context, pod *corev1.Pod) error {
+func (k *kubelets) run(ctx context.Context, uid types.UID) error {
+	k.mu.Lock()
+	pod, exists := k.last[uid]
+	k.mu.Unlock()
+	if !exists {
+		return nil // The pod was deleted.
+	}
 	if pod.Spec.NodeName == "" {
 		if err := k.bind(ctx, pod); err != nil {
 			return err
