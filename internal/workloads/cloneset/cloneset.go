@@ -79,6 +79,8 @@ type planner struct {
 	// budget is how many more available pods the step may take down, and spare how many more ready
 	// ones. They may be negative.
 	budget, spare int
+	// restarts is how many pods that are not ready the update may still restart.
+	restarts restarts
 	// stuck is why pods cannot be updated, empty if they can.
 	stuck string
 	// held is how many pods of the update revision are to be recreated, because their update in place is refused, and maxUnavailable

@@ -64,8 +64,22 @@ func TestUpdate(t *testing.T) {
 			replicas: 3, change: unavailable(number(2)), pods: "a old, b old, c old",
 			want: []string{"+new", "+new", "-a Update", "-b Update"},
 		},
-		"pods that are not ready first, and beyond maxUnavailable": {
-			replicas: 3, change: one, pods: "a old, b old notReady, c old notReady", want: []string{"+new", "+new", "-b Update", "-c Update"},
+		"pods that are not ready first, as many as maxUnavailable": {
+			replicas: 3, change: one, pods: "a old, b old notReady, c old notReady", want: []string{"+new", "-b Update"},
+		},
+		"pods that are not ready beyond maxUnavailable": {
+			replicas: 3, change: unavailable(number(2)), pods: "a old notReady, b old notReady, c old notReady",
+			want: []string{"+new", "+new", "-a Update", "-b Update"},
+		},
+		"a pod that is not ready waits for one of the update revision": {replicas: 3, change: one, pods: "a old notReady, b old, c notReady"},
+		"a pod that is not ready waits for a missing one": {
+			replicas: 3, change: one, pods: "a old notReady, b old notReady", want: []string{"+new"},
+		},
+		"a pod that is not ready, in place, waits for no missing one": {
+			replicas: 3, change: all(one, inPlace), pods: "a old notReady, b old notReady", want: []string{"+new", "~a Updating"},
+		},
+		"a pod that is not ready with a surge and without maxUnavailable": {
+			replicas: 3, change: all(unavailable(number(0)), surge(1)), pods: "a old notReady, b old, c old", want: []string{"+new", "+new", "-a Update"},
 		},
 		"with a partition, the priority before readiness": {
 			replicas: 3, change: all(byRole, partition(2), unavailable(number(2))), pods: "a old role=, b old role=1, c old role= notReady",

@@ -155,6 +155,19 @@ func TestUpdate(t *testing.T) {
 			set: maxUnavailable(intstr.FromInt32(2)), pods: []string{"0", "1", "2 unready"},
 			want: []string{"delete db-2: Update", "delete db-1: Update"},
 		},
+		"as many as maxUnavailable of those that are not available": {
+			set: maxUnavailable(intstr.FromInt32(2)), pods: []string{"0 unready", "1 unready", "2 unready"},
+			want: []string{"delete db-2: Update", "delete db-1: Update"},
+		},
+		"one that is not available waits for those of the update revision": {
+			pods: []string{"0 unready", "1 unready", "2 updated unready"}, after: 5*time.Minute - 5*time.Second,
+		},
+		"one that is not available waits for a terminating one": {
+			pods: []string{"0 unready", "1 unready", "2 terminating"}, after: planning.OverdueBound,
+		},
+		"a target that is not available for long does not stop the others": {
+			pods: []string{"0", "1 unready", "2 updated broken"}, want: []string{"delete db-1: Update"},
+		},
 		"maxUnavailable rounds down": {
 			set: maxUnavailable(intstr.FromString("99%")), pods: []string{"0", "1", "2"},
 			want: []string{"delete db-2: Update", "delete db-1: Update"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -158,8 +159,48 @@ func (p *planner) permits(pod *corev1.Pod, unavailable int) bool {
 	return unavailable < p.strategy.maxUnavailable || !p.available(pod)
 }
 
+// startBound is for how long a replica that was restarted may delay the update of others that are not available. The members
+// of a quorum become available only together.
+const startBound = 5 * time.Minute
+
+// starting returns how many replicas of the update revision are not available yet, or will be created of it, and when one
+// of them does not count any more, zero if that is not known.
+func (p *planner) starting() (n int, wake time.Duration) {
+	for i := range p.replicas {
+		switch r := &p.replicas[i]; {
+		case r.pod == nil:
+			if !r.blocked && !r.old {
+				n++
+			}
+		case p.available(r.pod) || !p.target[r.pod.UID]:
+		case p.gone[r.pod.UID], planning.Terminating(r.pod):
+			n++
+		case inTransition(r.pod), p.updated(r.pod) && p.claimsFit(r.pod):
+			if left := restarted(r.pod).Add(startBound).Sub(p.Now); left > 0 {
+				n++
+				if wake == 0 || left < wake {
+					wake = left
+				}
+			}
+		}
+	}
+	return n, wake
+}
+
+// restarted returns when the pod was created, became not ready, or was updated in place, whichever is the latest.
+func restarted(pod *corev1.Pod) time.Time {
+	at := pod.CreationTimestamp.Time
+	for _, condition := range []corev1.PodConditionType{corev1.PodReady, pub.InPlaceUpdateReady} {
+		if c := planning.Condition(pod, condition); c != nil && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	return at
+}
+
 // update starts to update further pods, and deletes the pods whose deletion is requested by their
-// label, as maxUnavailable permits.
+// label, as maxUnavailable permits. A pod that is not available is updated even if as many are unavailable. But while all are
+// not available, because what they depend on has failed, an update must not restart all of them at once.
 func (p *planner) update(proceed bool) {
 	unavailable := 0
 	for i := range p.replicas {
@@ -179,6 +220,7 @@ func (p *planner) update(proceed bool) {
 		return
 	}
 	blocked := false
+	starting, wake := p.starting()
 	for _, pod := range p.targets {
 		if planning.Terminating(pod) || p.busy(pod) || inTransition(pod) || p.updated(pod) && p.claimsFit(pod) {
 			continue
@@ -193,9 +235,16 @@ func (p *planner) update(proceed bool) {
 		if blocked && !p.broken(pod, wasUnavailable) {
 			continue
 		}
+		if starting >= p.strategy.maxUnavailable && !p.available(pod) {
+			p.After(wake)
+			continue
+		}
 		started := p.startUpdate(pod)
 		if !started && p.refusal == claimIncompatible {
 			return
+		}
+		if started {
+			starting++
 		}
 		if (started || p.expanding[pod.UID]) && !wasUnavailable {
 			unavailable++
