@@ -66,12 +66,15 @@ func (c *config) updated(pod *corev1.Pod) bool {
 
 // node returns what the node is for the set.
 func (c *config) node(node *corev1.Node) nodeFacts {
-	facts := nodeFacts{exists: true, fit: c.fit.Node(node), reached: c.reach.Matches(labels.Set(node.Labels))}
+	facts := nodeFacts{exists: true, fit: c.fit.Node(node), reached: c.reach.Matches(labels.Set(node.Labels)), joins: nodefit.Joins(node)}
 	for i := range node.Spec.Taints {
 		facts.unreachable = facts.unreachable || node.Spec.Taints[i].Key == corev1.TaintNodeUnreachable
 	}
 	return facts
 }
+
+// ignores reports whether the node does not use up maxUnavailable whatever its pods are.
+func (c *config) ignores(facts nodeFacts) bool { return facts.joins || c.exempt && facts.unreachable }
 
 // rolling returns the parameters of the update, which may be unset.
 func rolling(set *v1alpha1.DaemonSet) v1alpha1.RollingUpdateDaemonSet {

@@ -152,14 +152,17 @@ func (p *planner) leaves(s *slot, pod *corev1.Pod, next inplace.Step) bool {
 	}
 	c := p.state.config
 	pair := c.pair(s)
-	if next.Refused != "" && pod == pair.current && p.recreates(s) {
-		return true
-	}
 	removals, _ := c.removals(s, &pair, p.Now)
 	for i := range removals {
 		if removals[i].pod == pod {
 			return true
 		}
+	}
+	if s.facts.fit != nodefit.Yes {
+		return false // The node gets no other pod.
+	}
+	if next.Refused != "" && pod == pair.current && p.recreates(s) {
+		return true
 	}
 	if pod != pair.old || pair.current != nil || !c.rolling || c.surge || !s.facts.reached || p.paused() {
 		return false

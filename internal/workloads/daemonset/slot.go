@@ -22,8 +22,9 @@ import (
 type nodeFacts struct {
 	exists bool
 	fit    nodefit.Fit
-	// reached reports whether the update reaches the node, and unreachable whether its kubelet is not heard of.
-	reached, unreachable bool
+	// reached reports whether the update reaches the node, unreachable whether its kubelet is not heard of, and joins whether
+	// it has never been ready.
+	reached, unreachable, joins bool
 }
 
 // slot is what is known about a node for a set. Small fields are next to each other: there is a slot per node and set.
@@ -77,6 +78,8 @@ type view struct {
 	// unavailable uses up maxUnavailable, and surging maxSurge. serving reports whether it is only unavailable because of an
 	// update in place that is not done.
 	unavailable, surging, serving bool
+	// misfit reports whether the node has an old pod that stays although the node does not fit any more.
+	misfit bool
 	// stuck is the pod whose resize does not take effect, and why, zero if there is none.
 	stuck stuck
 }
@@ -217,6 +220,7 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	p := c.pair(s)
 	if s.facts.exists && s.facts.fit != nodefit.Yes {
 		v.misscheduled = len(s.pods) > 0
+		v.misfit = s.facts.fit == nodefit.Keeps && p.current == nil && p.old != nil
 	}
 	removals, retry := c.removals(s, &p, now)
 	wake = retry
@@ -233,9 +237,10 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	v.ready, v.updatedReady = ready(p.current) || ready(p.old), ready(p.current)
 	v.available = current || old
 	v.begun = p.current != nil || p.old == nil || prepared(p.old)
-	v.surging = c.surge && p.current != nil && p.old != nil && !current
+	// A new pod that has ended counts until it is deleted: otherwise the update would go on where all new pods are refused.
+	v.surging = c.surge && p.old != nil && !current && (p.current != nil || len(p.finished) > 0)
 	v.stuck = s.stuck(now)
-	v.unavailable = (!c.exempt || !s.facts.unreachable) && c.unavailable(&p, current, old)
+	v.unavailable = !c.ignores(s.facts) && c.unavailable(&p, current, old)
 	if pod := cmp.Or(p.current, p.old); pod != nil && v.unavailable && inplace.Begun(pod) && !prepared(pod) {
 		serves, at := c.serves(pod, now)
 		v.serving, wake = serves, earliest(wake, at)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
@@ -82,7 +83,7 @@ func (e *Slots) owner(pod *corev1.Pod) *state {
 // Node implements planning.Slots. A change that does not matter ends with one comparison, however many sets there are:
 // the kubelet of each node reports its state every few minutes, and more often while images are pulled.
 func (e *Slots) Node(before, after *corev1.Node) []types.NamespacedName {
-	if before != nil && after != nil && before.Spec.Unschedulable == after.Spec.Unschedulable &&
+	if before != nil && after != nil && before.Spec.Unschedulable == after.Spec.Unschedulable && nodefit.Joins(before) == nodefit.Joins(after) &&
 		maps.Equal(before.Labels, after.Labels) && slices.Equal(before.Spec.Taints, after.Spec.Taints) {
 		return nil
 	}

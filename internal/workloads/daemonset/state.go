@@ -27,7 +27,7 @@ const degree = 16
 
 // counts are the sums of the views of a set.
 type counts struct {
-	fits, scheduled, misscheduled, ready, available, updated, updatedReady, old, begun, unavailable, surging, serving int
+	fits, scheduled, misscheduled, ready, available, updated, updatedReady, old, begun, unavailable, surging, serving, misfit int
 }
 
 // add adds n times the view.
@@ -38,7 +38,7 @@ func (c *counts) add(v *view, n int) {
 	}{
 		{v.fits, &c.fits}, {v.scheduled, &c.scheduled}, {v.misscheduled, &c.misscheduled}, {v.ready, &c.ready},
 		{v.available, &c.available}, {v.updated, &c.updated}, {v.updatedReady, &c.updatedReady}, {v.old, &c.old},
-		{v.begun, &c.begun}, {v.unavailable, &c.unavailable}, {v.surging, &c.surging}, {v.serving, &c.serving},
+		{v.begun, &c.begun}, {v.unavailable, &c.unavailable}, {v.surging, &c.surging}, {v.serving, &c.serving}, {v.misfit, &c.misfit},
 	} {
 		if each.is {
 			*each.sum += n

@@ -115,7 +115,7 @@ func (p *planner) recreates(s *slot) bool {
 // replaced counts the slot if its old pod is not ready: it has no available pod until the new one is. The built-in
 // controller counts it from the next step on, and makes more pods unavailable in this one.
 func (p *planner) replaced(s *slot) {
-	if c := p.state.config; s.view.class == replaces && !s.view.unavailable && !c.surge && (!c.exempt || !s.facts.unreachable) {
+	if c := p.state.config; s.view.class == replaces && !s.view.unavailable && !c.surge && !c.ignores(s.facts) {
 		p.unavailable++
 	}
 }

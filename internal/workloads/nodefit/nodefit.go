@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -63,8 +64,24 @@ func Compile(spec *corev1.PodSpec) (*Template, error) {
 	}, nil
 }
 
-// Node reports whether a pod runs on the node. A node that is not ready fits: its pod waits for the scheduler, and is
-// counted. For the built-in DaemonSet, such nodes do not count while they are not ready.
+// joinBound is the time after the registration of a node in which it may lose its readiness and still be one that has never
+// been ready.
+const joinBound = time.Minute
+
+// Joins reports whether the node has not been ready since it registered. The kubelet registers a node that is not ready, and
+// the time of the condition is that of its last change: the answer is the same after a restart of the controller.
+func Joins(node *corev1.Node) bool {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c.Status != corev1.ConditionTrue && c.LastTransitionTime.Sub(node.CreationTimestamp.Time) < joinBound
+		}
+	}
+	return false
+}
+
+// Node reports whether a pod runs on the node. A node that is not ready any more fits, and its pod counts: for the built-in
+// DaemonSet, such nodes do not count, so that an update that breaks its nodes goes on. A node that joins fits as for the
+// built-in one, which creates no pod before the node is ready, unless the template tolerates the taint.
 func (t *Template) Node(node *corev1.Node) Fit {
 	if t.nodeName != "" && t.nodeName != node.Name {
 		return No
@@ -73,17 +90,18 @@ func (t *Template) Node(node *corev1.Node) Fit {
 	if matches, err := t.affinity.Match(node); err != nil || !matches {
 		return No
 	}
-	fit := Yes
+	fit, joins := Yes, Joins(node)
 	for i := range node.Spec.Taints {
-		fit = min(fit, t.taint(&node.Spec.Taints[i]))
+		fit = min(fit, t.taint(&node.Spec.Taints[i], joins))
 	}
 	return fit
 }
 
-// taint returns what a taint lets a node be.
-func (t *Template) taint(taint *corev1.Taint) Fit {
+// taint returns what a taint lets a node be, which may be one that joins.
+func (t *Template) taint(taint *corev1.Taint, joins bool) Fit {
 	switch {
-	case taint.Effect == corev1.TaintEffectPreferNoSchedule, taint.Key == corev1.TaintNodeNotReady, taint.Key == corev1.TaintNodeUnreachable,
+	case taint.Effect == corev1.TaintEffectPreferNoSchedule,
+		!joins && (taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable),
 		scheduling.TolerationsTolerateTaint(logr.Discard(), t.tolerations, taint, true):
 		return Yes
 	case taint.Effect == corev1.TaintEffectNoExecute:
@@ -101,9 +119,10 @@ func (t *Template) Why(node *corev1.Node) string {
 	if matches, err := t.affinity.Match(node); err != nil || !matches {
 		return "nodeSelector or the required node affinity of the template does not select the node"
 	}
+	joins := Joins(node)
 	for _, want := range []Fit{No, Keeps} {
 		for i := range node.Spec.Taints {
-			if taint := &node.Spec.Taints[i]; t.taint(taint) == want {
+			if taint := &node.Spec.Taints[i]; t.taint(taint, joins) == want {
 				return fmt.Sprintf("the template does not tolerate the taint %s", taint.ToString())
 			}
 		}

@@ -6,6 +6,7 @@ package nodefit_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,11 +30,17 @@ func TestNode(t *testing.T) {
 	tolerates := func(key string, effect corev1.TaintEffect) corev1.PodSpec {
 		return corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}}}
 	}
+	joining := append(taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule), taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)...)
 	for name, tc := range map[string]struct {
 		spec   corev1.PodSpec
 		taints []corev1.Taint
+		ready  corev1.NodeCondition
 		want   nodefit.Fit
 	}{
+		"joins":                             {taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Keeps},
+		"joins, tolerated":                  {spec: tolerates("", ""), taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Yes},
+		"not ready any more":                {taints: joining, ready: readyAfter(corev1.ConditionFalse, time.Hour), want: nodefit.Yes},
+		"unreachable as joins":              {taints: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule), ready: readyAfter(corev1.ConditionUnknown, 40*time.Second), want: nodefit.Keeps},
 		"no rule":                           {want: nodefit.Yes},
 		"name of the node":                  {spec: corev1.PodSpec{NodeName: "a"}, want: nodefit.Yes},
 		"name of another node":              {spec: corev1.PodSpec{NodeName: "b"}, want: nodefit.No},
@@ -61,6 +68,9 @@ func TestNode(t *testing.T) {
 				t.Fatal(err)
 			}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"zone": "1"}}, Spec: corev1.NodeSpec{Taints: tc.taints}}
+			if tc.ready.Type != "" {
+				node.Status.Conditions = []corev1.NodeCondition{tc.ready}
+			}
 			if got := template.Node(node); got != tc.want {
 				t.Errorf("fit is %v, want %v", got, tc.want)
 			}
@@ -105,5 +115,31 @@ func TestBoundPodsHaveATarget(t *testing.T) {
 	spec.NodeName = "b"
 	if got := nodefit.Target(&corev1.Pod{Spec: spec}); got != "b" {
 		t.Errorf("a scheduled pod has the target %q", got)
+	}
+}
+
+// readyAfter returns the condition of readiness that changed to the status at this time after the node's creation.
+func readyAfter(status corev1.ConditionStatus, after time.Duration) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(time.Time{}.Add(after))}
+}
+
+func TestJoins(t *testing.T) {
+	for name, tc := range map[string]struct {
+		conditions []corev1.NodeCondition
+		want       bool
+	}{
+		"no condition":            {},
+		"registered":              {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, 0)}, want: true},
+		"a slow clock":            {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, -time.Hour)}, want: true},
+		"the kubelet ended":       {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, 50*time.Second)}, want: true},
+		"ready":                   {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionTrue, time.Second)}},
+		"not ready any more":      {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, time.Minute)}},
+		"lost after it was ready": {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, time.Hour)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := nodefit.Joins(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}}); got != tc.want {
+				t.Errorf("joins is %t, want %t", got, tc.want)
+			}
+		})
 	}
 }

@@ -197,12 +197,13 @@ func Namespace(namespace *metav1.PartialObjectMetadata) *metav1.PartialObjectMet
 	return namespace
 }
 
-// Node keeps of a node what decides which pods it runs: its name, labels and taints, its deletion, and whether it is
-// ready and has free disk space. A node of a cluster has more than 10 KiB, most of it images and addresses.
+// Node keeps of a node what decides which pods it runs: its name, labels and taints, its creation and deletion, and whether
+// and since when it is ready and has free disk space. A node of a cluster has more than 10 KiB, most of it images and addresses.
 func Node(node *corev1.Node) *corev1.Node {
 	kept := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels, DeletionTimestamp: node.DeletionTimestamp,
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
 		},
 		Spec: corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
 	}
@@ -211,7 +212,9 @@ func Node(node *corev1.Node) *corev1.Node {
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady || condition.Type == corev1.NodeDiskPressure {
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: condition.Type, Status: condition.Status})
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{
+				Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
+			})
 		}
 	}
 	return kept
