@@ -136,6 +136,9 @@ func (r *Reconciler) countProvided(ctx context.Context, pods map[string]*corev1.
 			continue
 		}
 		for _, each := range counts {
+			if !each.Marker.Selects(pod) {
+				continue
+			}
 			counts.add(tally.Pod{Object: pod}, slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States)), nil)
 		}
 	}
