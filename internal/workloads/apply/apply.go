@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
@@ -139,7 +140,7 @@ func (s *Step) proceed() bool { return len(s.Errs) == 0 && !s.Outdated && !s.Inc
 // delete of a pod requires that the pod is as the planner saw it. Deletes, adoptions and claims that become
 // those of pods also require that the set is.
 func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actions) Step {
-	x := &execution{Executor: e, set: set, deadline: e.options.Now().Add(e.options.Budget)}
+	x := &execution{Executor: e, set: set, deadline: e.options.Now().Add(e.options.Budget), missing: missing{claims: sets.Set[string]{}}}
 	x.current = sync.OnceValue(func() error { return x.compare(ctx) })
 	if namespace := set.Object.GetNamespace(); !x.granted(namespace, request{kind: namespaceKind, operation: "write to", name: namespace}) {
 		return x.step
@@ -147,13 +148,13 @@ func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actio
 	phases := []func(context.Context){
 		func(ctx context.Context) { x.revisions(ctx, actions) },
 		func(ctx context.Context) { x.claims(ctx, actions) },
-		func(ctx context.Context) { x.patches(ctx, actions.Patches) },
-		func(ctx context.Context) { x.deletes(ctx, actions.Deletes) },
-		func(ctx context.Context) { x.creates(ctx, actions.Creates) },
+		func(ctx context.Context) { x.patches(ctx, x.missing.patches(actions.Patches)) },
+		func(ctx context.Context) { x.deletes(ctx, x.missing.deletes(actions.Deletes)) },
+		func(ctx context.Context) { x.creates(ctx, x.missing.creates(actions.Creates)) },
 		func(ctx context.Context) { x.pulls(ctx, actions) },
 	}
 	for _, phase := range phases {
-		if phase(ctx); !x.step.proceed() || x.blocked {
+		if phase(ctx); !x.step.proceed() {
 			break
 		}
 	}
@@ -162,7 +163,11 @@ func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actio
 
 func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
 	if created := actions.CreateRevision; created != nil {
-		x.note(request{kind: revisionKind, operation: "create", name: created.Name}, x.createRevision(ctx, created))
+		err := x.createRevision(ctx, created)
+		x.note(request{kind: revisionKind, operation: "create", name: created.Name}, err)
+		if err != nil {
+			x.missing.revision = created.Name
+		}
 	}
 	x.each(ctx, len(actions.UpdateRevisions), func(ctx context.Context, i int) {
 		revision := actions.UpdateRevisions[i]
@@ -175,7 +180,6 @@ func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
 		err := x.remove(ctx, revisionKind, &appsv1.ControllerRevision{ObjectMeta: nameOf(revision)}, unchanged(revision))
 		x.note(request{kind: revisionKind, operation: "delete", name: revision.Name}, err)
 	})
-	x.blocked = len(x.step.Failures) > 0
 }
 
 func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
@@ -188,18 +192,17 @@ func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
 				return
 			}
 		}
-		x.note(request{kind: claimKind, operation: "create", name: claim.Name, version: claim.ResourceVersion}, err)
+		x.noteClaim(request{operation: "create", name: claim.Name, version: claim.ResourceVersion}, err)
 	})
 	x.each(ctx, len(actions.UpdateClaims), func(ctx context.Context, i int) {
 		claim := actions.UpdateClaims[i]
 		if err := x.mayLeave(ctx, claim); err != nil {
-			x.note(request{kind: claimKind, operation: "update", name: claim.Name}, err)
+			x.noteClaim(request{operation: "update", name: claim.Name}, err)
 			return
 		}
 		version, err := x.update(ctx, claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), map[string]any{})
-		x.note(request{kind: claimKind, operation: "update", name: claim.Name, version: version}, err)
+		x.noteClaim(request{operation: "update", name: claim.Name, version: version}, err)
 	})
-	x.blocked = len(x.step.Failures) > 0
 	x.each(ctx, len(actions.ExpandClaims), func(ctx context.Context, i int) {
 		claim := actions.ExpandClaims[i]
 		version, err := x.update(ctx, claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), map[string]any{
@@ -207,6 +210,16 @@ func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
 		})
 		x.note(request{kind: claimKind, operation: "update", reason: "Expand", name: claim.Name, version: version, update: true}, err)
 	})
+}
+
+// noteClaim notes what became of a write to a claim that pods wait for.
+func (x *execution) noteClaim(w request, err error) {
+	w.kind = claimKind
+	if x.note(w, err); err != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.missing.claims.Insert(w.name)
+	}
 }
 
 // usable reads a claim that exists, and returns errOutdated if it leaves: it is that of an earlier pod with

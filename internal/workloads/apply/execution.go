@@ -39,13 +39,13 @@ type execution struct {
 	*Executor
 	set      Set
 	deadline time.Time
-	// blocked is set between phases: the next ones depend on a write that failed.
-	blocked bool
 	// current is the result of the only check of the step whether the set is as the planner saw it.
 	current func() error
 
 	mu   sync.Mutex
 	step Step
+	// missing is what later phases must not depend on.
+	missing missing
 }
 
 type request struct {

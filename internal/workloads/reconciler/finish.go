@@ -113,7 +113,9 @@ func (b *base) conclude(
 		}
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // The budget of the step was used up.
 	}
-	b.remember(set, func(r *remembered) { r.failures = 0 })
+	if len(step.Failures) == 0 {
+		b.remember(set, func(r *remembered) { r.failures = 0 })
+	}
 	if differs, since := b.differs(set, status); differs {
 		if wait := b.postpone(step, status.Settled, since); wait > 0 {
 			return reconcile.Result{RequeueAfter: Sooner(wait, actions.RequeueAfter)}, nil
@@ -127,7 +129,14 @@ func (b *base) conclude(
 	}
 	if len(step.Failures) > 0 {
 		failure := &step.Failures[0]
-		return reconcile.Result{}, fmt.Errorf("%d writes failed, the first: %s: %w", len(step.Failures), failure.Object, failure.Err)
+		err := fmt.Errorf("%d writes failed, the first: %s: %w", len(step.Failures), failure.Object, failure.Err)
+		if actions.RequeueAfter == 0 {
+			return reconcile.Result{}, err
+		}
+		// What the step waits for does not depend on the writes that failed.
+		result := b.retry(ctx, set, err)
+		result.RequeueAfter = min(result.RequeueAfter, max(actions.RequeueAfter, time.Second))
+		return result, nil
 	}
 	return reconcile.Result{RequeueAfter: min(actions.RequeueAfter, planning.LongestWait)}, nil
 }

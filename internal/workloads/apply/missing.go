@@ -1,0 +1,64 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+)
+
+// missing are the writes of a step that failed and on which others depend: these wait, and the others do not. A quota on
+// claims, for example, does not keep pods whose update is done from becoming ready.
+type missing struct {
+	// revision is the name of the revision that could not be created, empty if there is none.
+	revision string
+	// claims are the names of the claims that could not be created, or could not become those of pods.
+	claims sets.Set[string]
+}
+
+// patches returns the patches that can be executed: those that do not lead to the missing revision.
+func (m *missing) patches(all []planning.PodPatch) []planning.PodPatch {
+	if m.revision == "" {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(patch planning.PodPatch) bool {
+		to := patch.Labels[appsv1.ControllerRevisionHashLabelKey]
+		return to != nil && (*to == m.revision || *to == revision.Hash(m.revision))
+	})
+}
+
+// deletes returns the deletions that can be executed: none while a revision is missing, because the replacements would have it,
+// and otherwise those of pods whose claims follow them.
+func (m *missing) deletes(all []planning.PodDelete) []planning.PodDelete {
+	switch {
+	case m.revision != "":
+		return nil
+	case len(m.claims) == 0:
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(d planning.PodDelete) bool { return m.uses(d.Pod) })
+}
+
+// creates returns the pods that can be created.
+func (m *missing) creates(all []*corev1.Pod) []*corev1.Pod {
+	if m.revision == "" && len(m.claims) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(pod *corev1.Pod) bool {
+		return m.revision != "" && revision.Is(pod, m.revision) || m.uses(pod)
+	})
+}
+
+// uses reports whether the pod uses a claim that is missing.
+func (m *missing) uses(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && m.claims.Has(v.PersistentVolumeClaim.ClaimName)
+	})
+}

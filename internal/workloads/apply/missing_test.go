@@ -1,0 +1,76 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// claiming returns a pod of a revision that uses a claim with its name.
+func claiming(name, rev string) *corev1.Pod {
+	pod := ownedPod(name, "1")
+	pod.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: rev}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}}
+	return pod
+}
+
+// TestRefusedWritesBlockOnlyWhatDependsOnThem executes a step of which the API server refuses the creation of one object.
+func TestRefusedWritesBlockOnlyWhatDependsOnThem(t *testing.T) {
+	hash := "new"
+	serves, updates, leaves := claiming("set-serves", "old"), claiming("set-updates", "old"), claiming("set-leaves", "old")
+	claim := func(name string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	}
+	actions := planning.Actions{
+		CreateRevision: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set-new"}},
+		CreateClaims:   []*corev1.PersistentVolumeClaim{claim("set-a"), claim("set-b")},
+		Patches: []planning.PodPatch{
+			{Pod: serves, Reason: "Ready", Conditions: []corev1.PodCondition{{Type: "Ready", Status: corev1.ConditionTrue}}},
+			{Pod: updates, Reason: "Update", Labels: map[string]*string{appsv1.ControllerRevisionHashLabelKey: &hash}},
+		},
+		Deletes: []planning.PodDelete{{Pod: leaves}},
+		Creates: []*corev1.Pod{claiming("set-a", "set-new"), claiming("set-b", "set-new"), claiming("set-c", "set-old")},
+	}
+	for refused, want := range map[string][]string{
+		"nothing": {"set-a", "set-b", "set-c", "set-leaves", "set-serves", "set-updates"},
+		"set-a":   {"set-b", "set-c", "set-leaves", "set-serves", "set-updates"},
+		"set-b":   {"set-a", "set-c", "set-leaves", "set-serves", "set-updates"},
+		"set-new": {"set-c", "set-serves"},
+	} {
+		t.Run(refused, func(t *testing.T) {
+			set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}}
+			x := executor(t, interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+					if _, isPod := object.(*corev1.Pod); !isPod && object.GetName() == refused {
+						return apierrors.NewForbidden(corev1.Resource("objects"), refused, errors.New("exceeded quota"))
+					}
+					return c.Create(ctx, object, options...)
+				},
+			}, serves.DeepCopy(), updates.DeepCopy(), leaves.DeepCopy(), set)
+			step := x.Execute(t.Context(), testSet(), &actions)
+			slices.Sort(step.Written)
+			if !slices.Equal(step.Written, want) {
+				t.Errorf("the step wrote to pods %v, want %v: %+v", step.Written, want, step)
+			}
+			if fails := refused != "nothing"; (len(step.Failures) == 1) != fails {
+				t.Errorf("failures %+v, want one: %t", step.Failures, fails)
+			}
+		})
+	}
+}
