@@ -76,7 +76,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	}
 	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, daemonset.Kind().Kind, advancedcronjob.Kind().Kind, broadcastjob.Kind().Kind, imagepull.Kind().Kind)
 	shared := reconciler.Options{
-		Stores: stores, Client: mgr.GetClient(), Recorder: recorder, Metrics: counters, Now: time.Now,
+		Stores: stores, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.New(apply.Options{
 			Client: mgr.GetClient(), Grants: grants.NewReader(bindings, w.options.Namespace, time.Now), Live: mgr.GetAPIReader(),
 			Parallel: parallel, Budget: budget,

@@ -157,7 +157,7 @@ func (w *World) Options(stores reconciler.Stores) (reconciler.Options, client.Re
 	})
 	writes := interceptor.NewClient(w.API, w.faults())
 	return reconciler.Options{
-		Stores: stores, Client: writes, Gate: gate, Recorder: record.NewFakeRecorder(10_000), Metrics: noMetrics{}, Now: now,
+		Stores: stores, Client: writes, Live: live, Gate: gate, Recorder: record.NewFakeRecorder(10_000), Metrics: noMetrics{}, Now: now,
 		Executor: apply.New(apply.Options{
 			Client: writes, Live: live, Parallel: parallel, Budget: time.Second, Timeout: time.Minute, Now: now, Wrote: func(string, string, string) {},
 			DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {

@@ -25,6 +25,18 @@ type memory struct {
 	differ map[types.NamespacedName]bool
 	// cached are the versions that the stores had last.
 	cached versions
+	// began is when the first set was reconciled: the process became the leader.
+	began time.Time
+}
+
+// begins returns when the first set was reconciled, which is now for the first one.
+func (m *memory) begins(now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.began.IsZero() {
+		m.began = now
+	}
+	return m.began
 }
 
 // remembered is what is remembered about a set.
@@ -39,6 +51,8 @@ type remembered struct {
 	// since is when the first of such reconciles in a row was.
 	waiting bool
 	since   time.Time
+	// looked is set when the cache had all pods of the set that the API server had.
+	looked bool
 	// taken are names of pods that belong to others.
 	taken map[string]bool
 	// encoder is used by one reconcile at a time.

@@ -47,6 +47,8 @@ type Options struct {
 	Stores Stores
 	// Client writes the status of sets.
 	Client client.Client
+	// Live reads from the API server, without a cache.
+	Live client.Reader
 	// Executor executes steps.
 	Executor *apply.Executor
 	// Gate is closed while another program serves the kind.
@@ -106,6 +108,7 @@ func (r *Reconciler[S, T]) Count(set S) planning.Count { return r.of.Counts(set)
 
 // Reconcile executes the next step of the set.
 func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	r.memory.begins(r.Now())
 	if isolated, result, err := r.isolated(ctx, request.NamespacedName); isolated {
 		return result, err
 	}
@@ -123,6 +126,16 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 		after := r.of.Status(set.DeepCopyObject().(S)) //nolint:forcetypeassert // A copy has the same type.
 		r.of.Unplanned(after, err, in.Now)
 		return reconcile.Result{}, r.unplanned(ctx, set, err, Status{Before: before, After: after})
+	}
+	if len(plan.Creates) > 0 {
+		may, err := r.mayCreate(ctx, set)
+		if err != nil {
+			return r.retry(ctx, set, err), nil
+		}
+		if !may {
+			r.Metrics.Waited(r.kind.Kind)
+			return reconcile.Result{RequeueAfter: retryDelay}, nil
+		}
 	}
 	step := r.execute(ctx, set, &plan.Actions)
 	r.of.Failed(&plan.Status, step.Failures, in.Now)
