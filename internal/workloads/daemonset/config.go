@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -33,9 +34,10 @@ type config struct {
 	// revision is the name of the update revision, and templateGeneration the label of its pods, empty if they have none.
 	revision, templateGeneration string
 	minReady                     time.Duration
-	// rolling reports whether old pods are updated, surge whether new pods are created next to them, and exempt whether
-	// unreachable nodes do not use up maxUnavailable.
-	rolling, surge, exempt bool
+	preDelete                    *pub.LifecycleHook
+	// rolling reports whether old pods are updated, surge whether new pods are created next to them, exempt whether
+	// unreachable nodes do not use up maxUnavailable, and partitioned whether partition also limits the creation of pods.
+	rolling, surge, exempt, partitioned bool
 }
 
 // configure returns the configuration of the set with the update revision.
@@ -44,8 +46,11 @@ func configure(set *v1alpha1.DaemonSet, selector labels.Selector, update string)
 		selector: selector, reach: labels.Everything(), revision: update,
 		templateGeneration: set.Annotations[appsv1.DeprecatedTemplateGeneration],
 		minReady:           time.Duration(set.Spec.MinReadySeconds) * time.Second,
+		preDelete:          ptr.Deref(set.Spec.Lifecycle, pub.Lifecycle{}).PreDelete,
 		rolling:            set.Spec.UpdateStrategy.Type != v1alpha1.OnDeleteDaemonSetStrategyType,
 		exempt:             set.Annotations[v1alpha1.ExemptUnreachableNodesKey] == "true",
+		partitioned: ptr.Deref(set.Spec.ScaleStrategy, v1alpha1.DaemonSetScaleStrategy{}).PartitionedScaling ||
+			set.Annotations[v1alpha1.ProgressiveCreatePodKey] == "true",
 	}
 	_, surge := budgets(set, 1)
 	c.surge = c.rolling && surge > 0

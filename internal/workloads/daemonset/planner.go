@@ -6,6 +6,7 @@ package daemonset
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -191,7 +192,7 @@ func (p *planner) remove() {
 				return false
 			case prepared(each.pod):
 				continue
-			case each.reason == finished:
+			case each.reason == finished && pair.current == nil:
 				s.fail(p.Now)
 				p.state.touch(s)
 			}
@@ -209,14 +210,17 @@ func (p *planner) each(class class, do func(s *slot) bool) {
 // create creates pods on nodes that have none: on all nodes, or with partitionedScaling on as many as partition permits.
 func (p *planner) create() {
 	limit := p.creates
-	scale := p.set.Spec.ScaleStrategy
-	if scale != nil && scale.PartitionedScaling || p.set.Annotations[v1alpha1.ProgressiveCreatePodKey] == "true" {
+	if p.state.config.partitioned {
 		fits := p.state.counts.fits
 		limit = min(limit, fits-scaled(rolling(p.set).Partition, fits)-p.state.counts.updated)
 	}
 	p.each(creates, func(s *slot) bool {
 		if limit--; limit < 0 {
 			return false
+		}
+		if len(s.pods) > 0 {
+			s.fail(p.Now) // Those that have ended.
+			p.state.touch(s)
 		}
 		p.newPod(s)
 		return true
@@ -236,14 +240,27 @@ func (p *planner) newPod(s *slot) {
 	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
 }
 
-// podName returns the name of the pod of a node and a revision. It is always the same, so that a pod whose creation was
+// podName returns the name of the new pod of a node and a revision. It is always the same, so that a pod whose creation was
 // not answered is found by its name, unless pods of others have it. The old pod of a surge may have been created for the same
-// revision, and updated in place since: its successor has another name.
+// revision, and updated in place since, and a pod that has ended still has its name: the successor has another one, which
+// is that of no pod of the node.
 func (p *planner) podName(s *slot, rev string) string {
 	of := s.node + "/" + rev
-	if old := p.state.config.pair(s).old; old != nil {
-		of += "/" + string(old.UID)
+	pair := p.state.config.pair(s)
+	for _, before := range append(pair.finished, pair.old) {
+		if before == nil {
+			continue
+		}
+		name := p.freeName(of + "/" + string(before.UID))
+		if !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool { return pod.Name == name }) {
+			return name
+		}
 	}
+	return p.freeName(of)
+}
+
+// freeName returns the name of what the text describes that pods of others do not have.
+func (p *planner) freeName(of string) string {
 	for attempt := 0; ; attempt++ {
 		name := p.set.Name + "-" + nodefit.NameSuffix(fmt.Sprintf("%s/%d", of, attempt))
 		if !p.TakenNames[name] {

@@ -144,6 +144,9 @@ func (p *planner) createsWhereOneFits(view *model.State, step *model.Step) error
 	for _, pod := range step.Creates {
 		node := nodefit.Target(pod)
 		existing, fits := pods[node]
+		existing = slices.DeleteFunc(slices.Clone(existing), func(pod *corev1.Pod) bool {
+			return planning.Finished(pod) && !planning.Terminating(pod)
+		})
 		if !fits || len(existing) > 0 && rolling(setOf(view)).MaxSurge == nil || len(existing) > 1 {
 			return fmt.Errorf("creates pod %s on node %s, which fits: %t, and has %d pods\n%s", pod.Name, node, fits, len(existing), model.Describe(view))
 		}

@@ -203,9 +203,10 @@ func (c *config) removals(s *slot, p *pair, now time.Time) (all []removal, wake 
 		add(nodeMisfits, p.finished...)
 	default:
 		add(duplicate, p.extra...)
-		if len(p.finished) > 0 && s.retry.After(now) {
+		switch {
+		case len(p.finished) > 0 && p.current == nil && s.retry.After(now):
 			wake = s.retry
-		} else {
+		case !c.getsSuccessor(p):
 			add(finished, p.finished...)
 		}
 		if available, _ := c.available(p.current, now); p.current != nil && p.old != nil && (available || !ready(p.old)) {
@@ -213,6 +214,14 @@ func (c *config) removals(s *slot, p *pair, now time.Time) (all []removal, wake 
 		}
 	}
 	return all, wake
+}
+
+// getsSuccessor reports whether a new pod is created before those that have ended are deleted. Its name is computed from the UID of
+// one of them, which every leader knows while that exists. They use nothing of their node. A hook that holds them comes first, and
+// a set that may not create a pod only deletes them.
+func (c *config) getsSuccessor(p *pair) bool {
+	return !c.partitioned && len(p.finished) > 0 && p.current == nil && p.old == nil && !p.terminating &&
+		!slices.ContainsFunc(p.finished, func(pod *corev1.Pod) bool { return prepared(pod) || lifecycle.Held(c.preDelete, pod) })
 }
 
 // look returns the view of a slot and when it changes without an event, zero if it does not.
@@ -247,7 +256,7 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	}
 	switch {
 	case v.class == removes:
-	case p.current == nil && p.old == nil && !p.terminating && len(p.finished) == 0:
+	case p.current == nil && p.old == nil && !p.terminating && (len(p.finished) == 0 || !s.retry.After(now) && c.getsSuccessor(&p)):
 		v.class = creates
 	case !c.rolling || !s.facts.reached || len(s.pods) != 1 || prepared(s.pods[0]): // Others leave first.
 	case v.old && inplace.Interrupted(p.old, &pub.Lifecycle{}):

@@ -183,19 +183,47 @@ func TestProgressing(t *testing.T) {
 	}
 }
 
-func TestEndedPodIsReported(t *testing.T) {
+// TestEndedPods ends a pod, its successor and so on, all in the same second. Each successor has a name of its own, and the ended
+// pod is deleted when it exists.
+func TestEndedPods(t *testing.T) {
 	f := newFixture(t)
 	f.set.Spec.Template.Spec.Containers[0].Image = "agent:1"
 	f.plan(t)
-	for _, pod := range f.pods {
-		if pod.Spec.NodeName == "node-1" {
-			f.change(pod, func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
+	pod, names := f.pods[slices.Sorted(maps.Keys(f.pods))[0]], map[string]bool{}
+	running := pod.Status.DeepCopy()
+	for attempt := range 4 {
+		f.change(pod, func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
+		f.in.Now = f.in.Now.Add(time.Minute)
+		out := f.plan(t)
+		if len(out.Creates) != 1 || len(out.Deletes) > 0 || names[out.Creates[0].Name] || out.Creates[0].Name == pod.Name {
+			t.Fatalf("attempt %d: step %v, want a pod with another name", attempt, steps(&out))
 		}
-	}
-	out := f.plan(t)
-	if !slices.ContainsFunc(out.Events, func(e planning.Event) bool {
-		return e.Type == corev1.EventTypeWarning && strings.HasSuffix(e.Message(), "has ended: Evicted. It is deleted.")
-	}) {
-		t.Errorf("events %+v, want one that says why the pod has ended", out.Events)
+		again := f.plan(t)
+		if len(again.Creates) > 0 && again.Creates[0].Name != out.Creates[0].Name {
+			t.Errorf("attempt %d: repeated creation of pod %s, want %s", attempt, again.Creates[0].Name, out.Creates[0].Name)
+		}
+		next := out.Creates[0].DeepCopy()
+		names[next.Name] = true
+		next.Namespace, next.UID, next.ResourceVersion, next.Spec.NodeName = "ns", types.UID(next.Name), "11", pod.Spec.NodeName
+		next.CreationTimestamp, next.Status = pod.CreationTimestamp, *running.DeepCopy()
+		f.slots.Pod(nil, next)
+		f.pods[next.Name] = next
+		if attempt == 1 { // The successor ends before this one is deleted.
+			pod = next
+			continue
+		}
+		out = f.plan(t)
+		if ended := []int{1, 0, 2, 1}[attempt]; len(out.Deletes) != ended || len(out.Creates) > 0 {
+			t.Fatalf("attempt %d: step %v, want the deletion of %d ended pods", attempt, steps(&out), ended)
+		}
+		if !slices.ContainsFunc(out.Events, func(e planning.Event) bool {
+			return e.Type == corev1.EventTypeWarning && strings.Contains(e.Message(), "ended: Evicted.")
+		}) {
+			t.Errorf("attempt %d: events %+v, want one that says why the pod has ended", attempt, out.Events)
+		}
+		for _, d := range out.Deletes {
+			f.slots.Pod(d.Pod, nil)
+		}
+		pod = next
 	}
 }

@@ -27,7 +27,7 @@ func TestLeaderWithAnOldCacheCreatesNoSurplus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := &v1alpha1.CloneSet{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid", Generation: 1, CreationTimestamp: metav1.NewTime(created)},
-				Spec: v1alpha1.CloneSetSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+				Spec:       v1alpha1.CloneSetSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 			}
 			set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
 			w := crash.New(t, 1, start, set)
