@@ -367,8 +367,8 @@ type SidecarSetUpdateStrategy struct {
 	// +optional
 	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
 
-	// scatterStrategy spreads the pods with the same label over the update. It applies after
-	// priorityStrategy. At most 16 labels.
+	// scatterStrategy spreads the pods with the same label over the update. The value * stands for each of
+	// the 64 most common values of the label. It applies after priorityStrategy. At most 16 labels.
 	// +optional
 	// +listType=map
 	// +listMapKey=key

@@ -52,7 +52,7 @@ spec:
     selector: {matchLabels: {canary: "true"}}
     maxUnavailable: 10%
     priorityStrategy: {orderPriority: [{orderedKey: order}]}
-    scatterStrategy: [{key: zone, value: a}]
+    scatterStrategy: [{key: zone, value: a}, {key: rack, value: "*"}]
   revisionHistoryLimit: 5
   patchPodMetadata:
   - {annotations: {example.com/log: "{}"}, patchPolicy: MergePatchJson}
@@ -111,6 +111,7 @@ func sidecarSetRejections() map[string]rejection {
 		"weight": one(update+".priorityStrategy", map[string]any{"weightPriority": []any{map[string]any{"weight": 101, "matchSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}}}}, "100").
 			at(update + ".priorityStrategy.weightPriority[0].weight"),
 		"scatter key":      one(update+".scatterStrategy[0].key", "a b", "must be a label key"),
+		"scatter value":    one(update+".scatterStrategy[0].value", "a*", "should match"),
 		"no revision":      one("spec.injectionStrategy.revision.customVersion", "", "must have revisionName or customVersion").at("spec.injectionStrategy.revision"),
 		"revision policy":  one("spec.injectionStrategy.revision.policy", "PartitionBased", `"Always", "Partial"`),
 		"custom version":   one("spec.customVersion", "a b", "should match"),

@@ -183,7 +183,7 @@ func (p *planner) start() {
 	left, budget := old-partition(strategy.Partition, matched), maxUnavailable(strategy.MaxUnavailable, matched)-disturbed
 	apart := ranks(all)
 	for _, pod := range order.Update(pods, order.UpdateOptions{
-		Priority: strategy.PriorityStrategy, Scatter: strategy.ScatterStrategy, All: all,
+		Priority: strategy.PriorityStrategy, Scatter: scatter(strategy.ScatterStrategy, pods), All: all,
 		Tie: func(a, b *corev1.Pod) int { return cmp.Compare(apart[a], apart[b]) },
 	}) {
 		m := candidates[pod]

@@ -246,6 +246,35 @@ func TestOrderOfAnUpdate(t *testing.T) {
 	}
 }
 
+// TestScatterByEveryValue checks that the value * spreads the pods of each zone.
+func TestScatterByEveryValue(t *testing.T) {
+	w := newWorld(t, 9)
+	for i, pod := range w.pods {
+		pod.Labels = map[string]string{"app": "game", "zone": string("aaaabbbbc"[i])}
+	}
+	zones := func(strategy v1alpha1.UpdateScatterStrategy) string {
+		w.accept(func(s *v1alpha1.SidecarSetSpec) {
+			s.Containers[0].Image = "agent:2"
+			s.UpdateStrategy.MaxUnavailable, s.UpdateStrategy.ScatterStrategy = new(intstr.FromString("100%")), strategy
+		})
+		var order strings.Builder
+		for _, patch := range w.plan().Patches {
+			order.WriteString(patch.Pod.Labels["zone"])
+		}
+		return order.String()
+	}
+	each := zones(v1alpha1.UpdateScatterStrategy{{Key: "zone", Value: "a"}, {Key: "zone", Value: "b"}})
+	if each == "aaaabbbbc" || len(each) != 9 {
+		t.Fatalf("zones %s by value", each)
+	}
+	if got := zones(v1alpha1.UpdateScatterStrategy{{Key: "zone", Value: "*"}}); got != each {
+		t.Errorf("zones %s, want %s, as with the names of all values", got, each)
+	}
+	if got := zones(v1alpha1.UpdateScatterStrategy{{Key: "rack", Value: "*"}}); got != "aaaabbbbc" {
+		t.Errorf("zones %s by a label that no pod has", got)
+	}
+}
+
 // TestRevisionsThatNothingNeeds checks which revisions are deleted.
 func TestRevisionsThatNothingNeeds(t *testing.T) {
 	w := newWorld(t, 1)
