@@ -32,28 +32,29 @@ func (i *injection) share() {
 		if from == nil || !isInjected(c) {
 			continue
 		}
+		// A variable that the set names takes precedence over one of the same name that a mount needs.
+		for _, transfer := range from.TransferEnv {
+			i.transfer(c, transfer)
+		}
 		if from.ShareVolumePolicy.Type == v1alpha1.ShareVolumePolicyEnabled {
-			i.shareMounts(c, own)
+			shareMounts(c, own)
 		}
 		if from.ShareVolumeDevicePolicy != nil && from.ShareVolumeDevicePolicy.Type == v1alpha1.ShareVolumePolicyEnabled {
 			shareDevices(c, own)
-		}
-		for _, transfer := range from.TransferEnv {
-			i.transfer(c, transfer)
 		}
 	}
 }
 
 // shareMounts adds the mounts of the containers at paths that are not used yet, and the variables in
 // their subPathExpr.
-func (i *injection) shareMounts(to *corev1.Container, own []*corev1.Container) {
+func shareMounts(to *corev1.Container, own []*corev1.Container) {
 	for _, c := range own {
 		for _, mount := range c.VolumeMounts {
 			if slices.ContainsFunc(to.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }) {
 				continue
 			}
 			to.VolumeMounts = append(to.VolumeMounts, *mount.DeepCopy())
-			i.copyEnv(to, c, references(mount.SubPathExpr))
+			copyEnv(to, c, references(mount.SubPathExpr))
 		}
 	}
 }
@@ -84,38 +85,42 @@ func (i *injection) transfer(to *corev1.Container, transfer v1alpha1.TransferEnv
 		i.warn("container %s gets no variables: the pod has no container %q", to.Name, name)
 		return
 	}
-	names := transfer.EnvNames
+	names := slices.Clone(transfer.EnvNames)
 	if transfer.EnvName != "" {
-		names = append([]string{transfer.EnvName}, names...)
+		names = append(names, transfer.EnvName)
 	}
+	slices.Sort(names)
 	source := all(i.pod)[at]
 	for _, variable := range names {
 		if indexEnv(source.Env, variable) < 0 {
 			i.warn("container %s gets no variable %s: container %q does not have it", to.Name, variable, name)
 		}
 	}
-	i.copyEnv(to, source, names)
+	copyEnv(to, source, names)
 }
 
-// copyEnv copies the variables that the container lacks, with those to which their values refer, in the
-// order of the source.
-func (i *injection) copyEnv(to, source *corev1.Container, names []string) {
-	needed := make(map[string]bool, len(names))
-	for _, name := range names {
-		needed[name] = true
-	}
-	// A value refers to variables in front of it.
-	for _, v := range slices.Backward(source.Env) {
-		if needed[v.Name] && indexEnv(to.Env, v.Name) < 0 {
-			for _, name := range references(v.Value) {
-				needed[name] = true
+// copyEnv copies the variables that the container lacks, in the order of the names, each behind those to which its value
+// refers: the kubelet expands references to earlier variables only. If the source has a name several times, the last one
+// counts, as for the kubelet.
+func copyEnv(to, source *corev1.Container, names []string) {
+	var add func(name string, earlier []corev1.EnvVar)
+	add = func(name string, earlier []corev1.EnvVar) {
+		if indexEnv(to.Env, name) >= 0 {
+			return
+		}
+		for at, v := range slices.Backward(earlier) {
+			if v.Name != name {
+				continue
 			}
+			for _, other := range references(v.Value) {
+				add(other, earlier[:at])
+			}
+			to.Env = append(to.Env, *v.DeepCopy())
+			return
 		}
 	}
-	for _, v := range source.Env {
-		if needed[v.Name] && indexEnv(to.Env, v.Name) < 0 {
-			to.Env = append(to.Env, *v.DeepCopy())
-		}
+	for _, name := range names {
+		add(name, source.Env)
 	}
 }
 
