@@ -16,11 +16,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/imagename"
 )
 
-// genuine reports whether the pod's containers with the names of the set's are those of the revision that the pod
-// names. Everybody who creates a pod can write its annotations and mark containers as injected, so containers of
-// another program would run in their place. The error is a RefusedError. Without the revision that the pod names,
-// they must be those of the revision to inject, or they are replaced.
-func (i *injection) genuine(known Known) (bool, error) {
+// keep reports whether the pod's containers with the names of the set's are those of the revision that the pod names. Then
+// this is the revision of the injection, so that what the containers share is that of it, too. Everybody who creates a pod can
+// write its annotations and mark containers as injected, so containers of another program would run in their place. The error is
+// a RefusedError. Without the revision that the pod names, they must be those of the revision to inject, or they are replaced.
+func (i *injection) keep(known Known) (bool, error) {
 	revision := i.revision
 	named := i.stamps.hashes[i.revision.Set].SidecarSetControllerRevision
 	if named != revision.Name {
@@ -52,6 +52,7 @@ func (i *injection) genuine(known Known) (bool, error) {
 			}
 		}
 	}
+	i.revision = revision
 	return true, nil
 }
 

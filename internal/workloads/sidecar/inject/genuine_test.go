@@ -124,3 +124,47 @@ func TestForgedPod(t *testing.T) {
 		})
 	}
 }
+
+// TestOneRevision injects another revision into a pod that has one: it keeps the one, with what it shares, or gets the other.
+func TestOneRevision(t *testing.T) {
+	first := set("logs", container("log"), container("old", transfers(v1alpha1.TransferEnvVar{SourceContainerName: "app", EnvName: "A"})))
+	second := set("logs", container("log", transfers(v1alpha1.TransferEnvVar{SourceContainerName: "app", EnvName: "C"})), container("new"))
+	swapped := set("logs", container("log", transfers(v1alpha1.TransferEnvVar{SourceContainerName: "app", EnvName: "C"})), container("old"))
+	second.Name, swapped.Name = "logs-2", "logs-3"
+	mesh := set("mesh", container("proxy"))
+	known := func(_, name string) *inject.Revision {
+		return map[string]*inject.Revision{"logs-1": first, "logs-2": second, "logs-3": swapped, "mesh-1": mesh}[name]
+	}
+	for name, test := range map[string]struct {
+		revision *inject.Revision
+		want     string
+		// env are the variables of the first container.
+		env int
+	}{
+		"with other containers":      {second, "log new proxy app", 2},
+		"with the same containers":   {swapped, "log old proxy app", 1},
+		"the one that the pod names": {first, "log old proxy app", 1},
+	} {
+		p := pod(app())
+		for _, revision := range []*inject.Revision{first, mesh, test.revision} {
+			var err error
+			if p, _, err = inject.Inject(p, revision, known, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := names(p.Spec.Containers); got != test.want || len(p.Spec.Containers[0].Env) != test.env {
+			t.Errorf("%s: containers %s with %d variables, want %s with %d", name, got, len(p.Spec.Containers[0].Env), test.want, test.env)
+		}
+	}
+	// A revision that had a container of another set does not remove that.
+	first.Containers[1].Name = "proxy"
+	p, _, err := inject.Inject(pod(app()), mesh, known, at)
+	if err == nil {
+		p.Annotations[v1alpha1.SidecarSetListKey] = "logs,mesh"
+		p.Annotations[v1alpha1.SidecarSetHashKey] = strings.Replace(p.Annotations[v1alpha1.SidecarSetHashKey], "{", `{"logs":{"controllerRevision":"logs-1"},`, 1)
+		p, _, err = inject.Inject(p, second, known, at)
+	}
+	if err != nil || names(p.Spec.Containers) != "log new proxy app" {
+		t.Errorf("error %v, containers %s", err, names(p.Spec.Containers))
+	}
+}

@@ -108,11 +108,12 @@ func (i *injection) addContainers(known Known) (added bool, err error) {
 	}
 	spec := &i.pod.Spec
 	if present == len(i.revision.InitContainers)+len(i.revision.Containers) {
-		if genuine, err := i.genuine(known); genuine || err != nil {
+		if kept, err := i.keep(known); kept || err != nil {
 			return false, err
 		}
 	}
-	earlier := func(c corev1.Container) bool { return i.revision.has(c.Name) }
+	former := i.former(known)
+	earlier := func(c corev1.Container) bool { return i.revision.has(c.Name) || former[c.Name] && isInjected(&c) }
 	spec.InitContainers, spec.Containers = slices.DeleteFunc(spec.InitContainers, earlier), slices.DeleteFunc(spec.Containers, earlier)
 	for j := range i.revision.InitContainers {
 		spec.InitContainers = append(spec.InitContainers, build(&i.revision.InitContainers[j]))
@@ -124,6 +125,26 @@ func (i *injection) addContainers(known Known) (added bool, err error) {
 		i.warn("the pod has restartPolicy %s, and ends only when its containers do: use init containers with restartPolicy Always", policy)
 	}
 	return true, nil
+}
+
+// former returns the names of containers of the revision that the pod names, which the revision to inject does not have.
+// Everybody can write this name: containers of other sets that the pod has are none of them.
+func (i *injection) former(known Known) map[string]bool {
+	names := map[string]bool{}
+	for _, set := range i.stamps.names {
+		revision := known(set, i.stamps.hashes[set].SidecarSetControllerRevision)
+		if revision == nil {
+			continue
+		}
+		for _, list := range [][]v1alpha1.SidecarContainer{revision.InitContainers, revision.Containers} {
+			for j := range list {
+				name, isOwn := list[j].Name, set == i.revision.Set
+				_, found := names[name]
+				names[name] = isOwn && (!found || names[name])
+			}
+		}
+	}
+	return names
 }
 
 // build returns the container, marked as injected.

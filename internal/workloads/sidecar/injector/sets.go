@@ -232,22 +232,35 @@ func (a *accepted) choose(ctx context.Context, set *v1alpha1.SidecarSet, pod *co
 		chosen.Refused = force.Refused
 		return chosen, nil
 	}
-	wanted := force.Revision
-	if force.NamedRevision != "" {
-		strategy := set.Spec.DeepCopy()
-		strategy.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{Policy: force.Policy}
-		named, err := inject.GetsNamed(strategy, pod.Labels, request, set.Status.MatchedPods)
-		if err != nil {
-			return none, fmt.Errorf("choose a revision of SidecarSet %s: %w", set.Name, err)
-		}
-		if named {
-			wanted = force.NamedRevision
-		}
+	wanted, err := wanted(set, pod, request)
+	if err != nil {
+		return none, fmt.Errorf("choose a revision of SidecarSet %s: %w", set.Name, err)
 	}
 	if chosen.Revision, err = a.revision(ctx, set, wanted); err != nil {
 		return none, fmt.Errorf("find the revision of SidecarSet %s: %w", set.Name, err)
 	}
 	return chosen, nil
+}
+
+// wanted returns the name of the revision that the pod gets. API servers call the injectors again for a pod, with another UID:
+// what an earlier call has chosen is in the annotations.
+func wanted(set *v1alpha1.SidecarSet, pod *corev1.Pod, request types.UID) (string, error) {
+	force := set.Status.InForce
+	if force.NamedRevision == "" {
+		return force.Revision, nil
+	}
+	if force.Policy == v1alpha1.PartialSidecarSetInjectRevisionPolicy && slices.Contains(inject.Sets(pod), set.Name) {
+		if has := inject.Of(pod, set.Name).Revision; has == force.Revision || has == force.NamedRevision {
+			return has, nil
+		}
+	}
+	strategy := set.Spec.DeepCopy()
+	strategy.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{Policy: force.Policy}
+	named, err := inject.GetsNamed(strategy, pod.Labels, request, set.Status.MatchedPods)
+	if named {
+		return force.NamedRevision, err //nolint:wrapcheck // choose describes it.
+	}
+	return force.Revision, err //nolint:wrapcheck // choose describes it.
 }
 
 // Known implements Sets.

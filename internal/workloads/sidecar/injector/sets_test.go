@@ -6,6 +6,7 @@ package injector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -21,6 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 )
 
 const own = "seamark-system"
@@ -203,4 +207,43 @@ func TestReadsAreShared(t *testing.T) {
 			t.Errorf("%d reads for %d pods, want 2", reads, pods)
 		}
 	})
+}
+
+// TestPartialDecisionOfAPod calls the injector twice for each of many pods, as API servers do if another webhook has changed a
+// pod. Each call has another UID.
+func TestPartialDecisionOfAPod(t *testing.T) {
+	set, latest := acceptedSet(t, "game")
+	old := set.DeepCopy()
+	old.Spec.Containers[0].Name, old.Spec.Containers[0].Image = "former", "logs:0"
+	stable, err := history.New(old, own, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Status.InForce.NamedRevision, set.Status.InForce.Policy = stable.Name, v1alpha1.PartialSidecarSetInjectRevisionPolicy
+	set.Spec.UpdateStrategy.Partition = new(intstr.FromString("50%"))
+	sets := newSets(t, set, set, interceptor.Funcs{}, latest, stable)
+	known := func(set, revision string) *inject.Revision { return sets.Known(t.Context(), set, revision) }
+	count := map[string]int{}
+	for i := range 100 {
+		pod := gamePod()
+		for call := range 2 {
+			choice, err := sets.Choose(t.Context(), "logs", pod, types.UID(fmt.Sprint(i, call)))
+			if err == nil {
+				pod, _, err = inject.Inject(pod, choice.Revision, known, metav1.Time{})
+			}
+			if err != nil || len(pod.Spec.Containers) != 1 || inject.Of(pod, "logs").Revision != choice.Revision.Name {
+				t.Fatalf("pod %d, call %d: %+v, error %v", i, call, pod, err)
+			}
+			if call == 0 {
+				count[choice.Revision.Name]++
+			} else {
+				count[choice.Revision.Name+" again"]++
+			}
+		}
+	}
+	for _, name := range []string{stable.Name, latest.Name} {
+		if first, again := count[name], count[name+" again"]; first < 20 || first != again {
+			t.Errorf("%d pods have revision %s, and %d after the second call", first, name, again)
+		}
+	}
 }
