@@ -73,6 +73,7 @@ func options(cfg *rest.Config, c *v1alpha1.WorkloadsConfiguration, logger logr.L
 		PreDownloadInPlace:      c.FeatureGates[config.PreDownloadInPlaceGate],
 		ImagePull:               c.ImagePull,
 		Namespace:               config.OwnNamespace(namespaceFile),
+		ExcludedNamespaces:      c.ExcludedNamespaces,
 		InjectorURL:             c.Injector.URL,
 		MetadataAllowed:         c.FeatureGates[config.SidecarSetMetadataGate],
 		OpenKruiseNamespace:     c.OpenKruise.Namespace,

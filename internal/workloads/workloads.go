@@ -65,6 +65,8 @@ type Options struct {
 	PreDownloadDaemonSets, PreDownloadInPlace bool
 	// Namespace is the program's own namespace, which has the revisions of SidecarSets.
 	Namespace string
+	// ExcludedNamespaces are namespaces in which the program may not write pods: SidecarSets do not select them.
+	ExcludedNamespaces []string
 	// InjectorURL is where the API server reaches the injectors of SidecarSets. Empty means their Service.
 	InjectorURL string
 	// MetadataAllowed is the gate SidecarSetPatchPodMetadataDefaultsAllowed: SidecarSets for which the white list

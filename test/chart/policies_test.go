@@ -45,7 +45,7 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 func TestAuthorPolicies(t *testing.T) {
 	const trusted = "system:serviceaccount:games:controller"
 	objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",sidecarSets.enabled=true,workloads.controllers={imagepulljob},"+
-		"policies.markerAuthor.trusted={"+trusted+",ann},manager.excludedNamespaces={kube-system,ops}"))
+		"policies.markerAuthor.trusted={"+trusted+",ann},manager.excludedNamespaces={kube-system,ops},workloads.excludedNamespaces={kube-system,db}"))
 	for _, name := range []string{"seamark-marker-author", "seamark-sidecarset-author", "seamark-imagepulljob-author"} {
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: name}]
 		if diff := cmp.Diff([]any{"Deny", "Audit"}, at(binding, []string{"spec", "validationActions"})); diff != "" {
@@ -73,5 +73,9 @@ func TestAuthorPolicies(t *testing.T) {
 	config, _ := at(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}], []string{"data", "manager.yaml"}).(string)
 	if !strings.Contains(config, "excludedNamespaces:\n- kube-system\n- ops\n") {
 		t.Errorf("configuration of the manager without the excluded namespaces:\n%s", config)
+	}
+	config, _ = at(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-workloads"}], []string{"data", "workloads.yaml"}).(string)
+	if !strings.Contains(config, "excludedNamespaces:\n- kube-system\n- db\n") {
+		t.Errorf("configuration of seamark-workloads without the excluded namespaces:\n%s", config)
 	}
 }

@@ -151,7 +151,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 		},
 		"workloads": {
 			reflect.TypeFor[configv1alpha1.WorkloadsConfiguration](),
-			[]string{"leaderElection", "metrics", "health", "injector"},
+			[]string{"leaderElection", "metrics", "health", "injector", "excludedNamespaces"},
 		},
 	} {
 		want := fieldsOf(test.kind)

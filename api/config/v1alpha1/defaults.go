@@ -86,6 +86,9 @@ func SetWorkloadsDefaults(c *WorkloadsConfiguration) {
 	orDefault(&c.Pprof.BindAddress, "0")
 	orDefault(&c.Logging.Format, LogText)
 	orDefault(&c.OpenKruise.Namespace, "kruise-system")
+	if c.ExcludedNamespaces == nil {
+		c.ExcludedNamespaces = []string{metav1.NamespaceSystem}
+	}
 	orDefault(&c.ImagePull.PerNode, 2)
 	orDefault(&c.ImagePull.Total, 100)
 	if c.ImagePull.NodeSelector == nil {

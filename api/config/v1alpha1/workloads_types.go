@@ -36,6 +36,11 @@ type WorkloadsConfiguration struct {
 	// RecreatePodWhenChangeVCTInCloneSetGate and SidecarSetPatchPodMetadataDefaultsAllowed, all false.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
+	// excludedNamespaces are namespaces whose pods no SidecarSet selects, in addition to kube-system and the namespace of
+	// the program. The policies of the program must have the same list, with which they refuse its writes of pods. Default
+	// ["kube-system"].
+	// +optional
+	ExcludedNamespaces []string `json:"excludedNamespaces,omitempty"`
 	// imagePull limits the pulls of ImagePullJobs.
 	// +optional
 	ImagePull ImagePull `json:"imagePull,omitempty"`

@@ -56,8 +56,11 @@ component and kind. */}}
 {{- if and (eq .component "manager") .root.Values.featureGates }}
 {{- $_ := set $config "featureGates" .root.Values.featureGates }}
 {{- end }}
-{{- if and (eq .component "manager") (ne (.root.Values.manager.excludedNamespaces | default list | toJson) `["kube-system"]`) }}
-{{- $_ := set $config "excludedNamespaces" (.root.Values.manager.excludedNamespaces | default list) }}
+{{- if has .component (list "manager" "workloads") }}
+{{- $excluded := (index .root.Values .component).excludedNamespaces | default list }}
+{{- if ne (toJson $excluded) `["kube-system"]` }}
+{{- $_ := set $config "excludedNamespaces" $excluded }}
+{{- end }}
 {{- end }}
 {{- if eq .component "manager" }}
 {{- with include "seamark.certificates" .root.Values.serverless.webhook | fromYaml }}

@@ -49,6 +49,9 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 			found.add(field.NewPath("featureGates").Key(name), true, "requires controllers.imagePullJob.enabled")
 		}
 	}
+	for i, name := range c.ExcludedNamespaces {
+		found.name(field.NewPath("excludedNamespaces").Index(i), name, validation.ValidateNamespaceName)
+	}
 	controllers, enabled := field.NewPath("controllers"), false
 	for name, controller := range map[string]v1alpha1.WorkloadController{
 		"cloneSet":        c.Controllers.CloneSet,

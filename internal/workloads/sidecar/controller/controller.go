@@ -66,8 +66,9 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Address is where the API server reaches the injectors, without their CA.
 	Address admissionregistrationv1.WebhookClientConfig
-	// Namespace is the program's own namespace.
-	Namespace string
+	// Namespace is the program's own namespace. No set selects its pods, nor those of ExcludedNamespaces.
+	Namespace          string
+	ExcludedNamespaces []string
 	// DefaultAllowed allows all annotations of sets for which the white list has no rule.
 	DefaultAllowed bool
 	// Now is the clock.

@@ -98,7 +98,7 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	server := entries.Server{Client: *w.Address.DeepCopy(), Namespace: w.Namespace}
+	server := w.server()
 	server.Client.CABundle = []byte(authority.Data[certificates.BundleKey])
 	sets, current := w.known(), w.current()
 	plan := decide(server, sets, &current)
@@ -121,6 +121,11 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	w.post(sets, plan, wrote)
 	return reconcile.Result{}, nil
+}
+
+// server returns where the API server reaches the injectors, without their CA, and which namespaces are excluded.
+func (c *Controller) server() entries.Server {
+	return entries.Server{Client: *c.Address.DeepCopy(), Namespace: c.Namespace, ExcludedNamespaces: c.ExcludedNamespaces}
 }
 
 // decide returns the next entries.

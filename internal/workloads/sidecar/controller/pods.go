@@ -185,7 +185,7 @@ func (c *Controller) namespaces(force *v1alpha1.SidecarSetInForce) func(string) 
 // selectsNamespace reports whether the set selects the namespace.
 func (c *Controller) selectsNamespace(force *v1alpha1.SidecarSetInForce, name string) bool {
 	namespace, found := stored[*metav1.PartialObjectMetadata](c.Namespaces, name)
-	if !found || slices.Contains((entries.Server{Namespace: c.Namespace}).Excluded(), name) {
+	if !found || slices.Contains(c.server().Excluded(), name) {
 		return false
 	}
 	of := maps.Clone(namespace.Labels)

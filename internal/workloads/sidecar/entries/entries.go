@@ -33,8 +33,9 @@ const (
 type Server struct {
 	// Client is the address of the injectors, whose path is replaced, and their CA.
 	Client admissionregistrationv1.WebhookClientConfig
-	// Namespace is the namespace of the injectors, whose pods no set selects.
-	Namespace string
+	// Namespace is the namespace of the injectors, whose pods no set selects, nor those of ExcludedNamespaces.
+	Namespace          string
+	ExcludedNamespaces []string
 	// StoredVersions are the resource versions of the stored configurations, empty if they are not known.
 	StoredVersions [Configurations]string
 }
@@ -118,8 +119,16 @@ func (s Server) namespaces(spec *v1alpha1.SidecarSetSpec) *metav1.LabelSelector 
 	return all
 }
 
-// Excluded returns the namespaces that no set selects.
-func (s Server) Excluded() []string { return []string{kubeSystem, s.Namespace} }
+// Excluded returns the namespaces that no set selects: their pods are neither injected nor updated nor counted.
+func (s Server) Excluded() []string {
+	excluded := []string{kubeSystem, s.Namespace}
+	for _, name := range s.ExcludedNamespaces {
+		if !slices.Contains(excluded, name) {
+			excluded = append(excluded, name)
+		}
+	}
+	return excluded
+}
 
 // failurePolicy returns what happens to selected pods while no injector answers.
 func failurePolicy(set *v1alpha1.SidecarSet) admissionregistrationv1.FailurePolicyType {
