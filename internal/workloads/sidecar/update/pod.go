@@ -136,7 +136,7 @@ func (p *planner) update(m *member) bool {
 	}
 	for _, key := range kept {
 		p.out.Events = planning.AddEvent(p.out.Events, planning.Event{
-			Type: corev1.EventTypeWarning, Reason: "AnnotationKept", Pods: []string{m.pod.Name},
+			Type: corev1.EventTypeWarning, Reason: "AnnotationKept", Pods: []string{m.name()},
 			One:  "Annotation " + key + " of pod %s stays as it is: it is no JSON object.",
 			Many: "Annotation " + key + " of %d pods stays as it is, because it is no JSON object: %s.",
 		})

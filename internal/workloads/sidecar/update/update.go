@@ -98,6 +98,9 @@ type member struct {
 	why string
 }
 
+// name returns the name of the pod with its namespace: the set belongs to none.
+func (m *member) name() string { return m.pod.Namespace + "/" + m.pod.Name }
+
 // collect finds the pods.
 func (p *planner) collect() error {
 	force, strategy := p.Set.Status.InForce, &p.Set.Spec.UpdateStrategy
@@ -151,7 +154,7 @@ func (p *planner) count() {
 		if m.why != "" {
 			p.out.NotUpgradable++
 			if p.out.Why == "" {
-				p.out.Why = fmt.Sprintf("%s/%s: %s", m.pod.Namespace, m.pod.Name, m.why)
+				p.out.Why = m.name() + ": " + m.why
 			}
 		}
 	}

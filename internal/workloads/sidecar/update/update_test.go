@@ -220,7 +220,7 @@ func TestAnnotationsOfAnUpdate(t *testing.T) {
 	if _, retained := got["retained"]; retained || got["overwritten"] != "2" || got["merged"] != `{"a":1,"b":2}` || got["text"] != "no JSON" {
 		t.Errorf("annotations %v", got)
 	}
-	if len(out.Events) != 1 || out.Events[0].Message() != "Annotation text of pod game-00 stays as it is: it is no JSON object." {
+	if len(out.Events) != 1 || out.Events[0].Message() != "Annotation text of pod games/game-00 stays as it is: it is no JSON object." {
 		t.Errorf("events %+v", out.Events)
 	}
 }
