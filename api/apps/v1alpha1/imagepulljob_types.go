@@ -162,7 +162,7 @@ type ImagePullJobPullPolicy struct {
 // ImagePullJobCompletionPolicy defines when a job ends.
 type ImagePullJobCompletionPolicy struct {
 	// type is Always, which ends the job when each node has succeeded or failed, or Never, which also pulls the image
-	// on nodes that join later, and if imagePullPolicy is Always again on all nodes every 24 hours.
+	// on nodes that join later, and if imagePullPolicy is Always again on all nodes every 24 hours after status.startTime.
 	// +optional
 	// +kubebuilder:default=Always
 	// +kubebuilder:validation:Enum=Always;Never
@@ -239,8 +239,14 @@ type ImagePullJobStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// cursor is the name of a node. The nodes up to it, in the order of the pulls, have succeeded or failed, except for
-	// those in pulling and those that joined after the condition Complete changed. Seamark adds this field.
+	// passTime is when the present pass over the nodes was due. It is not set before the second pass. Seamark adds this
+	// field.
+	// +optional
+	PassTime *metav1.Time `json:"passTime,omitempty"`
+
+	// cursor is the name of a node. The nodes up to it, in the order of the pulls, have succeeded or failed in the present
+	// pass, except for those in pulling and those that joined after both the condition Complete changed and passTime.
+	// Seamark adds this field.
 	// +optional
 	Cursor string `json:"cursor,omitempty"`
 

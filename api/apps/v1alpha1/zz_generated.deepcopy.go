@@ -1060,6 +1060,10 @@ func (in *ImagePullJobStatus) DeepCopyInto(out *ImagePullJobStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.PassTime != nil {
+		in, out := &in.PassTime, &out.PassTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Pulling != nil {
 		in, out := &in.Pulling, &out.Pulling
 		*out = make([]string, len(*in))

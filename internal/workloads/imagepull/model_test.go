@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 )
 
@@ -65,6 +66,9 @@ func (w *world) act(r *rand.Rand) {
 		}
 	case 3:
 		w.now = w.now.Add(time.Duration(r.IntN(20)) * time.Second)
+		if r.IntN(20) == 0 {
+			w.now = w.now.Add(time.Duration(r.IntN(30)) * time.Hour)
+		}
 	case 4:
 		if r.IntN(4) == 0 { // The node is replaced.
 			w.nodes = slices.DeleteFunc(w.nodes, func(other *corev1.Node) bool { return other == node })
@@ -98,7 +102,8 @@ func (w *world) consistent() {
 	}
 }
 
-// finish lets all nodes recover and all pulls succeed: then each node has been asked, or failed.
+// finish lets all nodes recover and all pulls succeed: then each node has been asked, or failed. The next pass of a job that
+// pulls again asks each node that is ready.
 func (w *world) finish() {
 	w.Helper()
 	w.now = w.now.Add(time.Second)
@@ -118,6 +123,24 @@ func (w *world) finish() {
 	for _, node := range w.nodes {
 		if joined := node.CreationTimestamp.Time; !slices.Contains(w.created, node.Name) && (s.CompletionTime == nil || joined.Before(s.StartTime.Time)) {
 			w.Fatalf("node %s was never asked: %+v", node.Name, s)
+		}
+	}
+	w.nextPass()
+}
+
+// nextPass checks the next pass of a job that pulls again, in which one node is not ready.
+func (w *world) nextPass() {
+	w.Helper()
+	if w.job.Spec.CompletionPolicy.Type != v1alpha1.CompleteNever || w.job.Spec.ImagePullPolicy != corev1.PullAlways {
+		return
+	}
+	for range 2 {
+		w.created = nil
+		w.set(w.nodes[0].Name, corev1.NodeReady, corev1.ConditionUnknown)
+		w.now = w.now.Add(24 * time.Hour)
+		w.pull()
+		if len(w.created) != len(w.nodes)-1 || slices.Contains(w.created, w.nodes[0].Name) {
+			w.Fatalf("nodes %v are asked in a pass, want each of %d but %s", w.created, len(w.nodes), w.nodes[0].Name)
 		}
 	}
 }

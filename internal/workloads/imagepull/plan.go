@@ -118,12 +118,22 @@ func (p *planner) begin() {
 	if ends(p.Job) || p.Job.Spec.ImagePullPolicy != corev1.PullAlways {
 		return
 	}
-	due := start.Add(p.Now.Sub(start).Truncate(again))
-	if settled, since := settled(p.Job); settled && since.Time.Before(due) {
+	due := metav1.NewTime(start.Add(p.Now.Sub(start).Truncate(again)))
+	if present := passTime(p.Job); present.Before(&due) && p.passed() {
 		*p.Progress = Progress{nodes: map[string]*pull{}}
-		p.Urgent = true
+		p.Status.PassTime, p.Urgent = &due, true
 	}
 	p.Wake(due.Add(again))
+}
+
+// passed reports whether the present pass has nothing to do on nodes that can pull. The others wait, and are asked in the
+// pass in which they return: a node that is not ready for days must not keep the others from the next pass. A pass that
+// takes longer than its period ends before the next begins: otherwise, the last nodes would never be asked.
+func (p *planner) passed() bool {
+	return !slices.ContainsFunc(p.Nodes, func(node *corev1.Node) bool {
+		found := p.Progress.of(node)
+		return !found.decided && (found.created || Usable(node))
+	})
 }
 
 // observe learns from the pods.

@@ -48,7 +48,7 @@ const failureMark = " failed. "
 // join later have succeeded or failed.
 func Restore(job *v1alpha1.ImagePullJob, nodes []*corev1.Node) *Progress {
 	p, status := &Progress{nodes: make(map[string]*pull, len(nodes))}, &job.Status
-	_, since := settled(job)
+	since := passTime(job)
 	pulling, failed, compare := sets.New(status.Pulling...), sets.New(status.FailedNodes...), order(job)
 	for _, node := range nodes {
 		if compare(node.Name, status.Cursor) <= 0 && !pulling.Has(node.Name) && node.CreationTimestamp.Before(since) {
@@ -67,6 +67,16 @@ func settled(job *v1alpha1.ImagePullJob) (bool, *metav1.Time) {
 		return false, nil
 	}
 	return complete.Status == metav1.ConditionTrue, &complete.LastTransitionTime
+}
+
+// passTime returns a time in the pass that the status is about: the later one of when it was due and when the condition
+// Complete changed. It is nil if nothing was written yet.
+func passTime(job *v1alpha1.ImagePullJob) *metav1.Time {
+	_, since := settled(job)
+	if pass := job.Status.PassTime; since == nil || since.Before(pass) {
+		return pass
+	}
+	return since
 }
 
 // of returns what has become of a node, to be changed. A node with another UID is another node.
