@@ -64,6 +64,13 @@ func TestProgressing(t *testing.T) {
 		"the partition is not":       {change: partition(1), pods: "a notReady, b old", before: progressed("CloneSetUpdated", 5*time.Second), reason: "CloneSetUpdated", updated: 5 * time.Second, requeue: 5 * time.Second},
 		"no replicas":                {change: func(set *v1alpha1.CloneSet) { *set.Spec.Replicas = 0 }, pods: "", reason: "CloneSetAvailable"},
 		"one pod too many":           {pods: "a, b, c", before: progressed("CloneSetAvailable", time.Hour), reason: "CloneSetUpdated", requeue: 10 * time.Second},
+		"a pod is prepared for its deletion": {
+			change: holding, pods: "a, b held PreparingDelete named", before: progressed("CloneSetAvailable", time.Hour), reason: "CloneSetUpdated", requeue: 10 * time.Second,
+		},
+		"a pod is prepared, and its replacement is available": {
+			change: all(holding, excluding), pods: "a, b held PreparingDelete named, c",
+			before: progressed("CloneSetUpdated", 4*time.Second), reason: "CloneSetUpdated", updated: 4 * time.Second, requeue: 6 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 2, func(set *v1alpha1.CloneSet) { set.Spec.ProgressDeadlineSeconds = pointer(int32(10)) })

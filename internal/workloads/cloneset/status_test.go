@@ -263,6 +263,7 @@ func TestOverdueDeletionIsReported(t *testing.T) {
 	deleted := func(d time.Duration) {
 		at := ago(d)
 		f.pods[1].DeletionTimestamp, f.pods[2].DeletionTimestamp = &at, &at
+		f.pods[1].Spec.NodeName = "lost"
 	}
 	deleted(4 * time.Minute)
 	out := f.plan(t)
@@ -273,7 +274,7 @@ func TestOverdueDeletionIsReported(t *testing.T) {
 	deleted(5 * time.Minute)
 	out = f.plan(t)
 	const message = "Pods are still terminating 5 minutes after their grace period, and new pods wait for their names or claims: " +
-		"web-b. If their node is lost, delete its Node object or add the taint node.kubernetes.io/out-of-service."
+		"web-b on node lost. If their node is lost, delete its Node object or add the taint node.kubernetes.io/out-of-service."
 	want := []v1alpha1.CloneSetCondition{{
 		Type: "DeletionOverdue", Status: corev1.ConditionTrue, Reason: "PodsStillTerminating", Message: message, LastTransitionTime: ago(0), LastUpdateTime: ago(0),
 	}}

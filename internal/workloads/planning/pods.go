@@ -77,8 +77,8 @@ const (
 	StillTerminating = "PodsStillTerminating"
 )
 
-// Overdue returns a message about the pods that are overdue, empty if there are none, and the time until
-// the next terminating pod is overdue, zero if there is none.
+// Overdue returns a message about the pods that are overdue and their nodes, empty if there are none, and the time
+// until the next terminating pod is overdue, zero if there is none.
 func Overdue(pods []*corev1.Pod, now time.Time) (string, time.Duration) {
 	var names []string
 	var next time.Duration
@@ -90,7 +90,11 @@ func Overdue(pods []*corev1.Pod, now time.Time) (string, time.Duration) {
 		left := pod.DeletionTimestamp.Add(OverdueBound).Sub(now)
 		switch {
 		case left <= 0:
-			names = append(names, pod.Name)
+			name := pod.Name
+			if node := pod.Spec.NodeName; node != "" {
+				name += " on node " + node
+			}
+			names = append(names, name)
 		case next == 0 || left < next:
 			next = left
 		}

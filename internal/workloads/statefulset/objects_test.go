@@ -253,6 +253,24 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestOverdueDeletionNamesPodAndNode checks replicas and excess pods of both policies.
+func TestOverdueDeletionNamesPodAndNode(t *testing.T) {
+	for name, policy := range map[string]func(*appsv1beta1.StatefulSet){"Parallel": nil, "OrderedReady": ordered} {
+		t.Run(name, func(t *testing.T) {
+			f := build(t, policy).pods(t, "0 updated", "1 terminating", "2 updated", "4 terminating")
+			f.in.Pods[1].Spec.NodeName = "lost"
+			for _, i := range []int{1, 3} {
+				f.in.Pods[i].DeletionTimestamp = new(metav1.NewTime(now().Add(-planning.OverdueBound)))
+			}
+			out := f.plan(t)
+			const want = "wait for their names or claims: db-1 on node lost, db-4. If their node is lost,"
+			if c := out.Status.Conditions; len(c) != 1 || c[0].Type != planning.DeletionOverdue || !strings.Contains(c[0].Message, want) {
+				t.Errorf("conditions %+v, want %s with %q", c, planning.DeletionOverdue, want)
+			}
+		})
+	}
+}
+
 func TestEndedPodIsReported(t *testing.T) {
 	f := build(t, ordered).pods(t, "0 failed", "1", "2")
 	var got []string
