@@ -139,7 +139,7 @@ func (f *fixture) describe(p *corev1.Pod, word string) {
 		p.Spec.ReadinessGates, p.Status.Conditions = nil, p.Status.Conditions[:1]
 	case key == "terminating":
 		at := ago(0)
-		p.DeletionTimestamp, p.Finalizers = &at, []string{"example.com/test"}
+		p.DeletionTimestamp, p.Finalizers = &at, []string{testFinalizer}
 	case key == "failed":
 		p.Status.Phase = corev1.PodFailed
 	case key == "held": // By a hook, see holding.
@@ -278,11 +278,19 @@ func excluding(set *v1alpha1.CloneSet) {
 	set.Labels = map[string]string{v1alpha1.CloneSetScalingExcludePreparingDeleteKey: "true"}
 }
 
-const match = "example.com/match"
+const (
+	match         = "example.com/match"
+	testFinalizer = "example.com/test"
+)
 
 // holding adds a preDelete hook that holds pods with the label match.
 func holding(set *v1alpha1.CloneSet) {
 	set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{match: "on"}}}
+}
+
+// finalizing adds a preDelete hook with the finalizer of terminating pods.
+func finalizing(set *v1alpha1.CloneSet) {
+	set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{FinalizersHandler: []string{testFinalizer}}}
 }
 
 func unavailable(n *intstr.IntOrString) func(*v1alpha1.CloneSet) {

@@ -124,6 +124,7 @@ func (p *planner) plan() {
 	p.revert()
 	p.finish()
 	p.deleteFinished()
+	p.leave()
 	remaining := p.deleteNamed()
 	surge := p.updateSurge()
 	p.scaleIn(surge)

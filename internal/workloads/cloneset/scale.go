@@ -82,9 +82,21 @@ func (p *planner) deleteFinished() {
 	}
 }
 
+// leave tells the hook preDelete about the pods that others have deleted.
+func (p *planner) leave() {
+	for _, pod := range p.Pods {
+		if patch := lifecycle.Leave(pod, p.Hooks, p.Now); patch != nil && p.belongs(pod) {
+			p.out.Patches = append(p.out.Patches, *patch)
+		}
+	}
+}
+
 // finished reports whether the pod is one of the set and has ended.
-func (p *planner) finished(pod *corev1.Pod) bool {
-	return planning.Finished(pod) && p.mine(pod) && p.Selector.Matches(labels.Set(pod.Labels))
+func (p *planner) finished(pod *corev1.Pod) bool { return planning.Finished(pod) && p.belongs(pod) }
+
+// belongs reports whether the pod is one of the set.
+func (p *planner) belongs(pod *corev1.Pod) bool {
+	return p.mine(pod) && p.Selector.Matches(labels.Set(pod.Labels))
 }
 
 // deleteNamed deletes the pods whose deletion is requested: those that are not ready at once, the

@@ -43,8 +43,12 @@ func TestScale(t *testing.T) {
 	runCases(t, map[string]planCase{
 		"no pods":       {replicas: 2, want: []string{"+new", "+new"}},
 		"nothing to do": {replicas: 2, pods: "a, b"},
-		"terminating and finished pods do not count":              {replicas: 1, pods: "a terminating, b failed", want: []string{"+new", "-b Finished"}},
-		"a finished pod that the hook holds":                      {replicas: 0, change: holding, pods: "a held failed", want: []string{"~a PreparingDelete"}},
+		"terminating and finished pods do not count": {replicas: 1, pods: "a terminating, b failed", want: []string{"+new", "-b Finished"}},
+		"a finished pod that the hook holds":         {replicas: 0, change: holding, pods: "a held failed", want: []string{"~a PreparingDelete"}},
+		"pods that others delete, with a finalizer of the hook": {
+			replicas: 2, change: finalizing, pods: "a terminating, b terminating app=other, c terminating foreign, d terminating PreparingDelete",
+			want: []string{"+new", "+new", "~a PreparingDelete"},
+		},
 		"finished pods of others":                                 {replicas: 0, pods: "a failed app=other, b failed orphan"},
 		"creates as many as maxUnavailable permits":               {replicas: 5, change: scaleLimit(2), pods: "a notReady, b", want: []string{"+new"}},
 		"creates none while a pod lacks the handler of preNormal": {replicas: 5, change: all(scaleLimit(1), preNormal), pods: "a, b PreparingNormal"},

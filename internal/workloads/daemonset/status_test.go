@@ -183,6 +183,25 @@ func TestProgressing(t *testing.T) {
 	}
 }
 
+// TestPodThatOthersDeleteIsPrepared checks that the program of the hook sees the deletion, and is told once.
+func TestPodThatOthersDeleteIsPrepared(t *testing.T) {
+	f := newFixture(t)
+	f.set.Spec.Template.Spec.Containers[0].Image = "agent:1"
+	f.set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{FinalizersHandler: []string{"example.com/drain"}}}
+	f.plan(t)
+	f.on("node-1", func(pod *corev1.Pod) {
+		pod.DeletionTimestamp, pod.Finalizers = new(metav1.NewTime(f.in.Now)), []string{"example.com/drain"}
+	})
+	out := f.plan(t)
+	if len(out.Patches) != 1 || *out.Patches[0].Labels[pub.LifecycleStateKey] != string(pub.LifecycleStatePreparingDelete) || len(out.Creates) > 0 {
+		t.Fatalf("writes %+v, want the state PreparingDelete only", out.Actions)
+	}
+	f.on("node-1", func(pod *corev1.Pod) { pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingDelete) })
+	if out = f.plan(t); !out.Empty() {
+		t.Errorf("writes %+v after the state is there, want none", out.Actions)
+	}
+}
+
 // TestEndedPods ends a pod, its successor and so on, all in the same second. Each successor has a name of its own, and the ended
 // pod is deleted when it exists.
 func TestEndedPods(t *testing.T) {

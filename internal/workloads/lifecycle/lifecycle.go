@@ -40,6 +40,11 @@ func Held(hook *pub.LifecycleHook, pod *corev1.Pod) bool {
 			return true
 		}
 	}
+	return finalizes(hook, pod)
+}
+
+// finalizes reports whether the pod has a finalizer of the hook.
+func finalizes(hook *pub.LifecycleHook, pod *corev1.Pod) bool {
 	return sets.New(pod.Finalizers...).HasAny(hook.FinalizersHandler...)
 }
 
@@ -97,6 +102,16 @@ func Enter(pod *corev1.Pod, state pub.LifecycleStateType, hooks *pub.Lifecycle, 
 		return nil
 	}
 	return patch
+}
+
+// Leave returns the patch that puts a terminating pod into PreparingDelete, nil if nothing changes. Somebody else than the set
+// has deleted it, and a finalizer of the hook preDelete keeps it: the program of the hook waits for the state. A label does
+// not keep a pod.
+func Leave(pod *corev1.Pod, hooks *pub.Lifecycle, now time.Time) *planning.PodPatch {
+	if !planning.Terminating(pod) || hooks.PreDelete == nil || State(pod) == pub.LifecycleStatePreparingDelete || !finalizes(hooks.PreDelete, pod) {
+		return nil
+	}
+	return Enter(pod, pub.LifecycleStatePreparingDelete, hooks, now)
 }
 
 // Refresh returns the patch that gives the pod the readiness that the hooks demand in its state, nil

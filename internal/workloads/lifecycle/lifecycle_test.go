@@ -161,6 +161,43 @@ func TestEnter(t *testing.T) {
 	}
 }
 
+// TestLeave looks at pods that somebody else than the set deletes.
+func TestLeave(t *testing.T) {
+	finalizer := &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"x/y"}}
+	for name, test := range map[string]struct {
+		hook        *pub.LifecycleHook
+		finalizers  []string
+		state       pub.LifecycleStateType
+		terminating bool
+		want        bool
+	}{
+		"a finalizer of the hook":     {finalizer, []string{"x/y", "z"}, pub.LifecycleStateNormal, true, true},
+		"while the pod is updated":    {finalizer, []string{"x/y"}, pub.LifecycleStateUpdating, true, true},
+		"the pod is not terminating":  {finalizer, []string{"x/y"}, pub.LifecycleStateNormal, false, false},
+		"the state is there":          {finalizer, []string{"x/y"}, pub.LifecycleStatePreparingDelete, true, false},
+		"another finalizer":           {finalizer, []string{"z"}, pub.LifecycleStateNormal, true, false},
+		"a label does not keep a pod": {marking().PreDelete, nil, pub.LifecycleStateNormal, true, false},
+		"no hook":                     {nil, []string{"x/y"}, pub.LifecycleStateNormal, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pod(func(p *corev1.Pod) {
+				p.Labels = map[string]string{"hook": "on", pub.LifecycleStateKey: string(test.state)}
+				p.Finalizers = test.finalizers
+				if test.terminating {
+					p.DeletionTimestamp = new(metav1.NewTime(now))
+				}
+			})
+			patch := lifecycle.Leave(p, &pub.Lifecycle{PreDelete: test.hook}, now)
+			if (patch != nil) != test.want {
+				t.Fatalf("patch %+v, want one: %t", patch, test.want)
+			}
+			if state := pub.LifecycleStatePreparingDelete; patch != nil && *patch.Labels[pub.LifecycleStateKey] != string(state) {
+				t.Errorf("labels %v, want the state %s", patch.Labels, state)
+			}
+		})
+	}
+}
+
 func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	p := in(pub.LifecycleStateNormal, "["+otherKey+"]", corev1.ConditionFalse)
 	old := metav1.NewTime(now.Add(-time.Hour))

@@ -102,6 +102,19 @@ func TestPodsInProgressDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
+// TestPodsThatOthersDeleteArePrepared has a replica and an excess pod that a finalizer of the hook keeps.
+func TestPodsThatOthersDeleteArePrepared(t *testing.T) {
+	f := build(t, preDelete).pods(t, "0 updated", "1 updated terminating", "2 updated terminating", "3 updated terminating")
+	f.set.Spec.Lifecycle.PreDelete.FinalizersHandler = []string{"example.com/drain"}
+	for _, pod := range []*corev1.Pod{f.in.Pods[1], f.in.Pods[3]} {
+		pod.Finalizers = f.set.Spec.Lifecycle.PreDelete.FinalizersHandler
+	}
+	out := f.plan(t)
+	if diff := cmp.Diff([]string{"PreparingDelete db-1", "PreparingDelete db-3"}, f.summary(&out)); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
 // TestPreparedPodIsUpdatedInPlace scales a set up again whose highest pod is held before its deletion,
 // while the template changes.
 func TestPreparedPodIsUpdatedInPlace(t *testing.T) {

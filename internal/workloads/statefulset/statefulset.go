@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -74,6 +75,9 @@ func (p *planner) plan() {
 	p.advance()
 	p.update(p.createReplicas() && p.deleteExcess())
 	p.keep()
+	for pod := range p.members() {
+		p.addPatch(lifecycle.Leave(pod, p.Hooks, p.Now))
+	}
 }
 
 // keep maintains the identities and the claims of the pods that exist.
