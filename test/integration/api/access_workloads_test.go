@@ -41,7 +41,7 @@ func workloadsRights() rights {
 	)
 	// config/sidecarsets adds rights for SidecarSets.
 	sets = join(sets,
-		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch", "patch"),
 		rightsOf("apps.kruise.io", "sidecarsets/status", "patch"),
 		rightsOf("apps.kruise.io", "sidecarsets/finalizers", "update"),
 		rightsOf("", "namespaces", "get", "list", "watch"),

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -87,6 +88,21 @@ func testRevisions(t *testing.T, i *installation) {
 	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "revised:2" })
 	i.injects(t, set)
 	i.eventually(t, "the second revision is injected", p, image("revised", "revised:2"))
+	// Clients of OpenKruise compare the hashes of the set with those of the pod.
+	i.eventually(t, "the set has the hashes of its revision", p, func(p *corev1.Pod, err error) error {
+		stored := &v1alpha1.SidecarSet{}
+		if err := errors.Join(err, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored)); err != nil {
+			return err
+		}
+		full, withoutImage := inject.Of(p, set.Name).Hash, inject.WithoutImage(p, set.Name)
+		if full == "" || stored.Annotations[v1alpha1.SidecarSetHashKey] != full || stored.Annotations[v1alpha1.SidecarSetHashWithoutImageKey] != withoutImage {
+			return fmt.Errorf("annotations %v, want %s and %s", stored.Annotations, full, withoutImage)
+		}
+		if stored.Generation != 2 {
+			return fmt.Errorf("generation %d, want 2: annotations do not change it", stored.Generation)
+		}
+		return nil
+	})
 	// The first content again is the first revision with a higher number.
 	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "revised:1" })
 	i.injects(t, set)

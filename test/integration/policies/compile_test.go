@@ -49,7 +49,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 			compile(t, policy)
 		})
 	}
-	if want := 15; seen != want {
+	if want := 16; seen != want {
 		t.Errorf("config/ has %d policies, want %d", seen, want)
 	}
 }

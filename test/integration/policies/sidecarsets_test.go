@@ -201,6 +201,67 @@ func TestSidecarSetAuthor(t *testing.T) {
 	})
 }
 
+// TestWorkloadsWriteOnlyHashesOfSets writes SidecarSets with a stolen token of seamark-workloads.
+func TestWorkloadsWriteOnlyHashesOfSets(t *testing.T) {
+	t.Parallel()
+	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Apply(t, manifests...)
+	as := stolen(t, server.Namespace(t), workloadsAccount)
+	const refused = "seamark-workloads can only change the annotations kruise.io/sidecarset-hash and kruise.io/sidecarset-hash-without-image of SidecarSets"
+	patch := func(body string) setWrite {
+		return func(ctx context.Context, c client.Client, s *v1alpha1.SidecarSet) error {
+			return c.Patch(ctx, s, client.RawPatch("application/merge-patch+json", []byte(body)))
+		}
+	}
+	for name, test := range map[string]struct {
+		write setWrite
+		want  string
+	}{
+		"hashes": {patch(`{"metadata": {"annotations": {"kruise.io/sidecarset-hash": "a", "kruise.io/sidecarset-hash-without-image": "b"}}}`), ""},
+		"status": {func(ctx context.Context, c client.Client, s *v1alpha1.SidecarSet) error {
+			s.Status.MatchedPods = 1
+			return c.Status().Update(ctx, s)
+		}, ""},
+		"another annotation":   {patch(`{"metadata": {"annotations": {"a": "b"}}}`), refused},
+		"failure policy":       {patch(`{"metadata": {"annotations": {"seamark.dev/injection-failure-policy": "Ignore"}}}`), refused},
+		"annotation of a user": {patch(`{"metadata": {"annotations": {"user": null}}}`), refused},
+		"changed annotation":   {patch(`{"metadata": {"annotations": {"user": "b"}}}`), refused},
+		"all annotations":      {patch(`{"metadata": {"annotations": null}}`), refused},
+		"label":                {patch(`{"metadata": {"labels": {"a": "b"}}}`), refused},
+		"finalizer":            {patch(`{"metadata": {"finalizers": ["example.com/a"]}}`), refused},
+		"finalizer of another": {patch(`{"metadata": {"finalizers": null}}`), refused},
+		"owner":                {patch(`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}}`), refused},
+		"container":            {patch(`{"spec": {"containers": [{"name": "agent", "image": "evil"}]}}`), refused},
+		"selector and a hash":  {patch(`{"metadata": {"annotations": {"kruise.io/sidecarset-hash": "a"}}, "spec": {"selector": {"matchLabels": {"a": "c"}}}}`), refused},
+		"create": {func(ctx context.Context, c client.Client, _ *v1alpha1.SidecarSet) error {
+			return c.Create(ctx, newSet("", nil))
+		}, refused},
+		"delete": {func(ctx context.Context, c client.Client, s *v1alpha1.SidecarSet) error { return c.Delete(ctx, s) }, refused},
+		"delete the collection": {func(ctx context.Context, c client.Client, _ *v1alpha1.SidecarSet) error {
+			return c.DeleteAllOf(ctx, &v1alpha1.SidecarSet{}, client.DryRunAll)
+		}, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eventually(t, "answer", func(ctx context.Context) error {
+				stored := newSet("", map[string]string{"user": "a"})
+				stored.Finalizers = []string{"example.com/hook"}
+				if err := server.Client.Create(ctx, stored); err != nil {
+					return err
+				}
+				defer func() {
+					stored.Finalizers = nil
+					_ = server.Client.Patch(ctx, stored, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`)))
+					_ = server.Client.Delete(ctx, stored)
+				}()
+				return rejectedWith(test.want)(test.write(ctx, as, stored))
+			})
+		})
+	}
+}
+
 type setWrite func(ctx context.Context, c client.Client, set *v1alpha1.SidecarSet) error
 
 // newSet returns a set of a namespace, or of all. It updates no pods: seamark-workloads would get rights in its namespaces.

@@ -138,9 +138,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		status.InForce, status.Conditions = own.InForce, own.Conditions
 	}
 	if postponed := c.postpone(set, status); postponed > 0 {
-		return reconcile.Result{RequeueAfter: reconciler.Sooner(again, postponed)}, nil
+		again = reconciler.Sooner(again, postponed)
+	} else if err := c.write(ctx, set, status); err != nil {
+		return c.retried(again, err)
 	}
-	return c.retried(again, c.write(ctx, set, status))
+	return c.retried(again, c.annotate(ctx, set, status.InForce))
 }
 
 // retried returns the result of a write. A conflict means that the cache was old.
