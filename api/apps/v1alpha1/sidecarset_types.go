@@ -116,8 +116,8 @@ type SidecarSetSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// revisionHistoryLimit is the maximum number of old revisions that are kept, at least 1. Revisions
-	// that pods have, and those that injectionStrategy names, do not count.
+	// revisionHistoryLimit is the maximum number of revisions that are kept, at least 1, with the latest
+	// one. Revisions that pods have, and the one that injectionStrategy names, count, and are always kept.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1

@@ -243,7 +243,7 @@ func ranks(pods []*corev1.Pod) map[*corev1.Pod]int {
 	return found
 }
 
-// prune deletes the oldest revisions beyond the limit that neither pods nor the set need.
+// prune deletes the oldest revisions that neither pods nor the set need, as long as there are more than the limit in all.
 func (p *planner) prune() {
 	limit := int(ptr.Deref(p.Set.Spec.RevisionHistoryLimit, defaultHistory))
 	if len(p.Revisions) <= limit {
@@ -259,12 +259,10 @@ func (p *planner) prune() {
 			unused = append(unused, rev)
 		}
 	}
-	if excess := len(unused) - limit; excess > 0 {
-		slices.SortFunc(unused, func(a, b *appsv1.ControllerRevision) int {
-			return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Name, b.Name))
-		})
-		p.out.DeleteRevisions = unused[:excess]
-	}
+	slices.SortFunc(unused, func(a, b *appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Name, b.Name))
+	})
+	p.out.DeleteRevisions = unused[:min(len(unused), len(p.Revisions)-limit)]
 }
 
 // defaultHistory is the default of spec.revisionHistoryLimit.

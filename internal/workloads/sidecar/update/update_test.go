@@ -275,20 +275,45 @@ func TestScatterByEveryValue(t *testing.T) {
 	}
 }
 
-// TestRevisionsThatNothingNeeds checks which revisions are deleted.
+// TestRevisionsThatNothingNeeds checks which of twelve revisions are deleted. A pod has the first one, and the last one is in
+// force.
 func TestRevisionsThatNothingNeeds(t *testing.T) {
-	w := newWorld(t, 1)
-	w.set.Spec.UpdateStrategy.Paused, w.set.Spec.RevisionHistoryLimit = true, new(int32(2))
-	for i := range 6 {
-		w.accept(func(s *v1alpha1.SidecarSetSpec) { s.Containers[0].Image = fmt.Sprint("agent:", i+2) })
-	}
-	w.set.Status.InForce.NamedRevision = w.revisions[1].Name
-	var deleted []string
-	for _, rev := range w.plan().DeleteRevisions {
-		deleted = append(deleted, rev.Name)
-	}
-	if want := []string{w.revisions[2].Name, w.revisions[3].Name}; fmt.Sprint(deleted) != fmt.Sprint(want) {
-		t.Errorf("deleted %v, want %v", deleted, want)
+	for name, test := range map[string]struct {
+		limit *int32
+		// named is the revision that the set names, from to the first and the last one that are deleted.
+		named, from, to int
+	}{
+		"ten by default":       {nil, 0, 1, 2},
+		"ten in all":           {new(int32(10)), 0, 1, 2},
+		"with a named one":     {new(int32(10)), 1, 2, 3},
+		"all":                  {new(int32(12)), 0, 0, 0},
+		"more":                 {new(int32(20)), 0, 0, 0},
+		"fewer than are used":  {new(int32(1)), 1, 2, 10},
+		"as many as are used":  {new(int32(2)), 0, 1, 10},
+		"one more than in use": {new(int32(3)), 0, 1, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.set.Spec.UpdateStrategy.Paused, w.set.Spec.RevisionHistoryLimit = true, test.limit
+			for i := range 11 {
+				w.accept(func(s *v1alpha1.SidecarSetSpec) { s.Containers[0].Image = fmt.Sprint("agent:", i+2) })
+			}
+			if test.named > 0 {
+				w.set.Status.InForce.NamedRevision = w.revisions[test.named].Name
+			}
+			var want, deleted []string
+			if test.to > 0 {
+				for _, rev := range w.revisions[test.from : test.to+1] {
+					want = append(want, rev.Name)
+				}
+			}
+			for _, rev := range w.plan().DeleteRevisions {
+				deleted = append(deleted, rev.Name)
+			}
+			if fmt.Sprint(deleted) != fmt.Sprint(want) {
+				t.Errorf("deleted %v, want %v", deleted, want)
+			}
+		})
 	}
 }
 
