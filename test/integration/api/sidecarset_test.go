@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // validSidecarSet has every part of a SidecarSet.
@@ -167,5 +170,31 @@ func TestValidSidecarSetsAreAccepted(t *testing.T) {
 				t.Errorf("the set has no default of updateStrategy.type: %v", object.Object)
 			}
 		})
+	}
+}
+
+// TestColumnsOfSidecarSets checks the columns of `kubectl get sidecarsets`, by which a take-over is checked.
+func TestColumnsOfSidecarSets(t *testing.T) {
+	t.Parallel()
+	stored := parsed(t, validSidecarSet, "", edit{"metadata.name", "columns"})
+	if err := server.Client.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range []any{nil, "False", "True"} {
+		stored.Object["status"] = map[string]any{"matchedPods": int64(3), "updatedPods": int64(2), "readyPods": int64(1)}
+		if status != nil {
+			stored.Object["status"].(map[string]any)["conditions"] = []any{map[string]any{ //nolint:forcetypeassert // It is written above.
+				"type": v1alpha1.SidecarSetInjecting, "status": status, "reason": "Tested", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+			}}
+		}
+		if err := server.Client.Status().Update(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+		got := columns(t, v1alpha1.GroupVersion(), "sidecarsets", stored)
+		delete(got, "AGE")
+		want := map[string]any{"Name": "columns", "MATCHED": int64(3), "UPDATED": int64(2), "READY": int64(1), "INJECTING": status}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("columns (-want +got):\n%s", diff)
+		}
 	}
 }
