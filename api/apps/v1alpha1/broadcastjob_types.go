@@ -170,7 +170,8 @@ type BroadcastJobStatus struct {
 	// +optional
 	Failed int32 `json:"failed"`
 
-	// desired is the number of nodes that fit or have a pod.
+	// desired is the number of nodes that fit or have a pod, without those that are not ready for 5 minutes and on which no
+	// pod has started.
 	// +optional
 	Desired int32 `json:"desired"`
 

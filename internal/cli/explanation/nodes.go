@@ -34,8 +34,9 @@ type placement struct {
 	leaving []string
 }
 
-// place compares the nodes with a template. It returns false if this is not possible.
-func (w *workload) place(spec *corev1.PodSpec) (placement, bool) {
+// place compares the nodes with a template. leaves says why a node that fits is left out, nothing if it is not. It returns
+// false if this is not possible.
+func (w *workload) place(spec *corev1.PodSpec, leaves func(*nodefit.Template, *corev1.Node) string) (placement, bool) {
 	found := placement{misfits: map[string][]string{}}
 	if w.unread(permission.Nodes, "Nodes", "the nodes") || w.unread(permission.Pods, "Pods", "the pods of the namespace") {
 		return found, false
@@ -50,7 +51,10 @@ func (w *workload) place(spec *corev1.PodSpec) (placement, bool) {
 		has[nodefit.Target(pod)] = true
 	}
 	for _, node := range slices.SortedFunc(slices.Values(w.given.Nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
-		switch fits := fit.Node(node); {
+		fits, left := fit.Node(node), leaves(fit, node)
+		switch {
+		case fits == nodefit.Yes && !has[node.Name] && left != "":
+			found.misfits[left] = append(found.misfits[left], node.Name)
 		case fits == nodefit.Yes && !has[node.Name]:
 			found.without = append(found.without, node.Name+notReady(node))
 			found.fits++
@@ -111,7 +115,7 @@ func bounded(lines []string) []string {
 }
 
 func (w *workload) daemonSet(set *v1alpha1.DaemonSet) {
-	found, known := w.place(&set.Spec.Template.Spec)
+	found, known := w.place(&set.Spec.Template.Spec, func(*nodefit.Template, *corev1.Node) string { return "" })
 	if !known {
 		return
 	}
@@ -212,9 +216,17 @@ func ended(pod *corev1.Pod) string {
 	return ""
 }
 
+// absent says why a job goes on without a node.
+func (w *workload) absent(fit *nodefit.Template, node *corev1.Node) string {
+	if at, unready := broadcastjob.AbsentAt(fit, node); !unready || w.in.Now.Before(at) {
+		return ""
+	}
+	return fmt.Sprintf("the job goes on without nodes that are not ready for %s", broadcastjob.Patience)
+}
+
 // broadcastJob says which nodes are not done.
 func (w *workload) broadcastJob(job *v1alpha1.BroadcastJob) {
-	found, known := w.place(&job.Spec.Template.Spec)
+	found, known := w.place(&job.Spec.Template.Spec, w.absent)
 	if !known || broadcastjob.Ended(job) {
 		if known {
 			w.unfinished(w.jobPod, "have succeeded")

@@ -222,13 +222,14 @@ func workloadCases() map[string]struct {
 		"BroadcastJob, a step": {
 			in: explanation.WorkloadInput{
 				Object: broadcast(func(job *v1alpha1.BroadcastJob) { job.Spec.Parallelism = new(intstr.FromInt32(1)) }),
-				Nodes:  []*corev1.Node{ready("a"), ready("b"), ready("c"), ready("d", "gpu=NoExecute")},
+				Nodes:  []*corev1.Node{ready("a"), ready("b"), ready("c"), ready("d", "gpu=NoExecute"), lost("e")},
 				Pods:   []*corev1.Pod{broadcastPod("a", corev1.PodSucceeded), broadcastPod("b", corev1.PodRunning)},
 			},
 			want: []string{
 				"waiting Nodes: 1 of 3 nodes that fit have no pod: c",
 				"  spec.parallelism permits pods on 1 nodes at the same time, and the next ones follow when they have ended",
-				"info Nodes that do not fit: 1 nodes get no pod",
+				"info Nodes that do not fit: 2 nodes get no pod",
+				"  the job goes on without nodes that are not ready for 5m0s: e",
 				"  the template does not tolerate the taint gpu:NoExecute: d",
 				"waiting Pods: 1 of 2 have succeeded",
 				"  node b, pod report-b: is not ready",

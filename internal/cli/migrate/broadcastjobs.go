@@ -24,8 +24,9 @@ func checkBroadcastJobs(ctx context.Context, objects []*unstructured.Unstructure
 		found = append(found, applying(
 			rule{job.Namespace == excludedNamespace, findingOf(Blocks, object, "metadata.namespace", "creates the pods",
 				"may not create pods in "+excludedNamespace+" by default", "install Seamark with workloads.excludedNamespaces without "+excludedNamespace)},
-			rule{true, findingOf(Changes, object, "spec.template", "runs no pod on nodes that are cordoned or too small",
-				"runs one on cordoned nodes, and one for a node that is too small waits", "select the nodes with nodeSelector")},
+			rule{true, findingOf(Changes, object, "spec.template", "runs no pod on nodes that are cordoned, not ready or too small",
+				"runs one on cordoned nodes, waits five minutes for nodes that are not ready, and a pod for a node that is too small waits",
+				"select the nodes with nodeSelector")},
 			rule{isStepped(job), findingOf(Changes, object, "spec.parallelism", "creates the next pod when one has succeeded",
 				"creates the next pods when all that run have succeeded", "set failurePolicy.type: Continue if nodes need not wait for each other")},
 		)...)

@@ -79,14 +79,22 @@ func (w *world) input() broadcastjob.Input {
 	return in
 }
 
-// running returns the number of pods that have not ended.
+// running returns the number of pods that have not ended and may still start.
 func (w *world) running() (n int) {
 	for _, pod := range w.pods {
-		if !planning.Finished(pod) {
+		if !planning.Finished(pod) && !(unstarted(pod) && pod.DeletionTimestamp != nil && w.unready(pod)) {
 			n++
 		}
 	}
 	return n
+}
+
+func unstarted(pod *corev1.Pod) bool { return pod.Status.Phase == "" }
+
+// unready reports whether the node of a pod exists and is not ready: its kubelet does nothing.
+func (w *world) unready(pod *corev1.Pod) bool {
+	node := w.nodes[nodefit.Target(pod)]
+	return node != nil && !planning.NodeHas(node, corev1.NodeReady)
 }
 
 // reconcile carries out a plan, and checks the laws. If it is whole, the next plan does nothing.
@@ -130,6 +138,10 @@ func (w *world) reconcile(whole bool) {
 	if !whole {
 		return
 	}
+	if slices.ContainsFunc(plan.Deletes, func(each planning.PodDelete) bool { return each.Reason == "NodeNotReady" }) {
+		w.reconcile(true) // Their places are free.
+		return
+	}
 	again := broadcastjob.New(w.input())
 	if !again.Empty() {
 		w.Fatalf("the plan of its own result is %s", summary(&again))
@@ -145,7 +157,12 @@ func (w *world) live() {
 	w.now = w.now.Add(time.Duration(w.random.IntN(5)) * time.Second)
 	name := fmt.Sprintf("n%02d", w.random.IntN(12))
 	node := w.nodes[name]
-	switch w.random.IntN(8) {
+	switch w.random.IntN(9) {
+	case 8:
+		if node != nil {
+			w.toggle(node)
+		}
+		w.now = w.now.Add(time.Duration(w.random.IntN(60)) * time.Second)
 	case 0:
 		if node == nil {
 			w.nodes[name] = newNode(name)
@@ -167,10 +184,20 @@ func (w *world) live() {
 	}
 }
 
+// toggle lets a node be not ready, or return.
+func (w *world) toggle(node *corev1.Node) {
+	if planning.NodeHas(node, corev1.NodeReady) {
+		notReady(node, pick(w, corev1.ConditionUnknown, corev1.ConditionFalse), w.now)
+		return
+	}
+	*node = *newNode(node.Name)
+}
+
 // progress lets the scheduler, the kubelet or a user do something to a pod.
 func (w *world) progress(pod *corev1.Pod) {
 	target := nodefit.Target(pod)
 	switch {
+	case w.unready(pod) && pod.Spec.NodeName != "":
 	case pod.DeletionTimestamp != nil:
 		w.lost[target]++
 		delete(w.pods, pod.Name)
@@ -182,6 +209,8 @@ func (w *world) progress(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodFailed
 	case pod.Spec.NodeName == "":
 		pod.Spec.NodeName = target
+	case unstarted(pod):
+		pod.Status.Phase = corev1.PodRunning
 	default:
 		switch w.random.IntN(8) {
 		case 0:
@@ -196,12 +225,18 @@ func (w *world) progress(pod *corev1.Pod) {
 	}
 }
 
-// settle lets all pods end, until nothing happens any more.
+// settle lets all pods end that have started or whose nodes are ready, until nothing happens any more. Five minutes pass.
 func (w *world) settle() {
 	w.job.Spec.Paused = false
+	w.reconcile(true)
+	w.now = w.now.Add(broadcastjob.Patience)
 	for range 60 {
 		for _, pod := range w.pods {
 			switch {
+			case w.unready(pod) && unstarted(pod):
+			case pod.DeletionTimestamp != nil && w.unready(pod):
+				w.lost[nodefit.Target(pod)]++ // A user forces it.
+				delete(w.pods, pod.Name)
 			case pod.DeletionTimestamp != nil:
 				w.progress(pod)
 			case pod.Spec.ActiveDeadlineSeconds != nil:
@@ -211,6 +246,16 @@ func (w *world) settle() {
 			}
 		}
 		w.reconcile(true)
+	}
+}
+
+// unstarted checks that the nodes of a job that has ended start nothing when they return.
+func (w *world) unstarted() {
+	w.Helper()
+	for _, pod := range w.pods {
+		if broadcastjob.Ended(w.job) && unstarted(pod) && pod.DeletionTimestamp == nil {
+			w.Fatalf("pod %s starts when its node returns", pod.Name)
+		}
 	}
 }
 
@@ -232,6 +277,7 @@ func TestModel(t *testing.T) {
 			}
 		}
 		w.settle()
+		w.unstarted()
 		s := &w.job.Status
 		phases[s.Phase]++
 		never := w.job.Spec.CompletionPolicy.Type == v1alpha1.BroadcastJobNever

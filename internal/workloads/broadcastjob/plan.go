@@ -58,6 +58,10 @@ type planner struct {
 	failed, unscheduled []string
 	// going is the number of nodes whose pod is being deleted.
 	going int
+	// absent are the names of the nodes without which the job goes on, and stranded is the number of their pods that are
+	// being deleted.
+	absent   []string
+	stranded int
 }
 
 // New returns the plan.
@@ -145,11 +149,17 @@ func (p *planner) place(fit *nodefit.Template) {
 	placed := make(map[string]bool, len(p.pods))
 	for _, node := range p.ordered() {
 		pod, fits := p.pods[node.Name], fit.Node(node)
+		if pod == nil && (fits != nodefit.Yes || node.DeletionTimestamp != nil) {
+			continue
+		}
+		if (pod == nil || p.outcome(pod) >= active && waits(pod)) && p.lost(fit, node) {
+			placed[node.Name] = fits != nodefit.No
+			p.leave(node, pod, fits)
+			continue
+		}
 		if pod == nil {
-			if fits == nodefit.Yes && node.DeletionTimestamp == nil {
-				p.Status.Desired++
-				p.pending = append(p.pending, node)
-			}
+			p.Status.Desired++
+			p.pending = append(p.pending, node)
 			continue
 		}
 		switch p.outcome(pod) {
@@ -209,8 +219,9 @@ func (p *planner) delete(pod *corev1.Pod, reason string) {
 // create creates the pods of the next nodes.
 func (p *planner) create() {
 	parallelism := Parallelism(p.Job, int(p.Status.Desired))
-	limit := min(parallelism-len(p.running), planning.MostCreates)
-	if p.Job.Spec.FailurePolicy.Type != v1alpha1.BroadcastJobContinue && parallelism < int(p.Status.Desired) && len(p.running) > 0 {
+	running := len(p.running) - p.stranded
+	limit := min(parallelism-running, planning.MostCreates)
+	if p.Job.Spec.FailurePolicy.Type != v1alpha1.BroadcastJobContinue && parallelism < int(p.Status.Desired) && running > 0 {
 		limit = min(limit, p.Left)
 	}
 	for _, node := range p.pending[:min(len(p.pending), max(limit, 0))] {
@@ -221,20 +232,19 @@ func (p *planner) create() {
 	}
 }
 
-// end plans for a job that has ended: the pods of one that has failed are deleted, and the job when its time has passed.
+// end plans for a job that has ended: the pods of one that has failed are deleted, and the job when its time has passed. A
+// job has completed without the nodes that were not ready: their pods must not start when the nodes return.
 func (p *planner) end() {
-	if p.Status.Phase == v1alpha1.BroadcastJobHasFailed {
-		p.clear()
-	}
+	p.clear(func(pod *corev1.Pod) bool { return p.Status.Phase == v1alpha1.BroadcastJobHasFailed || waits(pod) })
 	if ttl := p.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished; ttl != nil {
 		p.Remove = p.Reached(p.Now, p.Status.CompletionTime.Time, int64(*ttl))
 	}
 }
 
-// clear deletes the pods that have not ended. Those that failed remain, for their logs.
-func (p *planner) clear() {
+// clear deletes the pods that have not ended, if they should. Those that failed remain, for their logs.
+func (p *planner) clear(should func(*corev1.Pod) bool) {
 	for _, pod := range p.running {
-		if p.outcome(pod) == active {
+		if p.outcome(pod) == active && should(pod) {
 			p.delete(pod, "JobFailed")
 		}
 	}

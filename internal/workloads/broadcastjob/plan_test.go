@@ -47,14 +47,23 @@ func newNode(name string) *corev1.Node {
 	}}
 }
 
-// newNodes returns nodes, whose names may have a mark: ! not ready, * NoSchedule, # NoExecute, - being deleted.
+func notReady(node *corev1.Node, status corev1.ConditionStatus, since time.Time) {
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)}}
+}
+
+// newNodes returns nodes, whose names may have a mark: ! not reported since noon, ? for five minutes before, ~ reported as
+// not ready for as long, * NoSchedule, # NoExecute, - being deleted.
 func newNodes(names string) []*corev1.Node {
 	var nodes []*corev1.Node
 	for name := range strings.FieldsSeq(names) {
-		node := newNode(strings.TrimRight(name, "!*#-"))
+		node := newNode(strings.TrimRight(name, "!?~*#-"))
 		switch name[len(name)-1] {
 		case '!':
-			node.Status.Conditions = nil
+			notReady(node, corev1.ConditionUnknown, noon())
+		case '?':
+			notReady(node, corev1.ConditionUnknown, noon().Add(-5*time.Minute))
+		case '~':
+			notReady(node, corev1.ConditionFalse, noon().Add(-5*time.Minute))
 		case '*':
 			node.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
 		case '#':
@@ -83,6 +92,10 @@ func newPods(t *testing.T, job *v1alpha1.BroadcastJob, states string) []*corev1.
 		case "waits":
 			pod.Status.Phase = corev1.PodPending
 		case "runs":
+		case "bound":
+			pod.Status.Phase = corev1.PodPending
+		case "stranded":
+			pod.Status.Phase, pod.DeletionTimestamp = corev1.PodPending, new(metav1.NewTime(noon()))
 		case "succeeded":
 			pod.Status.Phase = corev1.PodSucceeded
 		case "failed":
@@ -180,8 +193,8 @@ func TestNodes(t *testing.T) {
 	run(t, map[string]test{
 		"all at once":             {nodes: "b a c", want: "+a +b +c running 3=0+0+0 Complete:F:Running"},
 		"no node":                 {want: "running 0=0+0+0 Complete:F:NoNodes"},
-		"ready nodes first":       {change: parallel("2"), nodes: "a! b c", want: "+b +c running 3=0+0+0 Complete:F:Running"},
-		"a name of others last":   {change: parallel("1"), nodes: "a b!", taken: "a", want: "+b running 2=0+0+0 Complete:F:Running"},
+		"ready nodes first":       {change: parallel("2"), nodes: "a! b c", want: "+b +c running 3=0+0+0 Complete:F:Running 5m0s"},
+		"a name of others last":   {change: parallel("1"), nodes: "a b!", taken: "a", want: "+b running 2=0+0+0 Complete:F:Running 5m0s"},
 		"taints":                  {nodes: "a b* c# d-", want: "+a running 1=0+0+0 Complete:F:Running"},
 		"taints of running pods":  {nodes: "a* b# c- d", pods: "a=runs b=runs c=runs d=runs", want: "-b running 3=3+0+0 Complete:F:Running"},
 		"taints of ended pods":    {nodes: "a# b", pods: "a=succeeded b=runs", want: "running 2=1+1+0 Complete:F:Running"},
@@ -207,6 +220,38 @@ func TestNodes(t *testing.T) {
 			},
 			nodes: "a", want: "running 0=0+0+0 PodsCreated:F:InvalidTemplate",
 		},
+	})
+}
+
+// TestAbsentNodes lets jobs go on without nodes that are not ready for five minutes.
+func TestAbsentNodes(t *testing.T) {
+	tolerant := func(j *v1alpha1.BroadcastJob) {
+		j.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}}
+	}
+	ended := func(j *v1alpha1.BroadcastJob) {
+		j.Status.Phase, j.Status.CompletionTime = v1alpha1.BroadcastJobCompleted, new(metav1.NewTime(noon()))
+	}
+	run(t, map[string]test{
+		"not for five minutes":       {nodes: "a b!", pods: "a=succeeded b=bound", after: 299 * time.Second, want: "running 2=1+1+0 Complete:F:Running 5m0s"},
+		"for five minutes":           {nodes: "a b!", pods: "a=succeeded b=bound", after: 300 * time.Second, want: "-b completed 1=0+1+0 Complete:T:Completed 5m0s"},
+		"without a pod":              {nodes: "a b?", pods: "a=succeeded", want: "completed 1=0+1+0 Complete:T:Completed 0s"},
+		"its pod goes":               {nodes: "a b?", pods: "a=succeeded b=stranded", want: "completed 1=0+1+0 Complete:T:Completed 0s"},
+		"its pod runs":               {nodes: "a b?", pods: "a=succeeded b=runs", want: "running 2=1+1+0 Complete:F:Running"},
+		"its pod runs and goes":      {nodes: "a b?", pods: "a=succeeded b=goes", want: "running 2=0+1+0 Complete:F:Running"},
+		"its pod succeeded":          {nodes: "a b?", pods: "a=succeeded b=succeeded", want: "completed 2=0+2+0 Complete:T:Completed 0s"},
+		"its pod failed":             {change: failing("Continue", "9"), nodes: "a b?", pods: "a=succeeded b=failed", want: "completed 2=0+1+1 Complete:T:PodsFailed 0s"},
+		"it gets no pod":             {nodes: "a b?", want: "+a running 1=0+0+0 Complete:F:Running"},
+		"all nodes":                  {nodes: "a? b~", want: "running 0=0+0+0 Complete:F:NoNodes"},
+		"reported":                   {nodes: "a b~", pods: "a=succeeded b=bound", want: "-b completed 1=0+1+0 Complete:T:Completed 0s"},
+		"reported, tolerated":        {change: tolerant, nodes: "a b~", pods: "a=succeeded", want: "+b running 2=0+1+0 Complete:F:Running"},
+		"not reported, tolerated":    {change: tolerant, nodes: "a b?", pods: "a=succeeded", want: "completed 1=0+1+0 Complete:T:Completed 0s"},
+		"its pod holds a place":      {change: parallel("1"), nodes: "a b?", pods: "b=bound", want: "-b running 1=0+0+0 Complete:F:Running"},
+		"until it goes":              {change: parallel("1"), nodes: "a b?", pods: "b=stranded", want: "+a running 1=0+0+0 Complete:F:Running"},
+		"it returns":                 {nodes: "a b", pods: "a=runs b=stranded", want: "running 2=1+0+0 Complete:F:Running"},
+		"it has returned":            {nodes: "a b", pods: "a=runs", want: "+b running 2=1+0+0 Complete:F:Running"},
+		"it returns after the end":   {change: ended, nodes: "a b", pods: "a=succeeded", want: "completed 0=0+0+0"},
+		"a deletion that was lost":   {change: ended, nodes: "a b", pods: "a=succeeded b=bound", want: "-b completed 0=0+0+0"},
+		"a pod of an ended job runs": {change: ended, nodes: "a b", pods: "a=succeeded b=runs", want: "completed 0=0+0+0"},
 	})
 }
 
@@ -279,6 +324,19 @@ func TestMessage(t *testing.T) {
 	want := "1 of 5 nodes succeeded. 1 failed: a. 2 have a pod that has not ended. 1 of these wait for the scheduler: b. 1 get a pod later."
 	if got := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.BroadcastJobComplete).Message; got != want {
 		t.Errorf("message %q, want %q", got, want)
+	}
+}
+
+// TestMessageAboutAbsentNodes checks that the nodes are named without which a job goes on.
+func TestMessageAboutAbsentNodes(t *testing.T) {
+	for nodes, want := range map[string]string{
+		"a b?": "0 of 1 nodes succeeded. 1 get a pod later. 1 are left out, because they are not ready for 5m0s: b.",
+		"b?":   "No node that fits the template is ready. 1 are left out, because they are not ready for 5m0s: b.",
+	} {
+		plan := broadcastjob.New(broadcastjob.Input{Job: newJob(), Nodes: newNodes(nodes), Now: noon()})
+		if got := meta.FindStatusCondition(plan.Status.Conditions, v1alpha1.BroadcastJobComplete).Message; got != want {
+			t.Errorf("message %q, want %q", got, want)
+		}
 	}
 }
 

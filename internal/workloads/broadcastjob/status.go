@@ -83,7 +83,7 @@ func (p *planner) complete() {
 // fail ends the job: the pods that have not ended are deleted, and their nodes count as failed, as in OpenKruise.
 func (p *planner) fail(reason, why string) {
 	message := p.message() + " " + why
-	p.clear()
+	p.clear(func(*corev1.Pod) bool { return true })
 	p.Status.Failed += p.Status.Active
 	p.Status.Active = 0
 	p.finish(v1alpha1.BroadcastJobHasFailed)
@@ -99,10 +99,13 @@ func (p *planner) finish(phase v1alpha1.BroadcastJobPhase) {
 
 // message says how far the job is, and names the nodes that need attention.
 func (p *planner) message() string {
-	if p.Status.Desired == 0 {
-		return "No node fits the template."
+	message := "No node fits the template."
+	switch {
+	case p.Status.Desired > 0:
+		message = fmt.Sprintf("%d of %d nodes succeeded.", p.Status.Succeeded, p.Status.Desired)
+	case len(p.absent) > 0:
+		message = "No node that fits the template is ready."
 	}
-	message := fmt.Sprintf("%d of %d nodes succeeded.", p.Status.Succeeded, p.Status.Desired)
 	if len(p.failed) > 0 {
 		message += fmt.Sprintf(" %d failed: %s.", len(p.failed), planning.List(p.failed))
 	}
@@ -114,6 +117,9 @@ func (p *planner) message() string {
 	}
 	if left := len(p.pending) + p.going; left > 0 {
 		message += fmt.Sprintf(" %d get a pod later.", left)
+	}
+	if len(p.absent) > 0 {
+		message += fmt.Sprintf(" %d are left out, because they are not ready for %s: %s.", len(p.absent), Patience, planning.List(p.absent))
 	}
 	return message
 }

@@ -79,6 +79,23 @@ func Joins(node *corev1.Node) bool {
 	return false
 }
 
+// Unready reports whether the node is not ready and starts no pods of the template, and since when it is not ready. A kubelet
+// that reports that its node is not ready is asked to start pods only if the template tolerates the taint of such nodes, for
+// example because the pods repair the network. Without the condition, the node is a new one: Kubernetes adds it.
+func (t *Template) Unready(node *corev1.Node) (since time.Time, unready bool) {
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		taint := &corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+		starts := c.Status == corev1.ConditionTrue ||
+			c.Status == corev1.ConditionFalse && scheduling.TolerationsTolerateTaint(logr.Discard(), t.tolerations, taint, true)
+		return c.LastTransitionTime.Time, !starts
+	}
+	return time.Time{}, false
+}
+
 // Node reports whether a pod runs on the node. A node that is not ready any more fits, and its pod counts: for the built-in
 // DaemonSet, such nodes do not count, so that an update that breaks its nodes goes on. A node that joins fits as for the
 // built-in one, which creates no pod before the node is ready, unless the template tolerates the taint.

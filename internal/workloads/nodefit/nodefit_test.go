@@ -123,6 +123,33 @@ func readyAfter(status corev1.ConditionStatus, after time.Duration) corev1.NodeC
 	return corev1.NodeCondition{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(time.Time{}.Add(after))}
 }
 
+func TestUnready(t *testing.T) {
+	tolerant := []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}}
+	for name, tc := range map[string]struct {
+		conditions  []corev1.NodeCondition
+		tolerations []corev1.Toleration
+		want        bool
+	}{
+		"no condition":            {},
+		"ready":                   {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionTrue, time.Hour)}},
+		"reported":                {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, time.Hour)}, want: true},
+		"reported, tolerated":     {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, time.Hour)}, tolerations: tolerant},
+		"not reported":            {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, time.Hour)}, want: true},
+		"not reported, tolerated": {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, time.Hour)}, tolerations: tolerant, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fit, err := nodefit.Compile(&corev1.PodSpec{Tolerations: tc.tolerations})
+			if err != nil {
+				t.Fatal(err)
+			}
+			since, got := fit.Unready(&corev1.Node{Status: corev1.NodeStatus{Conditions: tc.conditions}})
+			if got != tc.want || got && !since.Equal(time.Time{}.Add(time.Hour)) {
+				t.Errorf("unready is %t since %v, want %t", got, since, tc.want)
+			}
+		})
+	}
+}
+
 func TestJoins(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conditions []corev1.NodeCondition

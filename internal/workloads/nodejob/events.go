@@ -15,7 +15,6 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
-	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
@@ -39,8 +38,7 @@ func (c *Controller[J, S, M]) podChanged(_ context.Context, q controllers.Queue,
 func (c *Controller[J, S, M]) nodeChanged(_ context.Context, q controllers.Queue, before, after *corev1.Node, initial bool) {
 	if initial || before != nil && after != nil && before.UID == after.UID && maps.Equal(before.Labels, after.Labels) &&
 		slices.Equal(before.Spec.Taints, after.Spec.Taints) && (before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
-		planning.NodeHas(before, corev1.NodeReady) == planning.NodeHas(after, corev1.NodeReady) &&
-		planning.NodeHas(before, corev1.NodeDiskPressure) == planning.NodeHas(after, corev1.NodeDiskPressure) {
+		equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) {
 		return
 	}
 	for _, job := range reconciler.All[J](c.Stores.Sets) {
