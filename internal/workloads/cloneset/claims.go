@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
@@ -28,7 +29,7 @@ import (
 // a claim becomes the pod's as soon as the pod exists. The set itself never deletes a claim: a cache
 // that does not contain the pod of a claim yet would cost the data of the pod.
 func (p *planner) claims() {
-	if len(p.Set.Spec.VolumeClaimTemplates)+len(p.Claims) == 0 {
+	if len(revision.AllClaims(p.History.All, p.Set.Spec.VolumeClaimTemplates))+len(p.Claims) == 0 {
 		return
 	}
 	existing := make(map[string]*corev1.PersistentVolumeClaim, len(p.Claims))
@@ -63,8 +64,9 @@ func (p *planner) claims() {
 // createClaims creates the missing claims that the pod uses.
 func (p *planner) createClaims(pod *corev1.Pod, existing map[string]*corev1.PersistentVolumeClaim) {
 	id := pod.Labels[v1alpha1.CloneSetInstanceID]
-	for i := range p.Set.Spec.VolumeClaimTemplates {
-		template := &p.Set.Spec.VolumeClaimTemplates[i]
+	templates := p.ClaimTemplates(revision.Of(pod, p.History.All))
+	for i := range templates {
+		template := &templates[i]
 		name := step.ClaimName(template, p.Set.Name+"-"+id)
 		switch claim := existing[name]; {
 		case claim == nil && uses(pod, name):
@@ -180,17 +182,14 @@ func (p *planner) newClaim(template *corev1.PersistentVolumeClaim, id string) *c
 // recordClaims records the templates of claims in the update revision if it is new or becomes the update
 // revision again. OpenKruise does the same, whether or not its gate is on.
 func (p *planner) recordClaims() error {
-	rev := p.History.Update
-	if slices.ContainsFunc(p.Revisions, func(old *appsv1.ControllerRevision) bool {
-		return old.Name == rev.Name && old.Revision == rev.Revision
-	}) {
+	if !p.Begins() {
 		return nil
 	}
 	hash, err := claimsHash(p.Set.Spec.VolumeClaimTemplates)
 	if err != nil {
 		return err
 	}
-	metav1.SetMetaDataAnnotation(&rev.ObjectMeta, v1alpha1.CloneSetClaimTemplatesHashKey, hash)
+	metav1.SetMetaDataAnnotation(&p.History.Update.ObjectMeta, v1alpha1.CloneSetClaimTemplatesHashKey, hash)
 	return nil
 }
 

@@ -261,3 +261,22 @@ func TestClaims(t *testing.T) {
 		})
 	}
 }
+
+// TestPodsOfOldRevisionsKeepRemovedClaims scales out a set whose partition keeps one pod at the old revision, after the only
+// template of a claim was removed.
+func TestPodsOfOldRevisionsKeepRemovedClaims(t *testing.T) {
+	f := newFixture(t, 2, withClaims, partition(1))
+	if err := revision.RecordClaims(f.old, f.set.Spec.VolumeClaimTemplates); err != nil {
+		t.Fatal(err)
+	}
+	f.set.Spec.VolumeClaimTemplates = nil
+	out := f.wantSteps(t, "+new", "+old")
+	for _, pod := range out.Creates {
+		isOld := revision.Is(pod, f.old.Name)
+		if mounts := len(pod.Spec.Volumes) == 1; mounts != isOld {
+			t.Errorf("pod %s of the old revision: %t has the volumes %v", pod.Name, isOld, pod.Spec.Volumes)
+		} else if isOld && (len(out.CreateClaims) != 1 || out.CreateClaims[0].Name != "data-"+pod.Name) {
+			t.Errorf("creates %v, want the claim of pod %s", out.CreateClaims, pod.Name)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
 // observe returns the set and what the cache has for its next step. The set is nil if there is
@@ -101,10 +102,10 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 		return nil, errors.New("spec.selector: must not be empty")
 	}
 	in := &planning.Input{
-		Claims: b.claims(set, parts.Claims),
 		Revisions: union(selected[*appsv1.ControllerRevision](b, b.Stores.Revisions, set, selector),
 			list[*appsv1.ControllerRevision](b.Stores.Revisions, nameIndex, nameKey(set.GetNamespace(), set.GetName()))),
 	}
+	in.Claims = b.claims(set, revision.AllClaims(in.Revisions, parts.Claims))
 	if b.slots == nil {
 		in.Pods = selected[*corev1.Pod](b, b.Stores.Pods, set, selector)
 	} else {

@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -66,5 +68,36 @@ func TestStepsSeeNothingOfOtherNamespaces(t *testing.T) {
 	}
 	if got, want := in.Pulls, pulls[:1]; !slices.Equal(got, want) {
 		t.Errorf("pulls %v", got)
+	}
+}
+
+// TestGatherFindsClaimsOfRemovedTemplates has a claim without owner whose template only a revision has recorded.
+func TestGatherFindsClaimsOfRemovedTemplates(t *testing.T) {
+	set := &appsv1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "set"}}
+	b := newBase(Options{})
+	b.kind = appsv1beta1.GroupVersion().WithKind("StatefulSet")
+	rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "db-1", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, b.kind)},
+	}}
+	if err := revision.RecordClaims(rev, []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}); err != nil {
+		t.Fatal(err)
+	}
+	claim := func(name string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	}
+	claims := []*corev1.PersistentVolumeClaim{claim("data-db-1"), claim("logs-db-1")}
+	b.Stores = Stores{
+		Pods: fakeapi.NewStore[*corev1.Pod](t, PodIndexers(), nil), Claims: fakeapi.NewStore(t, ClaimIndexers(), claims),
+		Revisions: fakeapi.NewStore(t, RevisionIndexers(), []*appsv1.ControllerRevision{rev}),
+	}
+	b.parts = func(client.Object) planning.Parts {
+		return planning.Parts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, Template: &corev1.PodTemplateSpec{}}
+	}
+	in, err := b.gather(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(in.Claims, claims[:1]) {
+		t.Errorf("claims %v, want the recorded one", in.Claims)
 	}
 }

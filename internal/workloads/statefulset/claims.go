@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,12 +25,13 @@ func (p *planner) retain(policy *appsv1beta1.StatefulSetPersistentVolumeClaimRet
 	}
 }
 
-// createClaims adds the missing claims of the pod with the name. It reports whether the pod may be
+// createClaims adds the missing claims of the pod of the revision with the name. It reports whether the pod may be
 // created: not while one of its claims is being deleted, and not while one is owned by an earlier pod
 // of the same name, because it is about to be deleted then.
-func (p *planner) createClaims(pod string) bool {
-	for i := range p.set.Spec.VolumeClaimTemplates {
-		claim := p.claims[step.ClaimName(&p.set.Spec.VolumeClaimTemplates[i], pod)]
+func (p *planner) createClaims(pod string, rev *appsv1.ControllerRevision) bool {
+	templates := p.ClaimTemplates(rev)
+	for i := range templates {
+		claim := p.claims[step.ClaimName(&templates[i], pod)]
 		if claim == nil {
 			continue
 		}
@@ -38,8 +40,8 @@ func (p *planner) createClaims(pod string) bool {
 			return false
 		}
 	}
-	for i := range p.set.Spec.VolumeClaimTemplates {
-		template := &p.set.Spec.VolumeClaimTemplates[i]
+	for i := range templates {
+		template := &templates[i]
 		if p.claims[step.ClaimName(template, pod)] == nil {
 			p.out.CreateClaims = append(p.out.CreateClaims, p.newClaim(template, pod))
 		}

@@ -190,3 +190,32 @@ func TestClaimCounts(t *testing.T) {
 		t.Errorf("claims %v, error %v, want none", out.Status.VolumeClaims, err)
 	}
 }
+
+// TestPodsOfOldRevisionsKeepRemovedClaims recreates a pod that the partition keeps at the old revision, after the template of
+// one of its claims was removed, and a pod of the update revision.
+func TestPodsOfOldRevisionsKeepRemovedClaims(t *testing.T) {
+	f := build(t, partition(2))
+	f.set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{*claimOf("data", "1Gi", ""), *claimOf("logs", "1Gi", "")}
+	f.set.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	f.v1 = f.record(t)
+	f.set.Spec.VolumeClaimTemplates = f.set.Spec.VolumeClaimTemplates[1:]
+	f.set.Spec.Template.Spec.Containers[0] = corev1.Container{Name: "db", Image: "db:3"}
+	f.v2 = f.record(t)
+	f.set.Status.CurrentRevision, f.set.Status.UpdateRevision = f.v1, f.v2
+	f.pods(t, "0")
+	f.in.Claims = []*corev1.PersistentVolumeClaim{claimOf("logs-db-1", "1Gi", "")}
+	out := f.plan(t)
+	got := map[string][]string{}
+	for _, pod := range out.Creates {
+		for _, volume := range pod.Spec.Volumes {
+			got[pod.Name] = append(got[pod.Name], volume.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	for _, claim := range out.CreateClaims {
+		got["created"] = append(got["created"], claim.Name)
+	}
+	want := map[string][]string{"db-1": {"logs-db-1", "data-db-1"}, "db-2": {"logs-db-2"}, "created": {"data-db-1", "logs-db-2"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+}

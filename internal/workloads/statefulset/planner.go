@@ -86,10 +86,8 @@ func newPlanner(set *appsv1beta1.StatefulSet, in planning.Input, out *Output) (*
 	if err := reversedRange(set.Spec.ReserveOrdinals); err != nil {
 		return nil, err
 	}
-	if len(set.Spec.VolumeClaimTemplates) > 0 {
-		for _, claim := range in.Claims {
-			p.claims[claim.Name] = claim
-		}
+	for _, claim := range in.Claims {
+		p.claims[claim.Name] = claim
 	}
 	var err error
 	p.Step, err = step.New(step.Set{

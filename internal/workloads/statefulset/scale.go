@@ -67,12 +67,12 @@ func atLeastOne(value *intstr.IntOrString, total int) int {
 
 // create adds the replica and its claims. It waits while a claim of an earlier pod is being deleted, and then returns false.
 func (p *planner) create(r *replica) bool {
-	if !p.createClaims(r.name) {
-		return false
-	}
 	rev := p.History.Update
 	if r.old {
 		rev = p.History.Current
+	}
+	if !p.createClaims(r.name, rev) {
+		return false
 	}
 	p.out.Creates = append(p.out.Creates, p.newPod(r, rev))
 	p.event("SuccessfulCreate", r.name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")

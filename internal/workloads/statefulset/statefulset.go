@@ -21,6 +21,7 @@ import (
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
 // Kind returns the kind of the owner of pods, claims and revisions that are created or adopted. Owner
@@ -89,7 +90,7 @@ func (p *planner) keep() {
 		}
 		p.identify(r)
 		if r.pod.Status.Phase == corev1.PodPending {
-			p.createClaims(r.name)
+			p.createClaims(r.name, revision.Of(r.pod, p.History.All))
 		}
 		p.retainClaims(r.pod, false)
 	}

@@ -70,6 +70,7 @@ type Step struct {
 	err         error
 	stuck       []stuck
 	templates   map[string]*corev1.PodTemplateSpec
+	claims      map[string][]corev1.PersistentVolumeClaim
 	differences map[[2]string]*inplace.Difference
 }
 
@@ -79,7 +80,7 @@ type Step struct {
 func New(set Set, in planning.Input, actions *planning.Actions) (*Step, error) {
 	s := &Step{
 		Input: in, Hooks: cmp.Or(set.Hooks, &pub.Lifecycle{}), set: set, actions: actions,
-		templates: map[string]*corev1.PodTemplateSpec{}, differences: map[[2]string]*inplace.Difference{},
+		templates: map[string]*corev1.PodTemplateSpec{}, claims: map[string][]corev1.PersistentVolumeClaim{}, differences: map[[2]string]*inplace.Difference{},
 	}
 	var err error
 	if s.Selector, err = metav1.LabelSelectorAsSelector(set.Selector); err != nil {
@@ -97,7 +98,30 @@ func New(set Set, in planning.Input, actions *planning.Actions) (*Step, error) {
 		Object: set.Object, Kind: set.Kind, Template: set.Template, Encoder: in.Encoder,
 		CollisionCount: ptr.Deref(set.CollisionCount, 0), CurrentRevision: set.CurrentRevision, Labeled: set.LabelRevisions, Now: in.Now,
 	}, in.Revisions, int(ptr.Deref(set.RevisionHistoryLimit, defaultHistory)), inUse)
+	if err == nil && s.Begins() {
+		err = revision.RecordClaims(s.History.Update, set.Claims)
+	}
 	return s, err
+}
+
+// Begins reports whether the update revision is new, or becomes the update revision again. The step writes it, so that
+// more can be recorded in it.
+func (s *Step) Begins() bool {
+	rev := s.History.Update
+	return !slices.ContainsFunc(s.Revisions, func(old *appsv1.ControllerRevision) bool {
+		return old.Name == rev.Name && old.Revision == rev.Revision
+	})
+}
+
+// ClaimTemplates returns the templates of the claims of pods of the revision, which may be nil if it does not exist.
+func (s *Step) ClaimTemplates(rev *appsv1.ControllerRevision) []corev1.PersistentVolumeClaim {
+	if rev == nil || rev == s.History.Update {
+		return s.set.Claims
+	}
+	if s.claims[rev.Name] == nil {
+		s.claims[rev.Name] = revision.Claims(rev, s.set.Claims)
+	}
+	return s.claims[rev.Name]
 }
 
 // WriteRevisions adds the changes of revisions to the actions.
@@ -174,13 +198,12 @@ func (s *Step) NewPod(rev *appsv1.ControllerRevision, name string, labels map[st
 	maps.Copy(pod.Labels, labels)
 	planning.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
 	lifecycle.Create(pod, s.Hooks, s.Now)
-	s.mount(pod)
+	mount(pod, s.ClaimTemplates(rev))
 	return pod
 }
 
 // mount adds the volumes of the claims to a new pod. They replace volumes of the same name.
-func (s *Step) mount(pod *corev1.Pod) {
-	claims := s.set.Claims
+func mount(pod *corev1.Pod, claims []corev1.PersistentVolumeClaim) {
 	if len(claims) == 0 {
 		return
 	}
