@@ -235,14 +235,24 @@ func InBatches(before, after *State, w Write) error {
 	return nil
 }
 
-// OutOfService is the invariant that a leader changes an image only in a pod that is not ready.
+// StayInService lets the updates of the sets of some seeds keep pods in service: those of one container, or of all.
+func StayInService(seed uint64, template *corev1.PodTemplateSpec) {
+	names := []string{"side", template.Spec.Containers[0].Name, template.Spec.Containers[0].Name + ",side"}
+	if i := seed % 8; i < uint64(len(names)) {
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, pub.InServiceContainersKey, names[i])
+	}
+}
+
+// OutOfService is the invariant that a leader changes an image only in a pod that is not ready, except those of containers that
+// need not be out of service.
 func OutOfService(before, after *State, w Write) error {
 	old, pod := before.pod(w.Name), after.pod(w.Name)
 	if !w.Controller() || w.Kind != Pods || old == nil || pod == nil || !planning.Ready(old) {
 		return nil
 	}
 	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image {
+		inService := slices.Contains(strings.Split(pod.Annotations[pub.InServiceContainersKey], ","), pod.Spec.Containers[i].Name)
+		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image && !inService {
 			return fmt.Errorf("changes the image of container %s while the pod is ready", pod.Spec.Containers[i].Name)
 		}
 	}

@@ -24,6 +24,11 @@ const (
 	// ResizeRefusedKey is the pod annotation that contains why the API server refused the new
 	// resources of an update in place. The pod must be recreated. OpenKruise does not set it.
 	ResizeRefusedKey = "seamark.dev/resize-refused"
+
+	// InServiceContainersKey is the annotation of a pod template with the names of containers, separated by commas. An
+	// update in place that restarts only these containers does not take the pod out of service: InPlaceUpdateReady stays
+	// True, and there is no grace period. OpenKruise does not know it.
+	InServiceContainersKey = "seamark.dev/in-service-containers"
 )
 
 // InPlaceUpdateState is the state of the last in-place update of a pod, in its annotation

@@ -301,6 +301,11 @@ func inPlace(set *v1alpha1.CloneSet) {
 	set.Spec.UpdateStrategy.Type = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType
 }
 
+// inService names the container whose restart does not take a pod out of service.
+func inService(set *v1alpha1.CloneSet) {
+	set.Spec.Template.Annotations = map[string]string{pub.InServiceContainersKey: "main"}
+}
+
 func naming(names ...string) func(*v1alpha1.CloneSet) {
 	return func(set *v1alpha1.CloneSet) {
 		for _, name := range names {

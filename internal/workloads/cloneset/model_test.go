@@ -122,6 +122,7 @@ func modelConfig(seed uint64) model.Config {
 		Planner: modelPlanner(r.IntN(2) == 0, false),
 		New: func(*rand.Rand) model.Object {
 			set := modelSet(r)
+			model.StayInService(seed, &set.Spec.Template)
 			set.Spec.Lifecycle = hooks
 			return set
 		},

@@ -108,7 +108,10 @@ func TestUpdate(t *testing.T) {
 		"marked pods do not return to Normal": {replicas: 3, change: all(one, holding), pods: "a old held PreparingDelete named, b old, c old"},
 		"pods without the gate are recreated": {replicas: 3, change: all(one, inPlace), pods: "a old ungated, b old, c old", want: []string{"+new", "-a Update"}},
 		"no more of them than maxUnavailable": {replicas: 3, change: all(one, inPlace), pods: "a old ungated, b old ungated, c notReady"},
-		"they wait with InPlaceOnly":          {replicas: 3, change: all(one, inPlaceOnly), pods: "a old ungated, b, c"},
+		"they are updated in place if their containers stay in service": {
+			replicas: 3, change: all(one, inPlace, inService), pods: "a old ungated, b old, c old", want: []string{"~a Updating"},
+		},
+		"they wait with InPlaceOnly": {replicas: 3, change: all(one, inPlaceOnly), pods: "a old ungated, b, c"},
 		"they get labels in place": {
 			replicas: 3, change: all(one, inPlaceOnly, labelled), pods: "a old ungated, b old ungated, c old ungated", want: []string{"~a Updating"},
 		},

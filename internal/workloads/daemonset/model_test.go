@@ -317,10 +317,15 @@ func collectPods(w *model.World) string {
 	return ""
 }
 
-func config(uint64) model.Config {
+func config(seed uint64) model.Config {
 	p := &planner{}
 	return model.Config{
-		Planner: p, New: newSet, Users: users(), HookLabel: hookLabel,
+		Planner: p, Users: users(), HookLabel: hookLabel,
+		New: func(r *rand.Rand) model.Object {
+			set := newSet(r).(*v1alpha1.DaemonSet)
+			model.StayInService(seed, &set.Spec.Template)
+			return set
+		},
 		Program: func(w *model.World) { collectPods(w) },
 		Invariants: []model.Invariant{
 			model.HooksHold(func(set model.Object) *pub.LifecycleHook {

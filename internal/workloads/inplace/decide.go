@@ -13,7 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/template"
 )
 
@@ -193,9 +195,17 @@ func (c *Change) missing(pod *corev1.Pod) (map[string]string, map[string]corev1.
 	return images, resources
 }
 
-// Restarts reports whether the change restarts a container of the pod.
-func (c *Change) Restarts(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Containers, func(spec corev1.Container) bool { return c.restarts(&spec) })
+// TakesDown reports whether the change takes the pod out of service: it restarts a container that the annotation
+// InServiceContainersKey does not name.
+func (c *Change) TakesDown(pod *corev1.Pod) bool {
+	names := pod.Annotations[pub.InServiceContainersKey]
+	if value, changes := c.Annotations[pub.InServiceContainersKey]; changes {
+		names = ptr.Deref(value, "")
+	}
+	inService := strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.ContainsFunc(pod.Spec.Containers, func(spec corev1.Container) bool {
+		return c.restarts(&spec) && !slices.Contains(inService, spec.Name)
+	})
 }
 
 // restarts reports whether the change restarts the container: its image changes, or a resource whose

@@ -91,10 +91,11 @@ func Interrupted(pod *corev1.Pod, hooks *pub.Lifecycle) bool {
 }
 
 // Settled reports whether a pod in the state Normal needs no write of an update in place, without the cost of
-// decoding the annotations of the last update, which pods keep. An update that restarts containers makes the
-// readiness gate False until it is done.
+// decoding the annotations of the last update, which pods keep. An update that takes the pod out of service makes the
+// readiness gate False until it is done. Of others, only the state shows it, which is a label that users can change.
 func Settled(pod *corev1.Pod) bool {
-	if _, grace := pod.Annotations[pub.InPlaceUpdateGraceKey]; grace || lifecycle.State(pod) != pub.LifecycleStateNormal {
+	_, grace := pod.Annotations[pub.InPlaceUpdateGraceKey]
+	if _, inService := pod.Annotations[pub.InServiceContainersKey]; grace || inService || lifecycle.State(pod) != pub.LifecycleStateNormal {
 		return false
 	}
 	return !planning.HasGate(pod, pub.InPlaceUpdateReady) || isTrue(pod, pub.InPlaceUpdateReady)
@@ -197,9 +198,9 @@ func remove(patch *planning.PodPatch, key string) {
 }
 
 // notReady returns the conditions of the start of an update, empty if the pod has them or if the
-// change does not restart a container.
+// change does not take the pod out of service.
 func notReady(pod *corev1.Pod, change *Change, now time.Time) []corev1.PodCondition {
-	if !planning.HasGate(pod, pub.InPlaceUpdateReady) || !change.Restarts(pod) || isFalse(pod) {
+	if !planning.HasGate(pod, pub.InPlaceUpdateReady) || !change.TakesDown(pod) || isFalse(pod) {
 		return nil
 	}
 	return planning.GateConditions(pod, corev1.PodCondition{

@@ -179,9 +179,14 @@ func users() []model.User {
 	}
 }
 
-func config(uint64) model.Config {
+func config(seed uint64) model.Config {
 	return model.Config{
-		Planner: planner(), New: newSet, Users: users(), HookLabel: hookLabel,
+		Planner: planner(), Users: users(), HookLabel: hookLabel,
+		New: func(r *rand.Rand) model.Object {
+			set := newSet(r).(*appsv1beta1.StatefulSet)
+			model.StayInService(seed, &set.Spec.Template)
+			return set
+		},
 		Invariants: []model.Invariant{
 			model.HooksHold(func(set model.Object) *pub.LifecycleHook {
 				if hooks := set.(*appsv1beta1.StatefulSet).Spec.Lifecycle; hooks != nil {

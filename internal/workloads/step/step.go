@@ -161,8 +161,8 @@ func (s *Step) template(rev *appsv1.ControllerRevision) *corev1.PodTemplateSpec 
 const ungated = "the pod does not have the readiness gate " + string(pub.InPlaceUpdateReady)
 
 // Change returns how the pod is updated in place to the revision, nil if that is not possible, and why
-// not. A container is restarted only in a pod with the readiness gate, which takes the pod out of service
-// before, and keeps it so until the new image runs.
+// not. Except for containers that need not be out of service, a container is restarted only in a pod with the readiness
+// gate, which takes the pod out of service before, and keeps it so until the new image runs.
 func (s *Step) Change(pod *corev1.Pod, wanted *appsv1.ControllerRevision) (*inplace.Change, string) {
 	rev := revision.Of(pod, s.History.All)
 	if rev == nil {
@@ -173,7 +173,7 @@ func (s *Step) Change(pod *corev1.Pod, wanted *appsv1.ControllerRevision) (*inpl
 		s.differences[both] = inplace.Between(s.template(rev), s.template(wanted))
 	}
 	change, why := s.differences[both].Decide(pod)
-	if change != nil && change.Restarts(pod) && !planning.HasGate(pod, pub.InPlaceUpdateReady) {
+	if change != nil && change.TakesDown(pod) && !planning.HasGate(pod, pub.InPlaceUpdateReady) {
 		return nil, ungated
 	}
 	return change, why
