@@ -9,7 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
@@ -23,15 +25,23 @@ type missing struct {
 	claims sets.Set[string]
 }
 
-// patches returns the patches that can be executed: those that do not lead to the missing revision.
+// patches returns the patches that can be executed: those that neither lead to the missing revision nor let a hook prepare
+// a pod for it. The hook would take pods out of service for an update that cannot follow.
 func (m *missing) patches(all []planning.PodPatch) []planning.PodPatch {
 	if m.revision == "" {
 		return all
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(patch planning.PodPatch) bool {
 		to := patch.Labels[appsv1.ControllerRevisionHashLabelKey]
-		return to != nil && (*to == m.revision || *to == revision.Hash(m.revision))
+		return to != nil && (*to == m.revision || *to == revision.Hash(m.revision)) || prepares(&patch)
 	})
+}
+
+// prepares reports whether the patch begins the update or the deletion of a pod. Others have deleted a terminating pod.
+func prepares(patch *planning.PodPatch) bool {
+	state := ptr.Deref(patch.Labels[pub.LifecycleStateKey], "")
+	return patch.Labels[pub.SpecifiedDeleteKey] != nil || state == string(pub.LifecycleStatePreparingUpdate) ||
+		state == string(pub.LifecycleStatePreparingDelete) && !planning.Terminating(patch.Pod)
 }
 
 // deletes returns the deletions that can be executed: none while a revision is missing, because the replacements would have it,

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
@@ -34,6 +35,9 @@ func claiming(name, rev string) *corev1.Pod {
 func TestRefusedWritesBlockOnlyWhatDependsOnThem(t *testing.T) {
 	hash := "new"
 	serves, updates, leaves := claiming("set-serves", "old"), claiming("set-updates", "old"), claiming("set-leaves", "old")
+	prepares, ends := claiming("set-prepares", "old"), claiming("set-ends", "old")
+	ends.DeletionTimestamp, ends.Finalizers = new(metav1.Now()), []string{"example.com/hook"}
+	preparingUpdate, preparingDelete := string(pub.LifecycleStatePreparingUpdate), string(pub.LifecycleStatePreparingDelete)
 	claim := func(name string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 	}
@@ -43,15 +47,17 @@ func TestRefusedWritesBlockOnlyWhatDependsOnThem(t *testing.T) {
 		Patches: []planning.PodPatch{
 			{Pod: serves, Reason: "Ready", Conditions: []corev1.PodCondition{{Type: "Ready", Status: corev1.ConditionTrue}}},
 			{Pod: updates, Reason: "Update", Labels: map[string]*string{appsv1.ControllerRevisionHashLabelKey: &hash}},
+			{Pod: prepares, Reason: "Prepare", Labels: map[string]*string{pub.LifecycleStateKey: &preparingUpdate}},
+			{Pod: ends, Reason: "Prepare", Labels: map[string]*string{pub.LifecycleStateKey: &preparingDelete}},
 		},
 		Deletes: []planning.PodDelete{{Pod: leaves}},
 		Creates: []*corev1.Pod{claiming("set-a", "set-new"), claiming("set-b", "set-new"), claiming("set-c", "set-old")},
 	}
 	for refused, want := range map[string][]string{
-		"nothing": {"set-a", "set-b", "set-c", "set-leaves", "set-serves", "set-updates"},
-		"set-a":   {"set-b", "set-c", "set-leaves", "set-serves", "set-updates"},
-		"set-b":   {"set-a", "set-c", "set-leaves", "set-serves", "set-updates"},
-		"set-new": {"set-c", "set-serves"},
+		"nothing": {"set-a", "set-b", "set-c", "set-ends", "set-leaves", "set-prepares", "set-serves", "set-updates"},
+		"set-a":   {"set-b", "set-c", "set-ends", "set-leaves", "set-prepares", "set-serves", "set-updates"},
+		"set-b":   {"set-a", "set-c", "set-ends", "set-leaves", "set-prepares", "set-serves", "set-updates"},
+		"set-new": {"set-c", "set-ends", "set-serves"},
 	} {
 		t.Run(refused, func(t *testing.T) {
 			set := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}}
@@ -62,7 +68,7 @@ func TestRefusedWritesBlockOnlyWhatDependsOnThem(t *testing.T) {
 					}
 					return c.Create(ctx, object, options...)
 				},
-			}, serves.DeepCopy(), updates.DeepCopy(), leaves.DeepCopy(), set)
+			}, serves.DeepCopy(), updates.DeepCopy(), leaves.DeepCopy(), prepares.DeepCopy(), ends.DeepCopy(), set)
 			step := x.Execute(t.Context(), testSet(), &actions)
 			slices.Sort(step.Written)
 			if !slices.Equal(step.Written, want) {
