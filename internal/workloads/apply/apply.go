@@ -185,6 +185,9 @@ func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
 func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
 	x.each(ctx, len(actions.CreateClaims), func(ctx context.Context, i int) {
 		claim := actions.CreateClaims[i].DeepCopy()
+		if x.enough(claim.Name) {
+			return
+		}
 		err := x.create(ctx, claimKind, claim)
 		if exists(err) {
 			// Its name is deterministic: an earlier step created it. This one has written nothing.
@@ -210,6 +213,21 @@ func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
 		})
 		x.note(request{kind: claimKind, operation: "update", reason: "Expand", name: claim.Name, version: version, update: true}, err)
 	})
+}
+
+// mostRefused is the number of claims of a step that the API server refuses after which no more are tried: a quota that is
+// used up costs few requests, and a claim that a policy refuses does not delay the others.
+const mostRefused = 10
+
+// enough reports whether the claim is not tried, because too many were refused. Its pod waits for it.
+func (x *execution) enough(claim string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.missing.claims) < mostRefused {
+		return false
+	}
+	x.missing.claims.Insert(claim)
+	return true
 }
 
 // noteClaim notes what became of a write to a claim that pods wait for.

@@ -6,7 +6,9 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -78,5 +80,30 @@ func TestRefusedWritesBlockOnlyWhatDependsOnThem(t *testing.T) {
 				t.Errorf("failures %+v, want one: %t", step.Failures, fails)
 			}
 		})
+	}
+}
+
+// TestQuotaOfClaimsCostsFewRequests executes a step that creates many claims and pods, of which a quota refuses all claims.
+func TestQuotaOfClaimsCostsFewRequests(t *testing.T) {
+	var actions planning.Actions
+	for i := range 200 {
+		name := fmt.Sprintf("set-%d", i)
+		actions.CreateClaims = append(actions.CreateClaims, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
+		actions.Creates = append(actions.Creates, claiming(name, "set-old"))
+	}
+	var requests, pods atomic.Int32
+	x := executor(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, isPod := object.(*corev1.Pod); isPod {
+				pods.Add(1)
+				return c.Create(ctx, object, options...)
+			}
+			requests.Add(1)
+			return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), object.GetName(), errors.New("exceeded quota"))
+		},
+	}, &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}})
+	step := x.Execute(t.Context(), testSet(), &actions)
+	if n := int(requests.Load()); n < 10 || n > 20 || pods.Load() > 0 || len(step.Failures) != n {
+		t.Errorf("%d requests for claims, %d pods, %d failures, want few requests and no pods", n, pods.Load(), len(step.Failures))
 	}
 }
