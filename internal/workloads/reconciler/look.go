@@ -6,6 +6,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,15 +15,20 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
 
-// lookPage is the number of pods per request.
-const lookPage = 500
+const (
+	// lookPage is the number of pods per request.
+	lookPage = 500
+	// mostSkew is by how much the clock of the API server may be ahead: a set that seems younger than the leadership of the
+	// process by less may be older.
+	mostSkew = 5 * time.Minute
+)
 
 // mayCreate reports whether the cache has the pods of the set, before the process creates the first ones. Another process may
 // have created pods just before this one became the leader, and the cache of pods may be older than that of sets: the set would
 // get too many. Later, the process waits for what it has written itself. A set that is younger than its leadership has no such
 // pods.
 func (b *base) mayCreate(ctx context.Context, set client.Object) (bool, error) {
-	looked := set.GetCreationTimestamp().After(b.memory.begins(b.Now()))
+	looked := set.GetCreationTimestamp().After(b.memory.begins(b.Now()).Add(mostSkew))
 	b.remember(set, func(r *remembered) { looked = looked || r.looked })
 	if looked {
 		return true, nil

@@ -23,7 +23,9 @@ import (
 // A pod with the next name was deleted since: without a look at the API server, the process would create it again.
 func TestLeaderWithAnOldCacheCreatesNoSurplus(t *testing.T) {
 	start := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
-	for name, created := range map[string]time.Time{"before it is the leader": start.Add(-time.Minute), "later": start.Add(time.Minute)} {
+	for name, created := range map[string]time.Time{
+		"before it is the leader": start.Add(-time.Minute), "a minute later by a clock that is ahead": start.Add(time.Minute), "later": start.Add(time.Hour),
+	} {
 		t.Run(name, func(t *testing.T) {
 			set := &v1alpha1.CloneSet{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid", Generation: 1, CreationTimestamp: metav1.NewTime(created)},
