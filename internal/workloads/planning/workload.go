@@ -19,9 +19,9 @@ import (
 )
 
 // Actions are the writes of one step, in the order in which they are executed: revisions, claims,
-// patches, deletes, creates. The status is written after them. After a conflict, an error that may
-// pass, or a revision or claim that is refused, the kinds after it wait for the next step. Patches and
-// deletes of single pods that the API server refuses do not prevent other writes.
+// patches, deletes, creates. The status is written after them. After a conflict, or an error that may
+// pass, the kinds after it wait for the next step. A write that the API server refuses delays only those
+// that depend on it: the pods of a claim, and what begins an update to a revision.
 type Actions struct {
 	// CreateRevision is the new update revision, nil if it exists. Pods of this step may refer to it.
 	CreateRevision *appsv1.ControllerRevision
