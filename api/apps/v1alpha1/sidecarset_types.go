@@ -109,6 +109,7 @@ type SidecarSetSpec struct {
 
 	// injectionStrategy defines which revision new pods get.
 	// +optional
+	// +kubebuilder:default={}
 	InjectionStrategy SidecarSetInjectionStrategy `json:"injectionStrategy,omitempty"`
 
 	// imagePullSecrets are the Secrets that are necessary to pull the images of the containers.
@@ -165,11 +166,13 @@ type SidecarContainer struct {
 
 	// upgradeStrategy defines how the container of a running pod is updated.
 	// +optional
+	// +kubebuilder:default={}
 	UpgradeStrategy SidecarContainerUpgradeStrategy `json:"upgradeStrategy,omitempty"`
 
 	// shareVolumePolicy defines whether the container mounts the volumes that the containers of the pod
 	// mount.
 	// +optional
+	// +kubebuilder:default={}
 	ShareVolumePolicy ShareVolumePolicy `json:"shareVolumePolicy,omitempty"`
 
 	// shareVolumeDevicePolicy defines whether the container has the block devices of the containers of the
@@ -199,8 +202,9 @@ const (
 
 // ShareVolumePolicy defines whether a container shares volumes or devices of the pod's containers.
 type ShareVolumePolicy struct {
-	// type is enabled or disabled, the default.
+	// type is enabled or disabled.
 	// +optional
+	// +kubebuilder:default=disabled
 	Type ShareVolumePolicyType `json:"type,omitempty"`
 }
 
@@ -250,6 +254,7 @@ type SourceContainerNameSource struct {
 type SidecarContainerUpgradeStrategy struct {
 	// upgradeType is ColdUpgrade: the container restarts.
 	// +optional
+	// +kubebuilder:default=ColdUpgrade
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self in ['', 'ColdUpgrade']",message="must be ColdUpgrade: HotUpgrade is not supported, a native sidecar (an init container with restartPolicy Always) keeps the order of start and end"
 	UpgradeType SidecarContainerUpgradeType `json:"upgradeType,omitempty"`
@@ -274,10 +279,11 @@ type SidecarSetPatchPodMetadata struct {
 	// +kubebuilder:validation:MaxProperties=32
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// patchPolicy is what happens if the pod has the annotation. Retain, the default, keeps it.
+	// patchPolicy is what happens if the pod has the annotation. Retain keeps it.
 	// Overwrite replaces it. MergePatchJson merges both values, which must be JSON objects. Retain applies
 	// only when the pod is created, the others also when it is updated.
 	// +optional
+	// +kubebuilder:default=Retain
 	PatchPolicy SidecarSetPatchPolicyType `json:"patchPolicy,omitempty"`
 }
 

@@ -198,3 +198,57 @@ func TestColumnsOfSidecarSets(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultsOfSidecarSets compares the fields that the API server sets with those that the webhook of OpenKruise stores, except
+// those of containers and volumes of pods.
+func TestDefaultsOfSidecarSets(t *testing.T) {
+	t.Parallel()
+	const manifest = `
+apiVersion: apps.kruise.io/VERSION
+kind: SidecarSet
+metadata: {name: defaults-VERSION}
+spec:
+  selector: {matchLabels: {app: game}}
+  containers:
+  - {name: a, image: "a:1", transferEnv: [{envName: A, sourceContainerNameFrom: {fieldRef: {fieldPath: "metadata.labels['main']"}}}]}
+  - {name: b, image: "b:1", upgradeStrategy: {}, shareVolumePolicy: {}, podInjectPolicy: AfterAppContainer}
+  initContainers: [{name: c, image: "c:1", shareVolumePolicy: {type: enabled}}]
+  injectionStrategy: {revision: {customVersion: v1}}
+  patchPodMetadata: [{annotations: {a: b}}]
+`
+	container := func(name, policy, share string) map[string]any {
+		return map[string]any{
+			"name": name, "image": name + ":1", "podInjectPolicy": policy,
+			"upgradeStrategy": map[string]any{"upgradeType": "ColdUpgrade"}, "shareVolumePolicy": map[string]any{"type": share},
+		}
+	}
+	first := container("a", "BeforeAppContainer", "disabled")
+	first["transferEnv"] = []any{map[string]any{"envName": "A", "sourceContainerNameFrom": map[string]any{
+		"fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": "metadata.labels['main']"},
+	}}}
+	want := map[string]any{
+		"selector":             map[string]any{"matchLabels": map[string]any{"app": "game"}},
+		"containers":           []any{first, container("b", "AfterAppContainer", "disabled")},
+		"initContainers":       []any{container("c", "AfterAppContainer", "enabled")},
+		"injectionStrategy":    map[string]any{"revision": map[string]any{"customVersion": "v1", "policy": "Always"}},
+		"updateStrategy":       map[string]any{"type": "RollingUpdate", "partition": int64(0), "maxUnavailable": int64(1)},
+		"patchPodMetadata":     []any{map[string]any{"annotations": map[string]any{"a": "b"}, "patchPolicy": "Retain"}},
+		"revisionHistoryLimit": int64(10),
+	}
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		object := parsed(t, strings.ReplaceAll(manifest, "VERSION", version), "")
+		if err := create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, object.Object["spec"]); diff != "" {
+			t.Errorf("%s: spec (-want +got):\n%s", version, diff)
+		}
+	}
+	without := parsed(t, strings.NewReplacer("VERSION", "v1alpha1", "  injectionStrategy: {revision: {customVersion: v1}}\n", "").Replace(manifest), "", edit{"metadata.name", "defaults-injection"})
+	if err := create(t.Context(), without); err != nil {
+		t.Fatal(err)
+	}
+	if strategy, found, _ := unstructured.NestedMap(without.Object, "spec", "injectionStrategy"); !found || len(strategy) != 0 {
+		t.Errorf("injectionStrategy %v, want {}", strategy)
+	}
+}

@@ -64,7 +64,8 @@ func allTyped() []typed {
 		}},
 		{"AdvancedCronJob", apps, crd.AdvancedCronJobs, v1alpha1.AdvancedCronJob{}, none, strict, nil},
 		{"SidecarSet", apps, crd.SidecarSets, v1alpha1.SidecarSet{}, sidecars, strict, []string{
-			selector + ", volumes: [{name: a}], containers: [{name: a, image: a}], initContainers: [{name: b, image: b}]",
+			selector + ", volumes: [{name: a}], containers: [{name: a, image: a, podInjectPolicy: BeforeAppContainer" + sidecarDefaults + "}], " +
+				"initContainers: [{name: b, image: b, podInjectPolicy: AfterAppContainer" + sidecarDefaults + "}]",
 		}},
 		{"ImagePullJob", apps, crd.ImagePullJobs, v1alpha1.ImagePullJob{}, none, strict, nil},
 		{"PodProbeMarker", apps, crd.PodProbeMarkers, v1alpha1.PodProbeMarker{}, none, strict, nil},
@@ -73,6 +74,9 @@ func allTyped() []typed {
 		{"ProbeReport", seamark, crd.ProbeReports, seamarkv1alpha1.ProbeReport{}, none, strict, nil},
 	}
 }
+
+// sidecarDefaults are fields of the containers of a SidecarSet that the API server would add.
+const sidecarDefaults = ", upgradeStrategy: {upgradeType: ColdUpgrade}, shareVolumePolicy: {type: disabled}"
 
 // cronTemplates are the templates of an AdvancedCronJob, which it has as raw JSON.
 type cronTemplates struct {

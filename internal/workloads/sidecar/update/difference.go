@@ -107,6 +107,11 @@ func own(r *inject.Revision) map[string]v1alpha1.SidecarContainer {
 		if rest.ShareVolumeDevicePolicy == nil || rest.ShareVolumeDevicePolicy.Type == "" {
 			rest.ShareVolumeDevicePolicy = &v1alpha1.ShareVolumePolicy{Type: v1alpha1.ShareVolumePolicyDisabled}
 		}
+		for i := range rest.TransferEnv {
+			if from := rest.TransferEnv[i].SourceContainerNameFrom; from != nil && from.FieldRef != nil {
+				from.FieldRef.APIVersion = cmp.Or(from.FieldRef.APIVersion, "v1")
+			}
+		}
 		found[c.Name] = rest
 	}
 	return found
