@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"time"
 
-	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -149,15 +149,18 @@ func respond(ctx context.Context, sets Sets, choose chooser, request admission.R
 		injected, warnings = after, append(warnings, more...)
 		log.FromContext(ctx).V(1).Info("Injected", "sidecarSet", choice.Set, "revision", choice.Revision.Name, "namespace", request.Namespace)
 	}
-	patches, err := difference(pod, injected)
+	patch, err := difference(pod, injected)
+	response := admission.Allowed("").WithWarnings(warnings...)
 	switch {
 	case err != nil:
 		return admission.Response{}, Failed, err
-	case len(patches) == 0:
-		return admission.Allowed("").WithWarnings(warnings...), Unchanged, nil
-	default:
-		return admission.Patched("", patches...).WithWarnings(warnings...), Injected, nil
+	case len(patch) == 0:
+		return response, Unchanged, nil
 	}
+	// Parts of pods always encode.
+	response.Patch, _ = json.Marshal(patch)
+	response.PatchType = new(admissionv1.PatchTypeJSONPatch)
+	return response, Injected, nil
 }
 
 // apply injects what was chosen. The error is a RefusedError if the pod cannot have it.
@@ -166,20 +169,4 @@ func apply(pod *corev1.Pod, choice Choice, known inject.Known) (*corev1.Pod, []s
 		return nil, nil, &inject.RefusedError{Set: choice.Set, Reason: choice.Refused}
 	}
 	return inject.Inject(pod, choice.Revision, known, metav1.NewTime(time.Now().Truncate(time.Second)))
-}
-
-// difference returns the injection as a patch of what changes, so that fields of later Kubernetes versions
-// remain.
-func difference(before, after *corev1.Pod) ([]jsonpatch.Operation, error) {
-	if before == after {
-		return nil, nil
-	}
-	// Pods always encode.
-	from, _ := json.Marshal(before)
-	to, _ := json.Marshal(after)
-	patches, err := jsonpatch.CreatePatch(from, to)
-	if err != nil {
-		return nil, fmt.Errorf("compare pods: %w", err)
-	}
-	return patches, nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -24,8 +25,19 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 )
 
-// namespaceIndex is the index of the sets by the namespaces that they are bound to.
-const namespaceIndex = "bound"
+const (
+	// namespaceIndex is the index of the sets by the namespaces that they are bound to.
+	namespaceIndex = "bound"
+	// keptRevisions is the number of parsed revisions that are kept, about as many as sets with an entry of their own.
+	keptRevisions = 256
+)
+
+// parsedKey identifies a version of a revision.
+type parsedKey struct {
+	name    string
+	uid     types.UID
+	version string
+}
 
 // indexers returns the indexers of the sets.
 func indexers() toolscache.Indexers {
@@ -107,15 +119,32 @@ type store interface {
 // accepted are the sets and revisions of the API server. It implements Sets.
 type accepted struct {
 	sets store
-	// revisions reads revisions from the cache, and live what the cache does not have yet.
+	// revisions reads revisions from the cache, and live what the cache does not have yet. parsed are the last ones
+	// that were parsed.
 	revisions client.Reader
 	live      *live
+	parsed    *lru.Cache
 	// namespace is that of the revisions.
 	namespace string
 }
 
 func newAccepted(sets store, revisions, live client.Reader, namespace string) *accepted {
-	return &accepted{sets: sets, revisions: revisions, live: newLive(live), namespace: namespace}
+	return &accepted{sets: sets, revisions: revisions, live: newLive(live), parsed: lru.New(keptRevisions), namespace: namespace}
+}
+
+// parse returns what the revision injects, which must not be changed.
+func (a *accepted) parse(stored *appsv1.ControllerRevision) (*inject.Revision, error) {
+	key := parsedKey{name: stored.Name, uid: stored.UID, version: stored.ResourceVersion}
+	if known, found := a.parsed.Get(key); found {
+		if revision, ok := known.(*inject.Revision); ok {
+			return revision, nil
+		}
+	}
+	revision, err := history.Parse(stored)
+	if err == nil {
+		a.parsed.Add(key, revision)
+	}
+	return revision, err
 }
 
 // Choose implements Sets.
@@ -270,7 +299,7 @@ func (a *accepted) Known(ctx context.Context, set, name string) *inject.Revision
 	if err != nil || stored.Labels[history.SetLabel] != set {
 		return nil
 	}
-	parsed, err := history.Parse(stored)
+	parsed, err := a.parse(stored)
 	if err != nil {
 		return nil
 	}
@@ -296,5 +325,5 @@ func (a *accepted) revision(ctx context.Context, set *v1alpha1.SidecarSet, name 
 	if !history.Key(set, a.namespace).Controls(stored) {
 		return nil, fmt.Errorf("ControllerRevision %s belongs to another object", key)
 	}
-	return history.Parse(stored)
+	return a.parse(stored)
 }
