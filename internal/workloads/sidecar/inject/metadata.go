@@ -152,29 +152,3 @@ func Sets(pod *corev1.Pod) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-// Stamped is which revision of a set a pod has. It is empty if the annotations do not say it.
-type Stamped struct {
-	// Revision is the name of the revision, Hash the hash of the containers, and At when the pod got it.
-	Revision string      `json:"controllerRevision"`
-	Hash     string      `json:"hash"`
-	At       metav1.Time `json:"updateTimestamp"`
-}
-
-// Of returns which revision of the set the pod has.
-func Of(pod *corev1.Pod, set string) Stamped {
-	return stamped(pod.Annotations[v1alpha1.SidecarSetHashKey], set)
-}
-
-// WithoutImage returns the hash of the containers of the set without their images.
-func WithoutImage(pod *corev1.Pod, set string) string {
-	return stamped(pod.Annotations[v1alpha1.SidecarSetHashWithoutImageKey], set).Hash
-}
-
-func stamped(text, set string) Stamped {
-	var all map[string]Stamped
-	if json.Unmarshal([]byte(text), &all) != nil {
-		return Stamped{}
-	}
-	return all[set]
-}

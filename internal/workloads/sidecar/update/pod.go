@@ -20,41 +20,47 @@ import (
 )
 
 // newView returns the pod as an update in place sees it: native sidecars are containers, the state is that of the
-// set, and the readiness gate, which belongs to the workload of the pod, does not exist.
+// set, and the readiness gate, which belongs to the workload of the pod, does not exist. It shares with the pod what is the same,
+// because each step has a view of most pods, and must not be changed.
 func newView(pod *corev1.Pod, set string) *corev1.Pod {
 	view := *pod
-	view.Annotations = map[string]string{}
+	view.Annotations = nil
+	annotate := func(key, value string) {
+		if view.Annotations == nil {
+			view.Annotations = map[string]string{}
+		}
+		view.Annotations[key] = value
+	}
 	if state, found := states(pod)[set]; found {
-		view.Annotations[pub.InPlaceUpdateStateKey] = string(state)
+		annotate(pub.InPlaceUpdateStateKey, string(state))
 	}
 	if why, found := pod.Annotations[pub.ResizeRefusedKey]; found {
-		view.Annotations[pub.ResizeRefusedKey] = why
+		annotate(pub.ResizeRefusedKey, why)
 	}
 	view.Spec.ReadinessGates = nil
-	view.Spec.Containers, view.Spec.InitContainers = nil, nil
-	view.Spec.Containers = append(view.Spec.Containers, pod.Spec.Containers...)
-	for i := range pod.Spec.InitContainers {
-		if c := pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			view.Spec.Containers = append(view.Spec.Containers, c)
-		} else {
-			view.Spec.InitContainers = append(view.Spec.InitContainers, c)
+	if len(pod.Spec.InitContainers) > 0 {
+		view.Spec.Containers, view.Spec.InitContainers = slices.Grow(slices.Clip(pod.Spec.Containers), len(pod.Spec.InitContainers)), nil
+		for i := range pod.Spec.InitContainers {
+			if c := pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+				view.Spec.Containers = append(view.Spec.Containers, c)
+			} else {
+				view.Spec.InitContainers = append(view.Spec.InitContainers, c)
+			}
 		}
+		view.Status.ContainerStatuses = slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
 	}
-	view.Status.ContainerStatuses = append(append([]corev1.ContainerStatus{}, pod.Status.ContainerStatuses...), pod.Status.InitContainerStatuses...)
-	view.Status.Conditions = nil
-	for _, c := range pod.Status.Conditions {
-		if c.Type != pub.InPlaceUpdateReady {
-			view.Status.Conditions = append(view.Status.Conditions, c)
-		}
+	isGate := func(c corev1.PodCondition) bool { return c.Type == pub.InPlaceUpdateReady }
+	if slices.ContainsFunc(pod.Status.Conditions, isGate) {
+		view.Status.Conditions = slices.DeleteFunc(slices.Clone(pod.Status.Conditions), isGate)
 	}
 	return &view
 }
 
 // states returns the states of the last updates in place, by set.
 func states(pod *corev1.Pod) map[string]json.RawMessage {
-	found := map[string]json.RawMessage{}
-	if text := pod.Annotations[v1alpha1.SidecarSetInPlaceStateKey]; text == "" || json.Unmarshal([]byte(text), &found) != nil || found == nil {
-		return map[string]json.RawMessage{}
+	var found map[string]json.RawMessage
+	if text := pod.Annotations[v1alpha1.SidecarSetInPlaceStateKey]; text == "" || json.Unmarshal([]byte(text), &found) != nil {
+		return nil
 	}
 	return found
 }
@@ -149,6 +155,9 @@ func (p *planner) update(m *member) bool {
 func (p *planner) patch(m *member, patch *planning.PodPatch) {
 	if state, found := patch.Annotations[pub.InPlaceUpdateStateKey]; found {
 		all := states(m.pod)
+		if all == nil {
+			all = map[string]json.RawMessage{}
+		}
 		delete(all, p.Set.Name)
 		if state != nil {
 			all[p.Set.Name] = json.RawMessage(*state)

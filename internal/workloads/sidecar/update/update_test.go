@@ -317,10 +317,16 @@ func TestRevisionsThatNothingNeeds(t *testing.T) {
 	}
 }
 
-// BenchmarkPlan plans a step of a set with 3,000 pods, half of which are updated.
-func BenchmarkPlan(b *testing.B) {
+// BenchmarkPlan plans a step of a set with 3,000 pods, half of which are updated, that updates the others.
+func BenchmarkPlan(b *testing.B) { benchmarkPlan(b, 3000, "50%") }
+
+// BenchmarkSlowPlan plans a step of a set with 1,000 pods, half of which are updated, that updates one, as most steps do.
+func BenchmarkSlowPlan(b *testing.B) { benchmarkPlan(b, 1000, "1") }
+
+func benchmarkPlan(b *testing.B, pods int, maxUnavailable string) {
+	b.Helper()
 	t := &testing.T{}
-	w := newWorld(t, 3000)
+	w := newWorld(t, pods)
 	w.accept(func(s *v1alpha1.SidecarSetSpec) {
 		s.Containers[0].Image = "agent:2"
 		s.UpdateStrategy.MaxUnavailable = new(intstr.FromString("50%"))
@@ -330,6 +336,7 @@ func BenchmarkPlan(b *testing.B) {
 	for _, pod := range w.pods {
 		w.run(pod)
 	}
+	w.set.Spec.UpdateStrategy.MaxUnavailable = new(intstr.Parse(maxUnavailable))
 	b.ReportAllocs()
 	for b.Loop() {
 		w.plan()
