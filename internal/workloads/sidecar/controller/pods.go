@@ -73,8 +73,15 @@ func (c *Controller) podChanged(_ context.Context, q controllers.Queue, before, 
 	if before != nil && after != nil && maps.Equal(before.Labels, after.Labels) {
 		return
 	}
+	if isExempt(pod) {
+		return
+	}
 	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
-		if set.Status.InForce == nil || slices.Contains(names, set.Name) || !c.selects(set, pod) {
+		if set.Status.InForce == nil || slices.Contains(names, set.Name) {
+			continue
+		}
+		// All pods are counted again, so not for those of other namespaces. The labels may be others than before.
+		if !c.selects(set, pod) && (before == nil || !c.selects(set, before)) || !c.maySelectNamespace(set.Status.InForce, pod.Namespace) {
 			continue
 		}
 		c.memory.of(set, func(r *remembered) { r.uninjected = -1 })
@@ -180,6 +187,12 @@ func (c *Controller) namespaces(force *v1alpha1.SidecarSetInForce) func(string) 
 		}
 		return selected
 	}
+}
+
+// maySelectNamespace reports whether the set selects the namespace, or it is not known yet.
+func (c *Controller) maySelectNamespace(force *v1alpha1.SidecarSetInForce, name string) bool {
+	_, found := stored[*metav1.PartialObjectMetadata](c.Namespaces, name)
+	return !found || c.selectsNamespace(force, name)
 }
 
 // selectsNamespace reports whether the set selects the namespace.

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
@@ -69,5 +71,59 @@ func TestExcludedNamespaces(t *testing.T) {
 				t.Errorf("%s: pods of namespace %s are counted %t, injected %t, want %t", name, each, got, injected.Matches(of), want)
 			}
 		}
+	}
+}
+
+// TestPodsThatAreCounted checks after the changes of which pods the pods without a set are counted again.
+func TestPodsThatAreCounted(t *testing.T) {
+	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "set"}}
+	set.Status.InForce = &v1alpha1.SidecarSetInForce{
+		Generation: 1, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"web"}},
+		}},
+	}
+	pod := func(namespace, app string, edits ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", Labels: map[string]string{"app": app}}}
+		for _, edit := range edits {
+			edit(p)
+		}
+		return p
+	}
+	injected := func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.SidecarSetListKey: "logs"} }
+	mirror := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n", Controller: new(true)}}
+	}
+	for name, test := range map[string]struct {
+		before, after *corev1.Pod
+		want          bool
+	}{
+		"created":                              {nil, pod("games", "game"), true},
+		"deleted":                              {pod("games", "game"), nil, true},
+		"in a namespace that is not selected":  {nil, pod("web", "game"), false},
+		"in a namespace that is excluded":      {nil, pod("db", "game"), false},
+		"in a namespace that is not known yet": {nil, pod("new", "game"), true},
+		"with other labels":                    {nil, pod("games", "other"), false},
+		"with the set":                         {nil, pod("games", "game", injected), false},
+		"mirror":                               {nil, pod("games", "game", mirror), false},
+		"gets the label":                       {pod("games", "other"), pod("games", "game"), true},
+		"loses the label":                      {pod("games", "game"), pod("games", "other"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(Options{Namespace: "seamark-system", ExcludedNamespaces: []string{"db"}})
+			c.Namespaces, c.Sets = newNamespaces(t, "games", "web", "db"), newStore(t, toolscache.Indexers{}, set)
+			// The pods have been counted.
+			c.memory.of(set, func(r *remembered) {
+				r.generation, r.uninjected, r.selector = 1, 0, labels.SelectorFromSet(set.Status.InForce.Selector.MatchLabels)
+			})
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			c.podChanged(t.Context(), q, test.before, test.after, false)
+			again := false
+			c.memory.of(set, func(r *remembered) { again = r.uninjected < 0 })
+			if again != test.want {
+				t.Errorf("counted again %t, want %t", again, test.want)
+			}
+		})
 	}
 }
