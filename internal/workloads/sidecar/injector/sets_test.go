@@ -247,3 +247,31 @@ func TestPartialDecisionOfAPod(t *testing.T) {
 		}
 	}
 }
+
+// TestParsedRevisionsAreKept checks that a revision is parsed once, and again when it has changed.
+func TestParsedRevisionsAreKept(t *testing.T) {
+	_, revision := acceptedSet(t, "game")
+	sets := newSets(t, nil, nil, interceptor.Funcs{})
+	parse := func() *inject.Revision {
+		parsed, err := sets.parse(revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	revision.ResourceVersion = "1"
+	first := parse()
+	if parse() != first {
+		t.Error("the revision is parsed twice")
+	}
+	revision.ResourceVersion = "2"
+	revision.Annotations = map[string]string{v1alpha1.SidecarSetHashKey: "changed"}
+	if second := parse(); second.Hash != "changed" || first.Hash == "changed" {
+		t.Errorf("hash %s after a change, and %s before", second.Hash, first.Hash)
+	}
+	revision.UID = "another"
+	revision.Annotations[v1alpha1.SidecarSetHashKey] = "created again"
+	if third := parse(); third.Hash != "created again" {
+		t.Errorf("hash %s of another revision of the name", third.Hash)
+	}
+}
