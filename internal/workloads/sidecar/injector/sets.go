@@ -132,7 +132,7 @@ func newAccepted(sets store, revisions, live client.Reader, namespace string) *a
 	return &accepted{sets: sets, revisions: revisions, live: newLive(live), parsed: lru.New(keptRevisions), namespace: namespace}
 }
 
-// parse returns what the revision injects, which must not be changed.
+// parse returns what the revision injects. Callers share it.
 func (a *accepted) parse(stored *appsv1.ControllerRevision) (*inject.Revision, error) {
 	key := parsedKey{name: stored.Name, uid: stored.UID, version: stored.ResourceVersion}
 	if known, found := a.parsed.Get(key); found {

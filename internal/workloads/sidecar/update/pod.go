@@ -21,7 +21,7 @@ import (
 
 // newView returns the pod as an update in place sees it: native sidecars are containers, the state is that of the
 // set, and the readiness gate, which belongs to the workload of the pod, does not exist. It shares with the pod what is the same,
-// because each step has a view of most pods, and must not be changed.
+// because each step has a view of most pods. Nothing changes views.
 func newView(pod *corev1.Pod, set string) *corev1.Pod {
 	view := *pod
 	view.Annotations = nil
