@@ -17,7 +17,8 @@
 // schema and must not contain properties that do not exist, so that it does not become outdated
 // when the types change. The exception are schemas that preserve unknown fields, such as pod
 // templates: a part may define some of their properties. Afterwards, crdmerge adds the types of all other
-// properties of these schemas, from the Go types of Kubernetes. See typer.
+// properties of these schemas, from the Go types of Kubernetes. See typer. Conditions require only a type and a status. See
+// relaxConditions.
 package main
 
 import (
@@ -140,7 +141,7 @@ func mergeCRD(crd, part []byte) ([]byte, error) {
 	return write(object, nil)
 }
 
-// finish adds types to the open parts of the schema, and a version if one is named.
+// finish relaxes conditions, adds types to the open parts of the schema, and a version if one is named.
 func finish(crd []byte, version string) ([]byte, error) {
 	object, spec, err := parse(crd)
 	if err != nil {
@@ -158,6 +159,7 @@ func finish(crd []byte, version string) ([]byte, error) {
 	}
 	holder, _ := only["schema"].(map[string]any)
 	schema, _ := holder["openAPIV3Schema"].(map[string]any)
+	relaxConditions(schema)
 	types := typer{shared: map[reflect.Type]map[string]any{}}
 	if err := types.complete(schema, t, false); err != nil {
 		return nil, err
