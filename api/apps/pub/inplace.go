@@ -6,6 +6,7 @@ package pub
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 const (
@@ -110,4 +111,23 @@ type InPlaceUpdateStrategy struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
+
+	// imagePreDownloadParallelism is the parallelism of each ImagePullJob that pulls an image before the update: a
+	// number, at least 1, or a percentage of its nodes, 1% to 100%. It takes effect with the feature gate
+	// PreDownloadImageForInPlaceUpdate. The annotation apps.kruise.io/image-predownload-parallelism takes precedence.
+	// +optional
+	ImagePreDownloadParallelism *intstr.IntOrString `json:"imagePreDownloadParallelism,omitempty"`
+
+	// imagePreDownloadTimeoutSeconds is the time limit of each of these pulls. The annotation
+	// apps.kruise.io/image-predownload-timeout-seconds takes precedence.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	ImagePreDownloadTimeoutSeconds *int32 `json:"imagePreDownloadTimeoutSeconds,omitempty"`
+
+	// imagePreDownloadMinUpdatedReadyPods is how many updated pods must be ready before images are pulled: a number, or
+	// a percentage of the pods, 0% to 100%, rounded up. The annotation
+	// apps.kruise.io/image-predownload-min-updated-ready-pods takes precedence.
+	// +optional
+	ImagePreDownloadMinUpdatedReadyPods *intstr.IntOrString `json:"imagePreDownloadMinUpdatedReadyPods,omitempty"`
 }

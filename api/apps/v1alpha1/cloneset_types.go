@@ -171,6 +171,11 @@ type CloneSetScaleStrategy struct {
 	// the claims that a deleted pod left.
 	// +optional
 	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
+
+	// excludePreparingDelete excludes pods in the state PreparingDelete from the number of replicas. The label
+	// apps.kruise.io/cloneset-scaling-exclude-preparing-delete with the value "true" does the same.
+	// +optional
+	ExcludePreparingDelete bool `json:"excludePreparingDelete,omitempty"`
 }
 
 // CloneSetUpdateStrategy defines how pods are updated when the template changes.

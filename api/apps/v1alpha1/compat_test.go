@@ -24,8 +24,8 @@ func TestUnionsHaveNoRules(t *testing.T) {
 		want int
 	}{
 		"PodProbeMarker": {crd.PodProbeMarkers(), 2},
-		"CloneSet":       {crd.CloneSets(), 4},
-		"StatefulSet":    {crd.StatefulSets(), 3},
+		"CloneSet":       {crd.CloneSets(), 6},
+		"StatefulSet":    {crd.StatefulSets(), 5},
 	} {
 		t.Run(name, func(t *testing.T) { checkUnions(t, tc.crd, tc.want) })
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
 
-// The specs and statuses as OpenKruise 1.8 writes them, with every field that Seamark serves.
+// The specs and statuses as OpenKruise writes them, with every field that Seamark serves.
 const (
 	cloneSet = `{
 "spec":{"replicas":3,"selector":{"matchLabels":{"app":"a"}},"template":{"spec":{"containers":null}},
-"scaleStrategy":{"podsToDelete":["a-b"],"maxUnavailable":"50%","disablePVCReuse":true},
+"scaleStrategy":{"podsToDelete":["a-b"],"maxUnavailable":"50%","disablePVCReuse":true,"excludePreparingDelete":true},
 "updateStrategy":{"type":"InPlaceOnly","partition":"10%","maxUnavailable":1,"maxSurge":0,"paused":true,
 "priorityStrategy":{"orderPriority":[{"orderedKey":"k"}],"weightPriority":[{"weight":1,"matchSelector":{"matchLabels":{"a":"b"}}}]},
-"scatterStrategy":[{"key":"k","value":"v"}],"inPlaceUpdateStrategy":{"gracePeriodSeconds":1}},
+"scatterStrategy":[{"key":"k","value":"v"}],"inPlaceUpdateStrategy":{"gracePeriodSeconds":1,
+"imagePreDownloadParallelism":"10%","imagePreDownloadTimeoutSeconds":60,"imagePreDownloadMinUpdatedReadyPods":1}},
 "revisionHistoryLimit":10,"minReadySeconds":1,
 "lifecycle":{"preDelete":{"labelsHandler":{"a":"b"},"finalizersHandler":["a/b"],"markPodNotReady":true},"inPlaceUpdate":{"labelsHandler":{"a":"b"}}}},
 "status":{"observedGeneration":1,"replicas":1,"readyReplicas":1,"availableReplicas":1,"updatedReplicas":1,"updatedReadyReplicas":1,
@@ -34,7 +35,8 @@ const (
 "volumeClaimUpdateStrategy":{"type":"OnDelete"},"serviceName":"s","podManagementPolicy":"Parallel",
 "updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":1,"maxUnavailable":"10%","podUpdatePolicy":"InPlaceIfPossible",
 "paused":true,"unorderedUpdate":{"priorityStrategy":{"orderPriority":[{"orderedKey":"k"}]}},
-"inPlaceUpdateStrategy":{"gracePeriodSeconds":1},"minReadySeconds":1}},
+"inPlaceUpdateStrategy":{"gracePeriodSeconds":1,
+"imagePreDownloadParallelism":"10%","imagePreDownloadTimeoutSeconds":60,"imagePreDownloadMinUpdatedReadyPods":1},"minReadySeconds":1}},
 "revisionHistoryLimit":10,"reserveOrdinals":[1,"3-5"],"lifecycle":{"preDelete":{"labelsHandler":{"a":"b"}}},
 "scaleStrategy":{"maxUnavailable":1},"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete","whenScaled":"Retain"},
 "ordinals":{"start":1}},

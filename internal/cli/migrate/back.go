@@ -33,6 +33,7 @@ func CheckBack(c Cluster) ([]Finding, error) {
 	found := checkManager(c.Manager)
 	for _, s := range setsOf(c) {
 		found = append(found, s.changesBack(c.Manager)...)
+		found = append(found, s.prunedBack()...)
 		if s.daemon != nil {
 			found = append(found, s.daemonChangesBack()...)
 		}

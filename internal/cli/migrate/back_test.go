@@ -66,6 +66,7 @@ func TestCheckBack(t *testing.T) {
 		"only":      "updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceOnly}}",
 		"on-delete": "updateStrategy: {type: OnDelete, rollingUpdate: {partition: 0}}",
 		"start":     "ordinals: {start: 3}",
+		"newer":     "updateStrategy: {rollingUpdate: {inPlaceUpdateStrategy: {imagePreDownloadMinUpdatedReadyPods: 1}}}",
 		"several":   "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}",
 		"parallel":  "podManagementPolicy: Parallel\n  updateStrategy: {rollingUpdate: {maxUnavailable: 2}}",
 	})
@@ -87,6 +88,7 @@ func TestCheckBack(t *testing.T) {
 			CloneSets: setsWith(t, "CloneSet", map[string]string{
 				"in-place": "updateStrategy: {type: InPlaceOnly}", // OpenKruise adds the gate itself.
 				"scatter":  "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: c}]}",
+				"newer":    "scaleStrategy: {excludePreparingDelete: true}\n  updateStrategy: {inPlaceUpdateStrategy: {imagePreDownloadParallelism: 2, imagePreDownloadTimeoutSeconds: 60}}",
 				"twice":    "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: b}]}",
 			}),
 			StatefulSets: append(refused, gated...),

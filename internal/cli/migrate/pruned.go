@@ -6,6 +6,7 @@ package migrate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -52,6 +53,30 @@ func pruned(object *unstructured.Unstructured, probes []v1alpha1.PodContainerPro
 			add(policy.Exclusive != nil, path+".exclusive",
 				"several pods may have the keys", "sets the keys on one pod", "make sure that one pod at most has the state")
 		}
+	}
+	return found
+}
+
+// prunedBack returns the fields of the set that OpenKruise has after 1.9 only: the API server removes them with the CRDs of
+// 1.9. What they set has another form that all releases have.
+func (s *set) prunedBack() []Finding {
+	var found []Finding
+	for _, path := range [][]string{{"updateStrategy", "inPlaceUpdateStrategy"}, {"updateStrategy", "rollingUpdate", "inPlaceUpdateStrategy"}} {
+		strategy, _, _ := unstructured.NestedMap(s.object.Object, append([]string{"spec"}, path...)...)
+		for field, annotation := range map[string]string{
+			"imagePreDownloadParallelism":         v1alpha1.PreDownloadParallelismKey,
+			"imagePreDownloadTimeoutSeconds":      v1alpha1.PreDownloadTimeoutKey,
+			"imagePreDownloadMinUpdatedReadyPods": v1alpha1.PreDownloadMinUpdatedReadyKey,
+		} {
+			if strategy[field] != nil {
+				found = append(found, s.finding(Changes, "spec."+strings.Join(path, ".")+"."+field,
+					"1.9 removes the field at the next write of the set", "uses it for pulls before updates", "set the annotation "+annotation))
+			}
+		}
+	}
+	if excludes, _, _ := unstructured.NestedBool(s.object.Object, "spec", "scaleStrategy", "excludePreparingDelete"); excludes {
+		found = append(found, s.finding(Changes, "spec.scaleStrategy.excludePreparingDelete", "1.9 removes the field at the next write of the set",
+			"does not count pods in the state PreparingDelete as replicas", `set the label `+v1alpha1.CloneSetScalingExcludePreparingDeleteKey+`: "true"`))
 	}
 	return found
 }

@@ -99,7 +99,7 @@ func Plan(set *v1alpha1.CloneSet, in planning.Input, recreateForClaims bool) (Ou
 		return p.out, err
 	}
 	p.Step, err = step.New(step.Set{
-		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle,
+		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InPlace: set.Spec.UpdateStrategy.InPlaceUpdateStrategy,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
 		CurrentRevision: set.Status.CurrentRevision, FailedUpdate: string(v1alpha1.CloneSetConditionFailedUpdate),
 	}, in, &p.out.Actions)

@@ -132,7 +132,7 @@ func (p *planner) minReady() time.Duration {
 
 // excluding reports whether pods in the state PreparingDelete do not count as pods of the set.
 func (p *planner) excluding() bool {
-	return p.Set.Labels[v1alpha1.CloneSetScalingExcludePreparingDeleteKey] == "true"
+	return p.Set.Spec.ScaleStrategy.ExcludePreparingDelete || p.Set.Labels[v1alpha1.CloneSetScalingExcludePreparingDeleteKey] == "true"
 }
 
 // enter puts the pod into the state. What the step would have changed in the pod otherwise is

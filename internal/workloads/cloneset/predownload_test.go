@@ -4,9 +4,11 @@
 package cloneset
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
@@ -40,6 +42,49 @@ func TestPreDownload(t *testing.T) {
 			}
 			if !slices.Equal(nodes, tc.want) {
 				t.Errorf("images are pulled on %v, want %v", nodes, tc.want)
+			}
+		})
+	}
+}
+
+// TestPreDownloadFields checks the fields about pulls, and that annotations take precedence.
+func TestPreDownloadFields(t *testing.T) {
+	fields := func(set *v1alpha1.CloneSet) {
+		inPlace(set)
+		set.Spec.UpdateStrategy.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{
+			ImagePreDownloadParallelism: percent("50%"), ImagePreDownloadTimeoutSeconds: pointer(int32(60)), ImagePreDownloadMinUpdatedReadyPods: percent("30%"),
+		}
+	}
+	annotated := func(set *v1alpha1.CloneSet) {
+		fields(set)
+		set.Annotations = map[string]string{
+			v1alpha1.PreDownloadParallelismKey: "2", v1alpha1.PreDownloadTimeoutKey: "90", v1alpha1.PreDownloadMinUpdatedReadyKey: "0",
+		}
+	}
+	for name, tc := range map[string]struct {
+		change     func(*v1alpha1.CloneSet)
+		pods, want string
+	}{
+		"defaults":             {inPlace, "a old, b old, c old", "1 300"},
+		"too few updated pods": {fields, "a old, b old, c old", ""},
+		"fields":               {fields, "a, b old, c old", "50% 60"},
+		"annotations":          {annotated, "a old, b old, c old", "2 90"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 3, tc.change).pod(tc.pods)
+			in := f.input()
+			in.PreDownload = true
+			out, err := Plan(f.set, in, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if len(out.CreatePulls) > 0 {
+				spec := &out.CreatePulls[0].Spec
+				got = fmt.Sprint(spec.Parallelism, " ", *spec.PullPolicy.TimeoutSeconds)
+			}
+			if got != tc.want {
+				t.Errorf("pulls with %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -58,20 +58,21 @@ func TestPreparingDeleteTruthTable(t *testing.T) {
 		"the name is withdrawn: a returns to Normal": {replicas: 3, pods: "a held PreparingDelete, b, c", want: []string{"~a Normal"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, exclude := range []bool{false, true} {
+			byField := func(set *v1alpha1.CloneSet) { set.Spec.ScaleStrategy.ExcludePreparingDelete = true }
+			for _, exclude := range []func(*v1alpha1.CloneSet){nil, excluding, byField} {
 				f := newFixture(t, test.replicas, holding)
 				want := test.want
 				if test.change != nil {
 					test.change(f.set)
 				}
-				if exclude {
-					excluding(f.set)
+				if exclude != nil {
+					exclude(f.set)
 					if test.excluded != nil {
 						want = test.excluded
 					}
 				}
 				f.pod(test.pods)
-				t.Logf("label: %t", exclude)
+				t.Logf("excluded: %t", exclude != nil)
 				f.wantSteps(t, want...)
 			}
 		})

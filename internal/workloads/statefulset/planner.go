@@ -91,7 +91,7 @@ func newPlanner(set *appsv1beta1.StatefulSet, in planning.Input, out *Output) (*
 	}
 	var err error
 	p.Step, err = step.New(step.Set{
-		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle,
+		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InPlace: p.strategy.inPlaceParameters,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
 		CurrentRevision: set.Status.CurrentRevision, FailedUpdate: string(appsv1beta1.FailedUpdatePod),
 	}, in, &out.Actions)
@@ -219,6 +219,8 @@ type strategy struct {
 
 	inPlace, inPlaceOnly bool
 	grace                time.Duration
+	// inPlaceParameters are those of updates in place, nil if the set has none.
+	inPlaceParameters *pub.InPlaceUpdateStrategy
 
 	// claimsFollow reports whether claims follow changes of their templates.
 	claimsFollow bool
@@ -249,8 +251,8 @@ func strategyOf(set *appsv1beta1.StatefulSet) strategy {
 	}
 	s.inPlaceOnly = spec.PodUpdatePolicy == appsv1beta1.InPlaceOnlyPodUpdateStrategyType
 	s.inPlace = s.inPlaceOnly || spec.PodUpdatePolicy == appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType
-	if spec.InPlaceUpdateStrategy != nil {
-		s.grace = time.Duration(spec.InPlaceUpdateStrategy.GracePeriodSeconds) * time.Second
+	if s.inPlaceParameters = spec.InPlaceUpdateStrategy; s.inPlaceParameters != nil {
+		s.grace = time.Duration(s.inPlaceParameters.GracePeriodSeconds) * time.Second
 	}
 	return s
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
 	appsv1beta1 "github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
 
@@ -20,6 +23,10 @@ func TestPreDownload(t *testing.T) {
 		want   []string
 	}{
 		"in place": {inPlace, []string{"node-2", "node-1", "node-0"}},
+		"after updated pods": {func(set *appsv1beta1.StatefulSet) {
+			inPlace(set)
+			rolling(set).InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: new(intstr.FromInt32(1))}
+		}, nil},
 		"partition": {func(set *appsv1beta1.StatefulSet) {
 			inPlace(set)
 			rolling(set).Partition = new(int32(2))

@@ -152,7 +152,7 @@ func (s *Step) label(update *appsv1.ControllerRevision, generation string) {
 
 // pulls returns the images that jobs pull for the update, and otherwise why none do.
 func (s *Step) pulls(r Rollout) (images []newImage, options pullOptions, reason, message string) {
-	options, err := pullOptionsOf(s.set.Object.GetAnnotations(), r.Total)
+	options, err := pullOptionsOf(s.set.Object.GetAnnotations(), s.set.InPlace, r.Total)
 	if err != nil {
 		return nil, options, badAnnotation, err.Error()
 	}

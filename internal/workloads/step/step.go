@@ -42,6 +42,8 @@ type Set struct {
 	Kind   schema.GroupVersionKind
 	// Hooks are the hooks of the set, nil if it has none.
 	Hooks *pub.Lifecycle
+	// InPlace are the parameters of updates in place, nil if the set has none.
+	InPlace *pub.InPlaceUpdateStrategy
 	// RevisionHistoryLimit, CurrentRevision and CollisionCount are the fields of the set.
 	RevisionHistoryLimit, CollisionCount *int32
 	CurrentRevision                      string

@@ -144,6 +144,10 @@ func cloneSetRejections() map[string]rejection {
 		"too many scatter terms":     one(update+".scatterStrategy", scatterTerms(17), "16"),
 		"grace period negative":      one(update+".inPlaceUpdateStrategy.gracePeriodSeconds", -1, "greater than or equal to 0"),
 		"grace period too long":      one(update+".inPlaceUpdateStrategy.gracePeriodSeconds", 3601, "3600"),
+		"no parallel pulls":          one(update+".inPlaceUpdateStrategy.imagePreDownloadParallelism", 0, "greater than or equal to 1"),
+		"parallel pulls, part":       one(update+".inPlaceUpdateStrategy.imagePreDownloadParallelism", "0%", "imagePreDownloadParallelism"),
+		"pulls too long":             one(update+".inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds", 86401, "86400"),
+		"pulls after too many":       one(update+".inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods", "101%", "imagePreDownloadMinUpdatedReadyPods"),
 		"too many named pods":        one(scale+".podsToDelete", podNames(5001), "5000"),
 	}
 }
@@ -176,6 +180,8 @@ func statefulSetRejections() map[string]rejection {
 		"minReadySeconds negative":    one(rolling+".minReadySeconds", -1, "greater than or equal to 0"),
 		"minReadySeconds too long":    one(rolling+".minReadySeconds", 301, "300"),
 		"grace period too long":       one(rolling+".inPlaceUpdateStrategy.gracePeriodSeconds", 3601, "3600"),
+		"no parallel pulls":           one(rolling+".inPlaceUpdateStrategy.imagePreDownloadParallelism", "0%", "imagePreDownloadParallelism"),
+		"pulls after too many":        one(rolling+".inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods", -1, "greater than or equal to 0"),
 		"ordinal negative":            one("spec.reserveOrdinals[0]", -1, "greater than or equal to 0"),
 		"ordinal too large":           one("spec.reserveOrdinals[0]", 1<<31, "2147483647"),
 		"ordinal text":                one("spec.reserveOrdinals[0]", "1", "-[0-9]"),

@@ -37,7 +37,7 @@ spec:
   volumeClaimTemplates:
   - metadata: {name: data}
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
-  scaleStrategy: {podsToDelete: [game-abcde], maxUnavailable: 50%, disablePVCReuse: true}
+  scaleStrategy: {podsToDelete: [game-abcde], maxUnavailable: 50%, disablePVCReuse: true, excludePreparingDelete: true}
   updateStrategy:
     type: InPlaceIfPossible
     partition: 10%
@@ -48,7 +48,11 @@ spec:
       weightPriority:
       - {weight: 50, matchSelector: {matchLabels: {role: secondary}}}
     scatterStrategy: [{key: zone, value: a}]
-    inPlaceUpdateStrategy: {gracePeriodSeconds: 10}
+    inPlaceUpdateStrategy:
+      gracePeriodSeconds: 10
+      imagePreDownloadParallelism: 10%
+      imagePreDownloadTimeoutSeconds: 60
+      imagePreDownloadMinUpdatedReadyPods: 1
   revisionHistoryLimit: 5
   minReadySeconds: 5
   progressDeadlineSeconds: 600
@@ -93,7 +97,11 @@ spec:
       unorderedUpdate:
         priorityStrategy:
           orderPriority: [{orderedKey: game.io/role}]
-      inPlaceUpdateStrategy: {gracePeriodSeconds: 10}
+      inPlaceUpdateStrategy:
+        gracePeriodSeconds: 10
+        imagePreDownloadParallelism: 2
+        imagePreDownloadTimeoutSeconds: 60
+        imagePreDownloadMinUpdatedReadyPods: 10%
       minReadySeconds: 300
   revisionHistoryLimit: 5
   reserveOrdinals: [1, 3-5]
