@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -28,7 +29,7 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 		gvk := object.GroupVersionKind()
 		if !slices.Contains(versions, gvk.Version) {
 			found = append(found, findingOf(Blocks, object, "apiVersion", "serves "+gvk.Version, "serves "+strings.Join(versions, " and ")+" only",
-				"convert the manifest to "+versions[0]))
+				"convert the manifest to "+versions[0]+converting(gvk)))
 			continue
 		}
 		rules, err := schemas.Of(gvk, definition)
@@ -45,6 +46,15 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 		found = append(found, markedSelector(object, markers)...)
 	}
 	return found, nil
+}
+
+// converting returns how the fields of a version that Seamark does not serve differ, as far as OpenKruise has it.
+func converting(gvk kschema.GroupVersionKind) string {
+	if gvk.Kind != "CloneSet" || gvk.Version != "v1beta1" {
+		return ""
+	}
+	return ": move the fields of updateStrategy.rollingUpdate to updateStrategy and its podUpdatePolicy to updateStrategy.type, " +
+		"and set scaleStrategy.disablePVCReuse: true in place of enablePVCReuse: false, its default"
 }
 
 // checkSidecarSets returns the findings about SidecarSets. A schema cannot check annotations, and sees one set. Which
