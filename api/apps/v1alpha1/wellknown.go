@@ -48,6 +48,12 @@ const (
 	// Immediate; any other value counts as not set.
 	MessageUpdatesAnnotationKey = "seamark.dev/message-updates"
 
+	// DeleteProtectionKey is the label that protects objects from deletion, and DeleteProtectionAlways and
+	// DeleteProtectionCascading are its values.
+	DeleteProtectionKey       = "policy.kruise.io/delete-protection"
+	DeleteProtectionAlways    = "Always"
+	DeleteProtectionCascading = "Cascading"
+
 	// MaxTimeoutSeconds is the longest timeout of a probe. A command may use a slot of its node
 	// for that long.
 	MaxTimeoutSeconds = 300

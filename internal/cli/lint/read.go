@@ -119,6 +119,7 @@ func (c *checker) object(o *object) {
 		}
 	}
 	c.checkKind(o)
+	c.protection(o)
 	switch {
 	case o.raw.GetKind() == kindMarker:
 		c.marker(o)

@@ -22,14 +22,14 @@ type Rule struct {
 }
 
 // Rules returns all rules: those of the API first, then those of probes, of marks, of workloads, of
-// SidecarSets, of AdvancedCronJobs and of pulls before updates.
+// SidecarSets, of AdvancedCronJobs, of pulls before updates and of the protection from deletion.
 func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleTicketLabel, ruleExclusiveValue, ruleDuplicateObject,
 		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults, ruleAnnotation,
 		ruleDeletionCost, ruleSharedMark,
-		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule, rulePreDownload,
+		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule, rulePreDownload, ruleProtection,
 	}
 }
 
@@ -104,4 +104,6 @@ var (
 	ruleSchedule = Rule{"invalid-schedule", Error, "The schedule of an AdvancedCronJob is invalid, for example because a range is reversed, or no time matches it: no Job is created."}
 
 	rulePreDownload = Rule{"invalid-predownload", Warning, "An annotation about pulls before updates has an invalid value. Seamark pulls no images before the updates of the set."}
+
+	ruleProtection = Rule{"delete-protection", Warning, "The label policy.kruise.io/delete-protection has no effect, or Cascading has the effect of Always, because the kind has no spec.replicas."}
 )

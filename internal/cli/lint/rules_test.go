@@ -17,11 +17,11 @@ func TestCheckRule(t *testing.T) {
 		}
 	}
 	for name, end := range map[string]string{
-		"exec-no-pth":   `invalid-schedule or invalid-predownload; did you mean "exec-no-path"?`,
-		"Schema":        `invalid-schedule or invalid-predownload; did you mean "schema"?`,
-		"something":     "invalid-schedule or invalid-predownload",
-		"":              "invalid-schedule or invalid-predownload",
-		"schema,schema": "invalid-schedule or invalid-predownload",
+		"exec-no-pth":   `invalid-predownload or delete-protection; did you mean "exec-no-path"?`,
+		"Schema":        `invalid-predownload or delete-protection; did you mean "schema"?`,
+		"something":     "invalid-predownload or delete-protection",
+		"":              "invalid-predownload or delete-protection",
+		"schema,schema": "invalid-predownload or delete-protection",
 	} {
 		err := lint.CheckRule(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {

@@ -19,6 +19,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -95,6 +96,8 @@ type Cluster struct {
 	Virtual sets.Set[string]
 	// Definitions are the CRDs of OpenKruise.
 	Definitions []Definition
+	// Protected are the namespaces and CRDs with the value Cascading of the label that protects from deletion.
+	Protected []*metav1.PartialObjectMetadata
 	// Now is the time: schedules are compared for the next year.
 	Now time.Time
 }

@@ -29,6 +29,8 @@ type set struct {
 	priority *pub.UpdatePriorityStrategy
 	// strategy is the path of the field with the priority.
 	strategy string
+	// held is whether a hook holds pods of a CloneSet that are to be deleted, and excludes whether these are no replicas.
+	held, excludes bool
 	// podsToDelete are those of a CloneSet.
 	podsToDelete []string
 	// scatters are the terms of the scatterStrategy of a CloneSet.
@@ -64,6 +66,8 @@ func setsOf(c Cluster) []*set {
 			inPlace: kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
 				kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 			priority: from.Spec.UpdateStrategy.PriorityStrategy, strategy: "spec.updateStrategy.priorityStrategy",
+			held:         from.Spec.Lifecycle != nil && from.Spec.Lifecycle.PreDelete != nil,
+			excludes:     from.Spec.ScaleStrategy.ExcludePreparingDelete || from.Labels[v1alpha1.CloneSetScalingExcludePreparingDeleteKey] == "true",
 			podsToDelete: from.Spec.ScaleStrategy.PodsToDelete, scatters: from.Spec.UpdateStrategy.ScatterStrategy,
 			updateRevision: from.Status.UpdateRevision,
 		})

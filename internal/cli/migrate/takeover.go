@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -23,11 +24,15 @@ const (
 	// excludedNamespace is the namespace in which seamark-workloads may not write pods and Jobs by default.
 	excludedNamespace = "kube-system"
 
+	// excludeFlag is the flag of OpenKruise's manager that excludes pods in PreparingDelete from the replicas of all CloneSets.
+	excludeFlag = "cloneset-scaling-exclude-preparing-delete"
+
 	priorityVariable   = "KRUISE_CONTAINER_PRIORITY"
 	priorityAnnotation = "apps.kruise.io/container-launch-priority"
 )
 
-// The feature gates of OpenKruise that decide about findings. All of them but GateDeleteClaims are off by default.
+// The feature gates of OpenKruise that decide about findings. All of them but GateDeleteClaims and GateProtection are off by
+// default.
 const (
 	// GateStartOrdinal lets OpenKruise honour spec.ordinals.start.
 	GateStartOrdinal = "StatefulSetStartOrdinal"
@@ -47,6 +52,8 @@ const (
 	GatePreparingUpdate = "PreparingUpdateAsUpdate"
 	// GateDeleteClaims lets OpenKruise delete the claims of StatefulSets.
 	GateDeleteClaims = "StatefulSetAutoDeletePVC"
+	// GateProtection lets OpenKruise refuse the deletion of objects with a label.
+	GateProtection = "ResourcesDeletionProtection"
 )
 
 // Manager is the Deployment of OpenKruise's manager.
@@ -56,6 +63,8 @@ type Manager struct {
 	// LeaderElection is whether the manager holds the Lease LeaseNamespace/LeaseName while it runs.
 	LeaderElection            bool
 	LeaseNamespace, LeaseName string
+	// ExcludesPreparingDelete is whether pods of CloneSets in the state PreparingDelete do not count as replicas.
+	ExcludesPreparingDelete bool
 	// Unknown is whether no webhook of OpenKruise has a Service of this namespace.
 	Unknown bool
 	// Gates are the feature gates that the flags name, and those of this package, and whether they are on.
@@ -70,6 +79,7 @@ func ManagerOf(deployment *appsv1.Deployment) *Manager {
 	flags.BoolVar(&m.LeaderElection, "enable-leader-election", true, "")
 	flags.StringVar(&m.LeaseNamespace, "leader-election-namespace", "kruise-system", "")
 	flags.StringVar(&m.LeaseName, "leader-election-id", "kruise-manager", "")
+	flags.BoolVar(&m.ExcludesPreparingDelete, excludeFlag, false, "")
 	gates := flags.StringSlice("feature-gates", nil, "")
 	containers := deployment.Spec.Template.Spec.Containers
 	if i := max(slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "manager" }), 0); i < len(containers) {
@@ -94,9 +104,13 @@ func setGates(on map[string]bool, flag []string) {
 	}
 }
 
-// Disables reports whether a flag turns the gate off.
+// Disables reports whether a flag turns the gate, which is on by default, off: by its name or, as all are of the stage alpha,
+// by AllAlpha.
 func (m *Manager) Disables(gate string) bool {
 	on, named := m.Gates[gate]
+	if !named {
+		on, named = m.Gates["AllAlpha"]
+	}
 	return named && !on
 }
 
@@ -106,9 +120,10 @@ func (m *Manager) has(gate string) bool { return m != nil && m.Gates[gate] }
 // checkTakeover returns what a take-over changes for sets that the schema accepts.
 func checkTakeover(c Cluster) []Finding {
 	sets := setsOf(c)
-	found := append(checkManager(c.Manager), checkGates(c)...)
+	found := slices.Concat(checkManager(c.Manager), checkGates(c), checkProtected(c))
 	for _, s := range sets {
 		found = append(found, s.changes(c.Manager)...)
+		found = append(found, s.protections(c.Manager)...)
 		found = append(found, s.preDownloads(c.Manager)...)
 		if s.daemon != nil {
 			found = append(found, s.daemonChanges()...)
@@ -197,6 +212,9 @@ func (s *set) changes(m *Manager) []Finding {
 			"starts the containers of a new pod in the order of their launch priorities",
 			"starts them together: only updates in place follow the priorities",
 			"use init containers with restartPolicy Always for what must start first")},
+		rule{s.held && !s.excludes && m != nil && m.ExcludesPreparingDelete, s.finding(Changes, "spec.scaleStrategy.excludePreparingDelete",
+			"with the flag --"+excludeFlag+", does not count pods in the state PreparingDelete as replicas", "counts them",
+			"set the label "+v1alpha1.CloneSetScalingExcludePreparingDeleteKey+`: "true"`)},
 		rule{len(s.podsToDelete) > 0, s.finding(Changes, "spec.scaleStrategy.podsToDelete",
 			"removes the name of a pod that is gone",
 			"keeps the name, without effect: the condition PodsToDeleteNotFound names it",

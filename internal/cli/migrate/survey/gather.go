@@ -54,7 +54,19 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.
 	r.manager(ctx)
 	r.nodes(ctx)
 	r.definitions(ctx)
+	if namespace == "" {
+		r.protected(ctx, "namespaces", corev1.SchemeGroupVersion.WithKind("Namespace"))
+		r.protected(ctx, "customresourcedefinitions", apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	}
 	return r.cluster, r.unread
+}
+
+// protected reads the objects of a kind whose label protects them from deletion while they contain others.
+func (r *reading) protected(ctx context.Context, what string, kind schema.GroupVersionKind) {
+	list(ctx, r, what, cluster.MetadataList(kind), func(object *metav1.PartialObjectMetadata) {
+		object.SetGroupVersionKind(kind)
+		r.cluster.Protected = append(r.cluster.Protected, object)
+	}, client.MatchingLabels{v1alpha1.DeleteProtectionKey: v1alpha1.DeleteProtectionCascading})
 }
 
 // ReadBack reads what a return to OpenKruise depends on, as Read does.
