@@ -130,7 +130,7 @@ func (c *Change) add(pod *corev1.Pod, d *containerDifference) string {
 		c.Images[d.name] = d.image
 	}
 	if resourcesPending {
-		target, why := resize(spec, d.from, d.resources)
+		target, why := resize(d.name, c.Resources[d.name], d.from, d.resources)
 		if why != "" {
 			return why
 		}

@@ -153,16 +153,14 @@ func TestDecide(t *testing.T) {
 		"resources keep what a LimitRange added": {
 			to:  cpu,
 			pod: func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = list("memory", "1Gi") },
-			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{
-				"main": {Requests: list("cpu", "2"), Limits: list("memory", "1Gi")},
-			}},
+			want: twoCPUs,
 		},
 		"resource added": {
 			to: func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Requests = list("cpu", "1", "memory", "1Gi")
 			},
 			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{
-				"main": {Requests: list("cpu", "1", "memory", "1Gi")},
+				"main": {Requests: list("memory", "1Gi")},
 			}},
 		},
 		"resource removed": {

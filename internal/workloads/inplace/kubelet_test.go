@@ -71,10 +71,23 @@ func (n *node) write(patch *planning.PodPatch, writes int) {
 		p.Generation++
 		for i := range p.Spec.Containers {
 			if r, ok := patch.Resources[p.Spec.Containers[i].Name]; ok {
-				p.Spec.Containers[i].Resources = r
+				into := &p.Spec.Containers[i].Resources
+				into.Requests, into.Limits = with(into.Requests, r.Requests), with(into.Limits, r.Limits)
 			}
 		}
 	}
+}
+
+// with returns the resources with those of a patch, as the API server merges them.
+func with(list, patch corev1.ResourceList) corev1.ResourceList {
+	all := list.DeepCopy()
+	for name, quantity := range patch {
+		if all == nil {
+			all = corev1.ResourceList{}
+		}
+		all[name] = quantity
+	}
+	return all
 }
 
 func set(values map[string]string, changes map[string]*string) {

@@ -20,13 +20,13 @@ func resizable() sets.Set[corev1.ResourceName] {
 	return sets.New(corev1.ResourceCPU, corev1.ResourceMemory)
 }
 
-// resize returns the resources of a container that were changed in the template: those of the pod with
-// those of the new template. It reports a change that the API server would refuse, so that the pod is
-// recreated at once.
-func resize(spec *corev1.Container, from, to corev1.ResourceRequirements) (corev1.ResourceRequirements, string) {
-	target := *spec.Resources.DeepCopy()
+// resize returns the resources of a container to change: those that differ in the templates, and those that a previous update
+// has not written. The others stay as they are in the pod, for example because an autoscaler or a user has changed them. It
+// reports a change that the API server would refuse, so that the pod is recreated at once.
+func resize(name string, pending, from, to corev1.ResourceRequirements) (corev1.ResourceRequirements, string) {
+	target := corev1.ResourceRequirements{Requests: pending.Requests.DeepCopy(), Limits: pending.Limits.DeepCopy()}
 	if !equality.Semantic.DeepEqual(from.Claims, to.Claims) {
-		return target, fmt.Sprintf("the resource claims of container %s change", spec.Name)
+		return target, fmt.Sprintf("the resource claims of container %s change", name)
 	}
 	for _, lists := range []struct {
 		from, to corev1.ResourceList
@@ -34,13 +34,15 @@ func resize(spec *corev1.Container, from, to corev1.ResourceRequirements) (corev
 	}{{requests(from), requests(to), &target.Requests}, {from.Limits, to.Limits, &target.Limits}} {
 		for resource := range lists.from {
 			if _, ok := lists.to[resource]; !ok {
-				return target, fmt.Sprintf("resource %s of container %s is removed", resource, spec.Name)
+				return target, fmt.Sprintf("resource %s of container %s is removed", resource, name)
 			}
 		}
 		for resource, quantity := range lists.to {
-			old, ok := lists.from[resource]
-			if changed := !ok || old.Cmp(quantity) != 0; changed && !resizable().Has(resource) {
-				return target, fmt.Sprintf("resource %s of container %s changes", resource, spec.Name)
+			if old, ok := lists.from[resource]; ok && old.Cmp(quantity) == 0 {
+				continue
+			}
+			if !resizable().Has(resource) {
+				return target, fmt.Sprintf("resource %s of container %s changes", resource, name)
 			}
 			if *lists.target == nil {
 				*lists.target = corev1.ResourceList{}
@@ -57,7 +59,9 @@ func qos(pod *corev1.Pod, parts []*Change) string {
 	for _, part := range parts {
 		resized = resized.DeepCopy()
 		for name, wanted := range part.Resources {
-			container(resized, name).Resources = wanted
+			spec := container(resized, name)
+			spec.Resources.Requests = merged(spec.Resources.Requests, wanted.Requests)
+			spec.Resources.Limits = merged(spec.Resources.Limits, wanted.Limits)
 		}
 		if before, after := qosClass(pod), qosClass(resized); before != after {
 			return fmt.Sprintf("the QoS class changes from %s to %s", before, after)
@@ -66,12 +70,17 @@ func qos(pod *corev1.Pod, parts []*Change) string {
 	return ""
 }
 
+// merged returns the resources with those that change.
+func merged(list, changed corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	maps.Copy(all, list)
+	maps.Copy(all, changed)
+	return all
+}
+
 // requests returns the requests that the API server derives: a limit without a request is a request.
 func requests(r corev1.ResourceRequirements) corev1.ResourceList {
-	all := corev1.ResourceList{}
-	maps.Copy(all, r.Limits)
-	maps.Copy(all, r.Requests)
-	return all
+	return merged(r.Limits, r.Requests)
 }
 
 // qosClass returns the class of the pod's resources, by the rules of Kubernetes.

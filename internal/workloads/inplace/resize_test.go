@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
@@ -50,6 +52,67 @@ func TestResize(t *testing.T) {
 	n.pod.Status.Conditions[2].Reason = "Deferred"
 	if step := inplace.Next(n.pod, now); step.Refused != "" || step.Patch != nil || inplace.Done(n.pod) {
 		t.Errorf("step %+v, want to wait", step)
+	}
+}
+
+// TestResizeKeepsOtherResources updates the cpu of a container whose memory somebody else changes, before the update or while
+// it is in progress: the memory stays as it is in the pod.
+func TestResizeKeepsOtherResources(t *testing.T) {
+	memory := func(n *node, quantity string) {
+		n.pod.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse(quantity)
+		n.pod.Spec.Containers[0].Resources.Limits = list("memory", quantity)
+		n.pod.Generation++
+	}
+	for name, tc := range map[string]struct {
+		before, during string
+		image          string
+		writes         int
+		grace          time.Duration
+		want           string
+	}{
+		"nobody":                    {image: "main:1", writes: all, want: "1Gi"},
+		"before the update":         {before: "3Gi", image: "main:1", writes: all, want: "3Gi"},
+		"with another image":        {before: "3Gi", image: "main:2", writes: all, want: "3Gi"},
+		"after the resize":          {during: "3Gi", image: "main:1", writes: all, want: "3Gi"},
+		"crash before the resize":   {during: "3Gi", image: "main:2", writes: 2, want: "3Gi"},
+		"during the time of grace":  {during: "3Gi", image: "main:2", writes: all, grace: 30 * time.Second, want: "3Gi"},
+		"before and while it waits": {before: "2Gi", during: "3Gi", image: "main:2", writes: all, grace: 30 * time.Second, want: "3Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, two := template("main:1"), template(tc.image)
+			for spec, cpu := range map[*corev1.PodTemplateSpec]string{one: "1", two: "2"} {
+				spec.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list("cpu", cpu, "memory", "1Gi"), Limits: list("memory", "1Gi")}
+			}
+			n := newNode(pod(one))
+			if tc.before != "" {
+				memory(n, tc.before)
+			}
+			n.write(start(t, n, one, two, "web-b", tc.grace, now), tc.writes)
+			if tc.during != "" {
+				memory(n, tc.during)
+			}
+			finish(t, n, now)
+			got := n.pod.Spec.Containers[0].Resources
+			want := corev1.ResourceRequirements{Requests: list("cpu", "2", "memory", tc.want), Limits: list("memory", tc.want)}
+			if !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("resources %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestResizeOfTheNextRevision changes the memory while the cpu of the revision before is not written yet: both are.
+func TestResizeOfTheNextRevision(t *testing.T) {
+	one, two := template("main:1"), template("main:2")
+	two.Spec.Containers[0].Resources.Requests = list("cpu", "2")
+	three := two.DeepCopy()
+	three.Spec.Containers[0].Resources.Requests = list("cpu", "2", "memory", "1Gi")
+	n := newNode(pod(one))
+	n.write(start(t, n, one, two, "web-b", 30*time.Second, now), all)
+	n.write(start(t, n, two, three, "web-c", 30*time.Second, now), all)
+	finish(t, n, now)
+	if got := n.pod.Spec.Containers[0].Resources.Requests; !equality.Semantic.DeepEqual(got, list("cpu", "2", "memory", "1Gi")) {
+		t.Errorf("requests %v", got)
 	}
 }
 
