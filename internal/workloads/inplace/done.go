@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/imagename"
@@ -89,8 +90,7 @@ func started(
 	case slices.ContainsFunc(before.Superseded, func(s string) bool { return sameImage(s, status.Image) }):
 		return (replaced || unknown) && !startTime(status).Before(changed.Truncate(time.Second))
 	case unknown:
-		return status.ImageID != before.ImageID || sameImage(spec.Image, status.Image) ||
-			!startTime(status).Before(changed.Truncate(time.Second))
+		return status.ImageID != before.ImageID || !startTime(status).Before(changed.Truncate(time.Second))
 	default:
 		// A container that crashes before the kubelet sees the change is started from the old image.
 		return replaced && (status.ImageID != before.ImageID || sameImage(spec.Image, status.Image))
@@ -118,9 +118,13 @@ func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdate
 		if !alias && !sameImage(container(pod, name).Image, status.Image) {
 			return nil, time.Time{}, false
 		}
+		start := startTime(status)
+		replaced := alias && !start.Before(changed.Truncate(time.Second))
 		until := changed.Add(settleTime)
-		if start := startTime(status); alias && pod.Status.ObservedGeneration != 0 &&
-			!start.Before(changed.Truncate(time.Second)) && start.Add(restartTime).Before(until) {
+		switch {
+		case !replaced: // The kubelet may be stopping it.
+			until = until.Add(time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)) * time.Second)
+		case pod.Status.ObservedGeneration != 0 && start.Add(restartTime).Before(until):
 			until = start.Add(restartTime)
 		}
 		if until.After(at) {

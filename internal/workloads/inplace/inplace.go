@@ -103,7 +103,8 @@ func Settled(pod *corev1.Pod) bool {
 
 const (
 	// settleTime is the time after a change after which a container that runs the image of its spec is
-	// not expected to be replaced any more.
+	// not expected to be replaced any more. One that was started before the change may take the termination grace period
+	// longer to stop.
 	settleTime = 30 * time.Second
 	// restartTime is the same after the start of a container that was replaced after the change, if
 	// the kubelet has seen the change. Only a container that crashed before the kubelet saw the change

@@ -169,62 +169,6 @@ func TestCrashBeforeTheImages(t *testing.T) {
 	}
 }
 
-// Two tags can have the same image ID, and the runtime may report the old tag for both.
-func TestTagsOfTheSameImage(t *testing.T) {
-	one, two := template("main:1"), template("main:2")
-	n := newNode(pod(one))
-	n.alias["main:2"] = "main:1"
-	n.write(start(t, n, one, two, "web-b", 0, now), all)
-	n.observe()
-	if inplace.Done(n.pod) {
-		t.Error("done before the container is replaced")
-	}
-	finish(t, n, now)
-	if n.started != 1 {
-		t.Errorf("%d containers started, want 1", n.started)
-	}
-}
-
-// The kubelet replaces a container of the same image ID only once. A container that it started from the
-// old image after the change does not live long after the kubelet has seen the change.
-func TestTimeUntilTagOfTheSameImageIsUpdated(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*corev1.PodStatus)
-		want   time.Duration
-	}{
-		"started after the change": {func(*corev1.PodStatus) {}, 7 * time.Second},
-		"started at the change": {func(s *corev1.PodStatus) {
-			s.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now)
-		}, 5 * time.Second},
-		"started before the change": {func(s *corev1.PodStatus) {
-			s.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(-time.Second))
-		}, 30 * time.Second},
-		"the clock of the node is ahead": {func(s *corev1.PodStatus) {
-			s.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(time.Hour))
-		}, 30 * time.Second},
-		"no observed generation": {func(s *corev1.PodStatus) { s.ObservedGeneration = 0 }, 30 * time.Second},
-		"old generation":         {func(s *corev1.PodStatus) { s.ObservedGeneration-- }, 0},
-		"the container waits": {func(s *corev1.PodStatus) {
-			s.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			one, two := template("main:1"), template("main:2")
-			n := newNode(pod(one))
-			n.alias["main:2"] = "main:1"
-			n.write(start(t, n, one, two, "web-b", 0, now), all)
-			n.sync(now.Add(2 * time.Second))
-			test.change(&n.pod.Status)
-			if step := inplace.Next(n.pod, now); step.Patch != nil || step.After != test.want {
-				t.Errorf("got the patch %v after %s, want none before %s", step.Patch, step.After, test.want)
-			}
-			if step := inplace.Next(n.pod, now.Add(test.want)); (step.Patch != nil) != (test.want > 0) {
-				t.Errorf("got the patch %v after %s", step.Patch, test.want)
-			}
-		})
-	}
-}
-
 func TestRollback(t *testing.T) {
 	one, two := template("main:1"), template("main:2")
 	for name, test := range map[string]struct {
@@ -300,6 +244,12 @@ func TestUpdateOfOpenKruiseIsContinued(t *testing.T) {
 			func(n *node) {
 				n.pod.Spec.Containers[0].Image, n.pod.Generation = "main:2", 2
 				n.alias["main:2"] = "main:1"
+			}, started + "}", "",
+		},
+		"tags of the same image, the new one is reported": {
+			func(n *node) {
+				n.pod.Spec.Containers[0].Image, n.pod.Generation = "main:2", 2
+				n.alias["main:2"], n.pod.Status.ContainerStatuses[0].Image = "main:1", "main:2"
 			}, started + "}", "",
 		},
 	} {

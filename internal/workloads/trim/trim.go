@@ -74,6 +74,8 @@ func pod(kinds []schema.GroupKind, sidecarSets bool) func(*corev1.Pod) *corev1.P
 			Containers:     containers(pod.Spec.Containers),
 			InitContainers: containers(pod.Spec.InitContainers),
 			Volumes:        volumes(pod.Spec.Volumes),
+
+			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 		}
 		if required := nodefit.Required(pod.Spec.Affinity); required != nil && pod.Spec.NodeName == "" {
 			// The node to which a pod of a DaemonSet is bound.
