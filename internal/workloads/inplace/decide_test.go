@@ -151,8 +151,8 @@ func TestDecide(t *testing.T) {
 			why:  "container main refers to requests.cpu of container main",
 		},
 		"resources keep what a LimitRange added": {
-			to:  cpu,
-			pod: func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = list("memory", "1Gi") },
+			to:   cpu,
+			pod:  func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = list("memory", "1Gi") },
 			want: twoCPUs,
 		},
 		"resource added": {

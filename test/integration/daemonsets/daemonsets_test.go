@@ -40,6 +40,7 @@ func TestDaemonSets(t *testing.T) {
 		"refusals":             testRefusals,
 		"adoption":             testAdoption,
 		"pulls before update":  testPreDownload,
+		"drain":                testDrain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
