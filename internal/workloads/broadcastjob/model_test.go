@@ -82,7 +82,7 @@ func (w *world) input() broadcastjob.Input {
 // running returns the number of pods that have not ended and may still start.
 func (w *world) running() (n int) {
 	for _, pod := range w.pods {
-		if !planning.Finished(pod) && !(unstarted(pod) && pod.DeletionTimestamp != nil && w.unready(pod)) {
+		if !planning.Finished(pod) && (!unstarted(pod) || pod.DeletionTimestamp == nil || !w.unready(pod)) {
 			n++
 		}
 	}
