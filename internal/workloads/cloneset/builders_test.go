@@ -133,6 +133,8 @@ func (f *fixture) describe(p *corev1.Pod, word string) {
 		f.ofRevision(f.old)(p)
 	case key == "notReady":
 		p.Status.Conditions[0].Status = corev1.ConditionFalse
+	case key == "starting":
+		p.CreationTimestamp, p.Status.Conditions[0].Status = ago(time.Minute), corev1.ConditionFalse
 	case key == "ready":
 		p.Status.Conditions[0].LastTransitionTime = ago(duration(value))
 	case key == "ungated": // It was created before all pods had the gate.

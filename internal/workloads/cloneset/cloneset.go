@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,8 +80,10 @@ type planner struct {
 	// budget is how many more available pods the step may take down, and spare how many more ready
 	// ones. They may be negative.
 	budget, spare int
-	// restarts is how many pods that are not ready the update may still restart.
-	restarts restarts
+	// restarts is how many pods that are not ready the update may still restart, and restartsWake when it may be more, zero if
+	// that is not known.
+	restarts     int
+	restartsWake time.Duration
 	// stuck is why pods cannot be updated, empty if they can.
 	stuck string
 	// held is how many pods of the update revision are to be recreated, because their update in place is refused, and maxUnavailable

@@ -25,10 +25,10 @@ func (m *member) started() bool {
 }
 
 // update starts and continues the update of old pods, in order: as many as the partition requires and
-// maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached, see restarts.
+// maxUnavailable permits. Pods that are not ready are updated even if maxUnavailable is reached, see mayRestart.
 func (p *planner) update() {
 	n := p.toUpdate()
-	p.restarts = p.mayRestart()
+	p.restarts, p.restartsWake = p.mayRestart()
 	if !p.updates() {
 		n = 0
 	}
@@ -55,41 +55,30 @@ func (p *planner) update() {
 	}
 }
 
-// restarts is how many old pods that are not ready the step may start to update: those that are in place, and those that
-// are recreated. They take no pod out of service, but while all pods are not ready, because what they depend on has failed,
-// an update must not restart all of them at once.
-type restarts struct{ inPlace, recreate int }
-
-// mayRestart returns how many pods may be restarted so that not more pods of the update revision than maxUnavailable and
-// maxSurge are not available. A pod that is missing becomes one.
-func (p *planner) mayRestart() restarts {
-	old, updated := p.remaining()
-	starting := 0
+// mayRestart returns how many old pods that are not ready the step may restart. They take no pod out of service, but while all
+// pods are not ready, because what they depend on has failed, an update must not restart all of them at once: at most as many pods
+// of the update revision as maxUnavailable, and at least one, are starting.
+func (p *planner) mayRestart() (left int, wake time.Duration) {
+	left = max(p.maxUnavailable, 1)
+	_, updated := p.remaining()
 	for _, m := range updated {
-		if !m.available {
-			starting++
+		if wait := planning.Starting(m.pod, p.Now); !m.available && wait > 0 {
+			left--
+			if wake == 0 || wait < wake {
+				wake = wait
+			}
 		}
 	}
-	for _, m := range old {
-		if m.started() && !m.ready {
-			starting++
-		}
-	}
-	left := max(p.maxUnavailable+p.maxSurge, 1) - starting
-	return restarts{inPlace: left, recreate: left - max(p.replicas-len(old)-len(updated), 0)}
+	return left, wake
 }
 
-// restart counts a pod whose update is to start. It returns false if it is not ready and has to wait.
-func (p *planner) restart(m *member, change *inplace.Change) bool {
-	left := p.restarts.inPlace
-	if change == nil {
-		left = p.restarts.recreate
-	}
-	if !m.ready && left <= 0 {
+// restart counts a pod that is to be restarted. It returns false if it is not ready and has to wait.
+func (p *planner) restart(m *member) bool {
+	if !m.ready && !m.interrupted && p.restarts <= 0 {
+		p.After(p.restartsWake)
 		return false
 	}
-	p.restarts.inPlace--
-	p.restarts.recreate--
+	p.restarts--
 	return true
 }
 
@@ -152,13 +141,13 @@ func (p *planner) updatePod(m *member, blocked *bool) bool {
 	switch {
 	case p.blocked(m):
 		*blocked = *blocked || !m.started()
-	case !m.started() && !p.restart(m, change): // It waits for others.
-	case change == nil:
-		p.remove(m, ReasonUpdate, true)
-	case lifecycle.Held(p.Hooks.InPlaceUpdate, m.pod) && m.state != pub.LifecycleStateUpdating:
+	case change != nil && lifecycle.Held(p.Hooks.InPlaceUpdate, m.pod) && m.state != pub.LifecycleStateUpdating:
 		if m.state != pub.LifecycleStatePreparingUpdate {
 			p.enter(m, pub.LifecycleStatePreparingUpdate)
 		}
+	case !p.restart(m): // It waits for others.
+	case change == nil:
+		p.remove(m, ReasonUpdate, true)
 	default:
 		p.startInPlace(m, change)
 	}

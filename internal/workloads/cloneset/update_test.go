@@ -67,16 +67,17 @@ func TestUpdate(t *testing.T) {
 		"pods that are not ready first, as many as maxUnavailable": {
 			replicas: 3, change: one, pods: "a old, b old notReady, c old notReady", want: []string{"+new", "-b Update"},
 		},
-		"pods that are not ready beyond maxUnavailable": {
+		"more pods are not ready than maxUnavailable: only that many restart": {
 			replicas: 3, change: unavailable(number(2)), pods: "a old notReady, b old notReady, c old notReady",
 			want: []string{"+new", "+new", "-a Update", "-b Update"},
 		},
-		"a pod that is not ready waits for one of the update revision": {replicas: 3, change: one, pods: "a old notReady, b old, c notReady"},
-		"a pod that is not ready waits for a missing one": {
-			replicas: 3, change: one, pods: "a old notReady, b old notReady", want: []string{"+new"},
+		"a pod that is not ready waits for one that starts":         {replicas: 3, change: one, pods: "a old notReady, b old, c starting"},
+		"a pod that does not become ready for long stops no others": {replicas: 3, change: one, pods: "a old notReady, b old, c notReady", want: []string{"+new", "-a Update"}},
+		"a pod that is not ready waits for no missing one": {
+			replicas: 3, change: one, pods: "a old notReady, b old notReady", want: []string{"+new", "+new", "-a Update"},
 		},
-		"a pod that is not ready, in place, waits for no missing one": {
-			replicas: 3, change: all(one, inPlace), pods: "a old notReady, b old notReady", want: []string{"+new", "~a Updating"},
+		"a broken pod stops the creation of others": {
+			replicas: 3, change: all(one, scaleLimit(1)), pods: "a old notReady", want: []string{"+new", "-a Update"},
 		},
 		"a pod that is not ready with a surge and without maxUnavailable": {
 			replicas: 3, change: all(unavailable(number(0)), surge(1)), pods: "a old notReady, b old, c old", want: []string{"+new", "+new", "-a Update"},

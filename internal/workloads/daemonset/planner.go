@@ -219,17 +219,18 @@ func (p *planner) create() {
 		if limit--; limit < 0 {
 			return false
 		}
-		if len(s.pods) > 0 {
-			s.fail(p.Now) // Those that have ended.
+		ended := len(s.pods) > 0
+		if name := p.newPod(s); ended && name != s.successor {
+			s.fail(p.Now)
+			s.successor = name
 			p.state.touch(s)
 		}
-		p.newPod(s)
 		return true
 	})
 }
 
-// newPod creates the pod of a node.
-func (p *planner) newPod(s *slot) {
+// newPod creates the pod of a node, and returns its name.
+func (p *planner) newPod(s *slot) string {
 	rev := p.History.Update
 	pod := p.NewPod(rev, p.podName(s, rev.Name), p.revisionLabels())
 	pod.GenerateName = p.set.Name + "-"
@@ -239,6 +240,7 @@ func (p *planner) newPod(s *slot) {
 	p.creates--
 	p.out.Creates = append(p.out.Creates, pod)
 	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
+	return pod.Name
 }
 
 // podName returns the name of the new pod of a node and a revision. It is always the same, so that a pod whose creation was

@@ -36,6 +36,8 @@ type slot struct {
 	// failures is the number of failed pods that were deleted, and retry when the next one may be.
 	retry    time.Time
 	failures int32
+	// successor is the name of the last one of a pod that has ended: further attempts to create it are no failures.
+	successor string
 
 	facts nodeFacts
 	// dirty reports whether the view must be computed again, and the pods be visited.
@@ -206,7 +208,7 @@ func (c *config) removals(s *slot, p *pair, now time.Time) (all []removal, wake 
 		switch {
 		case len(p.finished) > 0 && p.current == nil && s.retry.After(now):
 			wake = s.retry
-		case !c.getsSuccessor(p):
+		case s.facts.fit != nodefit.Yes || !c.getsSuccessor(p):
 			add(finished, p.finished...)
 		}
 		if available, _ := c.available(p.current, now); p.current != nil && p.old != nil && (available || !ready(p.old)) {

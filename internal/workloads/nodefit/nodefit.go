@@ -64,16 +64,16 @@ func Compile(spec *corev1.PodSpec) (*Template, error) {
 	}, nil
 }
 
-// joinBound is the time after the registration of a node in which it may lose its readiness and still be one that has never
-// been ready.
-const joinBound = time.Minute
+// joinBound is by how much the clocks of a kubelet and of the API server may differ when a node registers.
+const joinBound = 10 * time.Second
 
-// Joins reports whether the node has not been ready since it registered. The kubelet registers a node that is not ready, and
-// the time of the condition is that of its last change: the answer is the same after a restart of the controller.
+// Joins reports whether the node has not been ready since it registered: the kubelet registers a node that is not ready, and the
+// time of the condition is that of its last change. The answer is the same after a restart of the controller. A node that was
+// ready, or whose kubelet was lost meanwhile, does not join: an update that breaks its nodes must stop.
 func Joins(node *corev1.Node) bool {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			return c.Status != corev1.ConditionTrue && c.LastTransitionTime.Sub(node.CreationTimestamp.Time) < joinBound
+			return c.Status == corev1.ConditionFalse && c.LastTransitionTime.Sub(node.CreationTimestamp.Time).Abs() < joinBound
 		}
 	}
 	return false

@@ -40,7 +40,7 @@ func TestNode(t *testing.T) {
 		"joins":                             {taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Keeps},
 		"joins, tolerated":                  {spec: tolerates("", ""), taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Yes},
 		"not ready any more":                {taints: joining, ready: readyAfter(corev1.ConditionFalse, time.Hour), want: nodefit.Yes},
-		"unreachable as joins":              {taints: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule), ready: readyAfter(corev1.ConditionUnknown, 40*time.Second), want: nodefit.Keeps},
+		"lost before it was ready":          {taints: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule), ready: readyAfter(corev1.ConditionUnknown, 40*time.Second), want: nodefit.Yes},
 		"no rule":                           {want: nodefit.Yes},
 		"name of the node":                  {spec: corev1.PodSpec{NodeName: "a"}, want: nodefit.Yes},
 		"name of another node":              {spec: corev1.PodSpec{NodeName: "b"}, want: nodefit.No},
@@ -157,10 +157,11 @@ func TestJoins(t *testing.T) {
 	}{
 		"no condition":            {},
 		"registered":              {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, 0)}, want: true},
-		"a slow clock":            {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, -time.Hour)}, want: true},
-		"the kubelet ended":       {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, 50*time.Second)}, want: true},
+		"a clock that is behind":  {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, -5*time.Second)}, want: true},
+		"a clock hours behind":    {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, -time.Hour)}},
+		"the kubelet ended":       {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, 5*time.Second)}},
 		"ready":                   {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionTrue, time.Second)}},
-		"not ready any more":      {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, time.Minute)}},
+		"not ready any more":      {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionFalse, 30*time.Second)}},
 		"lost after it was ready": {conditions: []corev1.NodeCondition{readyAfter(corev1.ConditionUnknown, time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {

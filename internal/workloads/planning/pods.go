@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
 )
 
 // Condition returns the condition of the pod with the type, nil if it has none.
@@ -177,4 +179,21 @@ func union[V any](a, b map[string]V) map[string]V {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
+}
+
+// StartBound is for how long a pod of the update revision that is not available delays the update of other pods that are not
+// available. After it, they go on: the members of a quorum become available only together, and a lost node does not return.
+const StartBound = 5 * time.Minute
+
+// Starting returns for how long the pod still delays others, at most zero if it does not any more: until StartBound after it
+// was created, was updated in place, or was to be gone, whichever is the latest. Its readiness may change many times meanwhile.
+func Starting(pod *corev1.Pod, now time.Time) time.Duration {
+	at := pod.CreationTimestamp.Time
+	if gate := Condition(pod, pub.InPlaceUpdateReady); gate != nil && gate.LastTransitionTime.After(at) {
+		at = gate.LastTransitionTime.Time
+	}
+	if pod.DeletionTimestamp != nil && pod.DeletionTimestamp.After(at) {
+		at = pod.DeletionTimestamp.Time
+	}
+	return at.Add(StartBound).Sub(now)
 }

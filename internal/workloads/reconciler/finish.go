@@ -134,7 +134,7 @@ func (b *base) conclude(
 			return reconcile.Result{}, err
 		}
 		// What the step waits for does not depend on the writes that failed.
-		result := b.retry(ctx, set, err)
+		result := b.retryWithin(ctx, set, err, longestRefused)
 		result.RequeueAfter = min(result.RequeueAfter, max(actions.RequeueAfter, time.Second))
 		return result, nil
 	}
@@ -144,8 +144,13 @@ func (b *base) conclude(
 // retry logs an error that may pass, and returns when the step is planned again: soon even after an
 // outage, because no event may follow from its end. An error at the end of the process is not one.
 func (b *base) retry(ctx context.Context, set client.Object, err error) reconcile.Result {
+	return b.retryWithin(ctx, set, err, longestWait)
+}
+
+// retryWithin is retry with another longest time.
+func (b *base) retryWithin(ctx context.Context, set client.Object, err error, longest time.Duration) reconcile.Result {
 	var delay time.Duration
-	b.remember(set, func(r *remembered) { delay = r.failed() })
+	b.remember(set, func(r *remembered) { delay = r.failed(longest) })
 	if ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "Failed to execute step, retrying", "after", delay)
 	}

@@ -25,10 +25,10 @@ const (
 
 // mayCreate reports whether the cache has the pods of the set, before the process creates the first ones. Another process may
 // have created pods just before this one became the leader, and the cache of pods may be older than that of sets: the set would
-// get too many. Later, the process waits for what it has written itself. A set that is younger than its leadership has no such
-// pods.
+// get too many. Later, the process waits for what it has written itself. A set that was created after it became the
+// leader has no such pods.
 func (b *base) mayCreate(ctx context.Context, set client.Object) (bool, error) {
-	looked := set.GetCreationTimestamp().After(b.memory.begins(b.Now()).Add(mostSkew))
+	looked := set.GetCreationTimestamp().After(b.memory.since().Add(mostSkew))
 	b.remember(set, func(r *remembered) { looked = looked || r.looked })
 	if looked {
 		return true, nil

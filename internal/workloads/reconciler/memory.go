@@ -25,18 +25,30 @@ type memory struct {
 	differ map[types.NamespacedName]bool
 	// cached are the versions that the stores had last.
 	cached versions
-	// began is when the first set was reconciled: the process became the leader.
-	began time.Time
+	// leaderSince is since when the process is the leader and serves the kind, zero if it does not.
+	leaderSince time.Time
 }
 
-// begins returns when the first set was reconciled, which is now for the first one.
-func (m *memory) begins(now time.Time) time.Time {
+// leads notes whether the process serves the kind now. What it knows about the pods of sets ends when it does not any more.
+func (m *memory) leads(leads bool, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.began.IsZero() {
-		m.began = now
+	switch {
+	case leads && m.leaderSince.IsZero():
+		m.leaderSince = now
+	case !leads && !m.leaderSince.IsZero():
+		m.leaderSince = time.Time{}
+		for _, r := range m.sets {
+			r.looked = false
+		}
 	}
-	return m.began
+}
+
+// since returns since when the process serves the kind.
+func (m *memory) since() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leaderSince
 }
 
 // remembered is what is remembered about a set.
@@ -163,13 +175,16 @@ func Behind(store Store, wrote string) bool { return older(version(store), wrote
 // The delays after steps in a row that ended with an error that may pass.
 const (
 	firstRetry  = 100 * time.Millisecond
-	maxRetries  = 6
+	maxRetries  = 9
 	longestWait = 5 * time.Second
+	// longestRefused is the longest one after writes that the API server refused.
+	longestRefused = 30 * time.Second
 )
 
-// failed counts a step that ended with an error that may pass, and returns the time until the next.
-func (r *remembered) failed() time.Duration {
-	delay := min(firstRetry<<min(r.failures, maxRetries), longestWait)
+// failed counts a step that ended with an error that may pass, and returns the time until the next, which doubles up to the
+// longest.
+func (r *remembered) failed(longest time.Duration) time.Duration {
+	delay := min(firstRetry<<min(r.failures, maxRetries), longest)
 	r.failures++
 	return delay
 }

@@ -93,17 +93,17 @@ func TestGate(t *testing.T) {
 func TestRetriesAfterAnOutageAreSoon(t *testing.T) {
 	r := &remembered{}
 	for i, want := range []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry} {
-		if delay := r.failed(); delay != want {
+		if delay := r.failed(longestWait); delay != want {
 			t.Errorf("delay after %d failures: %s, want %s", i, delay, want)
 		}
 	}
 	for range 100 {
-		if delay := r.failed(); delay > longestWait {
+		if delay := r.failed(longestWait); delay > longestWait {
 			t.Fatalf("delay %s, want at most %s", delay, longestWait)
 		}
 	}
 	r.failures = 0
-	if delay := r.failed(); delay != firstRetry {
+	if delay := r.failed(longestWait); delay != firstRetry {
 		t.Errorf("delay after a recovery: %s, want %s", delay, firstRetry)
 	}
 }

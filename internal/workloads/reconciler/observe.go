@@ -36,6 +36,7 @@ func (b *base) observe(key types.NamespacedName) (client.Object, *planning.Input
 		}
 		return nil, nil, nil
 	}
+	b.memory.leads(b.Gate.Open(), b.Now())
 	if set.GetDeletionTimestamp() != nil || !b.Gate.Open() {
 		b.memory.known(key, func(r *remembered) { r.waiting = false })
 		return nil, nil, nil

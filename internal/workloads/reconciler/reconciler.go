@@ -108,7 +108,6 @@ func (r *Reconciler[S, T]) Count(set S) planning.Count { return r.of.Counts(set)
 
 // Reconcile executes the next step of the set.
 func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	r.memory.begins(r.Now())
 	if isolated, result, err := r.isolated(ctx, request.NamespacedName); isolated {
 		return result, err
 	}
@@ -134,7 +133,9 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 		}
 		if !may {
 			r.Metrics.Waited(r.kind.Kind)
-			return reconcile.Result{RequeueAfter: retryDelay}, nil
+			var delay time.Duration
+			r.remember(set, func(m *remembered) { delay = m.failed(longestWait) })
+			return reconcile.Result{RequeueAfter: delay}, nil
 		}
 	}
 	step := r.execute(ctx, set, &plan.Actions)

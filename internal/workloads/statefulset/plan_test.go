@@ -141,6 +141,8 @@ func (f *fixture) describe(t *testing.T, pod *corev1.Pod, word string) {
 		pod.Spec.Containers[0].Image = "db:2"
 	case word == "unready":
 		ready.Status, ready.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(now().Add(-5*time.Second))
+	case word == "starting":
+		ready.Status, pod.CreationTimestamp = corev1.ConditionFalse, metav1.NewTime(now().Add(-time.Minute))
 	case word == "broken":
 		ready.Status = corev1.ConditionFalse
 	case word == "pending":

@@ -19,17 +19,18 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
+// limited sets scaleStrategy.maxUnavailable.
+func limited(n int32) func(*appsv1beta1.StatefulSet) {
+	return func(set *appsv1beta1.StatefulSet) {
+		set.Spec.ScaleStrategy = &appsv1beta1.StatefulSetScaleStrategy{MaxUnavailable: new(intstr.FromInt32(n))}
+	}
+}
+
 func TestScale(t *testing.T) {
 	runCases(t, map[string]planCase{
-		"ordered: the first missing replica": {
-			set: ordered, want: []string{"create db-0 v2"},
-		},
-		"ordered: waits for the first replica": {
-			set: ordered, pods: []string{"0 updated unready"},
-		},
-		"ordered: the next replica": {
-			set: ordered, pods: []string{"0 updated"}, want: []string{"create db-1 v2"},
-		},
+		"ordered: the first missing replica":  {set: ordered, want: []string{"create db-0 v2"}},
+		"ordered: waits for the first replica": {set: ordered, pods: []string{"0 updated unready"}},
+		"ordered: the next replica":            {set: ordered, pods: []string{"0 updated"}, want: []string{"create db-1 v2"}},
 		"ordered: waits for minReadySeconds": {
 			set: both(ordered, minReady(30)), pods: []string{"0 updated fresh"}, after: 25 * time.Second,
 		},
@@ -73,15 +74,11 @@ func TestScale(t *testing.T) {
 			want: []string{"delete db-2: ScaleDown", "delete db-1: ScaleDown"},
 		},
 		"parallel: as many as maxUnavailable": {
-			set: func(set *appsv1beta1.StatefulSet) {
-				set.Spec.ScaleStrategy = &appsv1beta1.StatefulSetScaleStrategy{MaxUnavailable: new(intstr.FromInt32(2))}
-			},
+			set: limited(2),
 			pods: []string{"0 updated unready"}, want: []string{"create db-1 v2"},
 		},
 		"parallel: a replica whose name is taken does not count": {
-			set: func(set *appsv1beta1.StatefulSet) {
-				set.Spec.ScaleStrategy = &appsv1beta1.StatefulSetScaleStrategy{MaxUnavailable: new(intstr.FromInt32(1))}
-			},
+			set: limited(1),
 			pods: []string{"0 updated app=other"}, want: []string{"Release db-0", "create db-1 v2"},
 		},
 		"start": {
@@ -159,11 +156,14 @@ func TestUpdate(t *testing.T) {
 			set: maxUnavailable(intstr.FromInt32(2)), pods: []string{"0 unready", "1 unready", "2 unready"},
 			want: []string{"delete db-2: Update", "delete db-1: Update"},
 		},
-		"one that is not available waits for those of the update revision": {
-			pods: []string{"0 unready", "1 unready", "2 updated unready"}, after: 5*time.Minute - 5*time.Second,
+		"one that is not available waits for one that starts": {
+			pods: []string{"0 unready", "1 unready", "2 updated starting"}, after: 4 * time.Minute,
+		},
+		"one that is not available waits for no missing one": {
+			set: limited(1), pods: []string{"0 broken"}, want: []string{"delete db-0: Update"},
 		},
 		"one that is not available waits for a terminating one": {
-			pods: []string{"0 unready", "1 unready", "2 terminating"}, after: planning.OverdueBound,
+			pods: []string{"0 unready", "1 unready", "2 terminating"}, after: planning.StartBound,
 		},
 		"a target that is not available for long does not stop the others": {
 			pods: []string{"0", "1 unready", "2 updated broken"}, want: []string{"delete db-1: Update"},

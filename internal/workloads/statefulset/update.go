@@ -159,24 +159,17 @@ func (p *planner) permits(pod *corev1.Pod, unavailable int) bool {
 	return unavailable < p.strategy.maxUnavailable || !p.available(pod)
 }
 
-// startBound is for how long a replica that was restarted may delay the update of others that are not available. The members
-// of a quorum become available only together.
-const startBound = 5 * time.Minute
-
-// starting returns how many replicas of the update revision are not available yet, or will be created of it, and when one
-// of them does not count any more, zero if that is not known.
+// starting returns how many replicas of the update revision, or that are replaced by one, are not available yet, and when one of
+// them does not count any more, zero if that is not known. Those that cannot be created do not count.
 func (p *planner) starting() (n int, wake time.Duration) {
 	for i := range p.replicas {
-		switch r := &p.replicas[i]; {
-		case r.pod == nil:
-			if !r.blocked && !r.old {
-				n++
-			}
-		case p.available(r.pod) || !p.target[r.pod.UID]:
-		case p.gone[r.pod.UID], planning.Terminating(r.pod):
+		pod := p.replicas[i].pod
+		switch {
+		case pod == nil, p.available(pod), !p.target[pod.UID]:
+		case p.gone[pod.UID]:
 			n++
-		case inTransition(r.pod), p.updated(r.pod) && p.claimsFit(r.pod):
-			if left := restarted(r.pod).Add(startBound).Sub(p.Now); left > 0 {
+		case planning.Terminating(pod), inTransition(pod), p.updated(pod) && p.claimsFit(pod):
+			if left := planning.Starting(pod, p.Now); left > 0 {
 				n++
 				if wake == 0 || left < wake {
 					wake = left
@@ -185,17 +178,6 @@ func (p *planner) starting() (n int, wake time.Duration) {
 		}
 	}
 	return n, wake
-}
-
-// restarted returns when the pod was created, became not ready, or was updated in place, whichever is the latest.
-func restarted(pod *corev1.Pod) time.Time {
-	at := pod.CreationTimestamp.Time
-	for _, condition := range []corev1.PodConditionType{corev1.PodReady, pub.InPlaceUpdateReady} {
-		if c := planning.Condition(pod, condition); c != nil && c.LastTransitionTime.After(at) {
-			at = c.LastTransitionTime.Time
-		}
-	}
-	return at
 }
 
 // update starts to update further pods, and deletes the pods whose deletion is requested by their

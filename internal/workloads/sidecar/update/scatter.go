@@ -15,7 +15,7 @@ import (
 const (
 	// everyValue is the value of a term that stands for each value of its label.
 	everyValue = "*"
-	// maxValues is the number of values that such a term stands for, because each of them orders all pods: authors of pods
+	// maxValues is the number of terms after such terms are replaced, because each of them orders all pods: authors of pods
 	// choose the values.
 	maxValues = 64
 )
@@ -32,15 +32,15 @@ func scatter(strategy v1alpha1.UpdateScatterStrategy, pods []*corev1.Pod) v1alph
 			terms = append(terms, term)
 			continue
 		}
-		for _, value := range values(term.Key, pods) {
+		for _, value := range values(term.Key, pods, maxValues-len(terms)) {
 			terms = append(terms, v1alpha1.UpdateScatterTerm{Key: term.Key, Value: value})
 		}
 	}
 	return terms
 }
 
-// values returns the values of the label that more than one pod has, the most common ones first.
-func values(key string, pods []*corev1.Pod) []string {
+// values returns the values of the label that more than one pod has, the most common ones first, and most at most.
+func values(key string, pods []*corev1.Pod, most int) []string {
 	count := map[string]int{}
 	for _, pod := range pods {
 		if value, found := pod.Labels[key]; found {
@@ -54,5 +54,5 @@ func values(key string, pods []*corev1.Pod) []string {
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
-	return found[:min(len(found), maxValues)]
+	return found[:max(0, min(len(found), most))]
 }
