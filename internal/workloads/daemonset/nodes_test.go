@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// node returns a node that is not ready, since this time after its creation.
+// node returns a node whose condition Ready became False this long after its creation.
 func node(name string, notReadySince time.Duration) *corev1.Node {
 	created := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 	return &corev1.Node{
@@ -92,7 +92,7 @@ func TestOldPodsOfNodesThatDoNotFitAreReported(t *testing.T) {
 		t.Errorf("step %v, want none", got)
 	}
 	i := slices.IndexFunc(out.Status.Conditions, func(c appsv1.DaemonSetCondition) bool { return c.Type == v1alpha1.DaemonSetProgressing })
-	want := "1 nodes that do not fit any more have pods of another revision, which are not updated."
+	want := "1 nodes that no longer fit have pods of another revision, which are not updated."
 	if c := out.Status.Conditions[i]; c.Status != corev1.ConditionFalse || c.Reason != "NodeDoesNotFit" || c.Message != want {
 		t.Errorf("condition %+v, want %q", c, want)
 	}
@@ -120,6 +120,33 @@ func TestRefusedPodOfASurgeReplacesNoPod(t *testing.T) {
 		f.slots.Pod(refused, nil)
 		if out = f.plan(t); !slices.Equal(steps(&out), []string{"+node-2"}) {
 			t.Fatalf("attempt %d: step %v, want a further attempt", attempt, steps(&out))
+		}
+	}
+}
+
+// The node gets no successor, and so keeps no ended pod.
+func TestEndedPodOfANodeThatDoesNotFitIsDeleted(t *testing.T) {
+	f := newFixture(t)
+	f.set.Spec.Template.Spec.Containers[0].Image = "agent:1"
+	f.plan(t)
+	f.on("node-2", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	f.slots.Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}, tainted("node-2"))
+	out := f.plan(t)
+	if got, want := steps(&out), []string{"-node-2"}; !slices.Equal(got, want) {
+		t.Errorf("step %v, want %v", got, want)
+	}
+}
+
+// A creation that is refused for an hour is tried again in each step, and not after the back-off of pods that fail.
+func TestRefusedSuccessorIsNoFailure(t *testing.T) {
+	f := newFixture(t)
+	f.set.Spec.Template.Spec.Containers[0].Image = "agent:1"
+	f.plan(t)
+	f.on("node-2", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	for attempt := range 60 {
+		f.in.Now = f.in.Now.Add(time.Minute)
+		if out := f.plan(t); len(out.Creates) != 1 {
+			t.Fatalf("attempt %d: step %v, want the successor", attempt, steps(&out))
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (p *planner) progress() planning.SetCondition {
 	n, waiting := p.state.counts, p.state.queues[updates].Len()+p.state.queues[replaces].Len()
 	switch {
 	case n.misfit > 0 && n.old == 0 && n.updated == n.fits && n.available == n.fits:
-		return is(nodeMisfits, "%d nodes that do not fit any more have pods of another revision, which are not updated.", n.misfit)
+		return is(nodeMisfits, "%d nodes that no longer fit have pods of another revision, which are not updated.", n.misfit)
 	case n.old == 0 && n.updated == n.fits && n.available == n.fits:
 		return is(updated, "All nodes have an available pod of the update revision.")
 	case n.old == 0:

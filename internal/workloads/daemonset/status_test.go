@@ -202,9 +202,9 @@ func TestPodThatOthersDeleteIsPrepared(t *testing.T) {
 	}
 }
 
-// TestEndedPods ends a pod, its successor and so on, all in the same second. Each successor has a name of its own, and the ended
+// TestSuccessorsOfEndedPodsHaveNewNames ends a pod, its successor and so on, all in the same second. Each successor has a name of its own, and the ended
 // pod is deleted when it exists.
-func TestEndedPods(t *testing.T) {
+func TestSuccessorsOfEndedPodsHaveNewNames(t *testing.T) {
 	f := newFixture(t)
 	f.set.Spec.Template.Spec.Containers[0].Image = "agent:1"
 	f.plan(t)

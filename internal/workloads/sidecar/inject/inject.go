@@ -127,8 +127,8 @@ func (i *injection) addContainers(known Known) (added bool, err error) {
 	return true, nil
 }
 
-// former returns the names of containers of the revision that the pod names, which the revision to inject does not have.
-// Everybody can write this name: containers of other sets that the pod has are none of them.
+// former returns the container names of the revision that the pod names. The value is false if a revision of another set on the
+// pod has the name, too: everybody can write the annotation.
 func (i *injection) former(known Known) map[string]bool {
 	names := map[string]bool{}
 	for _, set := range i.stamps.names {

@@ -16,9 +16,9 @@ import (
 )
 
 // GetsNamed reports whether a new pod gets the revision that injectionStrategy names, and not the latest
-// one. matched is the number of pods that have the set. The UID of the request decides about a share of the
-// pods, so that a repeated request has the same answer. Each call of a webhook is another request. The error is that of an invalid selector or
-// percentage.
+// one. matched is the number of pods that have the set. The UID of the request decides for a share of the pods. Each
+// call of a webhook has another UID: the injector keeps the first decision. The error is that of an invalid selector
+// or percentage.
 func GetsNamed(spec *v1alpha1.SidecarSetSpec, of map[string]string, request types.UID, matched int32) (bool, error) {
 	named := spec.InjectionStrategy.Revision
 	switch update := &spec.UpdateStrategy; {

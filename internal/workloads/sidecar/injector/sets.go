@@ -261,7 +261,7 @@ func (a *accepted) choose(ctx context.Context, set *v1alpha1.SidecarSet, pod *co
 		chosen.Refused = force.Refused
 		return chosen, nil
 	}
-	wanted, err := wanted(set, pod, request)
+	wanted, err := wantedRevision(set, pod, request)
 	if err != nil {
 		return none, fmt.Errorf("choose a revision of SidecarSet %s: %w", set.Name, err)
 	}
@@ -271,9 +271,9 @@ func (a *accepted) choose(ctx context.Context, set *v1alpha1.SidecarSet, pod *co
 	return chosen, nil
 }
 
-// wanted returns the name of the revision that the pod gets. API servers call the injectors again for a pod, with another UID:
+// wantedRevision returns the name of the revision that the pod gets. API servers call the injectors again for a pod, with another UID:
 // what an earlier call has chosen is in the annotations.
-func wanted(set *v1alpha1.SidecarSet, pod *corev1.Pod, request types.UID) (string, error) {
+func wantedRevision(set *v1alpha1.SidecarSet, pod *corev1.Pod, request types.UID) (string, error) {
 	force := set.Status.InForce
 	if force.NamedRevision == "" {
 		return force.Revision, nil
