@@ -28,7 +28,7 @@ func limited(n int32) func(*appsv1beta1.StatefulSet) {
 
 func TestScale(t *testing.T) {
 	runCases(t, map[string]planCase{
-		"ordered: the first missing replica":  {set: ordered, want: []string{"create db-0 v2"}},
+		"ordered: the first missing replica":   {set: ordered, want: []string{"create db-0 v2"}},
 		"ordered: waits for the first replica": {set: ordered, pods: []string{"0 updated unready"}},
 		"ordered: the next replica":            {set: ordered, pods: []string{"0 updated"}, want: []string{"create db-1 v2"}},
 		"ordered: waits for minReadySeconds": {
@@ -74,11 +74,11 @@ func TestScale(t *testing.T) {
 			want: []string{"delete db-2: ScaleDown", "delete db-1: ScaleDown"},
 		},
 		"parallel: as many as maxUnavailable": {
-			set: limited(2),
+			set:  limited(2),
 			pods: []string{"0 updated unready"}, want: []string{"create db-1 v2"},
 		},
 		"parallel: a replica whose name is taken does not count": {
-			set: limited(1),
+			set:  limited(1),
 			pods: []string{"0 updated app=other"}, want: []string{"Release db-0", "create db-1 v2"},
 		},
 		"start": {
