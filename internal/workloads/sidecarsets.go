@@ -31,7 +31,8 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 	}
 	options := sidecarset.Options{
 		Revisions: shared.Stores.Revisions, Client: shared.Client, Executor: shared.Executor, Recorder: shared.Recorder, Now: shared.Now,
-		Live: mgr.GetAPIReader(), Address: w.injectors(), Namespace: w.options.Namespace, ExcludedNamespaces: w.options.ExcludedNamespaces, DefaultAllowed: w.options.MetadataAllowed,
+		Live: mgr.GetAPIReader(), Address: w.injectors(), Namespace: w.options.Namespace,
+		ExcludedNamespaces: w.options.ExcludedNamespaces, DefaultAllowed: w.options.MetadataAllowed,
 		Maps: map[string]cache.Cache{},
 	}
 	for _, each := range []struct {

@@ -75,7 +75,11 @@ var (
 		"ticket-label", Error,
 		"A marker sets a label with the prefix exclusive.seamark.dev/, which Seamark itself sets for exclusive policies. Seamark does not follow the marker.",
 	}
-	ruleExclusiveValue  = Rule{"exclusive-value", Error, "A marker sets a label or annotation of an exclusive policy to the same value in another state, so that several pods would have it. Seamark does not follow the marker."}
+	ruleExclusiveValue = Rule{
+		"exclusive-value", Error,
+		"A marker sets a label or annotation of an exclusive policy to the same value in another state, so that several pods would have it. " +
+			"Seamark does not follow the marker.",
+	}
 	ruleDuplicateObject = Rule{"duplicate-object", Warning, "Two documents have the same kind, namespace and name. The last one that is applied takes effect."}
 
 	rulePeriod         = Rule{"period-shorter-than-timeout", Warning, "A probe can run longer than its period. Its next run then starts late."}
@@ -105,5 +109,8 @@ var (
 
 	rulePreDownload = Rule{"invalid-predownload", Warning, "An annotation about pulls before updates has an invalid value. Seamark pulls no images before the updates of the set."}
 
-	ruleProtection = Rule{"delete-protection", Warning, "The label policy.kruise.io/delete-protection has no effect, or Cascading has the effect of Always, because the kind has no spec.replicas."}
+	ruleProtection = Rule{
+		"delete-protection", Warning,
+		"The label policy.kruise.io/delete-protection has no effect, or Cascading has the effect of Always, because the kind has no spec.replicas.",
+	}
 )

@@ -71,8 +71,10 @@ func TestUpdate(t *testing.T) {
 			replicas: 3, change: unavailable(number(2)), pods: "a old notReady, b old notReady, c old notReady",
 			want: []string{"+new", "+new", "-a Update", "-b Update"},
 		},
-		"a pod that is not ready waits for one that starts":         {replicas: 3, change: one, pods: "a old notReady, b old, c starting"},
-		"a pod that does not become ready for long stops no others": {replicas: 3, change: one, pods: "a old notReady, b old, c notReady", want: []string{"+new", "-a Update"}},
+		"a pod that is not ready waits for one that starts": {replicas: 3, change: one, pods: "a old notReady, b old, c starting"},
+		"a pod that does not become ready for long stops no others": {
+			replicas: 3, change: one, pods: "a old notReady, b old, c notReady", want: []string{"+new", "-a Update"},
+		},
 		"a pod that is not ready waits for no missing one": {
 			replicas: 3, change: one, pods: "a old notReady, b old notReady", want: []string{"+new", "+new", "-a Update"},
 		},

@@ -37,10 +37,12 @@ func TestNode(t *testing.T) {
 		ready  corev1.NodeCondition
 		want   nodefit.Fit
 	}{
-		"joins":                             {taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Keeps},
-		"joins, tolerated":                  {spec: tolerates("", ""), taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Yes},
-		"not ready any more":                {taints: joining, ready: readyAfter(corev1.ConditionFalse, time.Hour), want: nodefit.Yes},
-		"lost before it was ready":          {taints: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule), ready: readyAfter(corev1.ConditionUnknown, 40*time.Second), want: nodefit.Yes},
+		"joins":              {taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Keeps},
+		"joins, tolerated":   {spec: tolerates("", ""), taints: joining, ready: readyAfter(corev1.ConditionFalse, 0), want: nodefit.Yes},
+		"not ready any more": {taints: joining, ready: readyAfter(corev1.ConditionFalse, time.Hour), want: nodefit.Yes},
+		"lost before it was ready": {
+			taints: taint(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule), ready: readyAfter(corev1.ConditionUnknown, 40*time.Second), want: nodefit.Yes,
+		},
 		"no rule":                           {want: nodefit.Yes},
 		"name of the node":                  {spec: corev1.PodSpec{NodeName: "a"}, want: nodefit.Yes},
 		"name of another node":              {spec: corev1.PodSpec{NodeName: "b"}, want: nodefit.No},
