@@ -106,7 +106,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	if err := controllers.Add(mgr, "sidecarset", reconciler.SubjectSet, c, concurrency, sources...); err != nil {
 		return err
 	}
-	return controllers.Add(mgr, "sidecarsetentries", "entries", &writer{Controller: c}, 1,
+	return controllers.Add(mgr, "sidecarsetentries", "entries", newWriter(c), 1,
 		source.Kind(informers, &admissionregistrationv1.MutatingWebhookConfiguration{}, controllers.Changes(c.configurationChanged)),
 		c.outdated.Source())
 }

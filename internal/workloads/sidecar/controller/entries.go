@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,11 +29,13 @@ import (
 )
 
 const (
-	// writePeriod is the least time between two writes of the entries, except the first.
-	writePeriod = time.Second
-	// writeShare is how much longer than a write the time after it is: API servers compile the conditions of
-	// all sets in a configuration again.
+	// writeShare limits the writes of the entries to a tenth of the time: API servers compile the conditions of all sets in a
+	// configuration again.
 	writeShare = 10
+	// leastWrite is the least time that a write counts as.
+	leastWrite = 100 * time.Millisecond
+	// writeBurst is the time that writes may take without a pause.
+	writeBurst = time.Second
 )
 
 // state is what is known about the entry of a set.
@@ -84,14 +87,28 @@ func (b *board) replace(states map[types.UID]state) map[types.UID]bool {
 // writer makes the entries as the sets require.
 type writer struct {
 	*Controller
-	// last is when the last write ended, and pause how long the next one waits.
-	last  time.Time
-	pause time.Duration
+	// spent limits the time of writes. Its tokens are milliseconds.
+	spent *rate.Limiter
+}
+
+func newWriter(c *Controller) *writer {
+	return &writer{Controller: c, spent: rate.NewLimiter(rate.Limit(time.Second.Milliseconds()/writeShare), int(writeBurst.Milliseconds()))}
+}
+
+// pause returns how long the next write waits.
+func (w *writer) pause() time.Duration {
+	missing := max(0, -w.spent.TokensAt(w.Now()))
+	return time.Duration(missing * writeShare * float64(time.Millisecond))
+}
+
+// spend takes the time of a write from what is left. A write that takes longer than the burst counts as the burst.
+func (w *writer) spend(took time.Duration) {
+	w.spent.ReserveN(w.Now(), int(min(max(took, leastWrite), writeBurst).Milliseconds()))
 }
 
 // Reconcile writes the configurations that differ. One worker calls it.
 func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if wait := w.last.Add(w.pause).Sub(w.Now()); wait > 0 {
+	if wait := w.pause(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	authority, err := w.configMap(ctx, certificates.BundleName)
@@ -205,8 +222,7 @@ func (w *writer) put(ctx context.Context, current *configurations, next entries.
 			first = err
 		}
 	}
-	w.last = w.Now()
-	w.pause = max(writePeriod, writeShare*w.last.Sub(start))
+	w.spend(w.Now().Sub(start))
 	return written, first
 }
 

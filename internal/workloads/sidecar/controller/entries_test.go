@@ -54,7 +54,7 @@ func TestSetsSayWhyTheirEntriesAreNotWritten(t *testing.T) {
 		})
 		plan.Lists[i] = []admissionregistrationv1.MutatingWebhook{entries.Server{}.Entry(sets[i])}
 	}
-	w := &writer{Controller: c}
+	w := newWriter(c)
 	written, err := w.put(t.Context(), &current, plan.Lists)
 	if !errors.Is(err, refused) || written.Names()["a"] || !written.Names()["b"] {
 		t.Fatalf("written %v, error %v", written.Names(), err)
@@ -82,5 +82,46 @@ func TestSetsSayWhyTheirEntriesAreNotWritten(t *testing.T) {
 	c.post(sets, plan, true)
 	if got := []string{reason(sets[0]), reason(sets[1])}; got[0] != "Entered" || got[1] != "Entered" {
 		t.Errorf("reasons %q after the next write, want Entered", got)
+	}
+}
+
+// TestPauseOfEntries writes entries as often as the pauses permit.
+func TestPauseOfEntries(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		took time.Duration
+		// atOnce is the number of writes without a pause, pause the next one, and perMinute the number of writes of the minute after.
+		atOnce    int
+		pause     time.Duration
+		perMinute int
+	}{
+		"short writes count as the least one":     {took: time.Millisecond, atOnce: 11, pause: time.Second, perMinute: 60},
+		"writes take a tenth of the time":         {took: 250 * time.Millisecond, atOnce: 5, pause: 2500 * time.Millisecond, perMinute: 24},
+		"a long write counts as all that is left": {took: time.Minute, atOnce: 2, pause: 10 * time.Second, perMinute: 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := start
+			w := newWriter(New(Options{Now: func() time.Time { return now }}))
+			atOnce := 0
+			for ; w.pause() == 0; atOnce++ {
+				w.spend(test.took)
+			}
+			if pause := w.pause().Round(time.Millisecond); atOnce != test.atOnce || pause != test.pause {
+				t.Errorf("%d writes at once and then a pause of %s, want %d and %s", atOnce, pause, test.atOnce, test.pause)
+			}
+			writes := 0
+			for end := now.Add(time.Minute); now.Before(end); writes++ {
+				now = now.Add(w.pause() + time.Microsecond)
+				w.spend(test.took)
+			}
+			if writes != test.perMinute {
+				t.Errorf("%d writes per minute, want %d", writes, test.perMinute)
+			}
+			// The clock is corrected.
+			now = start.Add(-time.Hour)
+			if pause := w.pause(); pause > test.pause+time.Second {
+				t.Errorf("pause of %s after the clock was corrected", pause)
+			}
+		})
 	}
 }
