@@ -148,9 +148,9 @@ func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actio
 	phases := []func(context.Context){
 		func(ctx context.Context) { x.revisions(ctx, actions) },
 		func(ctx context.Context) { x.claims(ctx, actions) },
-		func(ctx context.Context) { x.patches(ctx, x.missing.patches(actions.Patches)) },
-		func(ctx context.Context) { x.deletes(ctx, x.missing.deletes(actions.Deletes)) },
-		func(ctx context.Context) { x.creates(ctx, x.missing.creates(actions.Creates)) },
+		func(ctx context.Context) { x.patches(ctx, x.missing.permittedPatches(actions.Patches)) },
+		func(ctx context.Context) { x.deletes(ctx, x.missing.permittedDeletes(actions.Deletes)) },
+		func(ctx context.Context) { x.creates(ctx, x.missing.permittedCreates(actions.Creates)) },
 		func(ctx context.Context) { x.pulls(ctx, actions) },
 	}
 	for _, phase := range phases {

@@ -25,9 +25,9 @@ type missing struct {
 	claims sets.Set[string]
 }
 
-// patches returns the patches that can be executed: those that neither lead to the missing revision nor let a hook prepare
+// permittedPatches returns the patches that can be executed: those that neither lead to the missing revision nor let a hook prepare
 // a pod for it. The hook would take pods out of service for an update that cannot follow.
-func (m *missing) patches(all []planning.PodPatch) []planning.PodPatch {
+func (m *missing) permittedPatches(all []planning.PodPatch) []planning.PodPatch {
 	if m.revision == "" {
 		return all
 	}
@@ -44,9 +44,9 @@ func prepares(patch *planning.PodPatch) bool {
 		state == string(pub.LifecycleStatePreparingDelete) && !planning.Terminating(patch.Pod)
 }
 
-// deletes returns the deletions that can be executed: none while a revision is missing, because the replacements would have it,
+// permittedDeletes returns the deletions that can be executed: none while a revision is missing, because the replacements would have it,
 // and otherwise those of pods whose claims follow them.
-func (m *missing) deletes(all []planning.PodDelete) []planning.PodDelete {
+func (m *missing) permittedDeletes(all []planning.PodDelete) []planning.PodDelete {
 	switch {
 	case m.revision != "":
 		return nil
@@ -56,8 +56,8 @@ func (m *missing) deletes(all []planning.PodDelete) []planning.PodDelete {
 	return slices.DeleteFunc(slices.Clone(all), func(d planning.PodDelete) bool { return m.uses(d.Pod) })
 }
 
-// creates returns the pods that can be created.
-func (m *missing) creates(all []*corev1.Pod) []*corev1.Pod {
+// permittedCreates returns the pods that can be created.
+func (m *missing) permittedCreates(all []*corev1.Pod) []*corev1.Pod {
 	if m.revision == "" && len(m.claims) == 0 {
 		return all
 	}

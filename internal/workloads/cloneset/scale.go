@@ -85,7 +85,7 @@ func (p *planner) deleteFinished() {
 // leave tells the hook preDelete about the pods that others have deleted.
 func (p *planner) leave() {
 	for _, pod := range p.Pods {
-		if patch := lifecycle.Leave(pod, p.Hooks, p.Now); patch != nil && p.belongs(pod) {
+		if patch := lifecycle.PrepareTerminating(pod, p.Hooks, p.Now); patch != nil && p.belongs(pod) {
 			p.out.Patches = append(p.out.Patches, *patch)
 		}
 	}

@@ -104,7 +104,7 @@ func (p *planner) visit() {
 		for _, pod := range s.pods {
 			switch {
 			case planning.Terminating(pod):
-				p.patch(s, lifecycle.Leave(pod, p.Hooks, p.Now))
+				p.patch(s, lifecycle.PrepareTerminating(pod, p.Hooks, p.Now))
 			case !p.state.config.selector.Matches(labels.Set(pod.Labels)):
 				p.patch(s, &planning.PodPatch{Pod: pod, Reason: "Release", Controller: planning.Release})
 			case s.view.class == resumes: // See resume.

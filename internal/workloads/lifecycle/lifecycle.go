@@ -104,10 +104,10 @@ func Enter(pod *corev1.Pod, state pub.LifecycleStateType, hooks *pub.Lifecycle, 
 	return patch
 }
 
-// Leave returns the patch that puts a terminating pod into PreparingDelete, nil if nothing changes. Somebody else than the set
+// PrepareTerminating returns the patch that puts a terminating pod into PreparingDelete, nil if nothing changes. Somebody else than the set
 // has deleted it, and a finalizer of the hook preDelete keeps it: the program of the hook waits for the state. A label does
 // not keep a pod.
-func Leave(pod *corev1.Pod, hooks *pub.Lifecycle, now time.Time) *planning.PodPatch {
+func PrepareTerminating(pod *corev1.Pod, hooks *pub.Lifecycle, now time.Time) *planning.PodPatch {
 	if !planning.Terminating(pod) || hooks.PreDelete == nil || State(pod) == pub.LifecycleStatePreparingDelete || !finalizes(hooks.PreDelete, pod) {
 		return nil
 	}

@@ -187,7 +187,7 @@ func TestLeave(t *testing.T) {
 					p.DeletionTimestamp = new(metav1.NewTime(now))
 				}
 			})
-			patch := lifecycle.Leave(p, &pub.Lifecycle{PreDelete: test.hook}, now)
+			patch := lifecycle.PrepareTerminating(p, &pub.Lifecycle{PreDelete: test.hook}, now)
 			if (patch != nil) != test.want {
 				t.Fatalf("patch %+v, want one: %t", patch, test.want)
 			}

@@ -77,7 +77,7 @@ func (p *planner) plan() {
 	p.update(p.createReplicas() && p.deleteExcess())
 	p.keep()
 	for pod := range p.members() {
-		p.addPatch(lifecycle.Leave(pod, p.Hooks, p.Now))
+		p.addPatch(lifecycle.PrepareTerminating(pod, p.Hooks, p.Now))
 	}
 }
 
