@@ -22,7 +22,7 @@ const (
 	// RecreateForClaimsGate makes updates of CloneSets recreate pods whose claims have changed. Default
 	// false.
 	RecreateForClaimsGate = "RecreatePodWhenChangeVCTInCloneSetGate"
-	// SidecarSetMetadataGate lets SidecarSets for which the white list has no rule set all annotations of pods.
+	// SidecarSetMetadataGate lets SidecarSets for which the white list has no expressions set all annotations of pods.
 	// Default false.
 	SidecarSetMetadataGate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	// PreDownloadDaemonSetGate and PreDownloadInPlaceGate pull the images of an update before it: for DaemonSets, and for

@@ -113,6 +113,8 @@ func TestWhiteList(t *testing.T) {
 		"rule for all":              {list: list, team: "web", key: "common"},
 		"rule, default allowed":     {list: list, team: "web", key: "log", defaults: true, want: "no expression"},
 		"no rule, default allowed":  {list: selected, team: "web", key: "log", defaults: true},
+		"rule without expressions":  {list: `{"rules":[{"selector":{"matchLabels":{"team":"web"}}}]}`, team: "web", key: "a", want: "no expression"},
+		"no expressions, allowed":   {list: `{"rules":[{"selector":{"matchLabels":{"team":"web"}}}]}`, team: "web", key: "a", defaults: true},
 		"no rule":                   {list: selected, team: "web", key: "a", want: "no expression"},
 		"alternatives match wholly": {list: `{"rules":[{"allowedAnnotationKeyExprs":["a|b"]}]}`, key: "ax", want: "no expression"},
 	} {

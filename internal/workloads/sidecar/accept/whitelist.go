@@ -26,7 +26,7 @@ const (
 
 // WhiteList is which annotations sets may set. The zero value allows none.
 type WhiteList struct {
-	// DefaultAllowed allows all annotations of the sets that no rule selects.
+	// DefaultAllowed allows all annotations of the sets for which no rule has an expression.
 	DefaultAllowed bool
 	rules          []rule
 }
@@ -83,19 +83,19 @@ func ParseWhiteList(text string, defaultAllowed bool) (WhiteList, error) {
 
 // refusal returns why the set may not set the annotation, or nothing if it may.
 func (l WhiteList) refusal(set *v1alpha1.SidecarSet, key string) string {
-	selected := false
+	restricted := false
 	for _, rule := range l.rules {
 		if !rule.selector.Matches(labels.Set(set.Labels)) {
 			continue
 		}
-		selected = true
+		restricted = restricted || len(rule.allowed) > 0
 		for _, allowed := range rule.allowed {
 			if allowed.MatchString(key) {
 				return ""
 			}
 		}
 	}
-	if !selected && l.DefaultAllowed {
+	if !restricted && l.DefaultAllowed {
 		return ""
 	}
 	refusal := "no expression of " + WhiteListKey + " in the ConfigMap kruise-configuration allows it"

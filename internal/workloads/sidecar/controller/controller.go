@@ -69,7 +69,7 @@ type Options struct {
 	// Namespace is the program's own namespace. No set selects its pods, nor those of ExcludedNamespaces.
 	Namespace          string
 	ExcludedNamespaces []string
-	// DefaultAllowed allows all annotations of sets for which the white list has no rule.
+	// DefaultAllowed allows all annotations of sets for which the white list has no expressions.
 	DefaultAllowed bool
 	// Now is the clock.
 	Now func() time.Time
