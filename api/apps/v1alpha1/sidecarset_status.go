@@ -3,7 +3,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // SidecarSetStatus is the observed state of a SidecarSet.
 type SidecarSetStatus struct {
@@ -113,6 +116,10 @@ const (
 	// resources.
 	SidecarSetUpgradable = "Upgradable"
 )
+
+// PodSidecarSetUpgradable is the condition of a pod that is False while it differs from the latest revision of one of its
+// sets in more than images and resources. The message contains, as JSON, what each set says, by its name.
+const PodSidecarSetUpgradable corev1.PodConditionType = "SidecarSetUpgradable"
 
 // The annotations of injected pods.
 const (

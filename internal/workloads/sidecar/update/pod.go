@@ -167,6 +167,6 @@ func (p *planner) patch(m *member, patch *planning.PodPatch) {
 		delete(patch.Annotations, pub.InPlaceUpdateStateKey)
 		patch.Annotations[v1alpha1.SidecarSetInPlaceStateKey] = new(string(encoded))
 	}
-	patch.Pod = m.pod
+	patch.Pod, m.patched = m.pod, true
 	p.out.Patches = append(p.out.Patches, *patch)
 }

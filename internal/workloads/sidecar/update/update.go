@@ -69,6 +69,7 @@ func Plan(in Input) (Output, error) {
 	p.advance()
 	p.count()
 	p.start()
+	p.tell()
 	p.prune()
 	return p.out, nil
 }
@@ -94,6 +95,8 @@ type member struct {
 	selected bool
 	// disturbed is whether the last update has made it unavailable.
 	disturbed bool
+	// patched is whether this step changes it.
+	patched bool
 	// why is why it cannot be updated.
 	why string
 }

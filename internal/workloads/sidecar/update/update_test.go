@@ -155,8 +155,11 @@ func TestChanges(t *testing.T) {
 			if out.Why != test.why || (out.NotUpgradable == 1) != (test.why != "") || (out.Updated == 1) != test.updated {
 				t.Errorf("%d pods not upgradable: %s; want %s", out.NotUpgradable, out.Why, test.why)
 			}
-			if got := len(out.Patches); (got == 1) != (test.images != "") {
+			if got := len(out.Patches); (got == 1) != (test.images+test.why != "") {
 				t.Fatalf("%d patches", got)
+			}
+			if test.why != "" {
+				test.images = "map[]" // Only the condition.
 			}
 			if test.images != "" && fmt.Sprint(out.Patches[0].Images) != test.images {
 				t.Errorf("images %v, want %s", out.Patches[0].Images, test.images)
@@ -197,7 +200,7 @@ func TestResources(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	pod.Annotations[pub.ResizeRefusedKey] = "no room"
-	if out = w.plan(); len(out.Patches) != 0 || out.NotUpgradable != 1 || out.Why != "games/game-00: the API server refuses the resize: no room" {
+	if out = w.plan(); len(out.Patches) != 1 || out.Patches[0].Reason != "Upgradable" || out.NotUpgradable != 1 || out.Why != "games/game-00: the API server refuses the resize: no room" {
 		t.Errorf("%+v", out)
 	}
 }

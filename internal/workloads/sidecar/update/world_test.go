@@ -5,6 +5,7 @@ package update_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,11 @@ func (w *world) setReady(pod *corev1.Pod, status corev1.ConditionStatus) {
 	if c := planning.Condition(pod, corev1.PodReady); c != nil && c.Status == status {
 		return
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(w.now)}}
+	setCondition(pod, corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(w.now)})
+}
+
+func setCondition(pod *corev1.Pod, condition corev1.PodCondition) {
+	pod.Status.Conditions = append(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == condition.Type }), condition)
 }
 
 // plan returns the next step.
@@ -137,6 +142,9 @@ func (w *world) plan() update.Output {
 func (w *world) apply(out update.Output) {
 	for _, patch := range out.Patches {
 		pod := patch.Pod
+		for _, condition := range patch.Conditions {
+			setCondition(pod, condition)
+		}
 		for key, value := range patch.Annotations {
 			if value == nil {
 				delete(pod.Annotations, key)
@@ -155,7 +163,9 @@ func (w *world) apply(out update.Output) {
 				}
 			}
 		}
-		pod.Generation++
+		if len(patch.Images)+len(patch.Resources) > 0 {
+			pod.Generation++
+		}
 		if len(patch.Images) > 0 {
 			w.setReady(pod, corev1.ConditionFalse)
 		}
