@@ -263,40 +263,13 @@ test-scale: ## Count the manager's writes with 3,000 pods on 100 nodes, on a rea
 test-e2e: jq ## Run the end-to-end tests. A cluster started for them is stopped at the end; KEEP=1 keeps it.
 	@if $(KUBECTL) get --raw /readyz >/dev/null 2>&1; then keep=1; else keep=$(KEEP); fi; \
 	trap '[[ -n $$keep ]] || $(MAKE) --no-print-directory cluster-down' EXIT; \
-	$(call TIMED,install e2e-images example-images previous-release); \
+	$(call TIMED,install e2e-images example-images); \
 	go -C hack/cluster build -o $(BIN)/cluster .; \
 	$(call COMPILE,./test/e2e/...); \
 	echo 'go test ./test/e2e/...'; \
 	SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 40m ./test/e2e/... $(E2E_ARGS); \
 	[[ -n "$(E2E_ARGS)" ]] || { $(call TIMED,test-chaos test-docs); }; \
 	[[ -n $$keep ]] || $(call TIMED,test-e2e-nodes)
-
-# The release that the end-to-end tests upgrade from and roll back to. Its reports are in NodePodProbe.status.
-PREVIOUS_RELEASE := b00a67869152172003bc3e18507e0fe7271578be
-PREVIOUS := $(CLUSTER_DIR)/previous
-
-# A clone without the commit, such as a shallow one, has no $(PREVIOUS), and what needs it is skipped.
-.PHONY: previous-programs
-previous-programs:
-	@if ! git cat-file -e '$(PREVIOUS_RELEASE)^{commit}' 2>/dev/null; then rm -rf $(PREVIOUS); \
-		echo 'previous release: SKIPPED: the git history has no commit $(PREVIOUS_RELEASE)'; exit 0; fi; \
-	if [[ ! -e $(PREVIOUS)/$(PREVIOUS_RELEASE) ]]; then \
-		rm -rf $(PREVIOUS); mkdir -p $(PREVIOUS); source=$$(mktemp -d); trap 'rm -rf $$source' EXIT; \
-		git archive $(PREVIOUS_RELEASE) | tar -x -C $$source; \
-		go -C $$source build -ldflags '-s -w -X main.version=previous' -o $(PREVIOUS)/bin/ ./cmd/seamark-manager ./cmd/seamark-agent; \
-		cp -r $$source/charts/seamark $(PREVIOUS)/chart; touch $(PREVIOUS)/$(PREVIOUS_RELEASE); \
-	fi
-
-.PHONY: previous-release
-previous-release: previous-programs ## Build the previous release from the git history and load its images into the local cluster.
-	@[[ -e $(PREVIOUS) ]] || exit 0; \
-	if [[ ! -e $(PREVIOUS)/agent.tar ]]; then \
-		$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/previous-manager:dev --out $(PREVIOUS)/manager.tar \
-			--user 65532 --entrypoint /seamark-manager --file $(PREVIOUS)/bin/seamark-manager=/seamark-manager; \
-		$(CLUSTER) image --dir "$(CLUSTER_DIR)" --name docker.io/seamark/previous-agent:dev --out $(PREVIOUS)/agent.tar \
-			--user 0 --entrypoint /seamark-agent --file $(PREVIOUS)/bin/seamark-agent=/seamark-agent; \
-	fi; \
-	$(CLUSTER) load --dir "$(CLUSTER_DIR)" $(PREVIOUS)/manager.tar $(PREVIOUS)/agent.tar
 
 # Modules of Kubernetes to replace in test-compat, as k8s.io/cri-api=v0.32.3 or k8s.io/cri-client=/folder, separated by
 # commas: for module proxies that do not have all modules of a version.
@@ -359,8 +332,8 @@ clock-programs:
 	go test -overlay $(CLOCK)/overlay.json -o $(CLOCK)/clock.test ./test/chaos/clock
 
 .PHONY: chaos
-chaos: build clock-programs previous-programs ## Inject faults from SEED=n for DURATION=10m, those that begin with ONLY=name, and print what was lost. Not part of test.
-	@$(call CHAOS,TestChaos,10m,SEAMARK_CHAOS_CLOCK=$(CLOCK)/bin SEAMARK_CHAOS_PREVIOUS=$(PREVIOUS)/bin)
+chaos: build clock-programs ## Inject faults from SEED=n for DURATION=10m, those that begin with ONLY=name, and print what was lost. Not part of test.
+	@$(call CHAOS,TestChaos,10m,SEAMARK_CHAOS_CLOCK=$(CLOCK)/bin)
 
 .PHONY: soak
 soak: build ## Churn 100 pods with 300 probes for DURATION=30m, and fail if a program grows. Not part of test.

@@ -33,9 +33,8 @@ const (
 	seedVariable, durationVariable = "SEAMARK_CHAOS_SEED", "SEAMARK_CHAOS_DURATION"
 	// onlyVariable is the beginning of the names of the faults to inject.
 	onlyVariable = "SEAMARK_CHAOS_ONLY"
-	// clockVariable is the folder of programs whose clocks can be stepped, and previousVariable that of the previous release.
-	// Without them, there are no such faults.
-	clockVariable, previousVariable = "SEAMARK_CHAOS_CLOCK", "SEAMARK_CHAOS_PREVIOUS"
+	// clockVariable is the folder of programs whose clocks can be stepped. Without it, there are no such faults.
+	clockVariable = "SEAMARK_CHAOS_CLOCK"
 	// writeVariable is set to write the table into docs/reliability.md.
 	writeVariable = "SEAMARK_CHAOS_WRITE"
 )

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -227,4 +228,44 @@ func (w *world) repaired(ctx context.Context, slice *seamarkv1alpha1.ProbeReport
 	})
 	// The agent takes the states for those of an earlier release, and keeps a copy for an hour.
 	return errors.Join(err, w.endCopies(ctx))
+}
+
+// endCopies ends the hour in which agents keep the copy, so that the next faults do not meet it. Until then, they have
+// taken over the states.
+func (w *world) endCopies(ctx context.Context) error {
+	err := w.plans(ctx, "take over the states", func(plan *v1alpha1.NodePodProbe) bool { return plan.Status.ProbeReports })
+	if err != nil {
+		return err
+	}
+	all := w.of(agentName)
+	errs := []error{signal(all, syscall.SIGSTOP)}
+	for i := range w.nodes {
+		plan := &v1alpha1.NodePodProbe{}
+		plan.Name = w.nodes[i].Name
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status": {"podProbeStatuses": null, "probePlans": true}}`))
+		errs = append(errs, w.persist(ctx, func(ctx context.Context) error { return w.Client.Status().Patch(ctx, plan, patch) }))
+	}
+	return errors.Join(append(errs, restart(all, syscall.SIGKILL, unchanged))...)
+}
+
+// plans waits until the plan of every node is as it should be.
+func (w *world) plans(ctx context.Context, what string, good func(*v1alpha1.NodePodProbe) bool) error {
+	var last []string
+	err := poll(ctx, recoveryLimit, func(ctx context.Context) bool {
+		all := &v1alpha1.NodePodProbeList{}
+		if last = []string{"no plans"}; w.Client.List(ctx, all) != nil {
+			return false
+		}
+		last = nil
+		for i := range all.Items {
+			if !good(&all.Items[i]) {
+				last = append(last, all.Items[i].Name)
+			}
+		}
+		return len(last) == 0
+	})
+	if err != nil {
+		return fmt.Errorf("%s: not those of %s: %w", what, strings.Join(last, ", "), err)
+	}
+	return nil
 }
