@@ -71,8 +71,7 @@ func run(ctx context.Context, program command.Program, line *config.Agent, c *v1
 	defer runtime.Close()
 	a, err := agent.New(agent.Options{
 		NodeName: line.NodeName, Config: cfg, Runtime: runtime, Version: version,
-		ExecConcurrency: int(c.ExecConcurrency), ProbeRate: int(c.ProbeRate),
-		ReportInterval: c.ReportInterval.Duration, MirrorStatus: c.MirrorStatus,
+		ExecConcurrency: int(c.ExecConcurrency), ProbeRate: int(c.ProbeRate), ReportInterval: c.ReportInterval.Duration,
 		Metrics: metrics, Gatherer: registry, Listener: listener, Profiles: profiles, Log: log, Planned: adapt,
 	})
 	if err != nil {

@@ -60,8 +60,6 @@ type Options struct {
 	// ReportInterval is the minimum time between the starts of two batches of slices of the
 	// report. It is greater than 0.
 	ReportInterval time.Duration
-	// MirrorStatus keeps a copy of the states in the status of the NodePodProbe.
-	MirrorStatus bool
 	// Version is the version in the user agent of network probes, kube-probe/<version>.
 	Version string
 	// Metrics counts what the agent does.
@@ -120,7 +118,7 @@ func New(options Options) (*Agent, error) {
 	}
 	a := &Agent{options: options, client: client, sink: sink}
 	log := options.Log.WithName("report")
-	a.status = newStatusKeeper(client, options.MirrorStatus, options.ReportInterval, options.Metrics, log)
+	a.status = newStatusKeeper(client, options.ReportInterval, options.Metrics, log)
 	a.reporter = newReporter(options.NodeName, client, a.status, a.running.pods, options.ReportInterval, options.Metrics, log)
 	a.watched = newWatched(a.reporter.Relisted)
 	a.commands = exec.New(options.Runtime, options.ExecConcurrency, options.Metrics)
@@ -146,7 +144,7 @@ func New(options Options) (*Agent, error) {
 	a.track = a.tracker.Run
 	if options.Node != nil {
 		a.track = func(ctx context.Context) { options.Node.Track(ctx, a.callbacks()) }
-		a.reporter.jitter, a.status.jitter = options.Node.Jitter, options.Node.Jitter
+		a.reporter.jitter = options.Node.Jitter
 	}
 	options.Metrics.Watch(options.NodeName, options.Version, agentmetrics.Now{
 		Planned: a.follower.probes.Load, Generation: a.follower.inForce.Load, Queued: a.commands.Queued, NetworkQueued: network.Queued, Unended: a.commands.Unended,

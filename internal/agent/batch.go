@@ -200,10 +200,11 @@ func (r *reporter) failed(ctx context.Context, b *batch, number int, err error, 
 func (r *reporter) finish(b batch) []report.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !b.retry.IsZero() {
+	if b.retry.IsZero() {
+		r.status.Reported()
+	} else {
 		r.wakeBy(b.retry)
 	}
-	r.status.Reported(b.plan, r.ledger, b.retry.IsZero())
 	events, next := r.announcer.Due(b.at, r.plan, r.ledger)
 	if !next.IsZero() {
 		r.wakeBy(next)

@@ -180,7 +180,7 @@ func TestSlicesAreReadFirst(t *testing.T) {
 		pass(time.Second)
 		before.stop()
 
-		h := newHarnessWith(t, before.object, before.slices, false)
+		h := newHarnessWith(t, before.object, before.slices)
 		h.fail(faults{down: true})
 		h.observeStored()
 		pass(time.Minute)
@@ -227,7 +227,7 @@ func TestSlicesDeletedBeforeTheFirstObject(t *testing.T) {
 		pass(time.Second)
 		before.stop()
 
-		h := newHarnessWith(t, before.object, before.slices, false)
+		h := newHarnessWith(t, before.object, before.slices)
 		<-h.listed
 		pass(time.Hour)
 		h.withServer(func() { delete(h.slices, "node.0") })
@@ -297,7 +297,7 @@ func TestSlicesOfOthersAreIgnored(t *testing.T) {
 		for _, name := range []string{"node.01", "node.x", "node.1.0", "other.0"} {
 			foreign[name] = &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
-		h := newHarnessWith(t, manyPods(1), foreign, false)
+		h := newHarnessWith(t, manyPods(1), foreign)
 		h.turn(0, succeeded)
 		h.putInForce()
 		pass(time.Hour)

@@ -157,7 +157,7 @@ func uidOf(pod int) types.UID { return types.UID(fmt.Sprintf("uid-%03d", pod)) }
 func (c *chaos) restart() {
 	c.stop()
 	denied := c.denied
-	c.harness = newHarnessWith(c.t, c.object, c.slices, false)
+	c.harness = newHarnessWith(c.t, c.object, c.slices)
 	c.fail(faults{denied: denied})
 	c.putInForce()
 	for key, state := range c.Restore(c.object) {

@@ -73,15 +73,15 @@ type faults struct {
 }
 
 func newHarness(t *testing.T, object *v1alpha1.NodePodProbe) *harness {
-	return newHarnessWith(t, object, nil, false)
+	return newHarnessWith(t, object, nil)
 }
 
-// newHarnessWith starts with the slices. Mirror is AgentConfiguration.mirrorStatus.
-func newHarnessWith(t *testing.T, object *v1alpha1.NodePodProbe, stored map[string]*seamarkv1alpha1.ProbeReport, mirror bool) *harness {
+// newHarnessWith starts with the slices.
+func newHarnessWith(t *testing.T, object *v1alpha1.NodePodProbe, stored map[string]*seamarkv1alpha1.ProbeReport) *harness {
 	h := &harness{t: t, start: time.Now(), object: object, slices: map[string]*seamarkv1alpha1.ProbeReport{}}
 	maps.Copy(h.slices, stored)
 	metrics, log := agentmetrics.New(prometheus.NewRegistry()), testr.New(t)
-	h.status = newStatusKeeper(h, mirror, 100*time.Millisecond, metrics, log)
+	h.status = newStatusKeeper(h, 100*time.Millisecond, metrics, log)
 	runs := func() (uids map[string]bool) {
 		h.withServer(func() { uids = h.runs })
 		return uids

@@ -133,7 +133,7 @@ func (r *reporter) Restore(object *v1alpha1.NodePodProbe) report.States {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.read {
-		r.ledger, r.read = report.Read(r.slicesOf(r.stored), legacyOf(object.Status)), true
+		r.ledger, r.read = report.Read(r.slicesOf(r.stored), openKruiseStates(object.Status)), true
 		r.announcer = report.NewAnnouncer(time.Now(), r.ledger)
 		r.owners = ownersOf(object)
 		r.adopt(r.stored)
@@ -143,9 +143,9 @@ func (r *reporter) Restore(object *v1alpha1.NodePodProbe) report.States {
 	return report.Restore(planOf(object), r.ledger)
 }
 
-// legacyOf returns the states of a status whose writer does not know slices. They are nil if the
-// slices contain the states.
-func legacyOf(status v1alpha1.NodePodProbeStatus) []v1alpha1.PodProbeStatus {
+// openKruiseStates returns the states that the daemon of OpenKruise has reported in the status. They are
+// nil if the slices contain the states.
+func openKruiseStates(status v1alpha1.NodePodProbeStatus) []v1alpha1.PodProbeStatus {
 	if status.ProbeReports {
 		return nil
 	}

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
-	"github.com/seamark-dev/seamark/internal/marking/report"
 )
 
 const (
@@ -28,11 +26,6 @@ const (
 	// repairDelay is the delay before the next write after another client has changed the
 	// status.
 	repairDelay = time.Second
-
-	// mirrorFor is how long the status contains a copy of the states after a takeover, plus
-	// up to mirrorJitter, so that the agents of a cluster do not remove it at once.
-	mirrorFor    = time.Hour
-	mirrorJitter = 15 * time.Minute
 )
 
 // statusWriter writes the status of the node's object: a nodeClient.
@@ -42,21 +35,16 @@ type statusWriter interface {
 	WriteStatus(ctx context.Context, uid types.UID, status v1alpha1.NodePodProbeStatus) (version string, err error)
 }
 
-// statusKeeper writes the status of the node's object: what is in force, but no states. For a
-// while after an agent that reports in the status, such as one of an earlier release, the
-// status also contains a copy of the states, so that a rollback to it changes no mark.
+// statusKeeper writes the status of the node's object: what is in force, but no states. Those of
+// OpenKruise stay until all states are stored in slices.
 type statusKeeper struct {
 	writer statusWriter
-	// mirrorAlways keeps the copy of the states permanently.
-	mirrorAlways bool
 	// interval is the minimum time between the starts of two writes.
 	interval time.Duration
 	metrics  *agentmetrics.Metrics
 	log      logr.Logger
 	// wake has a token if wakeAt has changed.
 	wake chan struct{}
-	// jitter returns a random time that is shorter than the given one.
-	jitter func(time.Duration) time.Duration
 
 	mu sync.Mutex
 	// observed is the newest object from the watch, or nil if there is none.
@@ -67,17 +55,8 @@ type statusKeeper struct {
 	// the last write. They are zero if it did not change.
 	inForce     v1alpha1.NodePodProbeStatus
 	first, last time.Time
-	// plan and ledger are the newest reported states. complete reports whether all states
-	// were reported once.
-	plan     report.Plan
-	ledger   report.Ledger
+	// complete reports whether all states were reported once.
 	complete bool
-	// mirrorUntil is when the copy of the states is removed. It is zero if there is none.
-	mirrorUntil time.Time
-	// slicesAt is when the status says that the agent reads ProbePlans. Until then, the manager
-	// keeps the plan in the object, so that a rollback to an earlier release changes no mark. It is
-	// zero if no such agent has reported before.
-	slicesAt time.Time
 	// written is the status that this agent wrote last, or found. stored is what the API
 	// server stores of it at version, or nil if this is not known.
 	written v1alpha1.NodePodProbeStatus
@@ -96,10 +75,9 @@ type statusKeeper struct {
 	writes    retry
 }
 
-func newStatusKeeper(writer statusWriter, mirrorAlways bool, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *statusKeeper {
+func newStatusKeeper(writer statusWriter, interval time.Duration, metrics *agentmetrics.Metrics, log logr.Logger) *statusKeeper {
 	return &statusKeeper{
-		writer: writer, mirrorAlways: mirrorAlways, interval: interval, metrics: metrics, log: log,
-		wake: make(chan struct{}, 1), writes: newRetry(), jitter: rand.N[time.Duration],
+		writer: writer, interval: interval, metrics: metrics, log: log, wake: make(chan struct{}, 1), writes: newRetry(),
 	}
 }
 
@@ -113,11 +91,11 @@ func (k *statusKeeper) InForce(object *v1alpha1.NodePodProbe) {
 	now, plan := time.Now(), planOf(object)
 	if k.uid != object.UID {
 		k.uid, k.repairAt = object.UID, time.Time{}
-		k.found(now, object)
+		k.found(object)
 		k.unreported = !object.Status.ProbeReports
 	}
 	k.inForce = v1alpha1.NodePodProbeStatus{
-		ObservedGeneration: plan.Generation, Pods: int32(len(plan.Pods)), Probes: int32(plan.Probes()), ProbeReports: true,
+		ObservedGeneration: plan.Generation, Pods: int32(len(plan.Pods)), Probes: int32(plan.Probes()), ProbeReports: true, ProbePlans: true,
 	}
 	if k.last = now; k.first.IsZero() {
 		k.first = now
@@ -139,14 +117,12 @@ func (k *statusKeeper) Observe(object *v1alpha1.NodePodProbe) {
 	k.compare()
 }
 
-// Reported receives the states that are stored in slices. All is false if some that are due could
-// not be written.
-func (k *statusKeeper) Reported(plan report.Plan, ledger report.Ledger, all bool) {
+// Reported records that all states that are due are stored in slices.
+func (k *statusKeeper) Reported() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	first := all && !k.complete
-	k.plan, k.ledger, k.complete = plan, ledger, k.complete || all
-	if first || k.complete && k.mirrors(time.Now()) {
+	if !k.complete {
+		k.complete = true
 		k.wakeBy(time.Now())
 	}
 }
@@ -160,18 +136,9 @@ func (k *statusKeeper) Relisted() {
 	k.compare()
 }
 
-// found records a status that this agent did not write. If it contains states, or was written by
-// an agent that reports in the status, it contains a copy of the states for a while.
-func (k *statusKeeper) found(now time.Time, object *v1alpha1.NodePodProbe) {
-	status := &object.Status
-	k.written, k.stored, k.version = *status, status, object.ResourceVersion
-	until := now.Add(mirrorFor + k.jitter(mirrorJitter))
-	if len(status.PodProbeStatuses) > 0 || status.ObservedGeneration > 0 && !status.ProbeReports {
-		k.mirrorUntil = until
-	}
-	if status.ObservedGeneration > 0 && !status.ProbePlans {
-		k.slicesAt = until
-	}
+// found records a status that this agent did not write.
+func (k *statusKeeper) found(object *v1alpha1.NodePodProbe) {
+	k.written, k.stored, k.version = object.Status, &object.Status, object.ResourceVersion
 }
 
 // compare schedules a write if the observed status is newer than the last write and differs from
@@ -188,20 +155,14 @@ func (k *statusKeeper) compare() {
 		// The API server does not store all fields if the CRD is that of OpenKruise.
 		k.stored, k.version = &k.observed.Status, k.observed.ResourceVersion
 	default:
-		now := time.Now()
-		k.found(now, k.observed)
-		k.repairAt = now.Add(repairDelay)
+		k.found(k.observed)
+		k.repairAt = time.Now().Add(repairDelay)
 		k.wakeBy(k.repairAt)
 	}
 }
 
 // present reports whether the object whose plan is in force exists.
 func (k *statusKeeper) present() bool { return k.observed != nil && k.observed.UID == k.uid }
-
-// mirrors reports whether the status contains a copy of the states.
-func (k *statusKeeper) mirrors(now time.Time) bool {
-	return k.mirrorAlways || now.Before(k.mirrorUntil)
-}
 
 // wakeBy schedules the next decision at t or earlier.
 func (k *statusKeeper) wakeBy(t time.Time) { schedule(k.wake, &k.wakeAt, t) }
@@ -236,15 +197,6 @@ func (k *statusKeeper) decide(now time.Time, flush bool) (uid types.UID, status 
 		return "", status, false
 	}
 	status = k.inForce
-	if k.mirrors(now) {
-		status.PodProbeStatuses = k.ledger.Copy(k.plan)
-		if !k.mirrorAlways {
-			k.wakeBy(k.mirrorUntil)
-		}
-	}
-	if status.ProbePlans = !k.mirrors(now) && !now.Before(k.slicesAt); now.Before(k.slicesAt) {
-		k.wakeBy(k.slicesAt)
-	}
 	due, changed := k.due(status)
 	switch {
 	case !changed:
@@ -265,7 +217,7 @@ func (k *statusKeeper) due(status v1alpha1.NodePodProbeStatus) (at time.Time, ch
 	case equality.Semantic.DeepEqual(status, k.written):
 		k.first, k.last = time.Time{}, time.Time{}
 		return time.Time{}, false
-	case k.unreported, !equality.Semantic.DeepEqual(status.PodProbeStatuses, k.written.PodProbeStatuses):
+	case k.unreported:
 		return time.Time{}, true
 	}
 	at = k.last.Add(stableDelay)

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -201,7 +200,7 @@ func (w *world) forbidden(ctx context.Context, thief client.Client, own, other s
 	return nil
 }
 
-// forgeStatus adds states to the status of a node's plan, where agents of earlier releases report.
+// forgeStatus adds states to the status of a node's plan, where the daemon of OpenKruise reports.
 func forgeStatus(ctx context.Context, thief client.Client, node string, pods []seamarkv1alpha1.PodReport) error {
 	plan := &v1alpha1.NodePodProbe{}
 	if err := thief.Get(ctx, client.ObjectKey{Name: node}, plan); err != nil {
@@ -223,29 +222,9 @@ func (w *world) repaired(ctx context.Context, slice *seamarkv1alpha1.ProbeReport
 	for _, pod := range slice.Pods {
 		forged[pod.UID] = true
 	}
-	err := w.plans(ctx, "repair the status", func(plan *v1alpha1.NodePodProbe) bool {
+	return w.plans(ctx, "repair the status", func(plan *v1alpha1.NodePodProbe) bool {
 		return plan.Name != slice.NodeName || !slices.ContainsFunc(plan.Status.PodProbeStatuses, func(p v1alpha1.PodProbeStatus) bool { return forged[p.UID] })
 	})
-	// The agent takes the states for those of an earlier release, and keeps a copy for an hour.
-	return errors.Join(err, w.endCopies(ctx))
-}
-
-// endCopies ends the hour in which agents keep the copy, so that the next faults do not meet it. Until then, they have
-// taken over the states.
-func (w *world) endCopies(ctx context.Context) error {
-	err := w.plans(ctx, "take over the states", func(plan *v1alpha1.NodePodProbe) bool { return plan.Status.ProbeReports })
-	if err != nil {
-		return err
-	}
-	all := w.of(agentName)
-	errs := []error{signal(all, syscall.SIGSTOP)}
-	for i := range w.nodes {
-		plan := &v1alpha1.NodePodProbe{}
-		plan.Name = w.nodes[i].Name
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status": {"podProbeStatuses": null, "probePlans": true}}`))
-		errs = append(errs, w.persist(ctx, func(ctx context.Context) error { return w.Client.Status().Patch(ctx, plan, patch) }))
-	}
-	return errors.Join(append(errs, restart(all, syscall.SIGKILL, unchanged))...)
 }
 
 // plans waits until the plan of every node is as it should be.

@@ -31,12 +31,6 @@ type AgentConfiguration struct {
 	// 100ms to 1m. The first change after a pause is written immediately. Default 100ms.
 	// +optional
 	ReportInterval metav1.Duration `json:"reportInterval,omitempty"`
-	// mirrorStatus keeps a copy of all states in the status of the NodePodProbe, which earlier
-	// releases and OpenKruise read. It costs one more write per batch of changes, of the
-	// states of the whole node. Without it, agents that replace one that reports in the status
-	// keep the copy for about an hour. Default false.
-	// +optional
-	MirrorStatus bool `json:"mirrorStatus,omitempty"`
 	// metrics is the address that serves /metrics, /healthz and /readyz, on the host
 	// network. Default ":18357".
 	// +optional

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // overfull marks the pods as movable if the pods of a slice exceed its size.
@@ -38,7 +36,7 @@ func (m *model) step() {
 			m.foreignEdit()
 		},
 		"restart":  func() { m.shuffled = true; m.restart(nil) },
-		"takeover": func() { m.settle(); m.restart(m.ledger.Copy(m.plan)) },
+		"takeover": func() { m.settle(); m.restart(m.inStatus()) },
 		"settled restart": func() {
 			m.settle()
 			m.restart(nil)
@@ -48,10 +46,10 @@ func (m *model) step() {
 		},
 		"foreign takeover": func() {
 			m.settle()
-			legacy := m.ledger.Copy(m.plan)
+			inStatus := m.inStatus()
 			m.shuffled = true
 			m.foreignEdit()
-			m.restart(append([]v1alpha1.PodProbeStatus{}, legacy...))
+			m.restart(inStatus)
 		},
 		"one transition": m.oneTransition,
 		"messages":       m.messages,

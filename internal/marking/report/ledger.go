@@ -36,11 +36,11 @@ type Ledger struct {
 	tokens bucket
 }
 
-// Read returns the ledger of an agent that starts with the stored slices. If legacy is not
-// nil, the states and errors in NodePodProbe.status are in force: the slices only provide the
-// places of the pods, and everything in them that differs is written. The states that are in
-// force need no event.
-func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
+// Read returns the ledger of an agent that starts with the stored slices. If inStatus is not nil, the
+// states that OpenKruise has reported in NodePodProbe.status are in force: the slices only provide the
+// places of the pods, and everything in them that differs is written. The states that are in force need
+// no event.
+func Read(stored []Slice, inStatus []v1alpha1.PodProbeStatus) Ledger {
 	l, numbers := Ledger{stored: storedOf(stored), pods: map[string]*podLedger{}}, map[string]int{}
 	for _, slice := range stored {
 		for _, pod := range slice.Pods {
@@ -55,7 +55,7 @@ func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
 			l.pods[pod.UID], numbers[pod.UID] = &podLedger{number: place, report: pod}, slice.Number
 		}
 	}
-	if legacy == nil {
+	if inStatus == nil {
 		return l
 	}
 	for uid, pod := range l.pods {
@@ -63,7 +63,7 @@ func Read(stored []Slice, legacy []v1alpha1.PodProbeStatus) Ledger {
 			Namespace: pod.report.Namespace, Name: pod.report.Name, UID: uid,
 		}}
 	}
-	for _, pod := range legacy {
+	for _, pod := range inStatus {
 		l.pods[pod.UID] = &podLedger{number: l.pod(pod.UID).number, report: seamarkv1alpha1.PodReport{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates, Errors: pod.ProbeErrors,
 		}}
@@ -200,10 +200,6 @@ func newest(entries []v1alpha1.ContainerProbeState) (transition, result time.Tim
 	return transition, result
 }
 
-// MaxCopyBytes is the budget of Copy in encoded bytes: etcd stores it together with the plan
-// (see slicing.SpecBytes).
-const MaxCopyBytes = 624 << 10
-
 // Restore returns the reported states of the planned probes. An agent starts from them.
 func Restore(plan Plan, ledger Ledger) States {
 	states := States{}
@@ -232,45 +228,4 @@ func Restore(plan Plan, ledger Ledger) States {
 
 func isState(s v1alpha1.ProbeState) bool {
 	return s == v1alpha1.ProbeSucceeded || s == v1alpha1.ProbeFailed || s == v1alpha1.ProbeUnknown
-}
-
-// Copy returns the reported states and errors of the planned pods, in the order of the plan,
-// for NodePodProbe.status. If they exceed MaxCopyBytes, errors are left out and messages are
-// shortened: the pods have equal shares of what the states leave. The states are always copied: they
-// can be stored together with the plan (see slicing.Fit).
-func (l Ledger) Copy(plan Plan) []v1alpha1.PodProbeStatus {
-	var copied []v1alpha1.PodProbeStatus
-	free, texts := MaxCopyBytes-restBytes, 0
-	for i := range plan.Pods {
-		pod, reported := &plan.Pods[i], l.pod(plan.Pods[i].UID)
-		status := v1alpha1.PodProbeStatus{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID}
-		free -= podBytes + len(pod.Name) + len(pod.Namespace) + len(pod.UID)
-		for j := range pod.Probes {
-			planned := &pod.Probes[j]
-			if entry, found := reported.of(reported.find(planned.Name, j), planned.Plan); found {
-				status.ProbeStates = append(status.ProbeStates, entry)
-				free -= stateBytes + len(entry.Name) + len(entry.Plan) + len(entry.ContainerID)
-				texts += encodedBytes(entry.Message)
-			}
-			if e := reported.error(planned.Name); e.Reason != "" {
-				status.ProbeErrors = append(status.ProbeErrors, e)
-				texts += encodedError(e)
-			}
-		}
-		if len(status.ProbeStates)+len(status.ProbeErrors) > 0 {
-			copied = append(copied, status)
-		}
-	}
-	if texts <= free {
-		return copied
-	}
-	for i := range copied {
-		pod := &copied[i]
-		pod.ProbeErrors = nil
-		limit := max(free, 0) / len(copied) / max(len(pod.ProbeStates), 1)
-		for j := range pod.ProbeStates {
-			pod.ProbeStates[j].Message = shorten(pod.ProbeStates[j].Message, limit)
-		}
-	}
-	return copied
 }

@@ -262,9 +262,22 @@ func (m *model) foreignEdit() {
 	m.ledger = m.ledger.Adopt(m.list())
 }
 
-// restart starts the agent with what is stored.
-func (m *model) restart(legacy []v1alpha1.PodProbeStatus) {
-	m.ledger = report.Read(m.list(), legacy)
+// inStatus returns the stored states and errors of the planned pods as if they were in NodePodProbe.status.
+func (m *model) inStatus() []v1alpha1.PodProbeStatus {
+	inStatus := []v1alpha1.PodProbeStatus{}
+	for _, slice := range m.list() {
+		for _, pod := range slice.Pods {
+			if slices.ContainsFunc(m.plan.Pods, func(p v1alpha1.PodProbe) bool { return p.UID == pod.UID }) {
+				inStatus = append(inStatus, podStatus(pod))
+			}
+		}
+	}
+	return inStatus
+}
+
+// restart starts the agent with what is stored, and with the states in the status unless it is nil.
+func (m *model) restart(inStatus []v1alpha1.PodProbeStatus) {
+	m.ledger = report.Read(m.list(), inStatus)
 	restored := report.Restore(m.plan, m.ledger)
 	m.states, m.want, m.changed = restored, report.States{}, nil
 	for key, state := range restored {

@@ -15,7 +15,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
-	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
 func TestNames(t *testing.T) {
@@ -337,44 +336,5 @@ func TestChangeBackAfterLostResponse(t *testing.T) {
 	}
 	if again := report.Decide(at(2), onePlan(), ledger, states, nil); len(again.Writes) > 0 {
 		t.Errorf("writes again %v", summary(again.Writes))
-	}
-}
-
-// TestCopy checks that the copy contains the planned pods in the order of the plan.
-func TestCopy(t *testing.T) {
-	b := podReport("b", entry("m#gone", failed, "", 0, 0), entry("m#p", succeeded, "ok", 0, 0))
-	b.Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: cannotRun, Message: "no"}, {Name: "m#gone", Reason: cannotRun}}
-	ledger := report.Read([]report.Slice{{Number: 1, Pods: []seamarkv1alpha1.PodReport{b, podReport("removed", entry("m#p", failed, "", 0, 0))}}, slice(0, 0, "a")}, nil)
-	want := []v1alpha1.PodProbeStatus{
-		{Name: "b", Namespace: "games", UID: "uid-b", ProbeStates: b.Probes[1:], ProbeErrors: b.Errors[:1]},
-		{Name: "a", Namespace: "games", UID: "uid-a", ProbeStates: []v1alpha1.ContainerProbeState{entry("m#p", succeeded, "ok", 0, 0)}},
-	}
-	got := ledger.Copy(planOf("b", "pending", "a"))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Copy() (-want +got):\n%s", diff)
-	}
-	if size := encodedSize(t, ledger.Copy(planOf())); size > len("null") {
-		t.Errorf("the copy of an empty plan has %d bytes", size)
-	}
-}
-
-// TestCopyLeavesOutErrors checks that the states of a large node can be copied.
-func TestCopyLeavesOutErrors(t *testing.T) {
-	plan, states := report.Plan{Generation: 1}, report.States{}
-	largePlan(t, &plan, states, "games", 250, 8, "ok")
-	for key, state := range states {
-		state.Problem = thresholds.Problem{Reason: cannotRun, Message: strings.Repeat("<", 256)}
-		states[key] = state
-	}
-	ledger, _ := wrote(at(10), plan, report.Ledger{}, states)
-	copied, reported := ledger.Copy(plan), 0
-	for _, pod := range copied {
-		reported += len(pod.ProbeStates)
-	}
-	if size := encodedSize(t, copied); size > report.MaxCopyBytes || reported != 2000 {
-		t.Errorf("%d states in %d bytes, want 2000 in at most %d", reported, size, report.MaxCopyBytes)
-	}
-	if ledger.Errors(plan, cannotRun) == 0 {
-		t.Error("no errors are reported")
 	}
 }

@@ -183,11 +183,10 @@ func TestAgent(t *testing.T) {
 	}{
 		"no file and no flags": {want: func(*v1alpha1.AgentConfiguration) {}},
 		"file overrides defaults": {
-			line{file: agentHead + "criEndpoint: /run/x.sock\nexecConcurrency: 4\nprobeRate: 500\nreportInterval: 1m\nmirrorStatus: true\nlogging: {format: json}"},
+			line{file: agentHead + "criEndpoint: /run/x.sock\nexecConcurrency: 4\nprobeRate: 500\nreportInterval: 1m\nlogging: {format: json}"},
 			func(c *v1alpha1.AgentConfiguration) {
 				c.CRIEndpoint, c.ExecConcurrency, c.ProbeRate = "/run/x.sock", 4, 500
 				c.ReportInterval.Duration, c.Logging.Format = time.Minute, v1alpha1.LogJSON
-				c.MirrorStatus = true
 			},
 		},
 		"flags override the file": {

@@ -25,8 +25,7 @@ import (
 )
 
 // TestLargestNodeIsStored stores the largest plan, as ProbePlans and in a NodePodProbe, and the report of
-// its states, whose messages all have their maximum length. The status of the NodePodProbe has a copy
-// of the states, as after a takeover: etcd limits both together.
+// its states, whose messages all have their maximum length.
 func TestLargestNodeIsStored(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -41,7 +40,7 @@ func TestLargestNodeIsStored(t *testing.T) {
 			t.Parallel()
 			object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "largest-" + name}, Spec: tc.spec}
 			store(t, object)
-			ledger, writes := reportAll(t, report.Plan{Generation: object.Generation, Pods: tc.spec.PodProbes})
+			writes := reportAll(t, report.Plan{Generation: object.Generation, Pods: tc.spec.PodProbes})
 			probes, largest := 0, 0
 			for _, w := range writes {
 				slice := &seamarkv1alpha1.ProbeReport{
@@ -56,16 +55,12 @@ func TestLargestNodeIsStored(t *testing.T) {
 			if planned := (report.Plan{Pods: tc.spec.PodProbes}).Probes(); len(writes) != tc.slices || probes != planned {
 				t.Errorf("%d states in %d slices are stored, want %d in %d", probes, len(writes), planned, tc.slices)
 			}
-			object.Status.PodProbeStatuses = ledger.Copy(report.Plan{Pods: tc.spec.PodProbes})
-			if err := server.Client.Status().Update(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
 			for _, placed := range slicing.Place(tc.spec.PodProbes, nil, "") {
 				store(t, &seamarkv1alpha1.ProbePlan{
 					ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(object.Name, placed.Number)}, NodeName: object.Name, Pods: placed.Pods,
 				})
 			}
-			t.Logf("plan: %d bytes, largest slice: %d bytes, copy in the status: %d bytes", size(t, object.Spec), largest, size(t, object.Status))
+			t.Logf("plan: %d bytes, largest slice: %d bytes", size(t, object.Spec), largest)
 		})
 	}
 }
@@ -84,7 +79,7 @@ func store(t *testing.T, object client.Object) {
 }
 
 // reportAll reports a state with a long message, and an error, of every probe of the plan.
-func reportAll(t *testing.T, plan report.Plan) (report.Ledger, []report.Write) {
+func reportAll(t *testing.T, plan report.Plan) []report.Write {
 	t.Helper()
 	now, states := time.Now(), report.States{}
 	for i := range plan.Pods {
@@ -101,12 +96,7 @@ func reportAll(t *testing.T, plan report.Plan) (report.Ledger, []report.Write) {
 			}
 		}
 	}
-	decision := report.Decide(now, plan, report.Ledger{}, states, nil)
-	ledger := decision.Ledger
-	for _, w := range decision.Writes {
-		ledger = ledger.Wrote(now, w)
-	}
-	return ledger, decision.Writes
+	return report.Decide(now, plan, report.Ledger{}, states, nil).Writes
 }
 
 // largePods returns the plan of the pods of one slice, each with as many probes as the plan of a pod has
