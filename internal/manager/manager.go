@@ -269,7 +269,7 @@ func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Option
 		mgr.Add(pace), nodes.Add(mgr, informers),
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: plans, Slices: plans,
-			Inbox: nodeInbox, Refusals: refusals, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
+			Inbox: nodeInbox, Refusals: refusals, Metrics: counters, Now: time.Now,
 		}).Add(mgr, informers, int(size.NodeProbe.Concurrency)),
 		marking.Add(mgr, informers, int(size.PodMark.Concurrency)),
 		marker.New(marker.Options{

@@ -52,27 +52,15 @@ func ownedBy(node *metav1.PartialObjectMetadata) []metav1.OwnerReference {
 }
 
 // Refer replaces the references of the NodePodProbe to the ProbePlans of its node, and the UIDs of the pods
-// that it removes from them, and removes its own plan. It returns the resource version after the write. The
-// error is ErrGone if the NodePodProbe no longer exists or was created again.
+// that it removes from them, and removes the plan of OpenKruise. It returns the resource version after the
+// write. The error is ErrGone if the NodePodProbe no longer exists or was created again.
 func (p *Plans) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string, removed []string) (string, error) {
-	return p.patchPlan(ctx, npp, v1alpha1.NodePodProbeSpec{RemovedPods: removed}, references)
-}
-
-// Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans. It returns the
-// resource version after the write. The error is ErrGone if the NodePodProbe no longer exists or was
-// created again.
-func (p *Plans) Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (string, error) {
-	return p.patchPlan(ctx, npp, spec, nil)
-}
-
-// patchPlan sets the plan and the references of a NodePodProbe; nil removes them.
-func (p *Plans) patchPlan(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec, references any) (string, error) {
 	// A merge patch replaces the whole list.
 	body := map[string]any{
 		"metadata": map[string]any{"uid": npp.UID, "annotations": map[string]any{v1alpha1.ProbePlansAnnotationKey: references}},
-		"spec":     map[string]any{"podProbes": spec.PodProbes, "removedPods": spec.RemovedPods},
+		"spec":     map[string]any{"podProbes": nil, "removedPods": removed},
 	}
-	// Without the search for unknown fields, the API server decodes the plan once less.
+	// The CRD of OpenKruise has no removedPods.
 	version, err := patch(ctx, p.nodePodProbes(), npp.Name, types.MergePatchType, body,
 		metav1.PatchOptions{FieldValidation: metav1.FieldValidationIgnore})
 	if err != nil {

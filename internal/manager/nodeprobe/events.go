@@ -107,8 +107,8 @@ func (r *Reconciler) touchNodes(ctx context.Context, q controllers.Queue, marker
 }
 
 // nodePodProbeEvents returns a handler that touches a node when its NodePodProbe is created or
-// deleted, when another client changes its plan or the reference to it, and when another kind of agent
-// reports. It ignores the rest of the status and the annotations.
+// deleted, and when another client changes the reference to its plan or writes a plan into it. It ignores
+// the status and the other annotations.
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
 		if after == nil {
@@ -116,7 +116,6 @@ func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.No
 			r.Refusals.Note(client.ObjectKeyFromObject(before), nil)
 		}
 		if before == nil || after == nil || before.UID != after.UID || before.Generation != after.Generation ||
-			readsSlices(before) != readsSlices(after) ||
 			before.Annotations[v1alpha1.ProbePlansAnnotationKey] != after.Annotations[v1alpha1.ProbePlansAnnotationKey] {
 			r.touch(q, cmp.Or(after, before).Name, afterPod())
 		}

@@ -33,7 +33,7 @@ func TestPodUpdates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, _ := reconciler(t, &recorded{}, nil, nil)
+			r := reconciler(t, &recorded{}, nil, nil)
 			q := fakeapi.Queue(t)
 			r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: tc.before, ObjectNew: tc.after}, q)
 			var got []string

@@ -3,10 +3,9 @@
 
 // Package nodeprobe maintains the plan of every node that can run an agent: ProbePlans of a few pods
 // each, and one NodePodProbe that refers to them. It compiles a node's plan when its inputs have
-// settled, so that a burst of changes costs one write per changed ProbePlan. An agent that does not
-// read ProbePlans gets the plan in the NodePodProbe. The package also deletes the ProbePlans and
-// ProbeReports of nodes without an agent, and asks agents to restore ProbeReports that other clients
-// delete or change.
+// settled, so that a burst of changes costs one write per changed ProbePlan. The package also deletes the
+// ProbePlans and ProbeReports of nodes without an agent, and asks agents to restore ProbeReports that
+// other clients delete or change.
 package nodeprobe
 
 import (
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,10 +38,8 @@ import (
 type Plans interface {
 	// Create creates the NodePodProbe of the node, with the references to its ProbePlans.
 	Create(ctx context.Context, node *metav1.PartialObjectMetadata, references string) (*v1alpha1.NodePodProbe, error)
-	// Refer replaces the references of the NodePodProbe and its removed pods, and removes its own plan.
+	// Refer replaces the references of the NodePodProbe and its removed pods, and removes the plan of OpenKruise.
 	Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, references string, removed []string) (version string, err error)
-	// Replace replaces the plan in the NodePodProbe, which no longer refers to ProbePlans.
-	Replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (version string, err error)
 	// Delete deletes the NodePodProbe.
 	Delete(ctx context.Context, npp *v1alpha1.NodePodProbe) error
 	// WriteSlice creates or updates a ProbePlan.
@@ -60,8 +56,6 @@ type Options struct {
 	Plans Plans
 	// Slices requests and deletes ProbeReports, and deletes ProbePlans.
 	Slices Slices
-	// Recorder records events on nodes.
-	Recorder record.EventRecorder
 	// Inbox receives nodes from other controllers.
 	Inbox *controllers.Inbox
 	// Refusals remembers the nodes whose plan cannot be written.

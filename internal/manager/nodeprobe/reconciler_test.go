@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -45,11 +44,6 @@ func (r *recorded) Create(_ context.Context, node *metav1.PartialObjectMetadata,
 
 func (r *recorded) Refer(_ context.Context, npp *v1alpha1.NodePodProbe, references string, removed []string) (string, error) {
 	r.calls = append(r.calls, strings.Join(append(strings.Fields("refer "+npp.Name+" "+references), removed...), " "))
-	return "100000", r.err
-}
-
-func (r *recorded) Replace(_ context.Context, npp *v1alpha1.NodePodProbe, _ v1alpha1.NodePodProbeSpec) (string, error) {
-	r.calls = append(r.calls, "replace "+npp.Name)
 	return "100000", r.err
 }
 
@@ -92,7 +86,7 @@ func (r *recorded) DeleteReports(_ context.Context, node string) error {
 	return r.err
 }
 
-func reconciler(t *testing.T, plans Plans, objects, live []client.Object) (*Reconciler, *record.FakeRecorder) {
+func reconciler(t *testing.T, plans Plans, objects, live []client.Object) *Reconciler {
 	t.Helper()
 	reader := func(objects []client.Object) client.Reader {
 		return fakeapi.Client(t, objects...).
@@ -105,13 +99,12 @@ func reconciler(t *testing.T, plans Plans, objects, live []client.Object) (*Reco
 			}).WithReturnManagedFields().Build()
 	}
 	counters := metrics.New(prometheus.NewRegistry())
-	recorder := record.NewFakeRecorder(10)
 	slices, _ := plans.(Slices)
 	return New(Options{
 		Reader: gather.Reader{Client: reader(objects), Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}},
-		Live:   reader(live), Plans: plans, Slices: slices, Recorder: recorder, Metrics: counters,
+		Live:   reader(live), Plans: plans, Slices: slices, Metrics: counters,
 		Refusals: &problems.Refusals{}, Now: time.Now,
-	}), recorder
+	})
 }
 
 func node(name, uid string) *corev1.Node {
@@ -179,9 +172,6 @@ func TestReconcile(t *testing.T) {
 	}
 	many = append(many, correct.PodProbes...)
 	inSpec := nodePodProbe("node-1", "u", correct)
-	announced := inSpec.DeepCopy()
-	announced.Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, ProbeReports: true, ProbePlans: true}
-	earlier := v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, ProbeReports: true}
 	cases := map[string]struct {
 		cached, live []client.Object
 		want         string
@@ -197,7 +187,6 @@ func TestReconcile(t *testing.T) {
 		"pod is gone":                  {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
 		"pod that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
 			live: []client.Object{pod}},
-		"pod that the cache does not have yet, in the spec": {cached: []client.Object{node("node-1", "u"), marker, inSpec}, live: []client.Object{pod}},
 		"planned pod runs on another node": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
 			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").Node("node-2").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
 		"many pods that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", many...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
@@ -206,19 +195,16 @@ func TestReconcile(t *testing.T) {
 			live: []client.Object{ended}, want: "refer node-1 0:30 " + string(pod.UID)},
 		"another pod with the name": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
 			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").UID("later").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"pod ends":                  {cached: []client.Object{node("node-1", "u"), ended, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"pod is removed":            {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), removing}},
-		"pod leaves its marker":     {cached: []client.Object{node("node-1", "u"), pod, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
-		"place of a removed pod":    {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", v1alpha1.PodProbe{UID: "other"}), removingOther}, want: "write node-1.0 1, refer node-1 0:100000"},
-		"plan in the spec":          {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}},
-		"outdated plan in the spec": {cached: []client.Object{node("node-1", "u"), pod, marker, nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "replace node-1"},
-		"agent reads ProbePlans":    {cached: []client.Object{node("node-1", "u"), pod, marker, announced}, want: "write node-1.0 1, refer node-1 0:100000"},
-		"agent reads ProbePlans, which are written": {
-			cached: []client.Object{node("node-1", "u"), pod, marker, announced, planSlice(0, "u", correct.PodProbes...)}, want: "refer node-1 0:30",
+		"pod ends":               {cached: []client.Object{node("node-1", "u"), ended, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
+		"pod is removed":         {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), removing}},
+		"pod leaves its marker":  {cached: []client.Object{node("node-1", "u"), pod, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
+		"place of a removed pod": {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", v1alpha1.PodProbe{UID: "other"}), removingOther}, want: "write node-1.0 1, refer node-1 0:100000"},
+		"plan of OpenKruise":     {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}, want: "write node-1.0 1, refer node-1 0:100000"},
+		"plan of OpenKruise, ProbePlans are written": {
+			cached: []client.Object{node("node-1", "u"), pod, marker, inSpec, planSlice(0, "u", correct.PodProbes...)}, want: "refer node-1 0:30",
 		},
-		"agent of an earlier release":     {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", earlier)}, want: "replace node-1"},
-		"earlier release, no probed pods": {cached: []client.Object{node("node-1", "u"), referring("", earlier)}, want: "replace node-1"},
-		"plan of an earlier node":         {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
+		"OpenKruise, no probed pods": {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "refer node-1"},
+		"plan of an earlier node":    {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
 		"plan of a later node": {
 			cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "later", correct)}, live: []client.Object{node("node-1", "later")},
 		},
@@ -240,7 +226,7 @@ func TestReconcile(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			plans := &recorded{}
-			r, _ := reconciler(t, plans, tc.cached, tc.live)
+			r := reconciler(t, plans, tc.cached, tc.live)
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), request); err != nil {
@@ -272,7 +258,7 @@ func TestRefusedSliceDoesNotBlockOthers(t *testing.T) {
 		objects = append(objects, builders.Pod("ns", fmt.Sprintf("pod-%02d", i)).Label("app", "game").Build())
 	}
 	plans := &recorded{err: errors.New("refused")}
-	r, _ := reconciler(t, plans, objects, nil)
+	r := reconciler(t, plans, objects, nil)
 	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
 	want := []string{"write node-1.0 8", "write node-1.1 8", "write node-1.2 1"}
 	if diff := cmp.Diff(want, plans.calls); diff != "" || !errors.Is(err, plans.err) {
@@ -292,7 +278,7 @@ func TestDeletedSliceIsReferredToUntilItIsCreatedAgain(t *testing.T) {
 		builders.Marker("ns", "web").Probe(builders.Probe("p")).Build(), builders.Pod("ns", "a").Label("app", "game").Build(),
 	}
 	plans := &refusing{}
-	r, _ := reconciler(t, plans, objects, nil)
+	r := reconciler(t, plans, objects, nil)
 	for step, want := range []string{"refer node-1 0:100000,1:30", "refer node-1 0:10,1:30"} {
 		plans.refuses, plans.calls = step == 1, nil
 		r.recent.Forget("node-1")
@@ -327,7 +313,7 @@ func TestCreatedSliceCountsUntilTheCacheHasIt(t *testing.T) {
 		builders.Pod("ns", "a").Label("app", "game").Build(),
 	}
 	plans := &recorded{}
-	r, _ := reconciler(t, plans, objects, nil)
+	r := reconciler(t, plans, objects, nil)
 	now := time.Unix(1_700_000_000, 0)
 	r.Now = func() time.Time { return now }
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}

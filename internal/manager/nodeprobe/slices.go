@@ -68,7 +68,7 @@ func (r *Reconciler) lacksAgent(ctx context.Context, name string) bool {
 }
 
 // restore asks the agent to restore its ProbeReports if one was lost since it was last asked. It
-// does not ask an agent that reports in the status, which does not read them. If the NodePodProbe is
+// does not ask while the states are those of OpenKruise in the status. If the NodePodProbe is
 // gone, the loss is remembered until there is another one.
 func (r *Reconciler) restore(ctx context.Context, npp *v1alpha1.NodePodProbe) error {
 	if npp == nil || npp.DeletionTimestamp != nil {

@@ -100,7 +100,7 @@ func TestLostReports(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			calls := &recorded{err: tc.err}
-			r, _ := reconciler(t, &recorded{}, tc.cached, nil)
+			r := reconciler(t, &recorded{}, tc.cached, nil)
 			r.Slices = calls
 			q := fakeapi.Queue(t)
 			events := r.sliceEvents()
@@ -157,7 +157,7 @@ func TestReportsLostWithTheirPlan(t *testing.T) {
 			} else {
 				calls.err = nil
 			}
-			r, _ := reconciler(t, calls, cached, nil)
+			r := reconciler(t, calls, cached, nil)
 			q := fakeapi.Queue(t)
 			r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("5", tc.pod)}, q)
 			last := slice("6", tc.pod)
@@ -168,7 +168,7 @@ func TestReportsLostWithTheirPlan(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
-			created, _ := reconciler(t, calls, []client.Object{node("node-1", "u"), planned()}, nil)
+			created := reconciler(t, calls, []client.Object{node("node-1", "u"), planned()}, nil)
 			r.Reader.Client = created.Reader.Client
 			calls.calls, calls.err = nil, nil
 			for range 2 {
@@ -204,7 +204,7 @@ func TestReportsLostBeforeTheStart(t *testing.T) {
 			pod.UID, pod.Spec.NodeName, pod.ManagedFields = "uid-a", "node-1", tc.fields
 			npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
 			calls := &recorded{}
-			r, _ := reconciler(t, &recorded{}, []client.Object{node("node-1", "u"), npp, pod, slice("", tc.reported)}, nil)
+			r := reconciler(t, &recorded{}, []client.Object{node("node-1", "u"), npp, pod, slice("", tc.reported)}, nil)
 			r.Slices = calls
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err != nil {
@@ -222,13 +222,13 @@ func TestReportsLostBeforeTheStart(t *testing.T) {
 func TestPlanIsWrittenAlthoughTheRequestToTheAgentFails(t *testing.T) {
 	failing, plans := &recorded{err: errors.New("no answer")}, &recorded{}
 	npp := nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "ns", Name: "a", UID: "uid-a"}}})
-	r, _ := reconciler(t, plans, []client.Object{node("node-1", "u"), npp}, nil)
+	r := reconciler(t, plans, []client.Object{node("node-1", "u"), npp}, nil)
 	r.Slices = failing
 	r.losses.Set("node-1", deletion(slice("5", "a")))
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); !errors.Is(err, failing.err) {
 		t.Errorf("error %v, want %v", err, failing.err)
 	}
-	if diff := cmp.Diff([]string{"replace node-1"}, plans.calls); diff != "" {
+	if diff := cmp.Diff([]string{"refer node-1"}, plans.calls); diff != "" {
 		t.Errorf("writes of plans (-want +got):\n%s", diff)
 	}
 }
@@ -245,7 +245,7 @@ func TestReportsOfNodesWithoutAgent(t *testing.T) {
 		"no node":            {want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := reconciler(t, &recorded{}, tc.cached, nil)
+			r := reconciler(t, &recorded{}, tc.cached, nil)
 			q := fakeapi.Queue(t)
 			r.sliceEvents().Create(t.Context(), event.TypedCreateEvent[*seamarkv1alpha1.ProbeReport]{Object: slice("1", "a"), IsInInitialList: true}, q)
 			if _, got := r.bursts.Get("node-1"); got != tc.want {

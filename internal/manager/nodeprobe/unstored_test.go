@@ -55,7 +55,7 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 	pods := []client.Object{builders.Pod("ns", "a").Label("app", "game").Build(), builders.Pod("ns", "b").Label("app", "game").Build()}
 	plans := &pruning{slice: planSlice(0, "u")}
 	plans.slice.ResourceVersion = "1"
-	r, _ := reconciler(t, plans, nil, nil)
+	r := reconciler(t, plans, nil, nil)
 	now := time.Unix(1_700_000_000, 0)
 	r.Now = func() time.Time { return now }
 	for _, step := range []struct {
@@ -78,7 +78,7 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 		var result reconcile.Result
 		for range 5 {
 			objects := []client.Object{node("node-1", "u"), marker, referring("0:1", v1alpha1.NodePodProbeStatus{}), plans.slice.DeepCopy()}
-			cached, _ := reconciler(t, plans, append(objects, pods[:step.pods]...), nil)
+			cached := reconciler(t, plans, append(objects, pods[:step.pods]...), nil)
 			r.Reader.Client = cached.Reader.Client
 			var err error
 			if result, err = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); err != nil {
@@ -109,7 +109,7 @@ func (w *withoutRemoved) Refer(ctx context.Context, npp *v1alpha1.NodePodProbe, 
 func TestRemovedPodsAreNotStored(t *testing.T) {
 	gone := planSlice(0, "u", v1alpha1.PodProbe{Namespace: "ns", Name: "gone", UID: "gone"})
 	plans := &withoutRemoved{}
-	r, _ := reconciler(t, plans, []client.Object{node("node-1", "u"), gone, referring("0:30", v1alpha1.NodePodProbeStatus{})}, nil)
+	r := reconciler(t, plans, []client.Object{node("node-1", "u"), gone, referring("0:30", v1alpha1.NodePodProbeStatus{})}, nil)
 	for i := range 4 {
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
 		if err != nil || (result.RequeueAfter > 0) != (i == 0) {

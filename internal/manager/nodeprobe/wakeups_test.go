@@ -37,7 +37,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		}
 		for _, order := range interleave.Orders() {
 			t.Run(name+" "+order, func(t *testing.T) {
-				r, _ := reconciler(t, &recorded{}, nil, nil)
+				r := reconciler(t, &recorded{}, nil, nil)
 				touched := false
 				race.Play(t, order, interleave.Controller{
 					Pods: r.podEvents(), Markers: controllers.MarkerEvents(r.touchNodes),

@@ -27,34 +27,21 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
-// eventPlanTooLarge is the reason of the event on a node whose plan does not fit into its NodePodProbe.
-const eventPlanTooLarge = "ProbePlanTooLarge"
-
 // write stores the plan of the node. It returns when to try again what the API server did not store,
 // zero if there is nothing. When all changed ProbePlans are stored, one write of the NodePodProbe tells
 // the agent, so that a pod that moves from one ProbePlan to another is always planned. A pod that is gone
 // costs only this write, until another one takes its place.
 func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, next compiled) (retry time.Duration, err error) {
-	if npp != nil && !readsSlices(npp) {
-		if behind, err := r.behind(ctx, node.Name, npp.Spec.PodProbes, next, nil); err != nil || behind {
-			return behindFor, err
-		}
-		return r.replace(ctx, npp, next.NodePodProbeSpec)
-	}
 	stored, err := r.newest(ctx, node.Name)
 	if err != nil {
 		return 0, err
 	}
-	changed := slicing.Place(next.PodProbes, stored, node.UID)
-	var last header
-	if npp != nil {
-		last, _ = r.header(npp)
-	}
+	changed, last := slicing.Place(next.PodProbes, stored, node.UID), r.header(npp)
 	var planned []v1alpha1.PodProbe
 	for _, slice := range stored {
 		planned = append(planned, slice.Pods...)
 	}
-	if behind, err := r.behind(ctx, node.Name, planned, next, last.spec.RemovedPods); err != nil || behind {
+	if behind, err := r.behind(ctx, node.Name, planned, next, last.removed); err != nil || behind {
 		return behindFor, err
 	}
 	removes := npp != nil && r.unstoredFor(npp, nil) == 0
@@ -65,7 +52,7 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	var failed []error
 	var missing []int
 	for _, slice := range changed {
-		written, wait, err := r.writeSlice(ctx, node, slice, last.spec.RemovedPods)
+		written, wait, err := r.writeSlice(ctx, node, slice, last.removed)
 		switch {
 		case err != nil:
 			failed = append(failed, err)
@@ -90,7 +77,7 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	}
 	wait, err := r.refer(ctx, node, npp, references, removed, missing)
 	if err == nil {
-		logRemoved(ctx, stored, last.spec.RemovedPods, removed)
+		logRemoved(ctx, stored, last.removed, removed)
 	}
 	if wait > 0 && (retry == 0 || wait < retry) {
 		retry = wait
@@ -164,12 +151,6 @@ func (r *Reconciler) newest(ctx context.Context, node string) (stored []*seamark
 	return stored, nil
 }
 
-// readsSlices reports whether the agent of the node reads ProbePlans, as far as is known: it has said
-// so, or no agent has reported on a NodePodProbe that was created for such an agent.
-func readsSlices(npp *v1alpha1.NodePodProbe) bool {
-	return npp.Status.ProbePlans || slicing.IsSliced(npp) && npp.Status.ObservedGeneration == 0 && len(npp.Status.PodProbeStatuses) == 0
-}
-
 // writeSlice writes one ProbePlan and returns it, or nil if it does not know what is stored. It returns
 // when to try again what the API server did not store. The NodePodProbe has removed some of the pods already.
 func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectMetadata, slice slicing.Slice, removed []string) (written *seamarkv1alpha1.ProbePlan, retry time.Duration, err error) {
@@ -204,31 +185,32 @@ func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectM
 	return written, 0, nil
 }
 
-// header is where a NodePodProbe has the plan: the references to ProbePlans, or the plan itself.
+// header is what a NodePodProbe says about the ProbePlans.
 type header struct {
+	// sliced is false if the NodePodProbe has the plan of OpenKruise.
 	sliced     bool
 	references string
-	// spec has the plan itself, or the pods that are removed from the ProbePlans.
-	spec v1alpha1.NodePodProbeSpec
+	// removed are the pods that are removed from the ProbePlans.
+	removed []string
 }
 
-// header returns where the NodePodProbe has the plan after the last write, and whether the cache lacks that write.
-func (r *Reconciler) header(npp *v1alpha1.NodePodProbe) (last header, unseen bool) {
-	if last, unseen = r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion); unseen {
-		return last, true
+// header returns what the NodePodProbe, which may be nil, says after the last write.
+func (r *Reconciler) header(npp *v1alpha1.NodePodProbe) header {
+	if npp == nil {
+		return header{}
 	}
-	return header{sliced: slicing.IsSliced(npp), references: npp.Annotations[v1alpha1.ProbePlansAnnotationKey], spec: npp.Spec}, false
+	if last, unseen := r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion); unseen {
+		return last
+	}
+	return header{sliced: slicing.IsSliced(npp), references: npp.Annotations[v1alpha1.ProbePlansAnnotationKey], removed: npp.Spec.RemovedPods}
 }
 
 // refer makes the NodePodProbe, which may be nil, refer to the ProbePlans. Those that are missing could
 // not be created. They keep the reference to what was deleted, which the agent still runs. A
-// NodePodProbe that does not refer to ProbePlans does so only when none is missing. refer returns when to look
-// whether the API server has stored the removed pods, zero for never.
+// NodePodProbe of OpenKruise refers to ProbePlans only when none is missing. refer returns when to look whether
+// the API server has stored the removed pods, zero for never.
 func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetadata, npp *v1alpha1.NodePodProbe, references map[int]string, removed []string, missing []int) (wait time.Duration, err error) {
-	var last header
-	if npp != nil {
-		last, _ = r.header(npp)
-	}
+	last := r.header(npp)
 	if !last.sliced && len(missing) > 0 {
 		return 0, nil
 	}
@@ -238,7 +220,7 @@ func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetada
 			references[number] = version
 		}
 	}
-	next := header{sliced: true, references: slicing.FormatReferences(references), spec: v1alpha1.NodePodProbeSpec{RemovedPods: removed}}
+	next := header{sliced: true, references: slicing.FormatReferences(references), removed: removed}
 	if npp == nil {
 		// The node is enqueued when the cache gets a NodePodProbe that exists already.
 		created, err := r.Plans.Create(ctx, node, next.references)
@@ -250,7 +232,7 @@ func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetada
 		log.FromContext(ctx).V(logging.Writes).Info("Created NodePodProbe")
 		return 0, nil
 	}
-	if last.sliced && last.references == next.references && slices.Equal(last.spec.RemovedPods, removed) {
+	if last.sliced && last.references == next.references && slices.Equal(last.removed, removed) {
 		return 0, nil
 	}
 	version, err := r.Plans.Refer(ctx, npp, next.references, removed)
@@ -269,38 +251,6 @@ func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetada
 		wait = createdFor
 	}
 	return wait, nil
-}
-
-// replace writes the plan to the NodePodProbe, for an agent that does not read ProbePlans. It returns
-// when to try again what the API server did not store.
-func (r *Reconciler) replace(ctx context.Context, npp *v1alpha1.NodePodProbe, spec v1alpha1.NodePodProbeSpec) (retry time.Duration, err error) {
-	fitted, omitted := slicing.Fit(spec)
-	last, unseen := r.header(npp)
-	if !last.sliced && equality.Semantic.DeepEqual(last.spec, fitted) {
-		return 0, nil
-	}
-	if wait := r.unstoredFor(npp, fitted.PodProbes); !unseen && wait > 0 {
-		return wait, nil
-	}
-	version, err := r.Plans.Replace(ctx, npp, fitted)
-	if err != nil {
-		return 0, ignoreGone(err)
-	}
-	if version == npp.ResourceVersion {
-		return r.noteUnstored(npp, fitted.PodProbes), nil
-	}
-	r.unstored.Forget(npp.Name)
-	r.recent.Wrote(npp.Name, npp.UID, version, header{spec: fitted})
-	r.Metrics.PlanWritten(metrics.PlanReplaced)
-	logChanges(ctx, last.spec.PodProbes, fitted.PodProbes)
-	log.FromContext(ctx).V(logging.Writes).Info("Replaced plan", "pods", len(fitted.PodProbes))
-	if omitted > 0 {
-		r.Recorder.Eventf(&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: npp.Name, UID: types.UID(npp.Name)},
-			corev1.EventTypeWarning, eventPlanTooLarge,
-			"The plan has no room for %d of %d pods, whose probes do not run, because the agent of the node is of an earlier release: upgrade it.",
-			omitted, len(spec.PodProbes))
-	}
-	return 0, nil
 }
 
 // ignoreGone returns nil if the NodePodProbe no longer exists: its deletion enqueues the node again.

@@ -8,7 +8,6 @@ package slicing
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -26,9 +25,6 @@ const (
 	MaxPods = 8
 	// MaxRemoved is the maximum number of pods that a NodePodProbe removes from the ProbePlans of its node.
 	MaxRemoved = 8
-	// SpecBytes is the budget of a plan in the spec of a NodePodProbe in encoded bytes. etcd stores
-	// at most 1.5 MiB per object by default, for this, a copy of the states and the metadata.
-	SpecBytes = 900 << 10
 )
 
 // Slice is a part of a node's plan that must be written.
@@ -151,8 +147,8 @@ func byNumber(stored []*seamarkv1alpha1.ProbePlan) []numbered {
 	return all
 }
 
-// IsSliced reports whether the plan of the node with the NodePodProbe is in its ProbePlans. An
-// earlier release, after a rollback, leaves the annotation and writes podProbes.
+// IsSliced reports whether the plan of the node with the NodePodProbe is in its ProbePlans. OpenKruise
+// writes podProbes, and leaves the annotation after a return to it.
 func IsSliced(npp *v1alpha1.NodePodProbe) bool {
 	_, refers := npp.Annotations[v1alpha1.ProbePlansAnnotationKey]
 	return refers && len(npp.Spec.PodProbes) == 0
@@ -231,22 +227,4 @@ func Assemble(npp *v1alpha1.NodePodProbe, stored []*seamarkv1alpha1.ProbePlan) *
 	}
 	slices.SortFunc(whole.Spec.PodProbes, ByName)
 	return &whole
-}
-
-// Fit returns the first pods of the plan that take at most SpecBytes, for agents that read the plan
-// from one object, and the number of the others.
-func Fit(spec v1alpha1.NodePodProbeSpec) (fitted v1alpha1.NodePodProbeSpec, omitted int) {
-	size := 0
-	for i := range spec.PodProbes {
-		if size += encodedSize(spec.PodProbes[i]) + 1; size > SpecBytes {
-			return v1alpha1.NodePodProbeSpec{PodProbes: slices.Clip(spec.PodProbes[:i])}, len(spec.PodProbes) - i
-		}
-	}
-	return spec, 0
-}
-
-func encodedSize(value any) int {
-	// The types of a plan always encode.
-	encoded, _ := json.Marshal(value)
-	return len(encoded)
 }

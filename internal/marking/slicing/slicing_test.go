@@ -213,18 +213,3 @@ func TestReferences(t *testing.T) {
 		}
 	}
 }
-
-func TestFit(t *testing.T) {
-	var pods []v1alpha1.PodProbe
-	for i := range 20 {
-		pod := plannedPods(fmt.Sprintf("pod-%02d", i))[0]
-		pod.Probes = []v1alpha1.ContainerProbe{{Name: strings.Repeat("x", 64<<10)}}
-		pods = append(pods, pod)
-	}
-	if fitted, omitted := slicing.Fit(v1alpha1.NodePodProbeSpec{PodProbes: pods[:13]}); len(fitted.PodProbes) != 13 || omitted != 0 {
-		t.Errorf("%d pods fit, %d are omitted, want 13 and 0", len(fitted.PodProbes), omitted)
-	}
-	if fitted, omitted := slicing.Fit(v1alpha1.NodePodProbeSpec{PodProbes: pods}); len(fitted.PodProbes) != 14 || omitted != 6 {
-		t.Errorf("%d pods fit, %d are omitted, want 14 and 6", len(fitted.PodProbes), omitted)
-	}
-}

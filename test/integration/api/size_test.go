@@ -24,27 +24,26 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
-// TestLargestNodeIsStored stores the largest plan, as ProbePlans and in a NodePodProbe, and the report of
-// its states, whose messages all have their maximum length.
+// TestLargestNodeIsStored stores large plans and the reports of their states, whose messages all have
+// their maximum length.
 func TestLargestNodeIsStored(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		spec   v1alpha1.NodePodProbeSpec
+		pods   []v1alpha1.PodProbe
 		slices int
 	}{
-		"many-pods":  {largestPlan(t, 250, 8), 63},
+		"many-pods":  {manyPods(250, 8), 63},
 		"large-pods": {largePods(t), slicing.MaxPods},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "largest-" + name}, Spec: tc.spec}
-			store(t, object)
-			writes := reportAll(t, report.Plan{Generation: object.Generation, Pods: tc.spec.PodProbes})
+			node, all := "largest-"+name, report.Plan{Generation: 1, Pods: tc.pods}
+			writes := reportAll(t, all)
 			probes, largest := 0, 0
 			for _, w := range writes {
 				slice := &seamarkv1alpha1.ProbeReport{
-					ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(object.Name, w.Number)}, NodeName: object.Name, Pods: w.Pods,
+					ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(node, w.Number)}, NodeName: node, Pods: w.Pods,
 				}
 				store(t, slice)
 				largest = max(largest, size(t, slice))
@@ -52,15 +51,15 @@ func TestLargestNodeIsStored(t *testing.T) {
 					probes += len(pod.Probes)
 				}
 			}
-			if planned := (report.Plan{Pods: tc.spec.PodProbes}).Probes(); len(writes) != tc.slices || probes != planned {
+			if planned := all.Probes(); len(writes) != tc.slices || probes != planned {
 				t.Errorf("%d states in %d slices are stored, want %d in %d", probes, len(writes), planned, tc.slices)
 			}
-			for _, placed := range slicing.Place(tc.spec.PodProbes, nil, "") {
+			for _, placed := range slicing.Place(tc.pods, nil, "") {
 				store(t, &seamarkv1alpha1.ProbePlan{
-					ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(object.Name, placed.Number)}, NodeName: object.Name, Pods: placed.Pods,
+					ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(node, placed.Number)}, NodeName: node, Pods: placed.Pods,
 				})
 			}
-			t.Logf("plan: %d bytes, largest slice: %d bytes", size(t, object.Spec), largest)
+			t.Logf("plan: %d bytes, largest report: %d bytes", size(t, tc.pods), largest)
 		})
 	}
 }
@@ -101,9 +100,9 @@ func reportAll(t *testing.T, plan report.Plan) []report.Write {
 
 // largePods returns the plan of the pods of one slice, each with as many probes as the plan of a pod has
 // room for.
-func largePods(t *testing.T) v1alpha1.NodePodProbeSpec {
+func largePods(t *testing.T) []v1alpha1.PodProbe {
 	t.Helper()
-	var spec v1alpha1.NodePodProbeSpec
+	var all []v1alpha1.PodProbe
 	for n := range slicing.MaxPods {
 		pod := v1alpha1.PodProbe{Namespace: "games", Name: fmt.Sprint("game-server-", n), UID: fmt.Sprintf("8a8d2f7e-5a43-4dc5-a0bb-%012d", n), IP: "10.0.0.1"}
 		for i := 0; size(t, pod.Probes) < plan.MaxPodBytes; i++ {
@@ -112,34 +111,29 @@ func largePods(t *testing.T) v1alpha1.NodePodProbeSpec {
 				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}}},
 			})
 		}
-		spec.PodProbes = append(spec.PodProbes, pod)
+		all = append(all, pod)
 	}
-	return spec
+	return all
 }
 
-// largestPlan returns a plan whose commands are as long as its budget permits.
-func largestPlan(t *testing.T, pods, probes int) v1alpha1.NodePodProbeSpec {
-	t.Helper()
-	build := func(command string) v1alpha1.NodePodProbeSpec {
-		var spec v1alpha1.NodePodProbeSpec
-		for i := range pods {
-			name := fmt.Sprintf("game-server-7f5bc78bcb-%03d", i)
-			pod := v1alpha1.PodProbe{Namespace: "games", Name: name, UID: "8a8d2f7e-5a43-4dc5-a0bb-" + fmt.Sprintf("%012d", i), IP: "10.0.0.1"}
-			for j := range probes {
-				pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{
-					Name: fmt.Sprintf("game-server#state-%d", j), ContainerName: "game-server", Plan: "0123abcd",
-					Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
-						ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", command}}},
-						PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
-					}},
-				})
-			}
-			spec.PodProbes = append(spec.PodProbes, pod)
+// manyPods returns the plan of many pods with long commands.
+func manyPods(pods, probes int) []v1alpha1.PodProbe {
+	var all []v1alpha1.PodProbe
+	for i := range pods {
+		name := fmt.Sprintf("game-server-7f5bc78bcb-%03d", i)
+		pod := v1alpha1.PodProbe{Namespace: "games", Name: name, UID: "8a8d2f7e-5a43-4dc5-a0bb-" + fmt.Sprintf("%012d", i), IP: "10.0.0.1"}
+		for j := range probes {
+			pod.Probes = append(pod.Probes, v1alpha1.ContainerProbe{
+				Name: fmt.Sprintf("game-server#state-%d", j), ContainerName: "game-server", Plan: "0123abcd",
+				Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+					ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", strings.Repeat("c", 400)}}},
+					PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+				}},
+			})
 		}
-		return spec
+		all = append(all, pod)
 	}
-	room := (slicing.SpecBytes - size(t, build(""))) / (pods * probes)
-	return build(strings.Repeat("c", room))
+	return all
 }
 
 func size(t *testing.T, part any) int {

@@ -53,7 +53,7 @@ func TestForgedReport(t *testing.T) {
 	w.unchanged("a", "label healthy=true")
 	w.unchanged("b", "label healthy=false")
 
-	// The same in the status, as an agent of an earlier release.
+	// The same in the status, as the daemon of OpenKruise reports.
 	var statuses []v1alpha1.PodProbeStatus
 	for _, pod := range forged(failed) {
 		statuses = append(statuses, v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes})

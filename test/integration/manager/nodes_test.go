@@ -150,50 +150,37 @@ func TestMarkerEdited(t *testing.T) {
 	w.marked("a", "label new=1", "label three=3")
 }
 
-// TestPlanFollowsItsAgent changes what the agent of a node reads. The plan is in ProbePlans for an agent
-// that reads them, and in the NodePodProbe for one of an earlier release.
-func TestPlanFollowsItsAgent(t *testing.T) {
+// TestPlanIsRestored checks that the plan stays in ProbePlans, whatever others write, delete or change.
+func TestPlanIsRestored(t *testing.T) {
 	w := newWorld(t, servers.Parallel(t))
-	node := w.node("follows-its-agent")
+	node := w.node("restored-plan")
 	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "idle", "true")))
 	w.pod("a", node)
 	w.planned(node, "a/web#p")
-	stored := func(inSpec int, sliced bool) {
+	stored := func() {
 		w.Helper()
-		w.until(fmt.Sprintf("%d pods are in the spec, in ProbePlans: %t", inSpec, sliced), func(ctx context.Context) (string, error) {
+		w.until("the plan is in ProbePlans", func(ctx context.Context) (string, error) {
 			npp := &v1alpha1.NodePodProbe{}
 			err := w.client.Get(ctx, client.ObjectKey{Name: node}, npp)
-			if err != nil || len(npp.Spec.PodProbes) == inSpec && slicing.IsSliced(npp) == sliced {
+			if err != nil || slicing.IsSliced(npp) {
 				return "", err
 			}
 			return fmt.Sprintf("%+v", npp), nil
 		})
 		w.planned(node, "a/web#p")
 	}
-	stored(0, true)
-	observed := func(reads bool) {
-		w.Helper()
-		npp, err := w.getPlan(w.Context(), node)
-		w.must(err)
-		w.must(writeStatus(w.Context(), w.client, npp, map[string]any{
-			"observedGeneration": npp.Generation, "probeReports": true, "probePlans": reads, "podProbeStatuses": nil,
-		}))
-	}
+	stored()
 	w.report(node, states{"web#p": succeeded})
 	w.marked("a", "label idle=true")
-	for range 2 {
-		observed(false)
-		stored(1, false)
-		observed(true)
-		stored(0, true)
-	}
+	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	w.must(w.client.Patch(w.Context(), npp, env.MergePatch(`{"spec":{"podProbes":[{"namespace":"ns","name":"other","uid":"other","IP":""}]}}`)))
+	stored()
 	w.marked("a", "label idle=true")
-	// What others delete or change is restored.
 	w.must(w.client.DeleteAllOf(w.Context(), &seamarkv1alpha1.ProbePlan{}, client.MatchingFields{"nodeName": node}))
-	stored(0, true)
+	stored()
 	slice := &seamarkv1alpha1.ProbePlan{ObjectMeta: metav1.ObjectMeta{Name: node + ".0"}}
 	w.must(w.client.Patch(w.Context(), slice, env.MergePatch(`{"pods":null}`)))
-	stored(0, true)
+	stored()
 	w.until("the reference is that of the new ProbePlans", func(ctx context.Context) (string, error) {
 		npp := &v1alpha1.NodePodProbe{}
 		err := w.client.Get(ctx, client.ObjectKey{Name: node}, npp)
