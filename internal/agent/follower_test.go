@@ -191,7 +191,7 @@ func TestFollower(t *testing.T) {
 			// The part of a plan that is known does not count as the plan.
 			want: []string{"2s run m#p m#q", "2s in force: a/4", "4s run m#p", "4s in force: a/5"},
 		},
-		"plan moves to ProbePlans": {
+		"plan of OpenKruise": {
 			play: func(w *watched) {
 				w.set(planned("a", 1, "m#p"))
 				pass(time.Second)

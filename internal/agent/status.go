@@ -95,7 +95,7 @@ func (k *statusKeeper) InForce(object *v1alpha1.NodePodProbe) {
 		k.unreported = !object.Status.ProbeReports
 	}
 	k.inForce = v1alpha1.NodePodProbeStatus{
-		ObservedGeneration: plan.Generation, Pods: int32(len(plan.Pods)), Probes: int32(plan.Probes()), ProbeReports: true, ProbePlans: true,
+		ObservedGeneration: plan.Generation, Pods: int32(len(plan.Pods)), Probes: int32(plan.Probes()), ProbeReports: true,
 	}
 	if k.last = now; k.first.IsZero() {
 		k.first = now

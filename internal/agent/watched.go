@@ -57,7 +57,8 @@ func (w *watched) stored() (object *v1alpha1.NodePodProbe, known bool) {
 }
 
 // plan returns the NodePodProbe with the whole plan in its spec, or nil if there is none. It returns
-// false if a part of the plan is not known: then the plan in force stays.
+// false if a part of the plan is not known: then the plan in force stays. The plan of OpenKruise runs
+// until the manager has replaced it.
 func (w *watched) plan() (object *v1alpha1.NodePodProbe, complete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,18 +17,16 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
 // NodePodProbe states where the plan of one node's probes is and which plan the node's agent is
-// running. The plan is in ProbePlans (seamark.dev) if the NodePodProbe has the annotation
-// seamark.dev/probe-plans and no podProbes, and otherwise in its spec. The agent reports the states
-// in ProbeReports (seamark.dev). It is named after the Node, which owns it. It is read-only for
-// users: only Seamark writes it.
+// running. The plan is in ProbePlans (seamark.dev), to which the annotation seamark.dev/probe-plans
+// refers. The agent reports the states in ProbeReports (seamark.dev). OpenKruise has both in this
+// object. It is named after the Node, which owns it. It is read-only for users: only Seamark writes it.
 type NodePodProbe struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the plan for agents that do not read ProbePlans: those of OpenKruise and of earlier
-	// releases. It is empty for others.
+	// spec names the pods that are removed from the ProbePlans. OpenKruise has the plan here.
 	// +optional
 	Spec NodePodProbeSpec `json:"spec,omitempty"`
 
@@ -48,9 +46,9 @@ type NodePodProbeList struct {
 	Items []NodePodProbe `json:"items"`
 }
 
-// NodePodProbeSpec is the plan of one node.
+// NodePodProbeSpec is the plan of one node, as OpenKruise writes it.
 type NodePodProbeSpec struct {
-	// podProbes are the pods to probe, ordered by namespace, name and uid.
+	// podProbes are the pods to probe. Seamark has them in ProbePlans, and removes them from here.
 	// +optional
 	// +listType=atomic
 	PodProbes []PodProbe `json:"podProbes,omitempty"`
@@ -178,8 +176,7 @@ type WatchedValue struct {
 // NodePodProbeStatus describes the plan that the node's agent is running.
 type NodePodProbeStatus struct {
 	// observedGeneration is the generation of the plan that the agent is running: the sum of the
-	// metadata.generation of the NodePodProbe and, if the plan is in ProbePlans, of these. Added
-	// by Seamark.
+	// metadata.generation of the NodePodProbe and of its ProbePlans. Added by Seamark.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -198,14 +195,8 @@ type NodePodProbeStatus struct {
 	// +optional
 	ProbeReports bool `json:"probeReports,omitempty"`
 
-	// probePlans reports whether the agent reads ProbePlans (seamark.dev). The manager writes the
-	// plan to the spec of the NodePodProbe for agents that do not. Added by Seamark.
-	// +optional
-	ProbePlans bool `json:"probePlans,omitempty"`
-
-	// podProbeStatuses are the states of the planned pods, in the order of the plan. Agents
-	// of OpenKruise and of earlier releases of Seamark write them. An agent that takes over
-	// from one of these keeps them up to date for a while, so that it can be rolled back.
+	// podProbeStatuses are the states that the daemon of OpenKruise has reported. An agent that takes
+	// over from it removes them when all of them are in ProbeReports.
 	// +optional
 	// +listType=atomic
 	PodProbeStatuses []PodProbeStatus `json:"podProbeStatuses,omitempty"`

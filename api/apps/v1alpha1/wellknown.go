@@ -25,7 +25,7 @@ const (
 	RestoreReportsAnnotationKey = "seamark.dev/restore-reports"
 
 	// ProbePlansAnnotationKey is the NodePodProbe annotation with which the manager states that the
-	// plan of the node is in ProbePlans, unless the NodePodProbe has podProbes. The value lists the
+	// plan of the node is in ProbePlans, unless OpenKruise has written podProbes. The value lists the
 	// number and the resourceVersion of each ProbePlan, such as "0:812,1:95".
 	ProbePlansAnnotationKey = "seamark.dev/probe-plans"
 

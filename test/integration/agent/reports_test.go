@@ -53,7 +53,7 @@ func TestTakeover(t *testing.T) {
 			w.setAnswer("yes", answer{after: time.Hour})
 			pod := w.pod("p", "yes")
 			pod.Probes[0].Probe.TimeoutSeconds = 300
-			w.planInSpec(pod)
+			w.plan(pod)
 			before := w.openKruiseStatus(failed, "reported earlier")
 			w.setStatus(before)
 			want := before.PodProbeStatuses[0].ProbeStates[0]

@@ -244,27 +244,6 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 	}
 }
 
-// planInSpec writes the node's plan as for an agent that does not read ProbePlans.
-func (w *world) planInSpec(pods ...v1alpha1.PodProbe) {
-	w.Helper()
-	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
-	err := w.client.Get(w.Context(), client.ObjectKeyFromObject(object), object)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		w.Fatal(err)
-	case err != nil:
-		object.Spec.PodProbes = pods
-		err = w.client.Create(w.Context(), object)
-	default:
-		before := object.DeepCopy()
-		object.Spec.PodProbes = pods
-		err = w.client.Patch(w.Context(), object, client.MergeFrom(before))
-	}
-	if err != nil {
-		w.Fatal("write the plan:", err)
-	}
-}
-
 // object returns the NodePodProbe with the whole plan.
 func (w *world) object() *v1alpha1.NodePodProbe {
 	w.Helper()

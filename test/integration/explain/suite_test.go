@@ -154,7 +154,7 @@ func (w world) planned(probes int) *v1alpha1.NodePodProbe {
 // observe writes which plan the agent runs, less the given number of generations.
 func (w world) observe(npp *v1alpha1.NodePodProbe, less int64) {
 	w.Helper()
-	body := fmt.Sprintf(`{"status":{"observedGeneration":%d,"probeReports":true,"probePlans":true}}`, npp.Generation-less)
+	body := fmt.Sprintf(`{"status":{"observedGeneration":%d,"probeReports":true}}`, npp.Generation-less)
 	err := shared.Client.Status().Patch(w.Context(), npp.DeepCopy(), env.MergePatch(body), client.FieldOwner(v1alpha1.AgentFieldManager))
 	if err != nil {
 		w.Fatal(err)

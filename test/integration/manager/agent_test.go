@@ -60,7 +60,7 @@ func report(ctx context.Context, c client.Client, node string, state func(probe 
 		return nil
 	}
 	return writeStatus(ctx, c, npp, map[string]any{
-		"observedGeneration": npp.Generation, "pods": len(npp.Spec.PodProbes), "probeReports": true, "probePlans": true, "podProbeStatuses": nil,
+		"observedGeneration": npp.Generation, "pods": len(npp.Spec.PodProbes), "probeReports": true, "podProbeStatuses": nil,
 	})
 }
 
