@@ -227,7 +227,7 @@ func (h *harness) WriteStatus(ctx context.Context, uid types.UID, status v1alpha
 	}
 	states := ""
 	for _, pod := range status.PodProbeStatuses {
-		states += statesIn([]seamarkv1alpha1.PodReport{{Probes: pod.ProbeStates, Errors: pod.ProbeErrors}})
+		states += statesIn([]seamarkv1alpha1.PodReport{{Probes: pod.ProbeStates}})
 	}
 	h.note("status %d:%s", status.ObservedGeneration, states)
 	h.edit(func(object *v1alpha1.NodePodProbe) { object.Status = *status.DeepCopy() })

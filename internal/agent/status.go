@@ -26,6 +26,11 @@ const (
 	// repairDelay is the delay before the next write after another client has changed the
 	// status.
 	repairDelay = time.Second
+
+	// handOverDelay is how long the states of OpenKruise stay in the status after all states are stored
+	// in slices. Managers receive slices and the status independently of each other, and slices of the
+	// time before a return to OpenKruise must not take effect.
+	handOverDelay = 2 * time.Second
 )
 
 // statusWriter writes the status of the node's object: a nodeClient.
@@ -55,8 +60,8 @@ type statusKeeper struct {
 	// the last write. They are zero if it did not change.
 	inForce     v1alpha1.NodePodProbeStatus
 	first, last time.Time
-	// complete reports whether all states were reported once.
-	complete bool
+	// completed is when all states were first reported, or zero.
+	completed time.Time
 	// written is the status that this agent wrote last, or found. stored is what the API
 	// server stores of it at version, or nil if this is not known.
 	written v1alpha1.NodePodProbeStatus
@@ -121,9 +126,9 @@ func (k *statusKeeper) Observe(object *v1alpha1.NodePodProbe) {
 func (k *statusKeeper) Reported() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.complete {
-		k.complete = true
-		k.wakeBy(time.Now())
+	if k.completed.IsZero() {
+		k.completed = time.Now()
+		k.wakeBy(k.completed)
 	}
 }
 
@@ -193,7 +198,7 @@ func (k *statusKeeper) decide(now time.Time, flush bool) (uid types.UID, status 
 		return "", status, false
 	}
 	k.wakeAt = time.Time{}
-	if !k.complete || !k.present() {
+	if k.completed.IsZero() || !k.present() {
 		return "", status, false
 	}
 	status = k.inForce
@@ -217,6 +222,8 @@ func (k *statusKeeper) due(status v1alpha1.NodePodProbeStatus) (at time.Time, ch
 	case equality.Semantic.DeepEqual(status, k.written):
 		k.first, k.last = time.Time{}, time.Time{}
 		return time.Time{}, false
+	case k.unreported && len(k.written.PodProbeStatuses) > 0:
+		return k.completed.Add(handOverDelay), true
 	case k.unreported:
 		return time.Time{}, true
 	}

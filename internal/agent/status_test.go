@@ -105,7 +105,7 @@ func TestStatus(t *testing.T) {
 				pass(time.Minute)
 			},
 			want: []string{
-				"0s wrote node.0: m#p=Failed()", "0s status 0:",
+				"0s wrote node.0: m#p=Failed()", "2s status 0:",
 				"11s wrote node.0: m#p=Succeeded(ok)", "11s event m#p Succeeded",
 			},
 		},
@@ -122,7 +122,7 @@ func TestStatus(t *testing.T) {
 				pass(time.Minute)
 			},
 			want: []string{
-				"1.01s wrote node.0: m#p=Failed()", "1.02s status 1:",
+				"1.01s wrote node.0: m#p=Failed()", "3.02s status 1:",
 				"1m1.01s wrote node.0: m#p=Succeeded(ok)", "1m1.01s event m#p Succeeded",
 			},
 		},

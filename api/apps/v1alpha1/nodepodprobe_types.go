@@ -190,8 +190,7 @@ type NodePodProbeStatus struct {
 	Probes int32 `json:"probes,omitempty"`
 
 	// probeReports reports whether the agent reports in ProbeReports (seamark.dev). If it is
-	// true, podProbeStatuses applies only to pods whose ProbeReport is missing or older.
-	// Added by Seamark.
+	// true, podProbeStatuses is ignored. Added by Seamark.
 	// +optional
 	ProbeReports bool `json:"probeReports,omitempty"`
 
@@ -221,13 +220,6 @@ type PodProbeStatus struct {
 	// +optional
 	// +listType=atomic
 	ProbeStates []ContainerProbeState `json:"probeStates,omitempty"`
-
-	// probeErrors are the probes of the pod that cannot be run, or run less often than their
-	// periods ask for. An error changes neither the state of a probe nor the marks of the pod.
-	// Added by Seamark.
-	// +optional
-	// +listType=atomic
-	ProbeErrors []ContainerProbeError `json:"probeErrors,omitempty"`
 }
 
 // ContainerProbeError is the reason why a probe has no current result, or fewer than its period asks for. Added by Seamark.

@@ -112,12 +112,12 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 	})
 }
 
-// statusEvents returns a handler that makes the markers due whose errors in the status of a
-// NodePodProbe change, and those with errors when the status takes the place of the ProbeReports of
+// statusEvents returns a handler that makes the counts due of markers whose states in the status of a
+// NodePodProbe change, and the markers with errors when the status takes the place of the ProbeReports of
 // the node or loses it.
 func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
-		r.touchChanged(q, statusErrors(before), statusErrors(after))
+		r.touchChanged(q, statusStates(before), statusStates(after))
 		if reportsInStatus(before) != reportsInStatus(after) {
 			for _, slice := range affected.Found(r.Reader.Slices(ctx, cmp.Or(after, before).Name))(ctx) {
 				r.touchChanged(q, nil, slice.Pods)
@@ -129,8 +129,8 @@ func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodP
 // reportsInStatus reports whether the object exists and its states are in its status.
 func reportsInStatus(npp *v1alpha1.NodePodProbe) bool { return npp != nil && mark.InStatus(npp) }
 
-// statusErrors returns the entries of a status that take effect.
-func statusErrors(npp *v1alpha1.NodePodProbe) []seamarkv1alpha1.PodReport {
+// statusStates returns the entries of a status that take effect.
+func statusStates(npp *v1alpha1.NodePodProbe) []seamarkv1alpha1.PodReport {
 	if !reportsInStatus(npp) {
 		return nil
 	}

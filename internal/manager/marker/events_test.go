@@ -57,7 +57,7 @@ func TestReportEvents(t *testing.T) {
 		npp.Status.ProbeReports = inReports
 		for _, pod := range pods {
 			npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
-				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeErrors: pod.Errors,
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 			})
 		}
 		return npp
@@ -84,18 +84,13 @@ func TestReportEvents(t *testing.T) {
 		"ProbeReport is deleted": {want: true, do: func(f *world) {
 			f.r.sliceEvents().Delete(t.Context(), event.TypedDeleteEvent[*seamarkv1alpha1.ProbeReport]{Object: slice(entry("a"))}, f.queue)
 		}},
-		"copy in the status": {do: func(f *world) {
+		"status without effect": {stored: entry("a"), do: func(f *world) {
 			f.r.statusEvents().Update(t.Context(), statusUpdate{ObjectOld: status(true, nil), ObjectNew: status(true, entry("a"))}, f.queue)
 		}},
-		"error in the status": {want: true, do: func(f *world) {
-			f.r.statusEvents().Update(t.Context(), statusUpdate{ObjectOld: status(false, nil), ObjectNew: status(false, entry("a"))}, f.queue)
+		"status takes effect": {want: true, stored: entry("a"), do: func(f *world) {
+			f.r.statusEvents().Update(t.Context(), statusUpdate{ObjectOld: status(true, nil), ObjectNew: status(false, entry("a"))}, f.queue)
 		}},
-		"status without errors takes effect": {want: true, stored: entry("a"), do: func(f *world) {
-			clean := entry("")
-			clean[0].Errors = nil
-			f.r.statusEvents().Update(t.Context(), statusUpdate{ObjectOld: status(true, nil), ObjectNew: status(false, clean)}, f.queue)
-		}},
-		"NodePodProbe is deleted": {want: true, do: func(f *world) {
+		"NodePodProbe is deleted": {want: true, stored: entry("a"), do: func(f *world) {
 			f.r.statusEvents().Delete(t.Context(), event.TypedDeleteEvent[*v1alpha1.NodePodProbe]{Object: status(false, entry("a"))}, f.queue)
 		}},
 	}

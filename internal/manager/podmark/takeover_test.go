@@ -50,8 +50,8 @@ func planned(running, generation int64, uids ...string) *v1alpha1.NodePodProbe {
 	return npp
 }
 
-// inOldForm returns the NodePodProbe of an agent that does not report in ProbeReports.
-func inOldForm(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+// ofOpenKruise returns the NodePodProbe as the daemon of OpenKruise reports.
+func ofOpenKruise(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 	npp.Status.ProbeReports = false
 	return npp
 }
@@ -135,34 +135,14 @@ func drain(t *testing.T, r *Reconciler, q controllers.Queue) {
 	}
 }
 
-// TestTakeoverKeepsMarks checks that no mark changes while an agent takes over from an earlier
-// release, or is rolled back to it, in whatever order the caches receive the objects.
+// TestTakeoverKeepsMarks checks that no mark changes while an agent takes over from OpenKruise, in whatever
+// order the caches receive the objects.
 func TestTakeoverKeepsMarks(t *testing.T) {
 	const succeeded, failed = v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed
 	type slices = []*seamarkv1alpha1.ProbeReport
 	healthy := stateSince(succeeded, 20)
 	moves := map[string]move{
-		"takeover": {before: inStatus(false, healthy), after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.0", healthy)}},
-		"takeover after a rollback": {
-			before: inStatus(false, healthy), slices: slices{inSlice("node-1.0", stateSince(failed, 10))},
-			after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.0", healthy)},
-		},
-		"takeover after a rollback, no state before": {
-			before: inStatus(false, healthy), slices: slices{inSlice("node-1.0")},
-			after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.0", healthy)},
-		},
-		"takeover after a rollback, entry in another ProbeReport": {
-			before: inStatus(false, healthy), slices: slices{inSlice("node-1.0", stateSince(failed, 10))},
-			after: inStatus(true, healthy), newSlices: slices{inSlice("node-1.1", healthy)},
-		},
-		"rollback": {
-			before: inStatus(true, healthy), slices: slices{inSlice("node-1.0", healthy)},
-			after: inStatus(false, healthy), newSlices: slices{inSlice("node-1.0", healthy)},
-		},
-		"status is no longer kept up to date": {
-			before: inStatus(true, healthy), slices: slices{inSlice("node-1.0", healthy)},
-			after: inStatus(true), newSlices: slices{inSlice("node-1.0", healthy)},
-		},
+		"takeover": {before: inStatus(false, healthy), after: inStatus(true), newSlices: slices{inSlice("node-1.0", healthy)}},
 		"NodePodProbe is created again": {
 			before: inStatus(true), slices: slices{inSlice("node-1.0", healthy)},
 			after: inStatus(false), newSlices: slices{inSlice("node-1.0", healthy)},
@@ -173,7 +153,7 @@ func TestTakeoverKeepsMarks(t *testing.T) {
 		},
 		"agent runs the plan of a new NodePodProbe": {before: planned(0, 1, "uid-a"), after: planned(1, 1, "uid-a")},
 		"plan of OpenKruise": {
-			before: inOldForm(planned(0, 4, "uid-b")), after: planned(5, 5, "uid-a", "uid-b"), newSlices: slices{inSlice("node-1.0", healthy)},
+			before: ofOpenKruise(planned(0, 4, "uid-b")), after: planned(5, 5, "uid-a", "uid-b"), newSlices: slices{inSlice("node-1.0", healthy)},
 		},
 		"plan lacks the pod": {before: planned(4, 4, "uid-a", "uid-b"), after: planned(4, 5, "uid-b")},
 		"agent runs a plan without the pod": {
@@ -216,9 +196,9 @@ func TestEachSourceEnqueuesPods(t *testing.T) {
 		"ProbeReport changes":         {move: move{before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
 		"second entry is deleted":     {move: move{before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", stateSince(failed, 30)), inSlice("node-1.1", late)}, newSlices: slices{inSlice("node-1.1", late)}}, want: healthyLabels()},
 		"status changes":              {move: move{before: inStatus(false, old), after: inStatus(false, late)}, want: healthyLabels()},
-		"agent of an earlier release": {move: move{before: inStatus(true), after: inStatus(false, late), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", old)}}, want: healthyLabels()},
-		"takeover with another state": {move: move{before: inStatus(false, old), after: inStatus(true, late), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
-		"agent of an earlier release, pod without a state": {
+		"daemon of OpenKruise":        {move: move{before: inStatus(true), after: inStatus(false, late), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", old)}}, want: healthyLabels()},
+		"takeover with another state": {move: move{before: inStatus(false, old), after: inStatus(true), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
+		"daemon of OpenKruise, pod without a state": {
 			marked: true, want: []map[string]string{nil},
 			move: move{before: inStatus(true), after: other, slices: slices{inSlice("node-1.0", late)}, newSlices: slices{inSlice("node-1.0", late)}},
 		},

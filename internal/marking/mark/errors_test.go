@@ -29,12 +29,6 @@ func failing(errs ...string) []seamarkv1alpha1.PodReport {
 }
 
 func TestErrorsInForce(t *testing.T) {
-	inStatus := status(false)
-	for _, pod := range failing("x/m#p/status") {
-		inStatus.Status.PodProbeStatuses = append(inStatus.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeErrors: pod.Errors,
-		})
-	}
 	slice := func(name string, errs ...string) *seamarkv1alpha1.ProbeReport {
 		s := &seamarkv1alpha1.ProbeReport{NodeName: "n", Pods: failing(errs...)}
 		s.Name = name
@@ -48,7 +42,7 @@ func TestErrorsInForce(t *testing.T) {
 	}{
 		"none":             {report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "y/m#p/other")}}},
 		"in a ProbeReport": {report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "x/m#p/no")}}, want: failing("x/m#p/no")[0].Errors},
-		"in the status":    {report: mark.NodeReport{Plan: inStatus, Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "x/m#p/no")}}, want: failing("x/m#p/status")[0].Errors},
+		"states in status": {report: mark.NodeReport{Plan: status(false, podStatus("uid-x")), Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "x/m#p/no")}}},
 		"two entries":      {report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.1", "x/m#p/b"), slice("n.0", "x/m#p/a")}}, want: failing("x/m#p/a")[0].Errors},
 		"unknown reason and long message": {
 			report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{odd}}, want: failing("x/m#p/" + strings.Repeat("é", 128))[0].Errors,

@@ -33,8 +33,8 @@ type NodeReport struct {
 }
 
 // InStatus reports whether the states of a node's pods are those in the status of its
-// NodePodProbe, which may be nil, and not those in ProbeReports: an agent of OpenKruise or of an
-// earlier release wrote them. Such an agent replaces the status, and so removes probeReports.
+// NodePodProbe, which may be nil, and not those in ProbeReports: the daemon of OpenKruise wrote them. It
+// replaces the status, and so removes probeReports.
 func InStatus(npp *v1alpha1.NodePodProbe) bool {
 	return npp != nil && !npp.Status.ProbeReports && len(npp.Status.PodProbeStatuses) > 0
 }
@@ -97,17 +97,13 @@ type entry struct {
 	errors []v1alpha1.ContainerProbeError
 }
 
-// entries returns the entries of the pod with the UID, or of all pods if it is empty, with the UIDs. While the
-// agent also keeps the status up to date, a pod has an entry in the status too. After a rollback and another
-// upgrade, the manager may see the new status before the new ProbeReports: those of the time before the
-// rollback are older than the status, and have no effect.
+// entries returns the entries of the pod with the UID, or of all pods if it is empty, with the UIDs.
 func (r NodeReport) entries(of string) iter.Seq2[string, entry] {
+	if r.InStatus() {
+		return entriesInStatus(r.Plan, of)
+	}
 	return func(yield func(string, entry) bool) {
-		stored := r.Slices
-		if r.InStatus() {
-			stored = nil
-		}
-		for _, slice := range stored {
+		for _, slice := range r.Slices {
 			for j := range slice.Pods {
 				pod := &slice.Pods[j]
 				if of != "" && of != pod.UID {
@@ -115,22 +111,25 @@ func (r NodeReport) entries(of string) iter.Seq2[string, entry] {
 				}
 				number, valid := seamarkv1alpha1.SliceNumber(slice.NodeName, slice.Name)
 				if !valid {
-					number = report.InStatus
+					number = report.Unnumbered
 				}
 				if !yield(pod.UID, entry{Entry: report.Entry{Number: number, States: pod.Probes}, errors: pod.Errors}) {
 					return
 				}
 			}
 		}
-		if r.Plan == nil {
-			return
-		}
-		for i := range r.Plan.Status.PodProbeStatuses {
-			pod := &r.Plan.Status.PodProbeStatuses[i]
+	}
+}
+
+// entriesInStatus returns the entries in the status of the NodePodProbe.
+func entriesInStatus(npp *v1alpha1.NodePodProbe, of string) iter.Seq2[string, entry] {
+	return func(yield func(string, entry) bool) {
+		for i := range npp.Status.PodProbeStatuses {
+			pod := &npp.Status.PodProbeStatuses[i]
 			if of != "" && of != pod.UID {
 				continue
 			}
-			if !yield(pod.UID, entry{Entry: report.Entry{Number: report.InStatus, States: pod.ProbeStates}, errors: pod.ProbeErrors}) {
+			if !yield(pod.UID, entry{Entry: report.Entry{Number: report.Unnumbered, States: pod.ProbeStates}}) {
 				return
 			}
 		}
@@ -142,7 +141,7 @@ func StatusReports(npp *v1alpha1.NodePodProbe) []seamarkv1alpha1.PodReport {
 	var pods []seamarkv1alpha1.PodReport
 	for _, pod := range npp.Status.PodProbeStatuses {
 		pods = append(pods, seamarkv1alpha1.PodReport{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates, Errors: pod.ProbeErrors,
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates,
 		})
 	}
 	return pods

@@ -90,10 +90,7 @@ func TestNodeReport(t *testing.T) {
 		"in status, invalid probe name":  {npp: status(false, podStatus("new", named("web", failed), idle)), want: reported(idle)},
 		"not in the status":              {npp: status(false, podStatus("old", busy)), slices: in(slice("n.0", podReport("a", "new", idle))), want: mark.PodReport{Reported: true}},
 		"ProbeReport without effect":     {npp: status(false, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(succeeded, 1, 1))},
-		"status is behind":               {npp: status(true, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(failed, 2, 2))},
-		"ProbeReport is behind":          {npp: status(true, podStatus("new", since(failed, 2, 2))), slices: in(slice("n.0", podReport("a", "new", since(succeeded, 1, 1)))), want: reported(since(failed, 2, 2))},
-		"ProbeReport is not there yet":   {npp: status(true, podStatus("new", idle)), want: reported(idle)},
-		"status and report of same time": {npp: status(true, podStatus("new", idle)), slices: in(slice("n.0", podReport("a", "new", busy))), want: reported(busy)},
+		"status without effect":          {npp: status(true, podStatus("new", since(succeeded, 2, 2))), slices: in(slice("n.0", podReport("a", "new", since(failed, 1, 1)))), want: reported(since(failed, 1, 1))},
 		"two entries":                    {slices: in(slice("n.0", podReport("a", "new", since(succeeded, 1, 9))), slice("n.1", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(failed, 2, 2))},
 		"two entries, other result":      {slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 4))), slice("n.1", podReport("a", "new", since(failed, 2, 3)))), want: reported(since(failed, 2, 4))},
 		"two entries of the same time":   {slices: in(slice("n.0", podReport("a", "new", idle)), slice("n.1", podReport("a", "new", busy))), want: reported(idle)},
@@ -194,10 +191,10 @@ func TestStatesOfEarlierMarker(t *testing.T) {
 		planned, reported string
 		want              bool
 	}{
-		"same marker":      {"1", "1", true},
-		"recreated marker": {"2", "1", false},
-		"older agent":      {"1", "", true},
-		"older manager":    {"", "1", true},
+		"same marker":         {"1", "1", true},
+		"recreated marker":    {"2", "1", false},
+		"agent of OpenKruise": {"1", "", true},
+		"plan of OpenKruise":  {"", "1", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

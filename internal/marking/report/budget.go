@@ -16,7 +16,7 @@ const (
 
 	// podBytes and stateBytes are the maximum encoded bytes of the entry of a pod and of a
 	// state, without the values that have no fixed length.
-	podBytes   = len(`{"name":"","namespace":"","uid":"","probeStates":[],"probeErrors":[]},`)
+	podBytes   = len(`{"name":"","namespace":"","uid":"","probes":[],"errors":[]},`)
 	stateBytes = len(`{"name":"","state":"Succeeded","lastProbeTime":"2006-01-02T15:04:05Z",` +
 		`"lastTransitionTime":"2006-01-02T15:04:05Z","plan":"","containerID":"","message":""},`)
 	// containerIDBytes is the length of the ID of a run of a container in a state.

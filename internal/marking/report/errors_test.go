@@ -101,18 +101,14 @@ func TestErrorsSurviveAgentRestart(t *testing.T) {
 	pod := podReport("a")
 	pod.Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: cannotRun, Message: "no"}}
 	want := report.States{key(t, "a", "m#p"): {Problem: thresholds.Problem{Reason: cannotRun, Message: "no"}}}
-	for name, ledger := range map[string]report.Ledger{
-		"slices": report.Read(stored(pod), nil),
-		"status": report.Read(stored(pod), []v1alpha1.PodProbeStatus{podStatus(pod)}),
-	} {
-		restored := report.Restore(onePlan(), ledger)
-		if diff := cmp.Diff(want, restored); diff != "" {
-			t.Errorf("%s: restored states (-want +got):\n%s", name, diff)
-		}
-		for known, states := range map[string]report.States{"unknown": {}, "restored": restored} {
-			if got := report.Decide(at(0), onePlan(), ledger, states, nil); len(got.Writes) > 0 {
-				t.Errorf("%s, %s: writes %v", name, known, got.Writes)
-			}
+	ledger := report.Read(stored(pod), nil)
+	restored := report.Restore(onePlan(), ledger)
+	if diff := cmp.Diff(want, restored); diff != "" {
+		t.Errorf("restored states (-want +got):\n%s", diff)
+	}
+	for known, states := range map[string]report.States{"unknown": {}, "restored": restored} {
+		if got := report.Decide(at(0), onePlan(), ledger, states, nil); len(got.Writes) > 0 {
+			t.Errorf("%s: writes %v", known, got.Writes)
 		}
 	}
 }

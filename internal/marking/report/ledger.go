@@ -65,7 +65,7 @@ func Read(stored []Slice, inStatus []v1alpha1.PodProbeStatus) Ledger {
 	}
 	for _, pod := range inStatus {
 		l.pods[pod.UID] = &podLedger{number: l.pod(pod.UID).number, report: seamarkv1alpha1.PodReport{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates, Errors: pod.ProbeErrors,
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates,
 		}}
 	}
 	return l
@@ -162,13 +162,12 @@ func set[K comparable, V any](m map[K]V, key K, value V) map[K]V {
 	return m
 }
 
-// InStatus is the number of an entry that is not in a slice with a valid name: of one in
-// NodePodProbe.status.
-const InStatus = math.MaxInt
+// Unnumbered is the number of an entry that is not in a slice with a valid name.
+const Unnumbered = math.MaxInt
 
 // Entry is what one object reports about a pod.
 type Entry struct {
-	// Number is the number of the slice (see NumberOf), or InStatus.
+	// Number is the number of the slice (see NumberOf), or Unnumbered.
 	Number int
 	// States are the reported states. They must not be modified.
 	States []v1alpha1.ContainerProbeState
@@ -176,8 +175,7 @@ type Entry struct {
 
 // Precedes reports whether the entry takes effect and the other entry of the same pod does not: it
 // has the newer transition, or else the newer result, or else the lower number. A pod has two
-// entries if an agent stopped between two writes, and while the status is kept up to date. Slices
-// are written before the status. Of entries with equal times and numbers, none precedes.
+// entries if an agent stopped between two writes. Of entries with equal times and numbers, none precedes.
 //
 // Agents and managers must not differ in this: a mark would depend on who reads the report.
 func (e Entry) Precedes(other Entry) bool {

@@ -168,7 +168,7 @@ func TestDecideOneProbe(t *testing.T) {
 // podStatus returns the entry of a pod in NodePodProbe.status.
 func podStatus(pod seamarkv1alpha1.PodReport) v1alpha1.PodProbeStatus {
 	return v1alpha1.PodProbeStatus{
-		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeStates: pod.Probes, ProbeErrors: pod.Errors,
+		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ProbeStates: pod.Probes,
 	}
 }
 

@@ -125,7 +125,6 @@ func additions(kind string) []string {
 			"spec.podProbes.runtimeUID",
 			"spec.podProbes.probes.plan", "spec.podProbes.probes.publishBody", "spec.podProbes.probes.messageUpdates", "spec.podProbes.probes.startup",
 			"status.observedGeneration", "status.pods", "status.probes", "status.probeReports",
-			"status.podProbeStatuses.probeErrors",
 			"status.podProbeStatuses.probeStates.plan", "status.podProbeStatuses.probeStates.containerID",
 		}
 	default:
