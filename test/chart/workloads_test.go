@@ -303,7 +303,7 @@ func TestPolicyCoversRights(t *testing.T) {
 		return found
 	}
 	bound := map[string]bool{}
-	// The one that is added to installations of earlier releases comes first, also by name.
+	// The one for deletions and status comes first, also by name.
 	bindings := []string{"seamark-workloads-pod-deletion-and-status", "seamark-workloads-pods"}
 	manifest, err := os.ReadFile("../../config/workloads/policy.yaml")
 	if err != nil {

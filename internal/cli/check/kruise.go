@@ -64,7 +64,7 @@ func (f *Facts) openKruise() []Result {
 }
 
 // lostFields reports the markers that were applied with fields that the API server does not store,
-// because the CRD is that of OpenKruise or of an earlier release. It knows only of those that kubectl
+// because the CRD is that of OpenKruise. It knows only of those that kubectl
 // applied on the client's side, which keeps what was applied.
 func (f *Facts) lostFields() []Result {
 	var results []Result

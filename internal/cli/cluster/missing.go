@@ -57,7 +57,7 @@ func MissingOf(err error, verb string, resource permission.Resource, namespace s
 }
 
 // SetMissing sets what could not be read. Without the resource ProbePlan, the plans are in
-// NodePodProbes, so it is not missing: an earlier release is installed.
+// NodePodProbes, so it is not missing: OpenKruise is installed.
 func (s *Snapshot) SetMissing(found []permission.Missing) {
 	found = slices.DeleteFunc(slices.Clone(found), func(m permission.Missing) bool { return m.Resource == permission.PlanSlices && m.Verb == "" })
 	s.Missing = slices.SortedFunc(slices.Values(found), func(a, b permission.Missing) int {

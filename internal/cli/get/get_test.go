@@ -190,7 +190,7 @@ func TestGolden(t *testing.T) {
 		"developer":       {args: []string{"-o", "wide"}, refuse: isClusterScoped},
 		"misspelled-pod":  {args: []string{"gmae-0", "game-2"}, code: exit.Failed},
 		"unknown-marker":  {args: []string{"-m", "games"}, code: exit.Failed},
-		"unknown-probe":   {args: []string{"-m", "game/idel"}, code: exit.Failed},
+		"unknown-probe":   {args: []string{"-m", "game#idel"}, code: exit.Failed},
 		"nothing-allowed": {refuse: func(any) bool { return true }, code: exit.Access},
 		"invalid-state":   {args: []string{"--state", "failed,down"}, code: exit.Usage},
 		"invalid-output":  {args: []string{"-o", "xml"}, code: exit.Usage},

@@ -211,7 +211,7 @@ func TestGolden(t *testing.T) {
 		"nothing-allowed":  {args: []string{"-f", "-"}, in: marker, refuse: func(any) bool { return true }, code: exit.Access},
 		"misspelled-pod":   {args: []string{"-f", "-", "gmae-0"}, in: marker, code: exit.Failed},
 		"unknown-marker":   {args: []string{"-m", "gme"}, code: exit.Failed},
-		"unknown-probe":    {args: []string{"-f", "-", "-m", "game/idel"}, in: marker, code: exit.Failed},
+		"unknown-probe":    {args: []string{"-f", "-", "-m", "game#idel"}, in: marker, code: exit.Failed},
 		"invalid-marker":   {args: []string{"-f", "-"}, in: invalid, code: exit.Usage},
 		"invalid-yaml":     {args: []string{"-f", "-"}, in: "a: [", code: exit.Usage},
 		"no-marker":        {args: []string{"-f", "-"}, in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", code: exit.Usage},

@@ -39,14 +39,14 @@ func TestDecideRecreatedMarker(t *testing.T) {
 		want              []v1alpha1.ContainerProbeState
 		write             bool
 	}{
-		"same marker, not known":    {"1", "1", nil, nil, false},
-		"same marker, same state":   {"1", "1", &inA, nil, false},
-		"new marker, not known":     {"1", "2", nil, nil, true},
-		"new marker, no result":     {"1", "2", &thresholds.State{}, nil, true},
-		"new marker, same state":    {"1", "2", &inA, []v1alpha1.ContainerProbeState{of(base, "2", "a")}, true},
-		"older agent, not known":    {"", "2", nil, nil, false},
-		"older agent, same state":   {"", "2", &inA, nil, false},
-		"older manager, same state": {"1", "", &inA, nil, false},
+		"same marker, not known":           {"1", "1", nil, nil, false},
+		"same marker, same state":          {"1", "1", &inA, nil, false},
+		"new marker, not known":            {"1", "2", nil, nil, true},
+		"new marker, no result":            {"1", "2", &thresholds.State{}, nil, true},
+		"new marker, same state":           {"1", "2", &inA, []v1alpha1.ContainerProbeState{of(base, "2", "a")}, true},
+		"report of OpenKruise, not known":  {"", "2", nil, nil, false},
+		"report of OpenKruise, same state": {"", "2", &inA, nil, false},
+		"plan of OpenKruise, same state":   {"1", "", &inA, nil, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,10 +102,10 @@ func TestRestoreRecreatedMarker(t *testing.T) {
 		reported, planned string
 		want              bool
 	}{
-		"same marker":   {"1", "1", true},
-		"new marker":    {"1", "2", false},
-		"older agent":   {"", "2", true},
-		"older manager": {"1", "", true},
+		"same marker":          {"1", "1", true},
+		"new marker":           {"1", "2", false},
+		"report of OpenKruise": {"", "2", true},
+		"plan of OpenKruise":   {"1", "", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,16 +41,11 @@ func Parse(s string) (ID, error) {
 
 // ParseSelection parses what selects probes: MARKER for all probes of a marker, which returns no
 // probe, or MARKER#PROBE for one of them. The empty string selects all probes of all markers.
-// MARKER/PROBE, which earlier versions printed, means MARKER#PROBE.
 func ParseSelection(s string) (ID, error) {
 	if !strings.ContainsAny(s, separator+"/") {
 		return ID{Marker: s}, nil
 	}
-	name := s
-	if marker, probe, _ := strings.Cut(s, "/"); !strings.Contains(s, separator) && !strings.Contains(probe, "/") {
-		name = marker + separator + probe
-	}
-	id, err := Parse(name)
+	id, err := Parse(s)
 	if err != nil {
 		return ID{}, fmt.Errorf("%q is invalid: must be MARKER or MARKER%sPROBE", s, separator)
 	}
@@ -58,8 +53,8 @@ func ParseSelection(s string) (ID, error) {
 }
 
 // SamePlan reports whether a state that was reported with one plan value applies to a probe
-// that is planned with the other. An empty value matches every other, because older versions
-// of Seamark, and OpenKruise, do not set it.
+// that is planned with the other. An empty value matches every other, because OpenKruise does not
+// set it, and its CRD does not store it.
 func SamePlan(a, b string) bool { return a == b || a == "" || b == "" }
 
 // ContainerKey identifies one container of one pod. It does not change when the container

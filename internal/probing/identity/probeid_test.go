@@ -16,11 +16,11 @@ func TestSamePlan(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		"equal":         {"1", "1", true},
-		"different":     {"1", "2", false},
-		"older agent":   {"1", "", true},
-		"older manager": {"", "1", true},
-		"both older":    {"", "", true},
+		"equal":                {"1", "1", true},
+		"different":            {"1", "2", false},
+		"report of OpenKruise": {"1", "", true},
+		"plan of OpenKruise":   {"", "1", true},
+		"both of OpenKruise":   {"", "", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestParseSelection(t *testing.T) {
 		"all":                  {in: ""},
 		"marker":               {in: "my.web", want: identity.ID{Marker: "my.web"}},
 		"probe":                {in: "web#idle", want: identity.ID{Marker: "web", Probe: "idle"}},
-		"slash":                {in: "web/idle", want: identity.ID{Marker: "web", Probe: "idle"}},
+		"slash":                {in: "web/idle", err: invalid},
 		"probe with a slash":   {in: "web#a/b", want: identity.ID{Marker: "web", Probe: "a/b"}},
 		"no probe":             {in: "web#", err: invalid},
 		"no probe after slash": {in: "web/", err: invalid},

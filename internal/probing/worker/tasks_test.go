@@ -97,9 +97,9 @@ func TestIdentityOfProbes(t *testing.T) {
 		first, second []func(*worker.Task)
 		want          []string
 	}{
-		"same marker":   {[]func(*worker.Task){ofPlan("1")}, []func(*worker.Task){ofPlan("1")}, nil},
-		"older manager": {[]func(*worker.Task){ofPlan("1")}, nil, nil},
-		"newer manager": {nil, []func(*worker.Task){ofPlan("1")}, nil},
+		"same marker": {[]func(*worker.Task){ofPlan("1")}, []func(*worker.Task){ofPlan("1")}, nil},
+		"plan of OpenKruise after one of Seamark": {[]func(*worker.Task){ofPlan("1")}, nil, nil},
+		"plan of Seamark after one of OpenKruise": {nil, []func(*worker.Task){ofPlan("1")}, nil},
 		"recreated marker": {
 			[]func(*worker.Task){ofPlan("1")}, []func(*worker.Task){ofPlan("2")},
 			[]string{"1s p gone", "1s p >Failed"},

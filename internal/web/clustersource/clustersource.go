@@ -44,7 +44,7 @@ type Informer interface {
 type Informers struct {
 	Pods, Markers Informer
 	// Nodes, Plans (NodePodProbes), PlanSlices (ProbePlans) and Reports are nil if these may not be
-	// read. Then states come from the marks of the pods. An earlier release has no ProbePlans.
+	// read. Then states come from the marks of the pods. OpenKruise has no ProbePlans.
 	Nodes, Plans, PlanSlices, Reports Informer
 }
 
