@@ -4,13 +4,11 @@
 package revision_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -46,16 +44,5 @@ func TestRevisionIsThatOfOpenKruise(t *testing.T) {
 				t.Errorf("template of the revision: error %v (-want +got):\n%s", err, diff)
 			}
 		})
-	}
-}
-
-// Earlier versions of Seamark left out times that are not set. It is the same revision.
-func TestRevisionWithoutTimesIsKept(t *testing.T) {
-	rev := history(t, template("a:1"))[0]
-	rev.Name = "web-5c8d6f9b7c"
-	rev.Data.Raw = bytes.ReplaceAll(rev.Data.Raw, []byte(`"creationTimestamp":null,`), nil)
-	result := plan(t, owner(template("a:1")), []*appsv1.ControllerRevision{rev}, 10, nil)
-	if result.Create != nil || len(result.UpdateRevisions) > 0 || result.Update != rev {
-		t.Errorf("got %v, want the revision unchanged", result)
 	}
 }

@@ -4,8 +4,7 @@
 // Package revision keeps the history of a set's pod template in ControllerRevisions. Names, numbers and
 // contents are those of the built-in StatefulSet and of OpenKruise, so that a set can be taken over
 // without a rollout. Two templates are the same revision if Kubernetes makes equal pods of them, not
-// only if their bytes are equal: OpenKruise's webhook sets the defaults of fields, and earlier versions of
-// Seamark did not write null for unset times.
+// only if their bytes are equal: OpenKruise's webhook sets the defaults of fields.
 package revision
 
 import (

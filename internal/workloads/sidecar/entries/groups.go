@@ -139,7 +139,7 @@ func (g *group) path(versions map[string]string, stored string) string {
 	if isOlder(stored, version) {
 		version, changed = "", true
 	}
-	// The path of an earlier release has no version, and gets one with the next row.
+	// A path without a valid version gets one with the next row.
 	if changed && (version == "" || isOlder(version, newest)) {
 		version = newest
 	}
@@ -156,8 +156,7 @@ func isOlder(a, b string) bool {
 }
 
 // GroupVersion returns the resource version of SidecarSets that a cache must have reached to have all sets of a group as
-// its entry has them, given the last part of the path of the entry. It is empty if the path has none: earlier releases
-// wrote no version, and ignore it. A part of the path of its own would be one that they do not serve.
+// its entry has them, given the last part of the path of the entry. It is empty if the path has none.
 func GroupVersion(last string) string {
 	_, version, _ := strings.Cut(last, versionMark)
 	return version
