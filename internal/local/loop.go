@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/exec"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // loop is one run: it handles the events of the inbox, and does what is due. Only its goroutine
@@ -290,11 +291,7 @@ func (s sink) ProbeGone(key identity.Key) {
 type due struct{ at time.Time }
 
 // by makes it due at a time, if it is not due earlier. A zero time has no effect.
-func (d *due) by(at time.Time) {
-	if d.at.IsZero() || !at.IsZero() && at.Before(d.at) {
-		d.at = at
-	}
-}
+func (d *due) by(at time.Time) { d.at = earliest.Time(d.at, at) }
 
 // take reports whether it is due, and resets the time if it is.
 func (d *due) take(now time.Time) bool {

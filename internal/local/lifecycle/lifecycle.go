@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // Phase is the phase of a container.
@@ -178,9 +179,7 @@ func (p *PodMachine) Due() (time.Time, bool) {
 		if c.Phase == Exited {
 			at = c.RestartAt
 		}
-		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
-			due = at
-		}
+		due = earliest.Time(due, at)
 	}
 	return due, !due.IsZero()
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
 
@@ -55,9 +56,7 @@ func (a *agenda) add(namespace string, appointments ...appointment) {
 			s.due = make(map[string]time.Time)
 		}
 		for _, each := range appointments {
-			if at, found := s.due[each.marker]; !found || each.at.Before(at) {
-				s.due[each.marker] = each.at
-			}
+			s.due[each.marker] = earliest.Time(s.due[each.marker], each.at)
 		}
 		return true
 	})

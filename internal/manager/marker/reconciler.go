@@ -34,6 +34,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
 
@@ -107,10 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err = errors.Join(failed, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	if checked.RequeueAfter == 0 || recounted.RequeueAfter > 0 && recounted.RequeueAfter < checked.RequeueAfter {
-		return recounted, nil
-	}
-	return checked, nil
+	return reconcile.Result{RequeueAfter: earliest.Wait(checked.RequeueAfter, recounted.RequeueAfter)}, nil
 }
 
 // task is a marker that is due since a time.

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
 
@@ -161,10 +162,8 @@ func (r *Reconciler) failed(pod *corev1.Pod, err error) (reconcile.Result, error
 
 // noteArrival records when a state of the pod was reported, unless an earlier one waits for its marks.
 func (r *Reconciler) noteArrival(pod types.NamespacedName, at time.Time) {
-	r.arrivals.Update(pod, func(earliest *time.Time) bool {
-		if earliest.IsZero() || at.Before(*earliest) {
-			*earliest = at
-		}
+	r.arrivals.Update(pod, func(first *time.Time) bool {
+		*first = earliest.Time(*first, at)
 		return true
 	})
 }
@@ -178,15 +177,9 @@ func (r *Reconciler) requeue(pod types.NamespacedName, change change) reconcile.
 	if last, found := r.refused.Get(pod); found && change.refused.isEmpty() && !now.Before(last.until) {
 		r.refused.Forget(pod)
 	}
-	again := r.noteWait(pod, change.view)
+	remaining = earliest.Wait(remaining, r.noteWait(pod, change.view))
 	r.publish(pod, change)
-	if remaining == 0 || again > 0 && again < remaining {
-		remaining = again
-	}
-	if due := change.refused.due(now); remaining == 0 || due > 0 && due < remaining {
-		remaining = due
-	}
-	return reconcile.Result{RequeueAfter: remaining}
+	return reconcile.Result{RequeueAfter: earliest.Wait(remaining, change.refused.due(now))}
 }
 
 // forget forgets a pod that no longer exists or is ending.

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // View returns the view of the pod, as the controllers have it. The markers are those of its
@@ -100,7 +101,7 @@ func (r *podRows) row(probe plan.PlannedProbe) Row {
 	}
 	found := r.findings.Probe(probe, row.State != "")
 	if found != nil {
-		r.recheckAt = earlier(r.recheckAt, found.Until)
+		r.recheckAt = earliest.Time(r.recheckAt, found.Until)
 	}
 	row.Problem = ProblemOf(found)
 	return row

@@ -28,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // Input are the objects that rows depend on.
@@ -147,18 +148,10 @@ func Of(in Input) States {
 		states.Rows = append(states.Rows, rows...)
 		if !recheckAt.IsZero() {
 			states.Waiting = append(states.Waiting, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
-			states.Again = earlier(states.Again, recheckAt)
+			states.Again = earliest.Time(states.Again, recheckAt)
 		}
 	}
 	return states
-}
-
-// earlier returns the earlier of two times, of which a zero one is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // compile returns the markers by namespace, and the errors of those that have no effect.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 const (
@@ -211,9 +212,7 @@ func (p *Pacer) first(now time.Time) (n *namespace, q *pod) {
 			case n != each || pod.turn < q.turn:
 				n, q = each, pod
 			}
-			if p.next.IsZero() || at.Before(p.next) {
-				p.next = at
-			}
+			p.next = earliest.Time(p.next, at)
 		}
 	}
 	return n, q

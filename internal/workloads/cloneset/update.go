@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
@@ -64,9 +65,7 @@ func (p *planner) mayRestart() (left int, wake time.Duration) {
 	for _, m := range updated {
 		if wait := planning.Starting(m.pod, p.Now); !m.available && wait > 0 {
 			left--
-			if wake == 0 || wait < wake {
-				wake = wait
-			}
+			wake = earliest.Wait(wake, wait)
 		}
 	}
 	return left, wake

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // tolerance is how much later than its deadline a run may start: it takes time to start one, also if the deadline
@@ -41,9 +42,7 @@ func (p *planner) run() {
 		return
 	}
 	p.Status.NextScheduleTime = &metav1.Time{Time: next}
-	if p.Next.IsZero() || next.Before(p.Next) {
-		p.Next = next
-	}
+	p.Next = earliest.Time(p.Next, next)
 	p.condition(metav1.ConditionTrue, ReasonScheduled, "The next run is at "+next.In(p.schedule.Zone()).Format(time.RFC3339)+", "+p.schedule.Zone().String()+".")
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
@@ -126,7 +127,7 @@ func (p *planner) advance(s *slot, pod *corev1.Pod) {
 	if planning.Active(pod) && !inplace.Settled(pod) {
 		next = inplace.Next(pod, p.Now)
 		if next.After > 0 {
-			p.state.wake(s, earliest(s.wake, p.Now.Add(next.After)))
+			p.state.wake(s, earliest.Time(s.wake, p.Now.Add(next.After)))
 		}
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
@@ -243,7 +244,7 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	}
 	current, currentAt := c.available(p.current, now)
 	old, oldAt := c.available(p.old, now)
-	wake = earliest(wake, earliest(currentAt, oldAt))
+	wake = earliest.Time(wake, earliest.Time(currentAt, oldAt))
 	v.fits, v.scheduled, v.updated, v.old = true, len(s.pods) > 0, p.current != nil, p.current == nil && p.old != nil
 	v.ready, v.updatedReady = ready(p.current) || ready(p.old), ready(p.current)
 	v.available = current || old
@@ -254,7 +255,7 @@ func (c *config) look(s *slot, now time.Time) (v view, wake time.Time) {
 	v.unavailable = !c.ignores(s.facts) && c.unavailable(&p, current, old)
 	if pod := cmp.Or(p.current, p.old); pod != nil && v.unavailable && inplace.Begun(pod) && !prepared(pod) {
 		serves, at := c.serves(pod, now)
-		v.serving, wake = serves, earliest(wake, at)
+		v.serving, wake = serves, earliest.Time(wake, at)
 	}
 	switch {
 	case v.class == removes:
@@ -300,12 +301,4 @@ func (c *config) unavailable(p *pair, current, old bool) bool {
 		return prepared(p.old) || inplace.Begun(p.old) || ready(p.old) && !old
 	}
 	return !current && !old || p.current != nil && prepared(p.current)
-}
-
-// earliest returns the earlier of two times, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // JobPlan is what to do for a job: write pods, then the status, whose type is S.
@@ -28,11 +30,7 @@ type JobPlan[S any] struct {
 }
 
 // Wake plans again at the time, or earlier.
-func (p *JobPlan[S]) Wake(at time.Time) {
-	if p.Next.IsZero() || at.Before(p.Next) {
-		p.Next = at
-	}
-}
+func (p *JobPlan[S]) Wake(at time.Time) { p.Next = earliest.Time(p.Next, at) }
 
 // Reached reports whether it is the time, which is so many seconds after another one. If it is not, it plans again then.
 func (p *JobPlan[S]) Reached(now, since time.Time, seconds int64) bool {

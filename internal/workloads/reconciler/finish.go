@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -88,7 +89,7 @@ func (b *base) finish(
 		b.remember(set, func(r *remembered) { r.begun = time.Time{} })
 	}
 	if wait := b.report(set, status.Settled); err == nil {
-		result.RequeueAfter = Sooner(result.RequeueAfter, wait)
+		result.RequeueAfter = earliest.Wait(result.RequeueAfter, wait)
 	}
 	// Only events give a set a priority.
 	result.Priority = new(0)
@@ -118,7 +119,7 @@ func (b *base) conclude(
 	}
 	if differs, since := b.differs(set, status); differs {
 		if wait := b.postpone(step, status.Settled, since); wait > 0 {
-			return reconcile.Result{RequeueAfter: Sooner(wait, actions.RequeueAfter)}, nil
+			return reconcile.Result{RequeueAfter: earliest.Wait(wait, actions.RequeueAfter)}, nil
 		}
 		switch published, err := b.publish(ctx, set, status); {
 		case err != nil:
@@ -155,14 +156,6 @@ func (b *base) retryWithin(ctx context.Context, set client.Object, err error, lo
 		log.FromContext(ctx).Error(err, "Failed to execute step, retrying", "after", delay)
 	}
 	return reconcile.Result{RequeueAfter: delay}
-}
-
-// Sooner returns the shorter of two times, of which zero means never.
-func Sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // postpone returns the time until a status that has differed for some time must be written, zero if now.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
@@ -171,9 +172,7 @@ func (p *planner) starting() (n int, wake time.Duration) {
 		case planning.Terminating(pod), inTransition(pod), p.updated(pod) && p.claimsFit(pod):
 			if left := planning.Starting(pod, p.Now); left > 0 {
 				n++
-				if wake == 0 || left < wake {
-					wake = left
-				}
+				wake = earliest.Wait(wake, left)
 			}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -135,9 +136,7 @@ func (s *Step) WriteRevisions() {
 
 // After requests the next step at the latest after the time. Zero and negative times are ignored.
 func (s *Step) After(d time.Duration) {
-	if d > 0 && (s.actions.RequeueAfter == 0 || d < s.actions.RequeueAfter) {
-		s.actions.RequeueAfter = d
-	}
+	s.actions.RequeueAfter = earliest.Wait(s.actions.RequeueAfter, d)
 }
 
 // Err returns the first error of a revision that the step needed and that cannot be decoded. What the step

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
@@ -77,9 +78,7 @@ func (c *Controller) trim(ctx context.Context, object *v1alpha1.AdvancedCronJob,
 	}
 	log.FromContext(ctx).Error(err, "Failed to delete finished Jobs")
 	c.Metrics.Failed(Kind().Kind)
-	if again := c.Now().Add(trimPause); plan.Next.IsZero() || again.Before(plan.Next) {
-		plan.Next = again
-	}
+	plan.Next = earliest.Time(plan.Next, c.Now().Add(trimPause))
 }
 
 // delete deletes Jobs of the object with their pods.

@@ -30,6 +30,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -131,14 +132,14 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	again = reconciler.Sooner(min(again, planning.LongestWait), wait)
+	again = earliest.Wait(min(again, planning.LongestWait), wait)
 	if !c.Gate.Open() {
 		own := status
 		status = set.Status.DeepCopy()
 		status.InForce, status.Conditions = own.InForce, own.Conditions
 	}
 	if postponed := c.postpone(set, status); postponed > 0 {
-		again = reconciler.Sooner(again, postponed)
+		again = earliest.Wait(again, postponed)
 	} else if err := c.write(ctx, set, status); err != nil {
 		return c.retried(again, err)
 	}

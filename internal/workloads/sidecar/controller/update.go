@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
-	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/update"
 )
 
@@ -54,7 +54,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 		return retryDelay, nil
 	}
 	if out.Empty() {
-		return reconciler.Sooner(out.RequeueAfter, c.recount(status)), nil
+		return earliest.Wait(out.RequeueAfter, c.recount(status)), nil
 	}
 	step := c.Executor.Execute(ctx, c.writes(set, status.InForce), &out.Actions)
 	c.memory.of(set, func(r *remembered) { r.pods = step.Pods })
@@ -68,7 +68,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	if step.Outdated || step.Incomplete {
 		return retryDelay, nil
 	}
-	return reconciler.Sooner(out.RequeueAfter, c.recount(status)), nil
+	return earliest.Wait(out.RequeueAfter, c.recount(status)), nil
 }
 
 // refusing returns the pods that are left alone now.
@@ -108,7 +108,7 @@ func (c *Controller) refuseUpdates(set *v1alpha1.SidecarSet, out *update.Output,
 			}
 			pause := min(max(2*r.refused[uid].pause, firstRefusal), longestRefusal)
 			r.refused[uid] = refusal{until: c.Now().Add(pause), pause: pause}
-			out.RequeueAfter = reconciler.Sooner(out.RequeueAfter, pause)
+			out.RequeueAfter = earliest.Wait(out.RequeueAfter, pause)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
@@ -117,9 +118,7 @@ func (p *planner) advance() {
 		if next.Patch != nil && m.updated {
 			p.patch(m, next.Patch)
 		}
-		if next.After > 0 && (p.out.RequeueAfter == 0 || next.After < p.out.RequeueAfter) {
-			p.out.RequeueAfter = next.After
-		}
+		p.out.RequeueAfter = earliest.Wait(p.out.RequeueAfter, next.After)
 	}
 }
 
