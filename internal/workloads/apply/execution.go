@@ -16,9 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
@@ -69,11 +69,11 @@ func (x *execution) note(w request, err error) {
 	if w.version != "" {
 		switch w.kind {
 		case podKind:
-			x.raise(&x.step.Pods, w.version)
+			x.step.Pods = age.Newest(x.step.Pods, w.version)
 		case claimKind:
-			x.raise(&x.step.Claims, w.version)
+			x.step.Claims = age.Newest(x.step.Claims, w.version)
 		case revisionKind:
-			x.raise(&x.step.Revisions, w.version)
+			x.step.Revisions = age.Newest(x.step.Revisions, w.version)
 		}
 	}
 	switch {
@@ -128,17 +128,6 @@ func (x *execution) taken(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.step.Taken = append(x.step.Taken, name)
-}
-
-// raise requires the lock, or that no writes run in parallel.
-func (x *execution) raise(highest *string, version string) {
-	if *highest == "" {
-		*highest = version
-		return
-	}
-	if order, err := resourceversion.CompareResourceVersion(*highest, version); err == nil && order < 0 {
-		*highest = version
-	}
 }
 
 // over reports whether no more requests may be started.

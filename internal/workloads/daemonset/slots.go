@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
@@ -59,8 +60,8 @@ func (e *Slots) Pod(before, after *corev1.Pod) {
 		is.put(after)
 	}
 	for _, pod := range []*corev1.Pod{before, after} {
-		if pod != nil && (e.version == "" || newer(pod.ResourceVersion, e.version)) {
-			e.version = pod.ResourceVersion
+		if pod != nil {
+			e.version = age.Newest(e.version, pod.ResourceVersion)
 		}
 	}
 }

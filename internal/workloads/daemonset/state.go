@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -149,7 +149,7 @@ func (st *state) put(pod *corev1.Pod) {
 	switch {
 	case i < 0:
 		s.pods = append(s.pods, pod)
-	case newer(s.pods[i].ResourceVersion, pod.ResourceVersion):
+	case age.Older(pod.ResourceVersion, s.pods[i].ResourceVersion):
 		return
 	default:
 		st.hashed(s.pods[i], -1)
@@ -178,12 +178,6 @@ func (st *state) hashed(pod *corev1.Pod, n int) {
 	if st.hashes[hash] += n; st.hashes[hash] == 0 {
 		delete(st.hashes, hash)
 	}
-}
-
-// newer reports whether the first resource version is newer than the other.
-func newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
 }
 
 // refresh computes the views of the slots that have changed, or whose time has come, and returns them by node.

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -32,7 +32,7 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *rememb
 		return nil
 	}
 	step := c.Executor.Execute(ctx, apply.Set{Kind: c.kind.Kind, Object: job}, &plan.Actions)
-	known.wrote(step.Pods)
+	known.pods = age.Newest(known.pods, step.Pods)
 	known.created(plan.Creates, &step)
 	for range len(step.Failures) + len(step.Errs) {
 		c.Metrics.Failed(c.kind.Kind.Kind)
@@ -54,13 +54,6 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *rememb
 		plan.Urgent = planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now())
 	}
 	return errors.Join(step.Errs...)
-}
-
-// wrote remembers the resource version of a pod that exists.
-func (r *remembered[M]) wrote(version string) {
-	if order, err := resourceversion.CompareResourceVersion(r.pods, version); r.pods == "" || err == nil && order < 0 {
-		r.pods = version
-	}
 }
 
 // created remembers which pods of a plan were created.
@@ -88,7 +81,7 @@ func (c *Controller[J, S, M]) find(ctx context.Context, namespace string, known 
 			return fmt.Errorf("get pod %s: %w", key.Name, err)
 		}
 		if err == nil {
-			known.wrote(pod.ResourceVersion)
+			known.pods = age.Newest(known.pods, pod.ResourceVersion)
 			known.left = max(0, known.left-1)
 		}
 		known.unsure = known.unsure[1:]

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
@@ -129,8 +129,8 @@ func (m *memory) observe(read func() versions) versions {
 	defer m.mu.Unlock()
 	before, now := m.cached, read()
 	m.cached = now
-	if older(now.set, before.set) || older(now.pods, before.pods) || older(now.claims, before.claims) ||
-		older(now.revisions, before.revisions) {
+	if age.Older(now.set, before.set) || age.Older(now.pods, before.pods) || age.Older(now.claims, before.claims) ||
+		age.Older(now.revisions, before.revisions) {
 		for _, r := range m.sets {
 			r.set, r.pods, r.claims, r.revisions, r.deleted = "", "", "", "", nil
 		}
@@ -146,7 +146,7 @@ func (r *remembered) caughtUp(cached versions, unseen func(deleted map[types.UID
 		wrote  *string
 		cached string
 	}{{&r.set, cached.set}, {&r.pods, cached.pods}, {&r.claims, cached.claims}, {&r.revisions, cached.revisions}} {
-		if older(each.cached, *each.wrote) {
+		if age.Older(each.cached, *each.wrote) {
 			r.waiting = true
 		} else {
 			*each.wrote = ""
@@ -159,18 +159,9 @@ func (r *remembered) caughtUp(cached versions, unseen func(deleted map[types.UID
 	return !r.waiting
 }
 
-// older reports whether the cache is older than a write.
-func older(cached, wrote string) bool {
-	if wrote == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(cached, wrote)
-	return err == nil && order < 0
-}
-
 // Behind reports whether the store does not have yet what was written with the resource version. An empty version means
 // that nothing was.
-func Behind(store Store, wrote string) bool { return older(version(store), wrote) }
+func Behind(store Store, wrote string) bool { return age.Older(version(store), wrote) }
 
 // The delays after steps in a row that ended with an error that may pass.
 const (
@@ -200,7 +191,7 @@ func (r *remembered) wrote(step *apply.Step) {
 		highest *string
 		version string
 	}{{&r.pods, step.Pods}, {&r.claims, step.Claims}, {&r.revisions, step.Revisions}} {
-		if each.version != "" && (*each.highest == "" || older(*each.highest, each.version)) {
+		if each.version != "" && (*each.highest == "" || age.Older(*each.highest, each.version)) {
 			*each.highest = each.version
 		}
 	}

@@ -14,12 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
@@ -219,11 +219,7 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 // behind: client-go's feature gate AtomicFIFO is off.
 func (a *accepted) isBehind(version string) bool {
 	cached := a.sets.GetIndexer().LastStoreSyncResourceVersion()
-	if version == "" || cached == "" {
-		return version != ""
-	}
-	order, err := resourceversion.CompareResourceVersion(cached, version)
-	return err == nil && order < 0
+	return version != "" && (cached == "" || age.Older(cached, version))
 }
 
 // undecided returns the error for a set that OpenKruise has written, whose client drops what was accepted, or that was
