@@ -158,14 +158,9 @@ func (p *planner) startInPlace(m *member, change *inplace.Change) {
 	target := inplace.Target{
 		Revision: p.History.Update.Name, Labels: revisionLabels(p.History.Update.Name), Grace: p.grace(),
 	}
-	start := inplace.Start(m.pod, change, target, p.Now)
-	p.enter(m, pub.LifecycleStateUpdating)
-	m.patch = m.patch.Merge(start)
+	m.patch, m.state = p.StartInPlace(m.pod, change, target), pub.LifecycleStateUpdating
 	p.withdraw(m, true)
 	p.After(target.Grace)
-	to := " in place to revision " + target.Revision
-	p.out.Events = planning.AddEvent(p.out.Events, planning.PodEvent("SuccessfulUpdatePodInPlace",
-		"Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.", m.pod.Name))
 }
 
 // decide returns how the pod is updated in place, or why it cannot be.

@@ -240,7 +240,7 @@ func (p *planner) newPod(s *slot) string {
 	p.acted[s] = true
 	p.creates--
 	p.out.Creates = append(p.out.Creates, pod)
-	p.event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
+	p.Event("SuccessfulCreate", pod.Name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
 	return pod.Name
 }
 
@@ -299,7 +299,7 @@ func (p *planner) delete(s *slot, pod *corev1.Pod, reason string) {
 	if planning.Finished(pod) {
 		p.out.Events = planning.AddEvent(p.out.Events, planning.PodEnded(pod))
 	}
-	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
+	p.Event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
 }
 
 // patch adds a patch of a pod on the node. It does nothing if it is nil.
@@ -308,9 +308,4 @@ func (p *planner) patch(s *slot, patch *planning.PodPatch) {
 		p.acted[s] = true
 		p.out.Patches = append(p.out.Patches, *patch)
 	}
-}
-
-// event adds an event about the pod.
-func (p *planner) event(reason, pod, one, many string) {
-	p.out.Events = planning.AddEvent(p.out.Events, planning.PodEvent(reason, one, many, pod))
 }

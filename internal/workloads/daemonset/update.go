@@ -8,9 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
-	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 )
 
 // update starts to update pods of old revisions: first those that are not ready, then the others as maxUnavailable or
@@ -144,12 +142,8 @@ func (p *planner) updateSlot(s *slot) bool {
 
 // updateInPlace starts the update of a pod in place.
 func (p *planner) updateInPlace(s *slot, pod *corev1.Pod, change *inplace.Change) {
-	name := p.History.Update.Name
 	p.deletes-- // A step updates as many pods as it deletes.
-	p.patch(s, lifecycle.Enter(pod, pub.LifecycleStateUpdating, p.Hooks, p.Now).Merge(
-		inplace.Start(pod, change, inplace.Target{Revision: name, Labels: p.revisionLabels()}, p.Now)))
-	to := " in place to revision " + name
-	p.event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
+	p.patch(s, p.StartInPlace(pod, change, inplace.Target{Revision: p.History.Update.Name, Labels: p.revisionLabels()}))
 }
 
 const (

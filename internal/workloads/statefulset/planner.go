@@ -199,11 +199,6 @@ func setLabel(patch *planning.PodPatch, key, value string) {
 	patch.Labels[key] = &value
 }
 
-// event adds an event about the pod.
-func (p *planner) event(reason, pod, one, many string) {
-	p.out.Events = planning.AddEvent(p.out.Events, planning.PodEvent(reason, one, many, pod))
-}
-
 // strategy is updateStrategy with its defaults.
 type strategy struct {
 	// rolling is false for the type OnDelete.

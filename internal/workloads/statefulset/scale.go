@@ -75,7 +75,7 @@ func (p *planner) create(r *replica) bool {
 		return false
 	}
 	p.out.Creates = append(p.out.Creates, p.newPod(r, rev))
-	p.event("SuccessfulCreate", r.name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
+	p.Event("SuccessfulCreate", r.name, "Created pod %s of revision "+rev.Name+".", "Created %d pods of revision "+rev.Name+": %s.")
 	return true
 }
 

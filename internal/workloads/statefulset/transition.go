@@ -174,5 +174,5 @@ func (p *planner) remove(pod *corev1.Pod, reason string) {
 	if planning.Finished(pod) {
 		p.out.Events = planning.AddEvent(p.out.Events, planning.PodEnded(pod))
 	}
-	p.event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
+	p.Event("SuccessfulDelete", pod.Name, "Deleted pod %s: "+reason+".", "Deleted %d pods, "+reason+": %s.")
 }

@@ -311,18 +311,12 @@ func (p *planner) refuse(reason, message string) {
 
 // updateInPlace starts the update, or lets the hook prepare the pod first.
 func (p *planner) updateInPlace(pod *corev1.Pod, change *inplace.Change) {
-	hooks := p.Hooks
-	if lifecycle.Held(hooks.InPlaceUpdate, pod) {
-		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingUpdate, hooks, p.Now))
+	if lifecycle.Held(p.Hooks.InPlaceUpdate, pod) {
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStatePreparingUpdate, p.Hooks, p.Now))
 		return
 	}
 	name := p.wanted(pod).Name
-	patch := inplace.Start(pod, change, inplace.Target{
-		Revision: name,
-		Labels:   map[string]string{appsv1.ControllerRevisionHashLabelKey: name},
-		Grace:    p.strategy.grace,
-	}, p.Now)
-	p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateUpdating, hooks, p.Now).Merge(patch))
-	to := " in place to revision " + name
-	p.event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
+	p.addPatch(p.StartInPlace(pod, change, inplace.Target{
+		Revision: name, Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: name}, Grace: p.strategy.grace,
+	}))
 }

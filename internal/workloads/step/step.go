@@ -139,6 +139,18 @@ func (s *Step) After(d time.Duration) {
 	s.actions.RequeueAfter = earliest.Wait(s.actions.RequeueAfter, d)
 }
 
+// Event adds an event about a pod, see planning.PodEvent.
+func (s *Step) Event(reason, pod, one, many string) {
+	s.actions.Events = planning.AddEvent(s.actions.Events, planning.PodEvent(reason, one, many, pod))
+}
+
+// StartInPlace returns the patch that starts to update the pod in place, and adds the event.
+func (s *Step) StartInPlace(pod *corev1.Pod, change *inplace.Change, target inplace.Target) *planning.PodPatch {
+	to := " in place to revision " + target.Revision
+	s.Event("SuccessfulUpdatePodInPlace", pod.Name, "Started to update pod %s"+to+".", "Started to update %d pods"+to+": %s.")
+	return lifecycle.Enter(pod, pub.LifecycleStateUpdating, s.Hooks, s.Now).Merge(inplace.Start(pod, change, target, s.Now))
+}
+
 // Err returns the first error of a revision that the step needed and that cannot be decoded. What the step
 // has decided then is not what it should be.
 func (s *Step) Err() error { return s.err }
