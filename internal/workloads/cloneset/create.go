@@ -4,7 +4,6 @@
 package cloneset
 
 import (
-	"math"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -66,5 +65,3 @@ func revisionLabels(name string) map[string]string {
 		appsv1.DefaultDeploymentUniqueLabelKey: revision.Hash(name),
 	}
 }
-
-func clamp(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // Bounded.

@@ -44,7 +44,7 @@ func (p *planner) status() {
 	if s.UpdatedReplicas == s.Replicas && p.partition == 0 && (p.replicas > 0 || !partitioned(&p.Set.Spec)) {
 		s.CurrentRevision = s.UpdateRevision
 	}
-	s.ExpectedUpdatedReplicas = clamp(p.replicas - p.partition)
+	s.ExpectedUpdatedReplicas = planning.Number(p.replicas - p.partition)
 	conditions := conditionsOf(s)
 	p.conditions(&conditions)
 	p.preDownload(s, &conditions)
@@ -83,7 +83,7 @@ func (p *planner) countPods(s *v1alpha1.CloneSetStatus) {
 		}
 		return n
 	}
-	s.Replicas = clamp(len(p.members))
+	s.Replicas = planning.Number(len(p.members))
 	s.ReadyReplicas = count(func(m *member) bool { return m.ready })
 	s.AvailableReplicas = count(func(m *member) bool { return m.available })
 	s.UpdatedReplicas = count(func(m *member) bool { return m.updated })
@@ -127,24 +127,19 @@ func (p *planner) conditions(c *planning.Conditions) {
 
 // conditionsOf and setConditions convert the conditions of a status.
 func conditionsOf(status *v1alpha1.CloneSetStatus) planning.Conditions {
-	conditions := make(planning.Conditions, len(status.Conditions))
-	for i, c := range status.Conditions {
-		conditions[i] = planning.SetCondition{
-			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
-			Updated: c.LastUpdateTime, Transitioned: c.LastTransitionTime,
+	return planning.ConvertConditions(status.Conditions, func(c v1alpha1.CloneSetCondition) planning.SetCondition {
+		return planning.SetCondition{
+			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, Updated: c.LastUpdateTime, Transitioned: c.LastTransitionTime,
 		}
-	}
-	return conditions
+	})
 }
 
 func setConditions(status *v1alpha1.CloneSetStatus, conditions planning.Conditions) {
-	status.Conditions = nil
-	for _, c := range conditions {
-		status.Conditions = append(status.Conditions, v1alpha1.CloneSetCondition{
-			Type: v1alpha1.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
-			LastUpdateTime: c.Updated, LastTransitionTime: c.Transitioned,
-		})
-	}
+	status.Conditions = planning.ConvertConditions(conditions, func(c planning.SetCondition) v1alpha1.CloneSetCondition {
+		return v1alpha1.CloneSetCondition{
+			Type: v1alpha1.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastUpdateTime: c.Updated, LastTransitionTime: c.Transitioned,
+		}
+	})
 }
 
 // events adds one event per kind of write, however many pods it concerns.
@@ -218,7 +213,7 @@ func (p *planner) progress(s *v1alpha1.CloneSetStatus, conditions *planning.Cond
 // resting returns why nothing has to happen in the set, and the message for it. The reason is empty if
 // pods still must be created, deleted or updated, or become available.
 func (p *planner) resting(s *v1alpha1.CloneSetStatus) (v1alpha1.CloneSetConditionReason, string) {
-	replicas := clamp(p.replicas)
+	replicas := planning.Number(p.replicas)
 	switch {
 	case s.CurrentRevision == s.UpdateRevision && s.Replicas == replicas &&
 		s.UpdatedReplicas == replicas && s.UpdatedAvailableReplicas == replicas:

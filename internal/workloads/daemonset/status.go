@@ -5,7 +5,6 @@ package daemonset
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -37,9 +36,9 @@ const blockedAfter = time.Minute
 func (p *planner) status() v1alpha1.DaemonSetStatus {
 	n := p.state.counts
 	status := v1alpha1.DaemonSetStatus{
-		CurrentNumberScheduled: clamp(n.scheduled), NumberMisscheduled: clamp(n.misscheduled), DesiredNumberScheduled: clamp(n.fits),
-		NumberReady: clamp(n.ready), UpdatedNumberScheduled: clamp(n.updated), UpdatedReady: clamp(n.updatedReady),
-		NumberAvailable: clamp(n.available), NumberUnavailable: clamp(n.fits - n.available),
+		CurrentNumberScheduled: planning.Number(n.scheduled), NumberMisscheduled: planning.Number(n.misscheduled), DesiredNumberScheduled: planning.Number(n.fits),
+		NumberReady: planning.Number(n.ready), UpdatedNumberScheduled: planning.Number(n.updated), UpdatedReady: planning.Number(n.updatedReady),
+		NumberAvailable: planning.Number(n.available), NumberUnavailable: planning.Number(n.fits - n.available),
 		ObservedGeneration: p.set.Generation, DaemonSetHash: revision.Hash(p.History.Update.Name),
 	}
 	status.UpdateRevision = status.DaemonSetHash
@@ -164,27 +163,21 @@ func (p *planner) blocking() []string {
 	return nodes
 }
 
-func clamp(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // Bounded.
-
 // conditionsOf and setConditions convert the conditions of a status.
 func conditionsOf(status *v1alpha1.DaemonSetStatus) planning.Conditions {
-	conditions := make(planning.Conditions, len(status.Conditions))
-	for i, c := range status.Conditions {
-		conditions[i] = planning.SetCondition{
+	return planning.ConvertConditions(status.Conditions, func(c appsv1.DaemonSetCondition) planning.SetCondition {
+		return planning.SetCondition{
 			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, Transitioned: c.LastTransitionTime,
 		}
-	}
-	return conditions
+	})
 }
 
 func setConditions(status *v1alpha1.DaemonSetStatus, conditions planning.Conditions) {
-	status.Conditions = nil
-	for _, c := range conditions {
-		status.Conditions = append(status.Conditions, appsv1.DaemonSetCondition{
-			Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: c.Transitioned,
-		})
-	}
+	status.Conditions = planning.ConvertConditions(conditions, func(c planning.SetCondition) appsv1.DaemonSetCondition {
+		return appsv1.DaemonSetCondition{
+			Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.Transitioned,
+		}
+	})
 }
 
 // Meaning returns what a condition of a DaemonSet says about it.

@@ -99,6 +99,15 @@ type SetCondition struct {
 // Conditions are the conditions of a set, at most one of each type.
 type Conditions []SetCondition
 
+// ConvertConditions converts conditions to those of another type.
+func ConvertConditions[A, B any](all []A, convert func(A) B) []B {
+	var converted []B
+	for _, c := range all {
+		converted = append(converted, convert(c))
+	}
+	return converted
+}
+
 // Find returns the condition, nil if there is none.
 func (c Conditions) Find(kind string) *SetCondition {
 	i := slices.IndexFunc(c, func(each SetCondition) bool { return each.Type == kind })

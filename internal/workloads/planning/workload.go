@@ -9,6 +9,7 @@ package planning
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ type Actions struct {
 // LongestWait is the time after which what waits for a time is planned again. Waits follow from the wall
 // clock, whose corrections timers do not follow.
 const LongestWait = time.Minute
+
+// Number returns a number for a status: n, at least 0.
+func Number(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) } //nolint:gosec // Bounded.
 
 // Until returns the time from now until next, at least a nanosecond and at most LongestWait.
 func Until(next, now time.Time) time.Duration {

@@ -41,7 +41,7 @@ func Set() planning.Kind[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus
 
 func count(set *appsv1beta1.StatefulSet, s *appsv1beta1.StatefulSetStatus) planning.Count {
 	return planning.Count{
-		Desired: int32(replicasOf(set)), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas, //nolint:gosec // An int32.
+		Desired: planning.Number(replicasOf(set)), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas,
 		Updated: s.UpdatedReplicas, Updating: s.CurrentRevision != s.UpdateRevision && replicasOf(set) > 0,
 	}
 }

@@ -113,7 +113,7 @@ func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) 
 // complete makes the update revision the current one when all replicas have it and are available. A set that is scaled to zero
 // keeps both revisions while a partition divides them.
 func (p *planner) complete(status *appsv1beta1.StatefulSetStatus) {
-	all := int32(len(p.replicas)) //nolint:gosec // bounded by replicas, an int32
+	all := planning.Number(len(p.replicas))
 	divided := all == 0 && p.strategy.rolling && p.strategy.partition > 0
 	if !divided && status.Replicas == all && status.UpdatedReplicas == all && status.UpdatedAvailableReplicas == all {
 		status.CurrentRevision = status.UpdateRevision
@@ -140,21 +140,17 @@ func (p *planner) conditions(c *planning.Conditions) {
 
 // conditionsOf and setConditions convert the conditions of a status.
 func conditionsOf(status *appsv1beta1.StatefulSetStatus) planning.Conditions {
-	conditions := make(planning.Conditions, len(status.Conditions))
-	for i, c := range status.Conditions {
-		conditions[i] = planning.SetCondition{
+	return planning.ConvertConditions(status.Conditions, func(c appsv1.StatefulSetCondition) planning.SetCondition {
+		return planning.SetCondition{
 			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, Transitioned: c.LastTransitionTime,
 		}
-	}
-	return conditions
+	})
 }
 
 func setConditions(status *appsv1beta1.StatefulSetStatus, conditions planning.Conditions) {
-	status.Conditions = nil
-	for _, c := range conditions {
-		status.Conditions = append(status.Conditions, appsv1.StatefulSetCondition{
-			Type: appsv1.StatefulSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: c.Transitioned,
-		})
-	}
+	status.Conditions = planning.ConvertConditions(conditions, func(c planning.SetCondition) appsv1.StatefulSetCondition {
+		return appsv1.StatefulSetCondition{
+			Type: appsv1.StatefulSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.Transitioned,
+		}
+	})
 }
