@@ -5,9 +5,12 @@ package exec
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/seamark-dev/seamark/internal/probing"
 )
@@ -52,6 +55,8 @@ type backlog struct {
 	// runtime has not ended it.
 	newest     int
 	newestOpen bool
+	// retry has the delays after unended runs in a row.
+	retry wait.Backoff
 	// retryAt is when the command may run again although its newest run has not ended.
 	retryAt time.Time
 }
@@ -84,7 +89,7 @@ func (u *unended) add(now time.Time, id runID) (ended func()) {
 	defer u.mu.Unlock()
 	b := u.by[id]
 	if b == nil {
-		b = &backlog{}
+		b = &backlog{retry: wait.Backoff{Duration: firstRetry, Factor: 2, Steps: math.MaxInt, Cap: maxRetry}}
 		u.by[id] = b
 	}
 	u.open++
@@ -92,7 +97,7 @@ func (u *unended) add(now time.Time, id runID) (ended func()) {
 	b.open++
 	b.newest++
 	b.newestOpen = true
-	b.retryAt = now.Add(retryDelay(b.newest))
+	b.retryAt = now.Add(b.retry.Step())
 	number := b.newest
 	return func() {
 		u.mu.Lock()
@@ -107,15 +112,6 @@ func (u *unended) add(now time.Time, id runID) (ended func()) {
 			delete(u.by, id)
 		}
 	}
-}
-
-// retryDelay returns the delay after the nth unended run in a row.
-func retryDelay(n int) time.Duration {
-	delay := firstRetry
-	for ; n > 1 && delay < maxRetry; n-- {
-		delay *= 2
-	}
-	return min(delay, maxRetry)
 }
 
 // count returns how many runs the runtime has not ended.
