@@ -213,10 +213,10 @@ func resources(options Options) []startup.Resource {
 // of all API groups take megabytes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("create the scheme: %w", err)
-	}
-	return scheme, nil
+	return scheme, (&runtime.SchemeBuilder{
+		corev1.AddToScheme, admissionregistrationv1.AddToScheme,
+		v1alpha1.AddToScheme, seamarkv1alpha1.AddToScheme,
+	}).AddToScheme(scheme)
 }
 
 // Clients are how the controllers write, besides the client of the manager that runs them.

@@ -7,8 +7,6 @@ package workloads
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -163,8 +161,8 @@ func ownKinds() []schema.GroupKind {
 // of all API groups take megabytes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("create the scheme: %w", err)
-	}
-	return scheme, nil
+	return scheme, (&runtime.SchemeBuilder{
+		corev1.AddToScheme, admissionregistrationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
+		coordinationv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
+	}).AddToScheme(scheme)
 }

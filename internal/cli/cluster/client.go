@@ -31,17 +31,12 @@ import (
 // newScheme returns the types that commands read and write.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	return scheme, (&runtime.SchemeBuilder{
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, rbacv1.AddToScheme,
 		authorizationv1.AddToScheme, authenticationv1.AddToScheme, coordinationv1.AddToScheme,
 		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme,
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, seamarkv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("register types: %w", err)
-		}
-	}
-	return scheme, nil
+	}).AddToScheme(scheme)
 }
 
 // newClient returns a client with the types of newScheme.

@@ -5,7 +5,6 @@ package injector
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -169,8 +168,5 @@ func (i *Injector) caches(memory *memory) cache.Options {
 // newScheme returns the types that the program reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("create the scheme: %w", err)
-	}
-	return scheme, nil
+	return scheme, (&runtime.SchemeBuilder{corev1.AddToScheme, appsv1.AddToScheme, v1alpha1.AddToScheme}).AddToScheme(scheme)
 }
