@@ -133,9 +133,6 @@ func (c *checks) change(key types.NamespacedName, change func(*check)) {
 	})
 }
 
-// maxNote is the maximum number of bytes of a condition's message in an event.
-const maxNote = 1000
-
 // update adds the finalizer to the marker, or writes the status if the marker has it. It reports
 // whether it sent a request. found are the problems of the marker, or nil if it does not compile.
 func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker, found *summary, counted *tally.Tally) (wrote bool, err error) {
@@ -163,7 +160,7 @@ func (r *Reconciler) writeInvalid(ctx context.Context, marker *v1alpha1.PodProbe
 	last, _ := r.checks.Get(key)
 	for _, f := range news(marker.Status, last.causes, findings) {
 		if last.causes[f.Type] != f.cause {
-			r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, short(f.Message))
+			r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, text.Message(f.Message))
 		}
 	}
 	r.checks.reported(key, findings)
@@ -208,7 +205,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeM
 	r.recent.Wrote(key, marker.UID, stored.ResourceVersion, status)
 	r.Metrics.StatusWritten()
 	for _, f := range news(current, last.causes, findings) {
-		r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, short(f.Message))
+		r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, text.Message(f.Message))
 		log.FromContext(ctx).Info("Marker has a problem", "marker", key, "condition", f.Type, "reason", f.Reason, "message", f.Message)
 	}
 	return true, nil
@@ -239,14 +236,6 @@ func (r *Reconciler) unhold(ctx context.Context, marker *v1alpha1.PodProbeMarker
 	}
 	log.FromContext(ctx).V(logging.Writes).Info("Released marker", "marker", client.ObjectKeyFromObject(marker))
 	return nil
-}
-
-// short truncates the message to maxNote bytes at a character boundary.
-func short(message string) string {
-	if len(message) <= maxNote {
-		return message
-	}
-	return text.Truncate(message, maxNote) + "..."
 }
 
 const (

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -107,16 +106,6 @@ func TestChecks(t *testing.T) {
 	c.retry(key)
 	if got := c.wait(key, "b", 2, start.Add(2600*time.Millisecond)); got != 0 {
 		t.Errorf("after retry: wait %v, want 0", got)
-	}
-}
-
-func TestShort(t *testing.T) {
-	if got := short("brief"); got != "brief" {
-		t.Errorf("short = %q", got)
-	}
-	got := short(strings.Repeat("é", 2000))
-	if len(got) > maxNote+3 || !utf8.ValidString(got) || !strings.HasSuffix(got, "é...") {
-		t.Errorf("short returns %d bytes, valid UTF-8: %t", len(got), utf8.ValidString(got))
 	}
 }
 

@@ -33,6 +33,16 @@ func Truncate[T string | []byte](s T, limit int) string {
 	return out.String()
 }
 
+// Message returns s as the message of a condition or an event, of at most 1,000 bytes: the API server refuses
+// an event with more than 1,024. A longer one ends with three dots.
+func Message(s string) string {
+	const limit, dots = 1000, "..."
+	if len(s) > limit {
+		return Truncate(s, limit-len(dots)) + dots
+	}
+	return Truncate(s, limit)
+}
+
 // Safe returns s in a form that a terminal only shows: it moves no cursor, changes no color, title or
 // link, and hides and reorders nothing. Newlines and tabs stay. Control characters, format characters
 // such as those of bidirectional text and of zero width, and invalid bytes become escape sequences

@@ -12,6 +12,16 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 )
 
+func TestMessage(t *testing.T) {
+	if got := text.Message("brief\xff"); got != "brief\ufffd" {
+		t.Errorf("Message = %q", got)
+	}
+	got := text.Message(strings.Repeat("é", 2000))
+	if len(got) > 1000 || !utf8.ValidString(got) || !strings.HasSuffix(got, "é...") {
+		t.Errorf("Message returns %d bytes, valid UTF-8: %t", len(got), utf8.ValidString(got))
+	}
+}
+
 func TestTruncate(t *testing.T) {
 	cases := map[string]struct {
 		in    string

@@ -23,9 +23,8 @@ import (
 const (
 	// page is the number of sets in one response: etcd stores at most 1.5 MiB of each.
 	page = 100
-	// maxProblems is the maximum number of problems that are shown, and maxMessage that of the bytes of one.
+	// maxProblems is the maximum number of problems that are shown.
 	maxProblems = 100
-	maxMessage  = 1000
 )
 
 // Problems returns the problems of SidecarSets, at most 100, the smallest names first. There are none if the
@@ -59,7 +58,7 @@ func problemsOf(set *v1alpha1.SidecarSet) []model.ObjectProblem {
 	for _, condition := range set.Status.Conditions {
 		if condition.Status == metav1.ConditionFalse && !chosen(condition.Reason) {
 			found = append(found, model.ObjectProblem{
-				Kind: "SidecarSet", Name: set.Name, Reason: condition.Reason, Message: text.Truncate(condition.Message, maxMessage),
+				Kind: "SidecarSet", Name: set.Name, Reason: condition.Reason, Message: text.Message(condition.Message),
 			})
 		}
 	}

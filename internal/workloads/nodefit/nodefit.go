@@ -38,9 +38,6 @@ const (
 	Yes
 )
 
-// maxError is the maximum length of the error about a template, in bytes, because conditions and events have it.
-const maxError = 1000
-
 // Template is a compiled template. It is immutable.
 type Template struct {
 	nodeName    string
@@ -54,7 +51,7 @@ func Compile(spec *corev1.PodSpec) (*Template, error) {
 		path := field.NewPath("spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 		if _, err := nodeaffinity.NewNodeSelector(required, field.WithPath(path)); err != nil {
 			// It quotes the values, which may be as long as the object.
-			return nil, errors.New(text.Truncate("compile the node affinity: "+err.Error(), maxError))
+			return nil, errors.New(text.Message("compile the node affinity: " + err.Error()))
 		}
 	}
 	return &Template{

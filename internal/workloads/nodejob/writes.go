@@ -23,9 +23,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-// maxMessage is the maximum length of the message of a condition, in bytes. The API server allows 32 KiB.
-const maxMessage = 1024
-
 // carryOut executes the actions of the plan. The error is why it must be tried again.
 func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *remembered[M], plan *planning.JobPlan[S]) error {
 	if plan.Empty() {
@@ -45,7 +42,7 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *rememb
 	condition := metav1.Condition{Type: c.kind.Created, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last pod was created."}
 	switch conditions := c.kind.Conditions(&plan.Status); {
 	case len(step.Failures) > 0:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Refused", text.Truncate(step.Failures[0].Error(), maxMessage)
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Refused", text.Message(step.Failures[0].Error())
 		if planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now()) {
 			c.Recorder.Event(job, corev1.EventTypeWarning, "FailedCreate", condition.Message)
 			plan.Urgent = true

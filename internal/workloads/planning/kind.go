@@ -170,7 +170,7 @@ func (k *Kind[S, T]) Failed(status *T, failures []Failure, now time.Time) {
 	conditions.Set(k.FailedUpdate, writeFailed, first(failures, true), now)
 	if i := slices.IndexFunc(failures, func(f Failure) bool { return f.Pull }); i >= 0 {
 		conditions.Put(SetCondition{
-			Type: PreDownloading, Status: corev1.ConditionFalse, Reason: PullsRefused, Message: text.Truncate(failures[i].Error(), longestMessage),
+			Type: PreDownloading, Status: corev1.ConditionFalse, Reason: PullsRefused, Message: text.Message(failures[i].Error()),
 		}, now)
 	}
 	k.SetConditions(status, conditions)
@@ -212,8 +212,6 @@ const (
 	PreDownloading = "PreDownloading"
 	// PullsRefused is the reason of the condition if the API server has refused a job or a pod that pulls.
 	PullsRefused = "PullsRefused"
-	// longestMessage bounds the message in bytes.
-	longestMessage = 1000
 )
 
 // SelectorMarked is the type of the condition of a set that is True while a marker writes a label key

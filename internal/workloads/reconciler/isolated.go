@@ -31,8 +31,6 @@ const (
 	reasonType = "InvalidType"
 	// refusedPause is when a refused condition is written again.
 	refusedPause = 10 * time.Minute
-	// maxNote is the maximum number of bytes of the message of an event.
-	maxNote = 1000
 )
 
 // Isolated reports whether nothing may be planned for the object now, because it cannot be decoded: what it owns stays
@@ -54,7 +52,7 @@ func Isolated(ctx context.Context, to client.Client, recorder record.EventRecord
 	written, err := writeConditions(ctx, to, kind, object, next)
 	if apierrors.IsInvalid(err) && why != nil {
 		// API servers before Kubernetes 1.33 refuse the status of an object that does not fit its schema.
-		recorder.Event(object, corev1.EventTypeWarning, reasonType, text.Truncate(why.Error(), maxNote))
+		recorder.Event(object, corev1.EventTypeWarning, reasonType, text.Message(why.Error()))
 		return true, reconcile.Result{RequeueAfter: refusedPause}, nil
 	}
 	if err != nil {
@@ -64,7 +62,7 @@ func Isolated(ctx context.Context, to client.Client, recorder record.EventRecord
 		// The cache gets another version.
 		return true, reconcile.Result{RequeueAfter: retryDelay}, nil
 	}
-	recorder.Event(object, corev1.EventTypeWarning, reasonType, text.Truncate(why.Error(), maxNote))
+	recorder.Event(object, corev1.EventTypeWarning, reasonType, text.Message(why.Error()))
 	return true, reconcile.Result{}, nil
 }
 

@@ -26,12 +26,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-const (
-	// maxMessage is the maximum length of the message of a condition, in bytes. The API server allows 32 KiB.
-	maxMessage = 1024
-	// trimPause is when finished Jobs are deleted again that could not be deleted.
-	trimPause = 30 * time.Second
-)
+// trimPause is when finished Jobs are deleted again that could not be deleted.
+const trimPause = 30 * time.Second
 
 // carryOut deletes and creates Jobs. A Job that replaces others is created only when the API server has accepted their
 // deletion. If one was created, the status and the history follow when the cache has it; otherwise carryOut completes the
@@ -57,7 +53,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 	}
 	c.trim(ctx, object, plan) // Finished Jobs may use up the quota.
 	condition := metav1.Condition{
-		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: text.Truncate(err.Error(), maxMessage),
+		Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionFalse, Reason: "Refused", Message: text.Message(err.Error()),
 	}
 	if planning.PutCondition(&plan.Status.Conditions, condition, object.Generation, c.Now()) {
 		c.Recorder.Event(object, corev1.EventTypeWarning, "FailedCreate", condition.Message)
