@@ -114,7 +114,7 @@ func (b *base) setEvents() handler.TypedEventHandler[client.Object, reconcile.Re
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q controllers.Queue) {
 			key := client.ObjectKeyFromObject(e.ObjectNew)
-			if !sameSet(e.ObjectOld, e.ObjectNew) || b.memory.isWaiting(key) {
+			if !SameSet(e.ObjectOld, e.ObjectNew) || b.memory.isWaiting(key) {
 				controllers.Enqueue(q, key)
 			}
 		},
@@ -125,8 +125,8 @@ func (b *base) setEvents() handler.TypedEventHandler[client.Object, reconcile.Re
 	}
 }
 
-// sameSet reports whether both versions of a set differ in their status at most.
-func sameSet(before, after client.Object) bool {
+// SameSet reports whether both versions of a set differ in their status at most.
+func SameSet(before, after client.Object) bool {
 	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration() &&
 		(before.GetDeletionTimestamp() == nil) == (after.GetDeletionTimestamp() == nil) &&
 		maps.Equal(before.GetLabels(), after.GetLabels()) && maps.Equal(before.GetAnnotations(), after.GetAnnotations())

@@ -104,10 +104,15 @@ func list[T any](store Store, index, value string) []T {
 	if err != nil {
 		panic(err)
 	}
+	return typed[T](found)
+}
+
+// typed returns the objects that have the type.
+func typed[T any](found []any) []T {
 	objects := make([]T, 0, len(found))
-	for _, object := range found {
-		if typed, ok := object.(T); ok {
-			objects = append(objects, typed)
+	for _, each := range found {
+		if object, ok := each.(T); ok {
+			objects = append(objects, object)
 		}
 	}
 	return objects
@@ -124,15 +129,7 @@ func get(store Store, key types.NamespacedName) client.Object {
 func version(store Store) string { return store.GetIndexer().LastStoreSyncResourceVersion() }
 
 // All returns the objects of a store.
-func All[T any](store Store) []T {
-	objects := make([]T, 0)
-	for _, object := range store.GetIndexer().List() {
-		if typed, ok := object.(T); ok {
-			objects = append(objects, typed)
-		}
-	}
-	return objects
-}
+func All[T any](store Store) []T { return typed[T](store.GetIndexer().List()) }
 
 // Namespaced returns the objects of a namespace.
 func Namespaced[T any](store Store, namespace string) []T {

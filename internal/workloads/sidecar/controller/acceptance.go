@@ -227,7 +227,7 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 
 // known returns all sets with their last acceptances.
 func (c *Controller) known() []*v1alpha1.SidecarSet {
-	sets := all[*v1alpha1.SidecarSet](c.Sets)
+	sets := reconciler.All[*v1alpha1.SidecarSet](c.Sets)
 	for i := range sets {
 		sets[i] = c.memory.known(sets[i])
 	}
@@ -270,12 +270,6 @@ func (c *Controller) writeRevision(ctx context.Context, set *v1alpha1.SidecarSet
 	default:
 		return nil
 	}
-}
-
-// sameSet reports whether both versions of a set differ in their status at most.
-func sameSet(before, after *v1alpha1.SidecarSet) bool {
-	return before.UID == after.UID && before.Generation == after.Generation && (before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
-		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Annotations, after.Annotations)
 }
 
 // sameForce reports whether both versions of a set inject the same into the same pods.

@@ -157,7 +157,7 @@ func (c *Controller) retried(again time.Duration, err error) (reconcile.Result, 
 // enqueueAll enqueues all sets and the entries.
 func (c *Controller) enqueueAll(q controllers.Queue) {
 	c.outdated.Enqueue(types.NamespacedName{})
-	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+	for _, set := range reconciler.All[*v1alpha1.SidecarSet](c.Sets) {
 		controllers.Enqueue(q, client.ObjectKeyFromObject(set))
 	}
 }
@@ -170,7 +170,7 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 	switch {
 	case after == nil:
 		c.released(before)
-	case before == nil || !sameSet(before, after):
+	case before == nil || !reconciler.SameSet(before, after):
 		controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 		c.outdated.Enqueue(types.NamespacedName{})
 	case !sameForce(before, after):
@@ -188,7 +188,7 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 // released enqueues the sets that are not accepted: they may have been in conflict with what changed.
 func (c *Controller) released(changed *v1alpha1.SidecarSet) {
 	c.outdated.Enqueue(types.NamespacedName{})
-	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+	for _, set := range reconciler.All[*v1alpha1.SidecarSet](c.Sets) {
 		if set.UID != changed.UID && !isAccepted(set) {
 			c.changed.Enqueue(client.ObjectKeyFromObject(set))
 		}
@@ -219,7 +219,7 @@ func (c *Controller) mapChanged(_ context.Context, q controllers.Queue, before, 
 	if initial {
 		return
 	}
-	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+	for _, set := range reconciler.All[*v1alpha1.SidecarSet](c.Sets) {
 		if len(set.Spec.PatchPodMetadata) > 0 {
 			controllers.Enqueue(q, client.ObjectKeyFromObject(set))
 		}
@@ -236,18 +236,6 @@ func stored[T any](store reconciler.Store, key string) (T, bool) {
 	found, _, _ := store.GetIndexer().GetByKey(key)
 	object, ok := found.(T)
 	return object, ok
-}
-
-// all returns the objects of the informer.
-func all[T any](store reconciler.Store) []T {
-	found := store.GetIndexer().List()
-	objects := make([]T, 0, len(found))
-	for _, each := range found {
-		if object, ok := each.(T); ok {
-			objects = append(objects, object)
-		}
-	}
-	return objects
 }
 
 // configMap returns a ConfigMap of the own namespace, empty if it does not exist.

@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
@@ -76,7 +77,7 @@ func (c *Controller) podChanged(_ context.Context, q controllers.Queue, before, 
 	if isExempt(pod) {
 		return
 	}
-	for _, set := range all[*v1alpha1.SidecarSet](c.Sets) {
+	for _, set := range reconciler.All[*v1alpha1.SidecarSet](c.Sets) {
 		if set.Status.InForce == nil || slices.Contains(names, set.Name) {
 			continue
 		}
@@ -162,7 +163,7 @@ func (c *Controller) recount(status *v1alpha1.SidecarSetStatus) time.Duration {
 func (c *Controller) scope(force *v1alpha1.SidecarSetInForce) []*corev1.Pod {
 	names, bound := entries.Named(force.Targets())
 	if !bound {
-		return all[*corev1.Pod](c.Pods)
+		return reconciler.All[*corev1.Pod](c.Pods)
 	}
 	var pods []*corev1.Pod
 	for _, name := range names {
