@@ -256,7 +256,7 @@ func GrantSource(informers cache.Cache, store Store) source.Source {
 			return
 		}
 		for _, namespace := range []string{after.Namespace, ""} {
-			for _, object := range list[client.Object](store, namespaceIndex, namespace) {
+			for _, object := range Indexed[client.Object](store, namespaceIndex, namespace) {
 				controllers.EnqueueAt(q, client.ObjectKeyFromObject(object), grantPause, 0)
 			}
 		}
@@ -266,7 +266,7 @@ func GrantSource(informers cache.Cache, store Store) source.Source {
 
 // each calls do for the sets of the namespace.
 func (b *base) each(namespace string, do func(client.Object)) {
-	for _, set := range list[client.Object](b.Stores.Sets, namespaceIndex, namespace) {
+	for _, set := range Indexed[client.Object](b.Stores.Sets, namespaceIndex, namespace) {
 		do(set)
 	}
 }

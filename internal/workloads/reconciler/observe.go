@@ -105,7 +105,7 @@ func (b *base) gather(set client.Object) (*planning.Input, error) {
 	}
 	in := &planning.Input{
 		Revisions: union(selected[*appsv1.ControllerRevision](b, b.Stores.Revisions, set, selector),
-			list[*appsv1.ControllerRevision](b.Stores.Revisions, nameIndex, nameKey(set.GetNamespace(), set.GetName()))),
+			Indexed[*appsv1.ControllerRevision](b.Stores.Revisions, nameIndex, nameKey(set.GetNamespace(), set.GetName()))),
 	}
 	in.Claims = b.claims(set, revision.AllClaims(in.Revisions, parts.Claims))
 	if b.slots == nil {
@@ -131,16 +131,16 @@ func selected[T client.Object](b *base, store Store, set client.Object, selector
 
 // matching returns the objects without a controller that the selector matches.
 func matching[T client.Object](store Store, set client.Object, selector labels.Selector) []T {
-	return slices.DeleteFunc(list[T](store, controllerIndex, orphans(set.GetNamespace())), func(each T) bool {
+	return slices.DeleteFunc(Indexed[T](store, controllerIndex, orphans(set.GetNamespace())), func(each T) bool {
 		return !selector.Matches(labels.Set(each.GetLabels()))
 	})
 }
 
 func (b *base) claims(set client.Object, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
-	found := list[*corev1.PersistentVolumeClaim](b.Stores.Claims, ownerIndex, owner.Of(b.kind, set).String())
+	found := Indexed[*corev1.PersistentVolumeClaim](b.Stores.Claims, ownerIndex, owner.Of(b.kind, set).String())
 	for i := range templates {
 		prefix := nameKey(set.GetNamespace(), templates[i].Name+"-"+set.GetName())
-		found = union(found, list[*corev1.PersistentVolumeClaim](b.Stores.Claims, nameIndex, prefix))
+		found = union(found, Indexed[*corev1.PersistentVolumeClaim](b.Stores.Claims, nameIndex, prefix))
 	}
 	return found
 }
@@ -165,7 +165,7 @@ func (b *base) markers(namespace string, template *corev1.PodTemplateSpec, pods 
 	if len(pods) > 0 {
 		samples = append(samples, pods[0].Labels)
 	}
-	for _, marker := range list[*v1alpha1.PodProbeMarker](b.Stores.Markers, namespaceIndex, namespace) {
+	for _, marker := range Indexed[*v1alpha1.PodProbeMarker](b.Stores.Markers, namespaceIndex, namespace) {
 		if !Selects(marker, samples...) {
 			continue
 		}

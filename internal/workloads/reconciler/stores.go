@@ -97,9 +97,9 @@ func ClaimIndexers() toolscache.Indexers {
 	return toolscache.Indexers{ownerIndex: by(byOwner), nameIndex: by(byName)}
 }
 
-// list returns the objects with the value in the index. It panics if the store does not have the index:
+// Indexed returns the objects with the value in the index. It panics if the store does not have the index:
 // without its pods, a set would create others.
-func list[T any](store Store, index, value string) []T {
+func Indexed[T any](store Store, index, value string) []T {
 	found, err := store.GetIndexer().ByIndex(index, value)
 	if err != nil {
 		panic(err)
@@ -133,10 +133,10 @@ func All[T any](store Store) []T { return typed[T](store.GetIndexer().List()) }
 
 // Namespaced returns the objects of a namespace.
 func Namespaced[T any](store Store, namespace string) []T {
-	return list[T](store, namespaceIndex, namespace)
+	return Indexed[T](store, namespaceIndex, namespace)
 }
 
 // Controlled returns the objects of a store with RevisionIndexers or PodIndexers that the owner with the key controls.
 func Controlled[T any](store Store, controller owner.Key) []T {
-	return list[T](store, controllerIndex, controller.String())
+	return Indexed[T](store, controllerIndex, controller.String())
 }

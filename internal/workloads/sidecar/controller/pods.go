@@ -48,14 +48,7 @@ func PodIndexers() toolscache.Indexers {
 
 // pods returns the pods that have the set.
 func (c *Controller) pods(set *v1alpha1.SidecarSet) []*corev1.Pod {
-	found, _ := c.Pods.GetIndexer().ByIndex(setIndex, set.Name)
-	pods := make([]*corev1.Pod, 0, len(found))
-	for _, each := range found {
-		if pod, ok := each.(*corev1.Pod); ok {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return reconciler.Indexed[*corev1.Pod](c.Pods, setIndex, set.Name)
 }
 
 // podChanged enqueues the sets that the pod has, and those that select it although it does not have them.
@@ -167,12 +160,7 @@ func (c *Controller) scope(force *v1alpha1.SidecarSetInForce) []*corev1.Pod {
 	}
 	var pods []*corev1.Pod
 	for _, name := range names {
-		found, _ := c.Pods.GetIndexer().ByIndex(toolscache.NamespaceIndex, name)
-		for _, each := range found {
-			if pod, ok := each.(*corev1.Pod); ok {
-				pods = append(pods, pod)
-			}
-		}
+		pods = append(pods, reconciler.Namespaced[*corev1.Pod](c.Pods, name)...)
 	}
 	return pods
 }
