@@ -122,12 +122,7 @@ func newReading(reader client.Reader, query Query) *reading {
 	}
 	return &reading{
 		query: query, reader: reader, pods: pods, plans: cached.NewPlanTrimmer(), slices: map[string][]*seamarkv1alpha1.ProbePlan{},
-		snapshot: Snapshot{Input: states.Input{
-			Options: options,
-			Nodes:   map[string]*metav1.PartialObjectMetadata{},
-			Plans:   map[string]*v1alpha1.NodePodProbe{},
-			Reports: map[string][]*seamarkv1alpha1.ProbeReport{},
-		}},
+		snapshot: Snapshot{Input: states.NewInput(options)},
 	}
 }
 

@@ -68,18 +68,11 @@ func (w *Watch) sources(query cluster.Query) []Resource {
 	return []Resource{
 		ResourceOf(permission.Pods, query.Namespace, &corev1.PodList{}, o.pods, pods...),
 		ResourceOf(permission.Markers, query.Namespace, &v1alpha1.PodProbeMarkerList{}, o.markers),
-		ResourceOf(permission.Nodes, "", newNodeList(), o.nodes, named...),
+		ResourceOf(permission.Nodes, "", cluster.MetadataList(corev1.SchemeGroupVersion.WithKind("Node")), o.nodes, named...),
 		ResourceOf(permission.Plans, "", &v1alpha1.NodePodProbeList{}, o.plans, named...),
 		ResourceOf(permission.PlanSlices, "", &seamarkv1alpha1.ProbePlanList{}, o.slices, ofNode...),
 		ResourceOf(permission.Reports, "", &seamarkv1alpha1.ProbeReportList{}, o.reports, ofNode...),
 	}
-}
-
-// newNodeList returns an empty list of nodes that have only metadata.
-func newNodeList() *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	return list
 }
 
 // Snapshot returns all objects, as cluster.Read does.

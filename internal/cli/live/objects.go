@@ -132,13 +132,8 @@ func (o *objects) lacks(m permission.Missing) error {
 func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	snapshot = &cluster.Snapshot{Input: states.Input{
-		Options: o.options,
-		Now:     time.Now(),
-		Nodes:   map[string]*metav1.PartialObjectMetadata{},
-		Plans:   map[string]*v1alpha1.NodePodProbe{},
-		Reports: map[string][]*seamarkv1alpha1.ProbeReport{},
-	}}
+	snapshot = &cluster.Snapshot{Input: states.NewInput(o.options)}
+	snapshot.Now = time.Now()
 	snapshot.SetMissing(o.missing)
 	nodes := map[string]bool{}
 	for _, pod := range o.pods.Items {

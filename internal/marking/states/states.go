@@ -52,6 +52,14 @@ type Input struct {
 	Now time.Time
 }
 
+// NewInput returns an input without objects.
+func NewInput(options cached.Options) Input {
+	return Input{
+		Options: options, Nodes: map[string]*metav1.PartialObjectMetadata{}, Plans: map[string]*v1alpha1.NodePodProbe{},
+		Reports: map[string][]*seamarkv1alpha1.ProbeReport{},
+	}
+}
+
 // Row is one probe of one pod. The JSON form is printed by commands.
 type Row struct {
 	// Namespace, Pod and UID identify the pod. Node is empty if the pod is not bound.

@@ -30,11 +30,8 @@ func (s *Source) pods(stale states.Stale, all bool, namespace string) []*corev1.
 // input returns what the rows of the pods depend on. full is whether plans and reports are read.
 func (s *Source) input(pods []*corev1.Pod, full bool) states.Input {
 	full = full && s.informers.Nodes != nil
-	in := states.Input{
-		Options: s.options, Pods: pods, Now: s.now(), NodesUnread: !full, PlansUnread: !full, ReportsUnread: !full,
-		Nodes: map[string]*metav1.PartialObjectMetadata{}, Plans: map[string]*v1alpha1.NodePodProbe{},
-		Reports: map[string][]*seamarkv1alpha1.ProbeReport{},
-	}
+	in := states.NewInput(s.options)
+	in.Pods, in.Now, in.NodesUnread, in.PlansUnread, in.ReportsUnread = pods, s.now(), !full, !full, !full
 	namespaces, nodes := sets.Set[string]{}, sets.Set[string]{}
 	for _, pod := range pods {
 		namespaces.Insert(pod.Namespace)
