@@ -9,13 +9,10 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
@@ -51,17 +48,10 @@ func names(ctx context.Context, reader client.Reader, resource permission.Resour
 	return found, nil
 }
 
-// listOf returns an empty list of the metadata of the resource.
+// listOf returns an empty list of the metadata of the resource, which is one of knownResources.
 func listOf(resource permission.Resource) *metav1.PartialObjectMetadataList {
-	return MetadataList(map[permission.Resource]schema.GroupVersionKind{
-		namespaces:            corev1.SchemeGroupVersion.WithKind("Namespace"),
-		permission.Pods:       corev1.SchemeGroupVersion.WithKind("Pod"),
-		permission.Nodes:      corev1.SchemeGroupVersion.WithKind("Node"),
-		permission.Markers:    v1alpha1.GroupVersion().WithKind("PodProbeMarker"),
-		permission.Plans:      v1alpha1.GroupVersion().WithKind("NodePodProbe"),
-		permission.PlanSlices: seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"),
-		permission.Reports:    seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
-	}[resource])
+	kind, _ := knownResources().KindFor(schema.ParseGroupResource(string(resource)).WithVersion(""))
+	return MetadataList(kind)
 }
 
 // Try lists one object of each resource in the namespace, or in all if it is empty. The snapshot
