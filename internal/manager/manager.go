@@ -32,6 +32,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -134,7 +135,7 @@ func New(options Options) (*Manager, error) {
 	addresses := startup.Addresses{
 		Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress,
 	}
-	m.program, err = startup.New(options.Config, options.Logger, addresses, resources(options), checks...)
+	m.program, err = startup.New(options.Config, options.Logger, addresses, kinds(options), checks...)
 	return m, err
 }
 
@@ -195,17 +196,14 @@ func addGranter(mgr ctrlmanager.Manager, options Options) error {
 	return nil
 }
 
-// resources returns the custom resources that the controllers need.
-func resources(options Options) []startup.Resource {
+// kinds returns the kinds of the custom resources that the controllers need.
+func kinds(options Options) []schema.GroupVersionKind {
 	if options.Disabled {
 		return nil
 	}
 	kruise, own := v1alpha1.GroupVersion(), seamarkv1alpha1.GroupVersion()
-	return []startup.Resource{
-		{Kind: kruise.WithKind("NodePodProbe"), Name: "nodepodprobes"},
-		{Kind: kruise.WithKind("PodProbeMarker"), Name: "podprobemarkers"},
-		{Kind: own.WithKind("ProbePlan"), Name: "probeplans"},
-		{Kind: own.WithKind("ProbeReport"), Name: "probereports"},
+	return []schema.GroupVersionKind{
+		kruise.WithKind("NodePodProbe"), kruise.WithKind("PodProbeMarker"), own.WithKind("ProbePlan"), own.WithKind("ProbeReport"),
 	}
 }
 

@@ -95,7 +95,7 @@ func New(options Options) (*Workloads, error) {
 	addresses := startup.Addresses{
 		Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress,
 	}
-	program, err := startup.New(options.Config, options.Logger, addresses, resources(options.Controllers))
+	program, err := startup.New(options.Config, options.Logger, addresses, kinds(options.Controllers))
 	return &Workloads{options: options, program: program}, err
 }
 
@@ -125,29 +125,21 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	return mgr, w.addControllers(ctx, mgr)
 }
 
-// resources returns the custom resources of the enabled controllers.
-func resources(controllers configv1alpha1.WorkloadControllers) []startup.Resource {
-	var needed []startup.Resource
-	if *controllers.CloneSet.Enabled {
-		needed = append(needed, startup.Resource{Kind: cloneset.Kind(), Name: "clonesets"})
-	}
-	if *controllers.StatefulSet.Enabled {
-		needed = append(needed, startup.Resource{Kind: statefulset.Kind(), Name: "statefulsets"})
-	}
-	if *controllers.DaemonSet.Enabled {
-		needed = append(needed, startup.Resource{Kind: daemonset.Kind(), Name: "daemonsets"})
-	}
-	if *controllers.BroadcastJob.Enabled {
-		needed = append(needed, startup.Resource{Kind: broadcastjob.Kind(), Name: "broadcastjobs"})
-	}
-	if *controllers.AdvancedCronJob.Enabled {
-		needed = append(needed, startup.Resource{Kind: advancedcronjob.Kind(), Name: "advancedcronjobs"})
-	}
-	if *controllers.ImagePullJob.Enabled {
-		needed = append(needed, startup.Resource{Kind: imagepull.Kind(), Name: "imagepulljobs"})
-	}
-	if *controllers.SidecarSet.Enabled {
-		needed = append(needed, startup.Resource{Kind: sidecarset.Kind(), Name: "sidecarsets"})
+// kinds returns the kinds of the enabled controllers.
+func kinds(controllers configv1alpha1.WorkloadControllers) []schema.GroupVersionKind {
+	var needed []schema.GroupVersionKind
+	for _, each := range []struct {
+		kind    schema.GroupVersionKind
+		enabled *bool
+	}{
+		{cloneset.Kind(), controllers.CloneSet.Enabled}, {statefulset.Kind(), controllers.StatefulSet.Enabled},
+		{daemonset.Kind(), controllers.DaemonSet.Enabled}, {broadcastjob.Kind(), controllers.BroadcastJob.Enabled},
+		{advancedcronjob.Kind(), controllers.AdvancedCronJob.Enabled}, {imagepull.Kind(), controllers.ImagePullJob.Enabled},
+		{sidecarset.Kind(), controllers.SidecarSet.Enabled},
+	} {
+		if *each.enabled {
+			needed = append(needed, each.kind)
+		}
 	}
 	return needed
 }

@@ -25,14 +25,6 @@ import (
 // reminder is how often a program logs that it still waits for the same CRDs.
 const reminder = time.Minute
 
-// Resource is a custom resource that a program needs.
-type Resource struct {
-	// Kind is the kind, in the version that the program uses.
-	Kind schema.GroupVersionKind
-	// Name is the name of the resource: the plural, in lower case.
-	Name string
-}
-
 // crds waits until the API server serves the custom resources of a program. It checks only that
 // they are served: their schema may be older or newer, or that of OpenKruise.
 type crds struct {
@@ -41,14 +33,14 @@ type crds struct {
 	// client has the connections of all readers of custom resources.
 	client *http.Client
 
-	resources []Resource
-	log       logr.Logger
+	kinds []schema.GroupVersionKind
+	log   logr.Logger
 	// missing is why the program waits, nil if it does not.
 	missing atomic.Pointer[error]
 }
 
-// newCRDs returns a crds for the resources. It does not connect to the API server.
-func newCRDs(cfg *rest.Config, log logr.Logger, resources ...Resource) (*crds, error) {
+// newCRDs returns a crds for the kinds. It does not connect to the API server.
+func newCRDs(cfg *rest.Config, log logr.Logger, kinds ...schema.GroupVersionKind) (*crds, error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("create the client for discovery: %w", err)
@@ -57,7 +49,7 @@ func newCRDs(cfg *rest.Config, log logr.Logger, resources ...Resource) (*crds, e
 	if err != nil {
 		return nil, fmt.Errorf("create the client for discovery: %w", err)
 	}
-	c := &crds{mapper: mapper, client: client, resources: resources, log: log}
+	c := &crds{mapper: mapper, client: client, kinds: kinds, log: log}
 	c.wait(errors.New("not checked yet"))
 	return c, nil
 }
@@ -104,13 +96,14 @@ func (c *crds) await(ctx context.Context) bool {
 // unserved returns an error if the API server does not serve a resource or does not answer.
 func (c *crds) unserved() error {
 	var missing []string
-	for _, each := range c.resources {
-		name := each.Name + "." + each.Kind.Group
-		_, err := c.mapper.RESTMapping(each.Kind.GroupKind(), each.Kind.Version)
+	for _, each := range c.kinds {
+		resource, _ := meta.UnsafeGuessKindToResource(each)
+		name := resource.GroupResource().String()
+		_, err := c.mapper.RESTMapping(each.GroupKind(), each.Version)
 		switch {
 		case err == nil:
 		case meta.IsNoMatchError(err):
-			missing = append(missing, name+"/"+each.Kind.Version)
+			missing = append(missing, name+"/"+each.Version)
 		default:
 			return fmt.Errorf("discover %s: %w", name, err)
 		}

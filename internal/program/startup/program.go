@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -45,10 +46,10 @@ type Program struct {
 	ends <-chan struct{}
 }
 
-// New returns a program that needs the resources and serves at the addresses: its health checks and the given
+// New returns a program that needs the custom resources of the kinds and serves at the addresses: its health checks and the given
 // ones, the metrics of controller-runtime's registry, and profiles. It does not connect to the API server, and
 // returns an error if an address is not available.
-func New(cfg *rest.Config, log logr.Logger, addresses Addresses, needed []Resource, checks ...health.Check) (*Program, error) {
+func New(cfg *rest.Config, log logr.Logger, addresses Addresses, needed []schema.GroupVersionKind, checks ...health.Check) (*Program, error) {
 	p := &Program{Config: rest.CopyConfig(cfg), log: log}
 	p.Config.QPS = -1
 	var err error

@@ -41,14 +41,12 @@ func (d *discovery) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTM
 	}
 }
 
-func resources() []Resource {
+func kinds() []schema.GroupVersionKind {
 	kind := func(group, kind string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind}
 	}
-	return []Resource{
-		{Kind: kind("apps.kruise.io", "NodePodProbe"), Name: "nodepodprobes"},
-		{Kind: kind("apps.kruise.io", "PodProbeMarker"), Name: "podprobemarkers"},
-		{Kind: kind("seamark.dev", "ProbeReport"), Name: "probereports"},
+	return []schema.GroupVersionKind{
+		kind("apps.kruise.io", "NodePodProbe"), kind("apps.kruise.io", "PodProbeMarker"), kind("seamark.dev", "ProbeReport"),
 	}
 }
 
@@ -90,7 +88,7 @@ func TestAwaitCRDs(t *testing.T) {
 				var lines []string
 				log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 				tc.discovery.start = time.Now()
-				c := &crds{mapper: &tc.discovery, resources: resources(), log: log}
+				c := &crds{mapper: &tc.discovery, kinds: kinds(), log: log}
 				if !c.await(t.Context()) {
 					t.Fatal("stopped waiting")
 				}
@@ -120,7 +118,7 @@ func TestAwaitCRDsUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		c := &crds{resources: resources(), mapper: &discovery{start: time.Now(), broken: time.Hour}, log: funcr.New(func(_, _ string) {}, funcr.Options{})}
+		c := &crds{kinds: kinds(), mapper: &discovery{start: time.Now(), broken: time.Hour}, log: funcr.New(func(_, _ string) {}, funcr.Options{})}
 		if c.await(ctx) {
 			t.Error("the wait ends although the API server does not answer")
 		}

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -86,12 +87,11 @@ func NewProgram(options Options) (*Injector, error) {
 		ServerName: serverName(options), Directory: options.CertificateDirectory,
 		Lifetimes: options.Lifetimes, Log: options.Logger, Now: time.Now,
 	})
-	kind := v1alpha1.GroupVersion().WithKind("SidecarSet")
 	addresses := startup.Addresses{
 		Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress,
 	}
 	program, err := startup.New(options.Config, options.Logger, addresses,
-		[]startup.Resource{{Kind: kind, Name: "sidecarsets"}}, health.Until("certificate", "not issued yet", source.Ready))
+		[]schema.GroupVersionKind{v1alpha1.GroupVersion().WithKind("SidecarSet")}, health.Until("certificate", "not issued yet", source.Ready))
 	return &Injector{options: options, program: program, source: source}, err
 }
 
