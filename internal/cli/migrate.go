@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -162,6 +163,10 @@ func (o *migrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []surv
 // readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
 func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, error) {
 	var c migrate.Cluster
+	lists := map[string]*[]*unstructured.Unstructured{
+		"PodProbeMarker": &c.Markers, "CloneSet": &c.CloneSets, "StatefulSet": &c.StatefulSets, "DaemonSet": &c.DaemonSets,
+		"SidecarSet": &c.SidecarSets, "AdvancedCronJob": &c.AdvancedCronJobs, "BroadcastJob": &c.BroadcastJobs, "ImagePullJob": &c.ImagePullJobs,
+	}
 	// Nothing of the manifests runs, and kustomizations are not built.
 	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: true}).Load(ctx, o.Filenames)
 	if err != nil {
@@ -176,23 +181,8 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 			if object.GroupVersionKind().Group != v1alpha1.GroupName {
 				continue
 			}
-			switch object.GetKind() {
-			case "PodProbeMarker":
-				c.Markers = append(c.Markers, object)
-			case "CloneSet":
-				c.CloneSets = append(c.CloneSets, object)
-			case "StatefulSet":
-				c.StatefulSets = append(c.StatefulSets, object)
-			case "DaemonSet":
-				c.DaemonSets = append(c.DaemonSets, object)
-			case "SidecarSet":
-				c.SidecarSets = append(c.SidecarSets, object)
-			case "AdvancedCronJob":
-				c.AdvancedCronJobs = append(c.AdvancedCronJobs, object)
-			case "BroadcastJob":
-				c.BroadcastJobs = append(c.BroadcastJobs, object)
-			case "ImagePullJob":
-				c.ImagePullJobs = append(c.ImagePullJobs, object)
+			if list, known := lists[object.GetKind()]; known {
+				*list = append(*list, object)
 			}
 		}
 	}

@@ -112,35 +112,25 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	}
 	found = append(found, findings...)
 	found = append(found, checkPods(c, markers)...)
-	cloneSets, err := checkWorkloads(ctx, c.CloneSets, c.Markers, served()["clonesets.apps.kruise.io"], crd.CloneSets)
-	if err != nil {
-		return nil, err
+	for _, check := range []func() ([]Finding, error){
+		func() ([]Finding, error) {
+			return checkWorkloads(ctx, c.CloneSets, c.Markers, served()["clonesets.apps.kruise.io"], crd.CloneSets)
+		},
+		func() ([]Finding, error) {
+			return checkWorkloads(ctx, c.StatefulSets, c.Markers, served()["statefulsets.apps.kruise.io"], crd.StatefulSets)
+		},
+		func() ([]Finding, error) { return checkDaemonSets(ctx, c.DaemonSets, c.Markers) },
+		func() ([]Finding, error) { return checkSidecarSets(ctx, c.SidecarSets) },
+		func() ([]Finding, error) { return checkAdvancedCronJobs(ctx, c.AdvancedCronJobs, c.Now) },
+		func() ([]Finding, error) { return checkBroadcastJobs(ctx, c.BroadcastJobs) },
+		func() ([]Finding, error) { return checkImagePullJobs(ctx, c.ImagePullJobs) },
+	} {
+		findings, err := check()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, findings...)
 	}
-	statefulSets, err := checkWorkloads(ctx, c.StatefulSets, c.Markers, served()["statefulsets.apps.kruise.io"], crd.StatefulSets)
-	if err != nil {
-		return nil, err
-	}
-	daemonSets, err := checkDaemonSets(ctx, c.DaemonSets, c.Markers)
-	if err != nil {
-		return nil, err
-	}
-	sidecarSets, err := checkSidecarSets(ctx, c.SidecarSets)
-	if err != nil {
-		return nil, err
-	}
-	cronJobs, err := checkAdvancedCronJobs(ctx, c.AdvancedCronJobs, c.Now)
-	if err != nil {
-		return nil, err
-	}
-	broadcastJobs, err := checkBroadcastJobs(ctx, c.BroadcastJobs)
-	if err != nil {
-		return nil, err
-	}
-	imagePulls, err := checkImagePullJobs(ctx, c.ImagePullJobs)
-	if err != nil {
-		return nil, err
-	}
-	found = slices.Concat(found, cloneSets, statefulSets, daemonSets, sidecarSets, cronJobs, broadcastJobs, imagePulls)
 	found = append(found, checkTakeover(c)...)
 	found = append(found, checkDefinitions(c.Definitions)...)
 	sortFindings(found)
