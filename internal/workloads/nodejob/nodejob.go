@@ -77,7 +77,7 @@ type Kind[J client.Object, S, M any] struct {
 type Controller[J client.Object, S, M any] struct {
 	Options
 	kind   Kind[J, S, M]
-	memory *reconciler.Memory[remembered[M]]
+	memory reconciler.Memory[remembered[M]]
 }
 
 // remembered is what the process remembers about a job.
@@ -96,7 +96,7 @@ type remembered[M any] struct {
 
 // New returns a Controller.
 func New[J client.Object, S, M any](kind Kind[J, S, M], options Options) *Controller[J, S, M] {
-	return &Controller[J, S, M]{Options: options, kind: kind, memory: reconciler.NewMemory[remembered[M]]()}
+	return &Controller[J, S, M]{Options: options, kind: kind}
 }
 
 // Add runs the Controller under the manager, with at most concurrency jobs at a time.

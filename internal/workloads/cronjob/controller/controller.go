@@ -55,12 +55,12 @@ type Options struct {
 // Controller runs the objects.
 type Controller struct {
 	Options
-	memory *reconciler.Memory[remembered]
+	memory reconciler.Memory[remembered]
 }
 
 // New returns a Controller.
 func New(options Options) *Controller {
-	return &Controller{Options: options, memory: reconciler.NewMemory[remembered]()}
+	return &Controller{Options: options}
 }
 
 // Add runs the Controller under the manager, with at most concurrency objects at a time.

@@ -81,14 +81,14 @@ type Controller struct {
 	Options
 	ledger *ledger
 	board  *board
-	memory *memory
+	memory memory
 	// changed enqueues sets, and outdated the entries.
 	changed, outdated controllers.Inbox
 }
 
 // New returns a Controller.
 func New(options Options) *Controller {
-	return &Controller{Options: options, ledger: newLedger(), board: newBoard(), memory: newMemory()}
+	return &Controller{Options: options, ledger: newLedger(), board: newBoard()}
 }
 
 // Add runs the Controller under the manager, with at most concurrency sets at a time.
@@ -116,7 +116,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	set, ok := stored[*v1alpha1.SidecarSet](c.Sets, request.Name)
 	if !ok || set.DeletionTimestamp != nil {
-		c.memory.forget(request.Name)
+		c.memory.sets.Forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), Kind(), set); isolated {

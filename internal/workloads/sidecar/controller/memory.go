@@ -4,21 +4,20 @@
 package controller
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 )
 
 // memory is what the process remembers about sets. It is safe for concurrent use.
 type memory struct {
-	mu   sync.Mutex
-	sets map[string]*remembered
+	sets keyed.Store[string, *remembered]
 }
 
 // remembered is what is remembered about a set.
@@ -47,18 +46,15 @@ type refusal struct {
 	pause time.Duration
 }
 
-func newMemory() *memory { return &memory{sets: map[string]*remembered{}} }
-
 // of calls do with what is remembered about the set.
 func (m *memory) of(set *v1alpha1.SidecarSet, do func(r *remembered)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.sets[set.Name]
-	if r == nil || r.uid != set.UID {
-		r = &remembered{uid: set.UID, uninjected: -1}
-		m.sets[set.Name] = r
-	}
-	do(r)
+	m.sets.Update(set.Name, func(known **remembered) bool {
+		if *known == nil || (*known).uid != set.UID {
+			*known = &remembered{uid: set.UID, uninjected: -1}
+		}
+		do(*known)
+		return true
+	})
 }
 
 // known returns the set with its last acceptance, also while the status does not have it: OpenKruise's client
@@ -74,12 +70,6 @@ func (m *memory) known(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
 		m.of(set, func(r *remembered) { kept.Status.InForce = r.force })
 	}
 	return &kept
-}
-
-func (m *memory) forget(set string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.sets, set)
 }
 
 // caughtUp reports whether the cache has what was written.

@@ -127,7 +127,7 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory := newMemory()
+	memory := new(memory)
 	mgr, err := i.program.Manager(ctrlmanager.Options{
 		Scheme: scheme, WebhookServer: server, Cache: i.caches(memory),
 	})

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/age"
+	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
@@ -54,20 +54,17 @@ func indexers() toolscache.Indexers {
 // memory has the last acceptance of each set, also while the status does not have it: OpenKruise's client drops
 // fields that it does not know when it writes the status, and the controller writes them again.
 type memory struct {
-	mu       sync.Mutex
-	accepted map[types.UID]*v1alpha1.SidecarSetInForce
+	accepted keyed.Store[types.UID, *v1alpha1.SidecarSetInForce]
 }
-
-func newMemory() *memory { return &memory{accepted: map[types.UID]*v1alpha1.SidecarSetInForce{}} }
 
 // latest returns the last acceptance of the set, or nil.
 func (m *memory) latest(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSetInForce {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if !entries.IsUnknown(set) {
-		m.accepted[set.UID] = set.Status.InForce
+		m.accepted.Set(set.UID, set.Status.InForce)
+		return set.Status.InForce
 	}
-	return m.accepted[set.UID]
+	force, _ := m.accepted.Get(set.UID)
+	return force
 }
 
 // forget is called with a set that is gone.
@@ -76,9 +73,7 @@ func (m *memory) forget(object any) {
 		object = gone.Obj
 	}
 	if set, ok := object.(*v1alpha1.SidecarSet); ok {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.accepted, set.UID)
+		m.accepted.Forget(set.UID)
 	}
 }
 
