@@ -136,9 +136,8 @@ func conditionsOf(status *v1alpha1.CloneSetStatus) planning.Conditions {
 
 func setConditions(status *v1alpha1.CloneSetStatus, conditions planning.Conditions) {
 	status.Conditions = planning.ConvertConditions(conditions, func(c planning.SetCondition) v1alpha1.CloneSetCondition {
-		return v1alpha1.CloneSetCondition{
-			Type: v1alpha1.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastUpdateTime: c.Updated, LastTransitionTime: c.Transitioned,
-		}
+		return v1alpha1.CloneSetCondition{Type: v1alpha1.CloneSetConditionType(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
+			LastUpdateTime: c.Updated, LastTransitionTime: c.Transitioned}
 	})
 }
 
