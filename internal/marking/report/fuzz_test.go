@@ -12,19 +12,6 @@ import (
 	"time"
 )
 
-// overfull marks the pods as movable if the pods of a slice exceed its size.
-func (m *model) overfull() {
-	probes := map[int]int{}
-	for i := range m.plan.Pods {
-		if number, placed := m.places[m.plan.Pods[i].UID]; placed {
-			probes[number] += len(m.plan.Pods[i].Probes)
-		}
-	}
-	for _, n := range probes {
-		m.shuffled = m.shuffled || n > 200
-	}
-}
-
 func (m *model) step() {
 	steps := map[string]func(){
 		"add": m.addPods, "remove": m.removePods, "edit": m.editPod, "change": m.change,
@@ -57,7 +44,6 @@ func (m *model) step() {
 	names := slices.Sorted(maps.Keys(steps))
 	name := names[m.rng.IntN(len(names))]
 	m.trace = append(m.trace, name)
-	m.overfull()
 	steps[name]()
 	m.now = m.now.Add(time.Second)
 }

@@ -4,6 +4,7 @@
 package report_test
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -61,6 +62,9 @@ func (m *model) list() []report.Slice {
 	for number, pods := range m.store {
 		listed = append(listed, report.Slice{Number: number, Pods: pods})
 	}
+	// The order is random, but the seed determines it.
+	slices.SortFunc(listed, func(a, b report.Slice) int { return stdcmp.Compare(a.Number, b.Number) })
+	m.rng.Shuffle(len(listed), func(i, j int) { listed[i], listed[j] = listed[j], listed[i] })
 	return listed
 }
 
@@ -84,6 +88,27 @@ func (m *model) replan(pods []v1alpha1.PodProbe) {
 	gone := func(key identity.Key, _ thresholds.State) bool { return !planned[key] }
 	maps.DeleteFunc(m.states, gone)
 	maps.DeleteFunc(m.want, gone)
+	m.shuffled = m.shuffled || m.isOverfull()
+}
+
+// isOverfull reports whether the pods of a slice may exceed its size, so that some move.
+func (m *model) isOverfull() bool {
+	numbers := map[string]int{}
+	maps.Copy(numbers, m.places)
+	for number, pods := range m.store {
+		for i := range pods {
+			numbers[pods[i].UID] = number
+		}
+	}
+	// This is more than the budget of a pod, which is an equal share, or what its probes need.
+	const share, ofProbe = report.MaxBytes / report.MaxPods, 1300
+	bytes := map[int]int{}
+	for i := range m.plan.Pods {
+		if number, placed := numbers[m.plan.Pods[i].UID]; placed {
+			bytes[number] += max(share, ofProbe*len(m.plan.Pods[i].Probes))
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(bytes)), func(n int) bool { return n > report.MaxBytes })
 }
 
 func (m *model) addPods() {
@@ -280,11 +305,12 @@ func (m *model) restart(inStatus []v1alpha1.PodProbeStatus) {
 	m.ledger = report.Read(m.list(), inStatus)
 	restored := report.Restore(m.plan, m.ledger)
 	m.states, m.want, m.changed = restored, report.States{}, nil
-	for key, state := range restored {
+	for _, key := range m.probes() {
+		state, found := restored[key]
 		if state.State != "" {
 			m.want[key] = state
 		}
-		if m.rng.IntN(2) == 0 {
+		if found && m.rng.IntN(2) == 0 {
 			delete(m.states, key)
 		}
 	}

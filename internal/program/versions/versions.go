@@ -1,0 +1,21 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package versions compares resource versions of objects. Of two that cannot be compared, neither is older.
+package versions
+
+import "k8s.io/apimachinery/pkg/util/resourceversion"
+
+// Older reports whether the resource version is older than another one. An empty one cannot be compared.
+func Older(version, other string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, other)
+	return err == nil && order < 0
+}
+
+// Newest returns the newer of two resource versions, of which an empty one is older than all.
+func Newest(a, b string) string {
+	if a == "" || Older(a, b) {
+		return b
+	}
+	return a
+}
