@@ -22,7 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/program/age"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
@@ -342,7 +342,7 @@ func (x *execution) createRevision(ctx context.Context, revision *appsv1.Control
 		}
 		created, err = live, nil
 	}
-	x.step.Revisions = age.Newest(x.step.Revisions, created.ResourceVersion)
+	x.step.Revisions = objectversion.Newest(x.step.Revisions, created.ResourceVersion)
 	return err
 }
 

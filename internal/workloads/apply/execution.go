@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/program/apierror"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -69,11 +69,11 @@ func (x *execution) note(w request, err error) {
 	if w.version != "" {
 		switch w.kind {
 		case podKind:
-			x.step.Pods = age.Newest(x.step.Pods, w.version)
+			x.step.Pods = objectversion.Newest(x.step.Pods, w.version)
 		case claimKind:
-			x.step.Claims = age.Newest(x.step.Claims, w.version)
+			x.step.Claims = objectversion.Newest(x.step.Claims, w.version)
 		case revisionKind:
-			x.step.Revisions = age.Newest(x.step.Revisions, w.version)
+			x.step.Revisions = objectversion.Newest(x.step.Revisions, w.version)
 		}
 	}
 	switch {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/program/age"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 )
@@ -61,7 +61,7 @@ func (e *Slots) Pod(before, after *corev1.Pod) {
 	}
 	for _, pod := range []*corev1.Pod{before, after} {
 		if pod != nil {
-			e.version = age.Newest(e.version, pod.ResourceVersion)
+			e.version = objectversion.Newest(e.version, pod.ResourceVersion)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/program/age"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -149,7 +149,7 @@ func (st *state) put(pod *corev1.Pod) {
 	switch {
 	case i < 0:
 		s.pods = append(s.pods, pod)
-	case age.Older(pod.ResourceVersion, s.pods[i].ResourceVersion):
+	case objectversion.Older(pod.ResourceVersion, s.pods[i].ResourceVersion):
 		return
 	default:
 		st.hashed(s.pods[i], -1)

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/program/age"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
@@ -129,8 +129,8 @@ func (m *memory) observe(read func() versions) versions {
 	defer m.mu.Unlock()
 	before, now := m.cached, read()
 	m.cached = now
-	if age.Older(now.set, before.set) || age.Older(now.pods, before.pods) || age.Older(now.claims, before.claims) ||
-		age.Older(now.revisions, before.revisions) {
+	if objectversion.Older(now.set, before.set) || objectversion.Older(now.pods, before.pods) || objectversion.Older(now.claims, before.claims) ||
+		objectversion.Older(now.revisions, before.revisions) {
 		for _, r := range m.sets {
 			r.set, r.pods, r.claims, r.revisions, r.deleted = "", "", "", "", nil
 		}
@@ -146,7 +146,7 @@ func (r *remembered) caughtUp(cached versions, unseen func(deleted map[types.UID
 		wrote  *string
 		cached string
 	}{{&r.set, cached.set}, {&r.pods, cached.pods}, {&r.claims, cached.claims}, {&r.revisions, cached.revisions}} {
-		if age.Older(each.cached, *each.wrote) {
+		if objectversion.Older(each.cached, *each.wrote) {
 			r.waiting = true
 		} else {
 			*each.wrote = ""
@@ -161,7 +161,7 @@ func (r *remembered) caughtUp(cached versions, unseen func(deleted map[types.UID
 
 // Behind reports whether the store does not have yet what was written with the resource version. An empty version means
 // that nothing was.
-func Behind(store Store, wrote string) bool { return age.Older(version(store), wrote) }
+func Behind(store Store, wrote string) bool { return objectversion.Older(version(store), wrote) }
 
 // The delays after steps in a row that ended with an error that may pass.
 const (
@@ -191,7 +191,7 @@ func (r *remembered) wrote(step *apply.Step) {
 		highest *string
 		version string
 	}{{&r.pods, step.Pods}, {&r.claims, step.Claims}, {&r.revisions, step.Revisions}} {
-		if each.version != "" && (*each.highest == "" || age.Older(*each.highest, each.version)) {
+		if each.version != "" && (*each.highest == "" || objectversion.Older(*each.highest, each.version)) {
 			*each.highest = each.version
 		}
 	}

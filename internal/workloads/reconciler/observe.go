@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/program/age"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
@@ -73,7 +73,7 @@ func (b *base) versions() versions {
 		claims: version(b.Stores.Claims), revisions: version(b.Stores.Revisions),
 	}
 	if b.slots != nil {
-		if followed := b.slots.Version(); age.Older(followed, found.pods) {
+		if followed := b.slots.Version(); objectversion.Older(followed, found.pods) {
 			found.pods = followed // Events follow the store.
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/overlap"
 )
 
@@ -131,28 +132,22 @@ func (g *group) path(versions map[string]string, stored string) string {
 	newest, changed := "", false
 	for _, m := range g.members {
 		changed = changed || !g.rows[m.row]
-		if each := versions[m.set]; newest == "" || isOlder(newest, each) {
+		if each := versions[m.set]; newest == "" || objectversion.Older(newest, each) {
 			newest = each
 		}
 	}
 	version := g.version
-	if isOlder(stored, version) {
+	if objectversion.Older(stored, version) {
 		version, changed = "", true
 	}
 	// A path without a valid version gets one with the next row.
-	if changed && (version == "" || isOlder(version, newest)) {
+	if changed && (version == "" || objectversion.Older(version, newest)) {
 		version = newest
 	}
 	if version == "" {
 		return groupPath + g.name
 	}
 	return groupPath + g.name + versionMark + version
-}
-
-// isOlder reports whether the resource version a is older than b.
-func isOlder(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
 }
 
 // GroupVersion returns the resource version of SidecarSets that a cache must have reached to have all sets of a group as

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/program/age"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
@@ -214,7 +214,7 @@ func (a *accepted) ChooseBound(ctx context.Context, pod *corev1.Pod, request typ
 // behind: client-go's feature gate AtomicFIFO is off.
 func (a *accepted) isBehind(version string) bool {
 	cached := a.sets.GetIndexer().LastStoreSyncResourceVersion()
-	return version != "" && (cached == "" || age.Older(cached, version))
+	return version != "" && (cached == "" || objectversion.Older(cached, version))
 }
 
 // undecided returns the error for a set that OpenKruise has written, whose client drops what was accepted, or that was

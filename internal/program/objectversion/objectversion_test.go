@@ -1,12 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package versions_test
+package objectversion_test
 
 import (
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/program/versions"
+	"github.com/seamark-dev/seamark/internal/program/objectversion"
 )
 
 func TestCompare(t *testing.T) {
@@ -17,7 +17,7 @@ func TestCompare(t *testing.T) {
 		"more digits": {"9", "10", "10", true}, "newer": {"10", "9", "10", false}, "equal": {"9", "9", "9", false},
 		"first empty": {"", "9", "9", false}, "second empty": {"9", "", "9", false}, "no number": {"9", "x", "9", false},
 	} {
-		if newest, older := versions.Newest(c.a, c.b), versions.Older(c.a, c.b); newest != c.newest || older != c.older {
+		if newest, older := objectversion.Newest(c.a, c.b), objectversion.Older(c.a, c.b); newest != c.newest || older != c.older {
 			t.Errorf("%s: newest %q, older %t, want %q, %t", name, newest, older, c.newest, c.older)
 		}
 	}

@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package versions compares resource versions of objects. Of two that cannot be compared, neither is older.
-package versions
+// Package objectversion compares resource versions of objects. Of two that cannot be compared, neither is older.
+package objectversion
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
 
