@@ -28,8 +28,8 @@ const (
 	repairDelay = time.Second
 
 	// handOverDelay is how long the states of OpenKruise stay in the status after all states are stored
-	// in slices. Managers receive slices and the status independently of each other, and slices of the
-	// time before a return to OpenKruise must not take effect.
+	// in slices, also if the agent ends before. Managers receive slices and the status independently of each
+	// other, and slices of the time before a return to OpenKruise must not take effect.
 	handOverDelay = 2 * time.Second
 )
 
@@ -60,8 +60,9 @@ type statusKeeper struct {
 	// the last write. They are zero if it did not change.
 	inForce     v1alpha1.NodePodProbeStatus
 	first, last time.Time
-	// completed is when all states were first reported, or zero.
-	completed time.Time
+	// completed is when all states were first reported, or zero, and foundAt is when a status of another
+	// writer was found.
+	completed, foundAt time.Time
 	// written is the status that this agent wrote last, or found. stored is what the API
 	// server stores of it at version, or nil if this is not known.
 	written v1alpha1.NodePodProbeStatus
@@ -143,7 +144,7 @@ func (k *statusKeeper) Relisted() {
 
 // found records a status that this agent did not write.
 func (k *statusKeeper) found(object *v1alpha1.NodePodProbe) {
-	k.written, k.stored, k.version = object.Status, &object.Status, object.ResourceVersion
+	k.written, k.stored, k.version, k.foundAt = object.Status, &object.Status, object.ResourceVersion, time.Now()
 }
 
 // compare schedules a write if the observed status is newer than the last write and differs from
@@ -201,6 +202,10 @@ func (k *statusKeeper) decide(now time.Time, flush bool) (uid types.UID, status 
 	if k.completed.IsZero() || !k.present() {
 		return "", status, false
 	}
+	if handOver := later(k.completed, k.foundAt).Add(handOverDelay); k.unreported && len(k.written.PodProbeStatuses) > 0 && now.Before(handOver) {
+		k.wakeBy(handOver)
+		return "", status, false
+	}
 	status = k.inForce
 	due, changed := k.due(status)
 	switch {
@@ -222,8 +227,6 @@ func (k *statusKeeper) due(status v1alpha1.NodePodProbeStatus) (at time.Time, ch
 	case equality.Semantic.DeepEqual(status, k.written):
 		k.first, k.last = time.Time{}, time.Time{}
 		return time.Time{}, false
-	case k.unreported && len(k.written.PodProbeStatuses) > 0:
-		return k.completed.Add(handOverDelay), true
 	case k.unreported:
 		return time.Time{}, true
 	}

@@ -126,6 +126,30 @@ func TestStatus(t *testing.T) {
 				"1m1.01s wrote node.0: m#p=Succeeded(ok)", "1m1.01s event m#p Succeeded",
 			},
 		},
+		"takeover by an agent that ends soon": {
+			object: openKruisePlan(),
+			play: func(h *harness) {
+				pass(time.Second)
+				h.putInForce()
+				h.restoreStates()
+				pass(50 * time.Millisecond)
+			},
+			want: []string{"1s wrote node.0: m#p=Failed()"},
+		},
+		"takeover while OpenKruise reports": {
+			object: openKruisePlan(),
+			play: func(h *harness) {
+				pass(time.Second)
+				h.fail(faults{slow: map[string]time.Duration{"node.0": 900 * time.Millisecond}})
+				h.putInForce()
+				h.restoreStates()
+				pass(10 * time.Millisecond)
+				h.withServer(func() { h.edit(func(o *v1alpha1.NodePodProbe) { o.Status = statusOf("m#p", succeeded) }) })
+				h.observeStored()
+				pass(10 * time.Second)
+			},
+			want: []string{"1.9s wrote node.0: m#p=Failed()", "3.9s status 1:"},
+		},
 		"takeover without slices": {
 			object: openKruisePlan(),
 			play: func(h *harness) {
