@@ -187,6 +187,7 @@ func TestReconcile(t *testing.T) {
 		"pod is gone":                  {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
 		"pod that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
 			live: []client.Object{pod}},
+		"pod of OpenKruise that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, inSpec}, live: []client.Object{pod}},
 		"planned pod runs on another node": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
 			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").Node("node-2").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
 		"many pods that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", many...), referring("0:30", v1alpha1.NodePodProbeStatus{})},

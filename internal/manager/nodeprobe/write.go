@@ -38,6 +38,9 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	}
 	changed, last := slicing.Place(next.PodProbes, stored, node.UID), r.header(npp)
 	var planned []v1alpha1.PodProbe
+	if npp != nil {
+		planned = append(planned, npp.Spec.PodProbes...) // Those of OpenKruise.
+	}
 	for _, slice := range stored {
 		planned = append(planned, slice.Pods...)
 	}
