@@ -101,9 +101,12 @@ func (w *writer) pause() time.Duration {
 	return time.Duration(missing * writeShare * float64(time.Millisecond))
 }
 
-// spend takes the time of a write from what is left. A write that takes longer than the burst counts as the burst.
+// spend takes the time of writes from what is left.
 func (w *writer) spend(took time.Duration) {
-	w.spent.ReserveN(w.Now(), int(min(max(took, leastWrite), writeBurst).Milliseconds()))
+	for left := max(took, leastWrite); left > 0; left -= writeBurst {
+		// A reservation has at most the burst.
+		w.spent.ReserveN(w.Now(), int(min(left, writeBurst).Milliseconds()))
+	}
 }
 
 // Reconcile writes the configurations that differ. One worker calls it.
@@ -206,7 +209,7 @@ func (c *Controller) live(ctx context.Context) (configurations, error) {
 // no write needs another one. The first one is returned.
 func (w *writer) put(ctx context.Context, current *configurations, next entries.Lists) (written entries.Lists, first error) {
 	written = lists(current)
-	start := w.Now()
+	start, requested := w.Now(), false
 	for i := range next {
 		var err error
 		switch {
@@ -214,7 +217,7 @@ func (w *writer) put(ctx context.Context, current *configurations, next entries.
 		case current[i].UID == "":
 			err = fmt.Errorf("MutatingWebhookConfiguration %s does not exist: install it", entries.ConfigurationName(i))
 		default:
-			err = w.replace(ctx, &current[i], next[i])
+			err, requested = w.replace(ctx, &current[i], next[i]), true
 		}
 		if err == nil {
 			written[i] = next[i]
@@ -222,7 +225,9 @@ func (w *writer) put(ctx context.Context, current *configurations, next entries.
 			first = err
 		}
 	}
-	w.spend(w.Now().Sub(start))
+	if requested {
+		w.spend(w.Now().Sub(start))
+	}
 	return written, first
 }
 

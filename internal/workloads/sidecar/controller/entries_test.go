@@ -90,37 +90,36 @@ func TestPauseOfEntries(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		took time.Duration
-		// atOnce is the number of writes without a pause, pause the next one, and perMinute the number of writes of the minute after.
-		atOnce    int
-		pause     time.Duration
-		perMinute int
+		// atOnce is the number of writes without a pause, and perHour the number of writes of the hour after.
+		atOnce, perHour int
 	}{
-		"short writes count as the least one":     {took: time.Millisecond, atOnce: 11, pause: time.Second, perMinute: 60},
-		"writes take a tenth of the time":         {took: 250 * time.Millisecond, atOnce: 5, pause: 2500 * time.Millisecond, perMinute: 24},
-		"a long write counts as all that is left": {took: time.Minute, atOnce: 2, pause: 10 * time.Second, perMinute: 6},
+		"short writes count as the least one": {took: time.Millisecond, atOnce: 11, perHour: 3600},
+		"writes take a tenth of the time":     {took: 250 * time.Millisecond, atOnce: 5, perHour: 1440},
+		"long writes take a tenth, too":       {took: time.Minute, atOnce: 1, perHour: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := start
 			w := newWriter(New(Options{Now: func() time.Time { return now }}))
+			write := func() {
+				now = now.Add(test.took)
+				w.spend(test.took)
+			}
 			atOnce := 0
 			for ; w.pause() == 0; atOnce++ {
-				w.spend(test.took)
-			}
-			if pause := w.pause().Round(time.Millisecond); atOnce != test.atOnce || pause != test.pause {
-				t.Errorf("%d writes at once and then a pause of %s, want %d and %s", atOnce, pause, test.atOnce, test.pause)
+				write()
 			}
 			writes := 0
-			for end := now.Add(time.Minute); now.Before(end); writes++ {
+			for end := now.Add(time.Hour); now.Before(end); writes++ {
 				now = now.Add(w.pause() + time.Microsecond)
-				w.spend(test.took)
+				write()
 			}
-			if writes != test.perMinute {
-				t.Errorf("%d writes per minute, want %d", writes, test.perMinute)
+			if tolerance := test.perHour/20 + 1; atOnce != test.atOnce || max(writes-test.perHour, test.perHour-writes) > tolerance {
+				t.Errorf("%d writes at once and %d in the hour after, want %d and %d", atOnce, writes, test.atOnce, test.perHour)
 			}
-			// The clock is corrected.
+			before := w.pause()
 			now = start.Add(-time.Hour)
-			if pause := w.pause(); pause > test.pause+time.Second {
-				t.Errorf("pause of %s after the clock was corrected", pause)
+			if pause := w.pause(); pause > before {
+				t.Errorf("pause of %s instead of %s after the clock was corrected", pause, before)
 			}
 		})
 	}
