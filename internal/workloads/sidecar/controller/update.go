@@ -42,13 +42,15 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	current.Status = *status
 	caughtUp := false
 	c.memory.of(set, func(r *remembered) { caughtUp = r.caughtUp(c.Pods) })
+	skipped, wait := c.refusing(set)
 	out, err := update.Plan(update.Input{
 		Set: current, Pods: c.pods(set), Selects: c.namespaces(status.InForce), Revisions: c.revisions(set), Held: !caughtUp,
-		Skipped: c.refusing(set), Now: c.Now(),
+		Skipped: skipped, Now: c.Now(),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("plan the update of the pods of SidecarSet %s: %w", set.Name, err)
 	}
+	out.RequeueAfter = earliest.Wait(out.RequeueAfter, wait)
 	c.report(set, status, &out)
 	if !caughtUp {
 		return retryDelay, nil
@@ -71,19 +73,20 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	return earliest.Wait(out.RequeueAfter, c.recount(status)), nil
 }
 
-// refusing returns the pods that are left alone now.
-func (c *Controller) refusing(set *v1alpha1.SidecarSet) map[types.UID]bool {
-	skipped := map[types.UID]bool{}
+// refusing returns the pods that are left alone now, and for how long the first of them is. A reconcile for another reason
+// replaces the one that a pod waits for.
+func (c *Controller) refusing(set *v1alpha1.SidecarSet) (skipped map[types.UID]bool, wait time.Duration) {
+	skipped = map[types.UID]bool{}
 	c.memory.of(set, func(r *remembered) {
 		for uid, each := range r.refused {
-			if c.Now().Before(each.until) {
-				skipped[uid] = true
+			if left := each.until.Sub(c.Now()); left > 0 {
+				skipped[uid], wait = true, earliest.Wait(wait, left)
 			} else if c.Now().After(each.until.Add(longestRefusal)) {
 				delete(r.refused, uid)
 			}
 		}
 	})
-	return skipped
+	return skipped, wait
 }
 
 // writes returns the set for the executor: it may write revisions in the program's own namespace, and patch the pods of
