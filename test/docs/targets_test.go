@@ -14,11 +14,26 @@ import (
 	"testing"
 )
 
-// TestEveryPackageIsTested checks that the Makefile names each package of the module that has tests, or a pattern for it.
-func TestEveryPackageIsTested(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+// makefiles returns the Makefile and the files in hack/make, which it includes.
+func makefiles(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "hack/make/*.mk"))
 	must(t, err)
-	patterns := regexp.MustCompile(`\./[a-z][\w./*-]*`).FindAllString(string(makefile), -1)
+	if len(files) == 0 {
+		t.Fatal("hack/make has no files")
+	}
+	var out strings.Builder
+	for _, file := range append(files, filepath.Join(root, "Makefile")) {
+		content, err := os.ReadFile(file)
+		must(t, err)
+		out.Write(content)
+	}
+	return out.String()
+}
+
+// TestEveryPackageIsTested checks that a target names each package of the module that has tests, or a pattern for it.
+func TestEveryPackageIsTested(t *testing.T) {
+	patterns := regexp.MustCompile(`\./[a-z][\w./*-]*`).FindAllString(makefiles(t), -1)
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}", "./...")
 	list.Dir = root
 	output, err := list.Output()
@@ -31,7 +46,7 @@ func TestEveryPackageIsTested(t *testing.T) {
 		name, err := filepath.Rel(root, folder)
 		must(t, err)
 		if !slices.ContainsFunc(patterns, func(pattern string) bool { return covers(pattern, name) }) {
-			t.Errorf("no target of the Makefile runs the tests of ./%s", name)
+			t.Errorf("no target of make runs the tests of ./%s", name)
 		}
 	}
 }

@@ -1,0 +1,41 @@
+# Tests of the examples, the web page, the images, and the programs with an API server.
+
+##@ Tests
+
+# Arguments of go test in `make test-ui`.
+UI_ARGS ?=
+
+.PHONY: test-local
+test-local: jq build ## Run the examples as local processes and check their output. Needs no cluster and no root.
+	go test -count=1 ./examples/... ./test/local/... ./test/docs/...
+
+.PHONY: test-ui
+test-ui: chromium ## Test the web page in Chromium. UI_ARGS are arguments of go test, for example -run TestArrows.
+	go -C test/ui test -count=1 $(UI_ARGS) .
+
+# The images are built first, so that the test finds compiled packages in the cache.
+.PHONY: test-reproducible
+test-reproducible: images ## Build the images twice, in different folders, and compare the digests.
+	go test -count=1 -v ./test/images/...
+
+# $(call COMPILE,patterns) compiles tests on all cores. `go test -p 1` would use one.
+COMPILE = $(call PROGRESS,building the tests,go list -test -export -deps $(1) >/dev/null)
+
+# Most integration tests wait much of the time. Two packages run at the same time, the longest first, and several tests of
+# each, with an API server of their own if they need it. With three packages, two processors have no time to spare, and
+# requests exceed their timeouts.
+INTEGRATION_PACKAGES ?= 2
+INTEGRATION_PARALLEL ?= 3
+
+.PHONY: test-integration
+test-integration: build tools ## Run the tests that need an API server and etcd, both built from source.
+	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	@$(call COMPILE,./test/integration/...)
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -p $(INTEGRATION_PACKAGES) -parallel $(INTEGRATION_PARALLEL) -timeout 20m \
+		$(addprefix ./test/integration/,workloads manager agent ...)
+	SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go -C test/health test ./...
+
+.PHONY: test-scale
+test-scale: ## Count the manager's writes with 3,000 pods on 100 nodes, on a real API server. Not part of test.
+	@$(CLUSTER) build --only etcd,kube-apiserver --dir "$(CLUSTER_DIR)"
+	SEAMARK_SCALE=full SEAMARK_CLUSTER_BIN="$(CLUSTER_DIR)/bin" go test -count=1 -v -timeout 20m -run TestCountsOfWrites ./test/integration/manager
