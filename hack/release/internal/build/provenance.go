@@ -38,7 +38,7 @@ func (r *run) provenance(subjects []subject) ([]byte, error) {
 				"resolvedDependencies": []object{{"uri": "git+" + repository, "digest": object{"gitCommit": r.commit.Hash}}},
 			},
 			// Without a signature, nothing more can be proven about who ran the build.
-			"runDetails": object{"builder": object{"id": pages + "CONTRIBUTING.md#releases"}},
+			"runDetails": object{"builder": object{"id": pages + "docs/development/releasing.md"}},
 		},
 	})
 	if err != nil {
