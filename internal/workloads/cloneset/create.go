@@ -55,6 +55,7 @@ func (p *planner) newPod(rev *appsv1.ControllerRevision, serial int64, id string
 	labels[v1alpha1.CloneSetInstanceID] = id
 	pod := p.NewPod(rev, p.Set.Name+"-"+id, labels)
 	pod.Annotations[v1alpha1.PodSerialAnnotationKey] = strconv.FormatInt(serial, 10)
+	pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
 	return pod
 }
 

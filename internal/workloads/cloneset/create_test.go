@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -50,7 +51,7 @@ func TestNewPodIsComplete(t *testing.T) {
 	want := metav1.ObjectMeta{
 		Namespace: "default", Name: "web-" + id,
 		Labels: map[string]string{
-			"app": "web", v1alpha1.CloneSetInstanceID: id, pub.LifecycleStateKey: "Normal",
+			"app": "web", v1alpha1.CloneSetInstanceID: id, pub.LifecycleStateKey: "PreparingNormal",
 			appsv1.ControllerRevisionHashLabelKey:  f.new.Name,
 			appsv1.DefaultDeploymentUniqueLabelKey: revision.Hash(f.new.Name),
 		},
@@ -71,11 +72,23 @@ func TestNewPodIsComplete(t *testing.T) {
 	}
 }
 
-func TestNewPodWaitsForTheHandlerOfPreNormal(t *testing.T) {
-	for value, want := range map[string]string{"": "PreparingNormal", "on": "Normal"} {
-		pod := newFixture(t, 1, preNormal, func(set *v1alpha1.CloneSet) { set.Spec.Template.Labels[match] = value }).plan(t).Creates[0]
-		if got := pod.Labels[pub.LifecycleStateKey]; got != want {
-			t.Errorf("a new pod whose handler is %q is in state %s, want %s", value, got, want)
+// TestNewPodBecomesNormal schedules a new pod: the write that gives it the condition of its readiness gate changes its state,
+// unless the hook preNormal waits for a handler.
+func TestNewPodBecomesNormal(t *testing.T) {
+	for value, want := range map[string]string{"": "", "on": "Normal"} {
+		f := newFixture(t, 1, preNormal, func(set *v1alpha1.CloneSet) { set.Spec.Template.Labels[match] = value })
+		pod := f.plan(t).Creates[0]
+		f.pods = append(f.pods, pod)
+		if got := pod.Labels[pub.LifecycleStateKey]; got != "PreparingNormal" {
+			t.Errorf("a new pod is in state %s", got)
+		}
+		if out := f.plan(t); len(out.Patches) > 0 {
+			t.Errorf("a pod that is not scheduled is written: %+v", out.Patches)
+		}
+		pod.Spec.NodeName = "node-1"
+		out := f.plan(t)
+		if len(out.Patches) != 1 || len(out.Patches[0].Conditions) != 1 || ptr.Deref(out.Patches[0].Labels[pub.LifecycleStateKey], "") != want {
+			t.Errorf("the handler is %q: patches %+v, want one with a condition and state %q", value, out.Patches, want)
 		}
 	}
 }

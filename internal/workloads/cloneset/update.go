@@ -208,6 +208,9 @@ func (p *planner) advance() {
 	_, updated := p.remaining()
 	recreates := p.updates() && len(updated) <= p.replicas-p.partition
 	for _, m := range p.members {
+		if m.isNew() {
+			continue
+		}
 		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Settled(m.pod) {
 			step := inplace.Next(m.pod, p.Now)
 			p.After(step.After)
@@ -227,6 +230,12 @@ func (p *planner) advance() {
 			p.withdraw(m, true)
 		}
 	}
+}
+
+// isNew reports whether the pod has been created and not yet been scheduled. Its first write, which gives it the conditions of its
+// readiness gates, also changes its state.
+func (m *member) isNew() bool {
+	return m.state == pub.LifecycleStatePreparingNormal && m.pod.Spec.NodeName == ""
 }
 
 // next returns the state that follows from what has happened in the pod.
