@@ -4,7 +4,7 @@
 
 # The short selection on the cluster that runs, whose installed programs are paused meanwhile.
 .PHONY: test-chaos
-test-chaos: build
+test-chaos: build ## Inject a short selection of faults on the cluster that runs. Part of test-e2e.
 	@go -C hack/cluster build -o $(BIN)/cluster .
 	SEAMARK_CHAOS=short SEAMARK_CLUSTER_DIR=$(CLUSTER_DIR) go test -count=1 -timeout 20m ./test/chaos
 
