@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objectversion compares resource versions of objects. Of two that cannot be compared, neither is older.
+// Package objectversion compares resource versions of objects. If two cannot be compared, neither is older.
 package objectversion
 
 import "k8s.io/apimachinery/pkg/util/resourceversion"
@@ -12,8 +12,8 @@ func Older(version, other string) bool {
 	return err == nil && order < 0
 }
 
-// Newest returns the newer of two resource versions, of which an empty one is older than all.
-func Newest(a, b string) string {
+// Newer returns the newer of two resource versions. An empty one is older than all others.
+func Newer(a, b string) string {
 	if a == "" || Older(a, b) {
 		return b
 	}

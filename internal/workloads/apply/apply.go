@@ -342,7 +342,7 @@ func (x *execution) createRevision(ctx context.Context, revision *appsv1.Control
 		}
 		created, err = live, nil
 	}
-	x.step.Revisions = objectversion.Newest(x.step.Revisions, created.ResourceVersion)
+	x.step.Revisions = objectversion.Newer(x.step.Revisions, created.ResourceVersion)
 	return err
 }
 

@@ -69,11 +69,11 @@ func (x *execution) note(w request, err error) {
 	if w.version != "" {
 		switch w.kind {
 		case podKind:
-			x.step.Pods = objectversion.Newest(x.step.Pods, w.version)
+			x.step.Pods = objectversion.Newer(x.step.Pods, w.version)
 		case claimKind:
-			x.step.Claims = objectversion.Newest(x.step.Claims, w.version)
+			x.step.Claims = objectversion.Newer(x.step.Claims, w.version)
 		case revisionKind:
-			x.step.Revisions = objectversion.Newest(x.step.Revisions, w.version)
+			x.step.Revisions = objectversion.Newer(x.step.Revisions, w.version)
 		}
 	}
 	switch {

@@ -61,7 +61,7 @@ func (e *Slots) Pod(before, after *corev1.Pod) {
 	}
 	for _, pod := range []*corev1.Pod{before, after} {
 		if pod != nil {
-			e.version = objectversion.Newest(e.version, pod.ResourceVersion)
+			e.version = objectversion.Newer(e.version, pod.ResourceVersion)
 		}
 	}
 }

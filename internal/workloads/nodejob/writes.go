@@ -29,7 +29,7 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *rememb
 		return nil
 	}
 	step := c.Executor.Execute(ctx, apply.Set{Kind: c.kind.Kind, Object: job}, &plan.Actions)
-	known.pods = objectversion.Newest(known.pods, step.Pods)
+	known.pods = objectversion.Newer(known.pods, step.Pods)
 	known.created(plan.Creates, &step)
 	for range len(step.Failures) + len(step.Errs) {
 		c.Metrics.Failed(c.kind.Kind.Kind)
@@ -78,7 +78,7 @@ func (c *Controller[J, S, M]) find(ctx context.Context, namespace string, known 
 			return fmt.Errorf("get pod %s: %w", key.Name, err)
 		}
 		if err == nil {
-			known.pods = objectversion.Newest(known.pods, pod.ResourceVersion)
+			known.pods = objectversion.Newer(known.pods, pod.ResourceVersion)
 			known.left = max(0, known.left-1)
 		}
 		known.unsure = known.unsure[1:]
