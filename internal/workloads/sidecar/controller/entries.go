@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// writeShare limits the writes of the entries to a tenth of the time: API servers compile the conditions of all sets in a
-	// configuration again.
+	// writeShare is the inverse of the share of the time that writes of the entries may take, a tenth: after each write, API
+	// servers compile the conditions of all sets in a configuration again.
 	writeShare = 10
 	// leastWrite is the least time that a write counts as.
 	leastWrite = 100 * time.Millisecond
@@ -47,12 +47,9 @@ type state struct {
 	// existed when the program started.
 	generation int64
 	since      time.Time
-	// failure is why it could not be written, at most maxFailure bytes.
+	// failure is why it could not be written.
 	failure string
 }
-
-// maxFailure limits the text of an error in a condition.
-const maxFailure = 1024
 
 // board has the states of all entries.
 type board struct {
@@ -87,25 +84,25 @@ func (b *board) replace(states map[types.UID]state) map[types.UID]bool {
 // writer makes the entries as the sets require.
 type writer struct {
 	*Controller
-	// spent limits the time of writes. Its tokens are milliseconds.
-	spent *rate.Limiter
+	// budget is the time that writes may still take. Its tokens are milliseconds.
+	budget *rate.Limiter
 }
 
 func newWriter(c *Controller) *writer {
-	return &writer{Controller: c, spent: rate.NewLimiter(rate.Limit(time.Second.Milliseconds()/writeShare), int(writeBurst.Milliseconds()))}
+	return &writer{Controller: c, budget: rate.NewLimiter(rate.Limit(time.Second.Milliseconds()/writeShare), int(writeBurst.Milliseconds()))}
 }
 
-// pause returns how long the next write waits.
+// pause returns how long to wait until the budget permits the next write.
 func (w *writer) pause() time.Duration {
-	missing := max(0, -w.spent.TokensAt(w.Now()))
+	missing := max(0, -w.budget.TokensAt(w.Now()))
 	return time.Duration(missing * writeShare * float64(time.Millisecond))
 }
 
-// spend takes the time of writes from what is left.
+// spend takes the duration of writes from the budget.
 func (w *writer) spend(took time.Duration) {
 	for left := max(took, leastWrite); left > 0; left -= writeBurst {
-		// A reservation has at most the burst.
-		w.spent.ReserveN(w.Now(), int(min(left, writeBurst).Milliseconds()))
+		// One reservation must not exceed the burst.
+		w.budget.ReserveN(w.Now(), int(min(left, writeBurst).Milliseconds()))
 	}
 }
 
@@ -279,7 +276,7 @@ func (c *Controller) fail(sets []*v1alpha1.SidecarSet, plan entries.Plan, writte
 		now, _ := c.board.of(set.UID)
 		now.failure = ""
 		if plan.Entered[set.UID] && !names[set.Name] {
-			now = state{failure: text.Truncate(err.Error(), maxFailure)}
+			now = state{failure: text.Message(err.Error())}
 		}
 		states[set.UID] = now
 	}

@@ -73,8 +73,8 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	return earliest.Wait(out.RequeueAfter, c.recount(status)), nil
 }
 
-// refusing returns the pods that are left alone now, and for how long the first of them is. A reconcile for another reason
-// replaces the one that a pod waits for.
+// refusing returns the pods that are skipped after a refused update, and how long until the first of them is tried again. Every
+// reconcile must return this time, because its requeue replaces the earlier one.
 func (c *Controller) refusing(set *v1alpha1.SidecarSet) (skipped map[types.UID]bool, wait time.Duration) {
 	skipped = map[types.UID]bool{}
 	c.memory.of(set, func(r *remembered) {

@@ -15,9 +15,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-// tell adds the condition to pods that cannot get the latest revision in place, and to those that have been updated in place,
-// as OpenKruise does. A pod that this step changes gets it in a later one.
-func (p *planner) tell() {
+// setUpgradable sets the condition SidecarSetUpgradable of pods that cannot be updated in place to the latest revision, and of
+// those that have been updated in place, as OpenKruise does. If this step patches a pod already, a later one sets the condition.
+func (p *planner) setUpgradable() {
 	if p.Held || p.Set.Spec.UpdateStrategy.Type == v1alpha1.NotUpdateSidecarSetStrategyType {
 		return
 	}
@@ -30,27 +30,27 @@ func (p *planner) tell() {
 		if can && (old == nil && m.pod.Annotations[v1alpha1.SidecarSetInPlaceStateKey] == "" || old != nil && old.Status == corev1.ConditionTrue) {
 			continue
 		}
-		says := map[string]bool{}
-		if old != nil && (json.Unmarshal([]byte(old.Message), &says) != nil || says == nil) {
-			says = map[string]bool{} // Others can write the condition, too.
+		upgradable := map[string]bool{}
+		if old != nil && (json.Unmarshal([]byte(old.Message), &upgradable) != nil || upgradable == nil) {
+			upgradable = map[string]bool{} // Others can write the condition, too.
 		}
-		if said, found := says[p.Set.Name]; found && said == can {
+		if said, found := upgradable[p.Set.Name]; found && said == can {
 			continue
 		}
-		says[p.Set.Name] = can
-		p.patch(m, &planning.PodPatch{Reason: "Upgradable", Conditions: []corev1.PodCondition{p.condition(old, says)}})
+		upgradable[p.Set.Name] = can
+		p.patch(m, &planning.PodPatch{Reason: "Upgradable", Conditions: []corev1.PodCondition{p.condition(old, upgradable)}})
 	}
 }
 
-// condition returns the condition with what the sets say, by name.
-func (p *planner) condition(old *corev1.PodCondition, says map[string]bool) corev1.PodCondition {
+// condition returns the condition with what the sets have found, by name.
+func (p *planner) condition(old *corev1.PodCondition, upgradable map[string]bool) corev1.PodCondition {
 	// Names and Booleans can be encoded.
-	message, _ := json.Marshal(says)
+	message, _ := json.Marshal(upgradable)
 	c := corev1.PodCondition{
 		Type: v1alpha1.PodSidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: "AllSidecarsetUpgradable", Message: string(message),
 		LastTransitionTime: metav1.NewTime(p.Now),
 	}
-	if slices.Contains(slices.Collect(maps.Values(says)), false) {
+	if slices.Contains(slices.Collect(maps.Values(upgradable)), false) {
 		c.Status, c.Reason = corev1.ConditionFalse, "UpdateImmutableField"
 	}
 	if old != nil && old.Status == c.Status {

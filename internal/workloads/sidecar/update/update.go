@@ -69,7 +69,7 @@ func Plan(in Input) (Output, error) {
 	p.advance()
 	p.count()
 	p.start()
-	p.tell()
+	p.setUpgradable()
 	p.prune()
 	return p.out, nil
 }
