@@ -27,9 +27,10 @@ const (
 	// status.
 	repairDelay = time.Second
 
-	// handOverDelay is how long the states of OpenKruise stay in the status after all states are stored
-	// in slices, also if the agent ends before. Managers receive slices and the status independently of each
-	// other, and slices of the time before a return to OpenKruise must not take effect.
+	// handOverDelay is how long the agent keeps the states that OpenKruise has written to the status after
+	// it has stored all states in ProbeReports, even if it ends meanwhile. Managers receive ProbeReports and
+	// the status in any order. Without the delay, a manager could use ProbeReports from before a return to
+	// OpenKruise.
 	handOverDelay = 2 * time.Second
 )
 
@@ -60,8 +61,8 @@ type statusKeeper struct {
 	// the last write. They are zero if it did not change.
 	inForce     v1alpha1.NodePodProbeStatus
 	first, last time.Time
-	// completed is when all states were first reported, or zero, and foundAt is when a status of another
-	// writer was found.
+	// completed is when all states were first stored, zero before. foundAt is when the status of another
+	// writer was last found.
 	completed, foundAt time.Time
 	// written is the status that this agent wrote last, or found. stored is what the API
 	// server stores of it at version, or nil if this is not known.
