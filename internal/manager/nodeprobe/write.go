@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 )
 
@@ -56,12 +57,10 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	var missing []int
 	for _, slice := range changed {
 		written, wait, err := r.writeSlice(ctx, node, slice, last.removed)
-		switch {
-		case err != nil:
+		if err != nil {
 			failed = append(failed, err)
-		case wait > 0 && (retry == 0 || wait < retry):
-			retry = wait
 		}
+		retry = earliest.Wait(retry, wait)
 		if written != nil {
 			references[slice.Number] = written.ResourceVersion
 			stored = append(slices.DeleteFunc(stored, func(s *seamarkv1alpha1.ProbePlan) bool { return s == slice.Stored }), written)
@@ -82,9 +81,7 @@ func (r *Reconciler) write(ctx context.Context, node *metav1.PartialObjectMetada
 	if err == nil {
 		logRemoved(ctx, stored, last.removed, removed)
 	}
-	if wait > 0 && (retry == 0 || wait < retry) {
-		retry = wait
-	}
+	retry = earliest.Wait(retry, wait)
 	return retry, errors.Join(append(failed, err)...)
 }
 
@@ -190,10 +187,10 @@ func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectM
 
 // header is what a NodePodProbe says about the ProbePlans.
 type header struct {
-	// sliced is false if the NodePodProbe has the plan of OpenKruise.
+	// sliced is whether the NodePodProbe refers to ProbePlans. It is false if it has the plan of OpenKruise.
 	sliced     bool
 	references string
-	// removed are the pods that are removed from the ProbePlans.
+	// removed are the UIDs of pods that are still in ProbePlans and not planned any more.
 	removed []string
 }
 
