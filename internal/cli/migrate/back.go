@@ -111,7 +111,8 @@ func (s *set) unknownRevision(update *appsv1.ControllerRevision) ([]Finding, err
 		"compares templates after these defaults",
 		"write the template of the revision to the set (docs/migrate-from-openkruise.md#return)")
 	if bytes.Equal(again, content) {
-		f.OpenKruise = "updates all pods: it compares bytes, and the revision has others, such as without times that are not set"
+		f.OpenKruise = "updates all pods: it compares bytes, and the JSON of the revision differs from what it writes, " +
+			"for example because creationTimestamp: null is missing"
 		f.Seamark = "recognizes the revision"
 		f.Action = "add an annotation to the template: the update to a new revision restarts no container if it is in place"
 	}
