@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -117,15 +118,18 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	server := w.server()
 	server.Client.CABundle = []byte(authority.Data[certificates.BundleKey])
-	sets, current := w.known(), w.current()
-	plan := decide(server, sets, &current)
-	wrote := !equal(plan.Lists, lists(&current))
+	sets, cached := w.known(), w.current()
+	plan := decide(server, sets, &cached)
+	wrote := !equal(plan.Lists, lists(&cached))
 	if wrote {
 		// What stays until something else is stored must not depend on an old cache.
-		if current, err = w.live(ctx); err != nil {
+		current, err := w.live(ctx)
+		if err != nil {
 			return reconcile.Result{}, err
 		}
-		plan = decide(server, sets, &current)
+		if !sameVersions(&cached, &current) {
+			plan = decide(server, sets, &current)
+		}
 		if written, err := w.put(ctx, &current, plan.Lists); err != nil {
 			if !apierrors.IsConflict(err) {
 				w.fail(sets, plan, written, err)
@@ -169,6 +173,16 @@ func lists(of *configurations) entries.Lists {
 	return lists
 }
 
+// sameVersions reports whether the configurations are the same.
+func sameVersions(a, b *configurations) bool {
+	for i := range a {
+		if a[i].UID != b[i].UID || a[i].ResourceVersion != b[i].ResourceVersion {
+			return false
+		}
+	}
+	return true
+}
+
 // equal reports whether the entries are the same.
 func equal(a, b entries.Lists) bool {
 	for i := range a {
@@ -193,13 +207,18 @@ func (c *Controller) current() configurations {
 // live returns the configurations of the API server.
 func (c *Controller) live(ctx context.Context) (configurations, error) {
 	var current configurations
+	group, ctx := errgroup.WithContext(ctx)
 	for i := range current {
-		name := entries.ConfigurationName(i)
-		if err := c.Live.Get(ctx, types.NamespacedName{Name: name}, &current[i]); client.IgnoreNotFound(err) != nil {
-			return current, fmt.Errorf("get MutatingWebhookConfiguration %s: %w", name, err)
-		}
+		group.Go(func() error {
+			name := entries.ConfigurationName(i)
+			if err := c.Live.Get(ctx, types.NamespacedName{Name: name}, &current[i]); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("get MutatingWebhookConfiguration %s: %w", name, err)
+			}
+			return nil
+		})
 	}
-	return current, nil
+	err := group.Wait()
+	return current, err
 }
 
 // put writes the configurations that differ, and returns the lists that are stored then. An error does not stop the others:
