@@ -41,7 +41,9 @@ func (f fault) steps(random *rand.Rand) int {
 // faults returns all faults by their names.
 func (w *world) faults() map[string]fault {
 	all := map[string]fault{"none": {least: 6 * time.Second, most: 6 * time.Second, api: true, inject: nothing}}
-	for _, more := range []map[string]fault{w.killed(), w.restarted(), w.clocks(), w.limited(), w.stopped(), w.leases(), w.proxied(), w.controlPlane(), w.nodeFaults(), w.hostile()} {
+	for _, more := range []map[string]fault{
+		w.killed(), w.restarted(), w.clocks(), w.limited(), w.stopped(), w.leases(), w.proxied(), w.controlPlane(), w.nodeFaults(), w.hostile(),
+	} {
 		maps.Copy(all, more)
 	}
 	return all

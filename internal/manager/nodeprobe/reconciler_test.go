@@ -196,16 +196,34 @@ func TestReconcile(t *testing.T) {
 			live: []client.Object{ended}, want: "refer node-1 0:30 " + string(pod.UID)},
 		"another pod with the name": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
 			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").UID("later").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"pod ends":               {cached: []client.Object{node("node-1", "u"), ended, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"pod is removed":         {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), removing}},
-		"pod leaves its marker":  {cached: []client.Object{node("node-1", "u"), pod, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
-		"place of a removed pod": {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", v1alpha1.PodProbe{UID: "other"}), removingOther}, want: "write node-1.0 1, refer node-1 0:100000"},
-		"plan of OpenKruise":     {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}, want: "write node-1.0 1, refer node-1 0:100000"},
+		"pod ends": {
+			cached: []client.Object{
+				node("node-1", "u"), ended, marker, planSlice(0, "u", correct.PodProbes...),
+				referring("0:30", v1alpha1.NodePodProbeStatus{}),
+			},
+			want: "refer node-1 0:30 " + string(pod.UID),
+		},
+		"pod is removed": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), removing}},
+		"pod leaves its marker": {
+			cached: []client.Object{
+				node("node-1", "u"), pod, planSlice(0, "u", correct.PodProbes...),
+				referring("0:30", v1alpha1.NodePodProbeStatus{}),
+			},
+			want: "write node-1.0 0, refer node-1 0:100000",
+		},
+		"place of a removed pod": {
+			cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", v1alpha1.PodProbe{UID: "other"}), removingOther},
+			want:   "write node-1.0 1, refer node-1 0:100000",
+		},
+		"plan of OpenKruise": {cached: []client.Object{node("node-1", "u"), pod, marker, inSpec}, want: "write node-1.0 1, refer node-1 0:100000"},
 		"plan of OpenKruise, ProbePlans are written": {
 			cached: []client.Object{node("node-1", "u"), pod, marker, inSpec, planSlice(0, "u", correct.PodProbes...)}, want: "refer node-1 0:30",
 		},
-		"OpenKruise, no probed pods": {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})}, want: "refer node-1"},
-		"plan of an earlier node":    {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
+		"OpenKruise, no probed pods": {
+			cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "u", v1alpha1.NodePodProbeSpec{})},
+			want:   "refer node-1",
+		},
+		"plan of an earlier node": {cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "old", correct)}, want: "delete node-1"},
 		"plan of a later node": {
 			cached: []client.Object{node("node-1", "u"), nodePodProbe("node-1", "later", correct)}, live: []client.Object{node("node-1", "later")},
 		},

@@ -192,15 +192,42 @@ func TestEachSourceEnqueuesPods(t *testing.T) {
 		marked bool
 		want   []map[string]string
 	}{
-		"ProbeReport is created":      {move: move{before: inStatus(true), after: inStatus(true), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
-		"ProbeReport changes":         {move: move{before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
-		"second entry is deleted":     {move: move{before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", stateSince(failed, 30)), inSlice("node-1.1", late)}, newSlices: slices{inSlice("node-1.1", late)}}, want: healthyLabels()},
-		"status changes":              {move: move{before: inStatus(false, old), after: inStatus(false, late)}, want: healthyLabels()},
-		"daemon of OpenKruise":        {move: move{before: inStatus(true), after: inStatus(false, late), slices: slices{inSlice("node-1.0", old)}, newSlices: slices{inSlice("node-1.0", old)}}, want: healthyLabels()},
-		"takeover with another state": {move: move{before: inStatus(false, old), after: inStatus(true), newSlices: slices{inSlice("node-1.0", late)}}, want: healthyLabels()},
+		"ProbeReport is created": {
+			move: move{before: inStatus(true), after: inStatus(true), newSlices: slices{inSlice("node-1.0", late)}},
+			want: healthyLabels(),
+		},
+		"ProbeReport changes": {
+			move: move{
+				before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", old)},
+				newSlices: slices{inSlice("node-1.0", late)},
+			},
+			want: healthyLabels(),
+		},
+		"second entry is deleted": {
+			move: move{
+				before: inStatus(true), after: inStatus(true), slices: slices{inSlice("node-1.0", stateSince(failed, 30)), inSlice("node-1.1", late)},
+				newSlices: slices{inSlice("node-1.1", late)},
+			},
+			want: healthyLabels(),
+		},
+		"status changes": {move: move{before: inStatus(false, old), after: inStatus(false, late)}, want: healthyLabels()},
+		"daemon of OpenKruise": {
+			move: move{
+				before: inStatus(true), after: inStatus(false, late), slices: slices{inSlice("node-1.0", old)},
+				newSlices: slices{inSlice("node-1.0", old)},
+			},
+			want: healthyLabels(),
+		},
+		"takeover with another state": {
+			move: move{before: inStatus(false, old), after: inStatus(true), newSlices: slices{inSlice("node-1.0", late)}},
+			want: healthyLabels(),
+		},
 		"daemon of OpenKruise, pod without a state": {
 			marked: true, want: []map[string]string{nil},
-			move: move{before: inStatus(true), after: other, slices: slices{inSlice("node-1.0", late)}, newSlices: slices{inSlice("node-1.0", late)}},
+			move: move{
+				before: inStatus(true), after: other, slices: slices{inSlice("node-1.0", late)},
+				newSlices: slices{inSlice("node-1.0", late)},
+			},
 		},
 	}
 	for name, tc := range moves {

@@ -90,10 +90,22 @@ func TestNodeReport(t *testing.T) {
 		"in status, invalid probe name":  {npp: status(false, podStatus("new", named("web", failed), idle)), want: reported(idle)},
 		"not in the status":              {npp: status(false, podStatus("old", busy)), slices: in(slice("n.0", podReport("a", "new", idle))), want: mark.PodReport{Reported: true}},
 		"ProbeReport without effect":     {npp: status(false, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(succeeded, 1, 1))},
-		"status without effect":          {npp: status(true, podStatus("new", since(succeeded, 2, 2))), slices: in(slice("n.0", podReport("a", "new", since(failed, 1, 1)))), want: reported(since(failed, 1, 1))},
-		"two entries":                    {slices: in(slice("n.0", podReport("a", "new", since(succeeded, 1, 9))), slice("n.1", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(failed, 2, 2))},
-		"two entries, other result":      {slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 4))), slice("n.1", podReport("a", "new", since(failed, 2, 3)))), want: reported(since(failed, 2, 4))},
-		"two entries of the same time":   {slices: in(slice("n.0", podReport("a", "new", idle)), slice("n.1", podReport("a", "new", busy))), want: reported(idle)},
+		"status without effect": {
+			npp: status(true, podStatus("new", since(succeeded, 2, 2))), slices: in(slice("n.0", podReport("a", "new", since(failed, 1, 1)))),
+			want: reported(since(failed, 1, 1)),
+		},
+		"two entries": {
+			slices: in(slice("n.0", podReport("a", "new", since(succeeded, 1, 9))), slice("n.1", podReport("a", "new", since(failed, 2, 2)))),
+			want:   reported(since(failed, 2, 2)),
+		},
+		"two entries, other result": {
+			slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 4))), slice("n.1", podReport("a", "new", since(failed, 2, 3)))),
+			want:   reported(since(failed, 2, 4)),
+		},
+		"two entries of the same time": {
+			slices: in(slice("n.0", podReport("a", "new", idle)), slice("n.1", podReport("a", "new", busy))),
+			want:   reported(idle),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

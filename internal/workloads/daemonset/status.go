@@ -36,8 +36,9 @@ const blockedAfter = time.Minute
 func (p *planner) status() v1alpha1.DaemonSetStatus {
 	n := p.state.counts
 	status := v1alpha1.DaemonSetStatus{
-		CurrentNumberScheduled: planning.Number(n.scheduled), NumberMisscheduled: planning.Number(n.misscheduled), DesiredNumberScheduled: planning.Number(n.fits),
-		NumberReady: planning.Number(n.ready), UpdatedNumberScheduled: planning.Number(n.updated), UpdatedReady: planning.Number(n.updatedReady),
+		CurrentNumberScheduled: planning.Number(n.scheduled), NumberMisscheduled: planning.Number(n.misscheduled),
+		DesiredNumberScheduled: planning.Number(n.fits),
+		NumberReady:            planning.Number(n.ready), UpdatedNumberScheduled: planning.Number(n.updated), UpdatedReady: planning.Number(n.updatedReady),
 		NumberAvailable: planning.Number(n.available), NumberUnavailable: planning.Number(n.fits - n.available),
 		ObservedGeneration: p.set.Generation, DaemonSetHash: revision.Hash(p.History.Update.Name),
 	}

@@ -84,14 +84,17 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 		"label":                               {write: patched("", `{"metadata": {"labels": {"a": "b"}}}`), want: foreign},
 		"status":                              {write: patched("status", `{"status": {"conditions": [{"type": "example.com/a", "status": "True"}]}}`), want: foreign},
 		"condition of sets":                   {write: patched("status", `{"status": {"conditions": [{"type": "SidecarSetUpgradable", "status": "True"}]}}`)},
-		"phase and the condition of sets":     {write: patched("status", `{"status": {"phase": "Failed", "conditions": [{"type": "SidecarSetUpgradable", "status": "True"}]}}`), want: foreign},
-		"label by the status":                 {write: patched("status", `{"metadata": {"labels": {"a": "b"}}}`), want: foreign},
-		"owners":                              {write: withOwners(), want: foreign},
-		"finalizers":                          {write: patched("", `{"metadata": {"finalizers": null}}`), want: foreign},
-		"finalizer added":                     {write: patched("", `{"metadata": {"finalizers": ["example.com/hook", "example.com/b"]}}`), want: foreign},
-		"deadline":                            {write: patched("", `{"spec": {"activeDeadlineSeconds": 1}}`), want: foreign},
-		"delete":                              {write: deleted, want: foreign},
-		"evict":                               {write: evicted, want: foreign},
+		"phase and the condition of sets": {
+			write: patched("status", `{"status": {"phase": "Failed", "conditions": [{"type": "SidecarSetUpgradable", "status": "True"}]}}`),
+			want:  foreign,
+		},
+		"label by the status": {write: patched("status", `{"metadata": {"labels": {"a": "b"}}}`), want: foreign},
+		"owners":              {write: withOwners(), want: foreign},
+		"finalizers":          {write: patched("", `{"metadata": {"finalizers": null}}`), want: foreign},
+		"finalizer added":     {write: patched("", `{"metadata": {"finalizers": ["example.com/hook", "example.com/b"]}}`), want: foreign},
+		"deadline":            {write: patched("", `{"spec": {"activeDeadlineSeconds": 1}}`), want: foreign},
+		"delete":              {write: deleted, want: foreign},
+		"evict":               {write: evicted, want: foreign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

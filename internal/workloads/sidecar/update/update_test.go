@@ -200,7 +200,8 @@ func TestResources(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	pod.Annotations[pub.ResizeRefusedKey] = "no room"
-	if out = w.plan(); len(out.Patches) != 1 || out.Patches[0].Reason != "Upgradable" || out.NotUpgradable != 1 || out.Why != "games/game-00: the API server refuses the resize: no room" {
+	if out = w.plan(); len(out.Patches) != 1 || out.Patches[0].Reason != "Upgradable" || out.NotUpgradable != 1 ||
+		out.Why != "games/game-00: the API server refuses the resize: no room" {
 		t.Errorf("%+v", out)
 	}
 }
