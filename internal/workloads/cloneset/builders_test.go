@@ -137,7 +137,7 @@ func (f *fixture) describe(p *corev1.Pod, word string) {
 		p.CreationTimestamp, p.Status.Conditions[0].Status = ago(time.Minute), corev1.ConditionFalse
 	case key == "ready":
 		p.Status.Conditions[0].LastTransitionTime = ago(duration(value))
-	case key == "ungated": // It was created before all pods had the gate.
+	case key == "ungated": // Another program has created it.
 		p.Spec.ReadinessGates, p.Status.Conditions = nil, p.Status.Conditions[:1]
 	case key == "terminating":
 		at := ago(0)

@@ -53,7 +53,7 @@ func (e *Slots) planner(set *v1alpha1.DaemonSet, in planning.Input, out *Output)
 	}
 	planned, err := step.New(step.Set{
 		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InUse: inUse, LabelRevisions: true,
-		FailedUpdate:         string(v1alpha1.DaemonSetFailedUpdate),
+		FailedUpdate: string(v1alpha1.DaemonSetFailedUpdate), Gated: inPlace(set),
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
 	}, in, &out.Actions)
 	if err != nil {

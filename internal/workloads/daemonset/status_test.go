@@ -79,7 +79,10 @@ func newFixture(t *testing.T) *fixture {
 		Pods:    func(owner.Key) []*corev1.Pod { return slices.Collect(maps.Values(f.pods)) },
 		Version: func() string { return "1" },
 	})
-	for i, pod := range f.plan(t).Creates {
+	inPlace(f.set)
+	created := f.plan(t).Creates
+	f.set.Spec.UpdateStrategy.RollingUpdate.Type = ""
+	for i, pod := range created {
 		pod.UID, pod.ResourceVersion, pod.Spec.NodeName = types.UID(pod.Name), "10", fmt.Sprintf("node-%d", i)
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{

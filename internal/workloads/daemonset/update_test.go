@@ -239,11 +239,23 @@ func TestStuckResizesAreReported(t *testing.T) {
 	}
 }
 
-// The type may change, and readiness gates cannot be added to a pod.
-func TestPodsOfAllTypesHaveTheReadinessGate(t *testing.T) {
-	for _, pod := range newFixture(t).pods {
-		if !planning.HasGate(pod, pub.InPlaceUpdateReady) {
-			t.Errorf("readiness gates %v, want %s", pod.Spec.ReadinessGates, pub.InPlaceUpdateReady)
+// A readiness gate costs a write of the status of each pod.
+func TestOnlyUpdatesInPlaceNeedTheReadinessGate(t *testing.T) {
+	for _, kind := range []v1alpha1.RollingUpdateType{"", v1alpha1.StandardRollingUpdateType, v1alpha1.SurgingRollingUpdateType, v1alpha1.InplaceRollingUpdateType} {
+		f := newFixture(t)
+		f.set.Spec.UpdateStrategy.RollingUpdate.Type = kind
+		for _, pod := range f.pods {
+			f.slots.Pod(pod, nil)
+		}
+		clear(f.pods)
+		out := f.plan(t)
+		if len(out.Creates) != 3 {
+			t.Fatalf("step %v, want 3 pods", steps(&out))
+		}
+		for _, pod := range out.Creates {
+			if got := planning.HasGate(pod, pub.InPlaceUpdateReady); got != (kind == v1alpha1.InplaceRollingUpdateType) {
+				t.Errorf("type %q: readiness gates %v", kind, pod.Spec.ReadinessGates)
+			}
 		}
 	}
 }

@@ -70,6 +70,12 @@ func TestNewPodIsComplete(t *testing.T) {
 	if diff := cmp.Diff([]*corev1.PersistentVolumeClaim{wantClaim}, out.CreateClaims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
+	// Only updates in place need their readiness gate, which costs a write to the status of the pod.
+	inPlace(appsv1beta1.RecreatePodUpdateStrategyType)(f.set)
+	want.Spec.ReadinessGates = want.Spec.ReadinessGates[1:]
+	if diff := cmp.Diff(want.Spec.ReadinessGates, f.plan(t).Creates[0].Spec.ReadinessGates); diff != "" {
+		t.Errorf("readiness gates with ReCreate (-want +got):\n%s", diff)
+	}
 }
 
 func TestClaimRetention(t *testing.T) {

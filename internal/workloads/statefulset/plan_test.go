@@ -150,7 +150,7 @@ func (f *fixture) describe(t *testing.T, pod *corev1.Pod, word string) {
 		pod.CreationTimestamp = metav1.NewTime(now())
 	case word == "fresh":
 		ready.LastTransitionTime = metav1.NewTime(now().Add(-5 * time.Second))
-	case word == "ungated": // It was created before all pods had the gate.
+	case word == "ungated": // It was created before updates were in place.
 		pod.Spec.ReadinessGates, pod.Status.Conditions = nil, pod.Status.Conditions[:1]
 	case word == "terminating":
 		pod.DeletionTimestamp = new(metav1.NewTime(now()))

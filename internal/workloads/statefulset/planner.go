@@ -93,7 +93,7 @@ func newPlanner(set *appsv1beta1.StatefulSet, in planning.Input, out *Output) (*
 	p.Step, err = step.New(step.Set{
 		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InPlace: p.strategy.inPlaceParameters,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
-		CurrentRevision: set.Status.CurrentRevision, FailedUpdate: string(appsv1beta1.FailedUpdatePod),
+		CurrentRevision: set.Status.CurrentRevision, FailedUpdate: string(appsv1beta1.FailedUpdatePod), Gated: p.strategy.inPlace,
 	}, in, &out.Actions)
 	return p, err
 }

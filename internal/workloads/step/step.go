@@ -45,6 +45,8 @@ type Set struct {
 	Hooks *pub.Lifecycle
 	// InPlace are the parameters of updates in place, nil if the set has none.
 	InPlace *pub.InPlaceUpdateStrategy
+	// Gated is whether new pods get the readiness gate of updates in place, which costs a write to the status of each.
+	Gated bool
 	// RevisionHistoryLimit, CurrentRevision and CollisionCount are the fields of the set.
 	RevisionHistoryLimit, CollisionCount *int32
 	CurrentRevision                      string
@@ -193,8 +195,7 @@ func (s *Step) Change(pod *corev1.Pod, wanted *appsv1.ControllerRevision) (*inpl
 }
 
 // NewPod returns a complete pod of the revision: no further write follows, except the first one of the
-// conditions of its readiness gates. The labels are added to those of the template. It has the readiness
-// gate of updates in place whatever the strategy is, since the strategy may change, and gates cannot be added.
+// conditions of its readiness gates. The labels are added to those of the template.
 func (s *Step) NewPod(rev *appsv1.ControllerRevision, name string, labels map[string]string) *corev1.Pod {
 	template := s.template(rev)
 	pod := &corev1.Pod{
@@ -209,7 +210,9 @@ func (s *Step) NewPod(rev *appsv1.ControllerRevision, name string, labels map[st
 	maps.Copy(pod.Labels, template.Labels)
 	maps.Copy(pod.Annotations, template.Annotations)
 	maps.Copy(pod.Labels, labels)
-	planning.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
+	if s.set.Gated {
+		planning.AddGate(&pod.Spec, pub.InPlaceUpdateReady)
+	}
 	lifecycle.Create(pod, s.Hooks, s.Now)
 	mount(pod, s.ClaimTemplates(rev))
 	return pod
