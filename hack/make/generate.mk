@@ -12,7 +12,7 @@ generate: ## Write deepcopy code, CRDs, docs/api.md, docs/metrics.md, and the ch
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=$$crds; \
 	go run ./hack/crdmerge -serve apps.kruise.io_statefulsets=v1alpha1 -serve apps.kruise.io_sidecarsets=v1beta1 \
 		-serve apps.kruise.io_advancedcronjobs=v1beta1 -serve apps.kruise.io_daemonsets=v1beta1 \
-		-serve apps.kruise.io_broadcastjobs=v1beta1 -serve apps.kruise.io_imagepulljobs=v1beta1 config/crd/embedded $$crds; \
+		-serve apps.kruise.io_broadcastjobs=v1beta1 -serve apps.kruise.io_imagepulljobs=v1beta1 config/embedded $$crds; \
 	for crd in $$crds/*.yaml; do case $${crd##*/} in \
 		apps.kruise.io_sidecarsets.yaml) cp $$crd config/crd/sidecarsets/;; \
 		apps.kruise.io_advancedcronjobs.yaml) cp $$crd config/crd/cronjobs/;; \
