@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
@@ -161,15 +162,14 @@ func managerRegistry() (*prometheus.Registry, error) {
 // workloadsRegistry returns a registry with the metrics of a seamark-workloads that leads.
 func workloadsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	kinds := []string{"AdvancedCronJob", "BroadcastJob", "CloneSet", "DaemonSet", "ImagePullJob", "StatefulSet"}
-	m := workloadsmetrics.New(registry, kinds...)
-	m.Watch("v0", func() map[string][]planning.Count {
-		counts := map[string][]planning.Count{}
-		for _, kind := range kinds {
-			counts[kind] = nil
+	counted, counts := []string{}, map[string][]planning.Count{}
+	for _, kind := range kinds.Table() {
+		if kind.Role != kinds.Injector { // SidecarSets are not counted.
+			counted, counts[kind.Kind] = append(counted, kind.Kind), nil
 		}
-		return counts
-	})
+	}
+	m := workloadsmetrics.New(registry, counted...)
+	m.Watch("v0", func() map[string][]planning.Count { return counts })
 	for object, operations := range map[string][]string{
 		"pod":                   {"adopt", "create", "delete", "patch"},
 		"persistentvolumeclaim": {"create", "delete", "update"},

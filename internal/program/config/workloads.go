@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // Workloads is the command line of seamark-workloads.
@@ -53,20 +54,14 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 		found.name(field.NewPath("excludedNamespaces").Index(i), name, validation.ValidateNamespaceName)
 	}
 	controllers, enabled := field.NewPath("controllers"), false
-	for name, controller := range map[string]v1alpha1.WorkloadController{
-		"cloneSet":        c.Controllers.CloneSet,
-		"statefulSet":     c.Controllers.StatefulSet,
-		"advancedCronJob": c.Controllers.AdvancedCronJob,
-		"daemonSet":       c.Controllers.DaemonSet,
-		"broadcastJob":    c.Controllers.BroadcastJob,
-		"imagePullJob":    c.Controllers.ImagePullJob,
-		"sidecarSet":      c.Controllers.SidecarSet,
-	} {
+	for _, kind := range kinds.Table() {
+		controller := kind.Controller(&c.Controllers)
 		enabled = enabled || *controller.Enabled
-		found.between(controllers.Child(name, "concurrency"), controller.Concurrency, 1, 256)
+		found.between(controllers.Child(kind.Config, "concurrency"), controller.Concurrency, 1, 256)
 	}
 	if !enabled {
-		found.add(controllers.Child("cloneSet", "enabled"), false, "must be true if all other controllers are disabled: at least one controller must run")
+		first := kinds.Table()[0].Config
+		found.add(controllers.Child(first, "enabled"), false, "must be true if all other controllers are disabled: at least one controller must run")
 	}
 	pulls := field.NewPath("imagePull")
 	found.between(pulls.Child("perNode"), c.ImagePull.PerNode, 1, 100)

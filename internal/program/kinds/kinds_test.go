@@ -1,0 +1,86 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/config"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
+)
+
+// The rows are those of the CustomResourceDefinitions.
+func TestTable(t *testing.T) {
+	for _, kind := range kinds.Table() {
+		t.Run(kind.Kind, func(t *testing.T) {
+			var definition apiextensionsv1.CustomResourceDefinition
+			if err := yaml.Unmarshal(config.Definition(kind.Definition()), &definition); err != nil {
+				t.Fatal(err)
+			}
+			spec := definition.Spec
+			var stored string
+			var also []string
+			replicas := false
+			for _, version := range spec.Versions {
+				if version.Storage {
+					stored = version.Name
+					_, replicas = version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["replicas"]
+				} else if version.Served {
+					also = append(also, version.Name)
+				}
+			}
+			want := kinds.Kind{Resource: spec.Names.Plural, Cluster: spec.Scope == apiextensionsv1.ClusterScoped, Also: also, Replicas: replicas}
+			want.Group, want.Version, want.Kind = spec.Group, stored, spec.Names.Kind
+			row := kinds.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource, Cluster: kind.Cluster, Also: kind.Also}
+			row.Replicas = kind.Replicas
+			if diff := cmp.Diff(want, row, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("row (-definition +row):\n%s", diff)
+			}
+			if got := reflect.TypeOf(kind.New()).Elem(); got.Name() != kind.Kind || !strings.HasSuffix(got.PkgPath(), "/"+kind.Version) {
+				t.Errorf("new returns %v", got)
+			}
+			if got := reflect.TypeOf(kind.NewList()).Elem(); got.Name() != kind.Kind+"List" || !strings.HasSuffix(got.PkgPath(), "/"+kind.Version) {
+				t.Errorf("new list returns %v", got)
+			}
+			for _, name := range append([]string{kind.Kind, kind.Resource, kind.Definition()}, spec.Names.ShortNames...) {
+				if found := kinds.Named(name); found == nil || found.Kind != kind.Kind {
+					t.Errorf("the kind named %s is %v", name, found)
+				}
+			}
+		})
+	}
+	if found := kinds.Named("deployments"); found != nil {
+		t.Errorf("the kind named deployments is %s", found.Kind)
+	}
+}
+
+// Each controller of the configuration has a row.
+func TestControllers(t *testing.T) {
+	var configured, given []string
+	controllers := configv1alpha1.WorkloadControllers{}
+	value := reflect.ValueOf(&controllers).Elem()
+	for i := range value.NumField() {
+		name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+		configured = append(configured, name)
+		for _, kind := range kinds.Table() {
+			if kind.Config == name && value.Field(i).Addr().Interface() == kind.Controller(&controllers) {
+				given = append(given, name)
+			}
+		}
+	}
+	slices.Sort(configured)
+	slices.Sort(given)
+	if diff := cmp.Diff(configured, given); diff != "" {
+		t.Errorf("controllers (-configuration +rows):\n%s", diff)
+	}
+}
