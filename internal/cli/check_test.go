@@ -58,7 +58,7 @@ func TestVerdictError(t *testing.T) {
 }
 
 func TestPrintMigration(t *testing.T) {
-	report := migrateReport{Markers: 1, CloneSets: 2, Findings: []migrate.Finding{
+	report := migrateReport{Markers: 1, Objects: map[string]int{"CloneSet": 2}, Findings: []migrate.Finding{
 		{
 			Level: migrate.Blocks, Kind: "CloneSet", Namespace: "game", Name: "c", Field: "spec.lifecycle.preNormal",
 			OpenKruise: "implements it", Seamark: "does not implement it", Action: "use a readiness gate",

@@ -33,9 +33,8 @@ type lintOptions struct {
 
 const lintLong = `Check manifests without a cluster.
 
-The command checks PodProbeMarkers, and CloneSets, StatefulSets, DaemonSets, SidecarSets,
-AdvancedCronJobs, BroadcastJobs and ImagePullJobs of apps.kruise.io, as the API server does: with the
-schema and the rules of the CustomResourceDefinitions. It also finds mistakes that the API server
+The command checks PodProbeMarkers, and the sets and jobs of apps.kruise.io, as the API server does:
+with the schema and the rules of the CustomResourceDefinitions. It also finds mistakes that the API server
 accepts, such as a label that two probes set, a selector that matches none of the given pod
 templates, a command that needs a shell, or a schedule that never runs.
 

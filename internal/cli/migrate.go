@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -23,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -37,13 +36,12 @@ type migrateCheckOptions struct {
 
 const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
 modified: values that markers leave unset, fields that Seamark refuses, keys that others set
-too, marks that no marker declares, pods on virtual nodes, CloneSets, StatefulSets, DaemonSets,
-SidecarSets, AdvancedCronJobs, BroadcastJobs and ImagePullJobs that Seamark does not serve or treats
-differently, a manager of OpenKruise without the lease that Seamark looks for, and other kinds of
+too, marks that no marker declares, pods on virtual nodes, sets and jobs of apps.kruise.io that
+Seamark does not serve or treats differently, a manager of OpenKruise without the lease that Seamark looks for, and other kinds of
 OpenKruise that are in use.
 
-With --back, show what would change for markers, CloneSets, StatefulSets and DaemonSets if OpenKruise
-took over again: what its webhooks would refuse, and sets whose pods it would update.
+With --back, show what would change for markers and sets with pods if OpenKruise took over again:
+what its webhooks would refuse, and sets whose pods it would update.
 
 A finding that "blocks" must be changed before the migration; one that "changes" behaves
 differently afterwards. Without --namespace, all namespaces are checked. The command only reads.
@@ -115,9 +113,10 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	}
 	report := migrateReport{
 		Findings: slices.Concat([]migrate.Finding{}, found),
-		Markers:  len(objects.Markers), CloneSets: len(objects.CloneSets), StatefulSets: len(objects.StatefulSets),
-		DaemonSets: len(objects.DaemonSets), SidecarSets: len(objects.SidecarSets), AdvancedCronJobs: len(objects.AdvancedCronJobs),
-		BroadcastJobs: len(objects.BroadcastJobs), ImagePullJobs: len(objects.ImagePullJobs),
+		Markers:  len(objects.Markers), Objects: map[string]int{},
+	}
+	for _, kind := range kinds.Table() {
+		report.Objects[kind.Kind] = len(objects.Objects[kind.Kind])
 	}
 	for _, each := range unread {
 		report.Unread = append(report.Unread, each.What)
@@ -163,10 +162,6 @@ func (o *migrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []surv
 // readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
 func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, error) {
 	var c migrate.Cluster
-	lists := map[string]*[]*unstructured.Unstructured{
-		"PodProbeMarker": &c.Markers, "CloneSet": &c.CloneSets, "StatefulSet": &c.StatefulSets, "DaemonSet": &c.DaemonSets,
-		"SidecarSet": &c.SidecarSets, "AdvancedCronJob": &c.AdvancedCronJobs, "BroadcastJob": &c.BroadcastJobs, "ImagePullJob": &c.ImagePullJobs,
-	}
 	// Nothing of the manifests runs, and kustomizations are not built.
 	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: true}).Load(ctx, o.Filenames)
 	if err != nil {
@@ -177,14 +172,7 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 		if err != nil {
 			return c, err //nolint:wrapcheck // it names the file
 		}
-		for _, object := range objects {
-			if object.GroupVersionKind().Group != v1alpha1.GroupName {
-				continue
-			}
-			if list, known := lists[object.GetKind()]; known {
-				*list = append(*list, object)
-			}
-		}
+		c.Add(objects...)
 	}
 	return c, nil
 }
@@ -193,16 +181,9 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 type migrateReport struct {
 	// Findings are ordered: those that block come first.
 	Findings []migrate.Finding `json:"findings"`
-	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs, BroadcastJobs and ImagePullJobs are the
-	// numbers of checked objects.
-	Markers          int `json:"markers"`
-	CloneSets        int `json:"cloneSets"`
-	StatefulSets     int `json:"statefulSets"`
-	DaemonSets       int `json:"daemonSets"`
-	SidecarSets      int `json:"sidecarSets"`
-	AdvancedCronJobs int `json:"advancedCronJobs"`
-	BroadcastJobs    int `json:"broadcastJobs"`
-	ImagePullJobs    int `json:"imagePullJobs"`
+	// Markers is the number of checked markers, and Objects that of the other checked objects by kind.
+	Markers int            `json:"markers"`
+	Objects map[string]int `json:"objects"`
 	// Unread is what could not be read because of missing permissions.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -242,9 +223,13 @@ func (r migrateReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
-	_, err := fmt.Fprintf(out, "Checked %d PodProbeMarkers, %d CloneSets, %d StatefulSets, %d DaemonSets, %d SidecarSets, %d AdvancedCronJobs, %d BroadcastJobs and %d ImagePullJobs: "+
-		"%d findings, of which %d block a migration.\n",
-		r.Markers, r.CloneSets, r.StatefulSets, r.DaemonSets, r.SidecarSets, r.AdvancedCronJobs, r.BroadcastJobs, r.ImagePullJobs, len(r.Findings), r.blocking())
+	checked := []string{fmt.Sprintf("%d %ss", r.Markers, migrate.MarkerKind)}
+	for _, kind := range kinds.Table() {
+		checked = append(checked, fmt.Sprintf("%d %ss", r.Objects[kind.Kind], kind.Kind))
+	}
+	last := len(checked) - 1
+	_, err := fmt.Fprintf(out, "Checked %s and %s: %d findings, of which %d block a migration.\n",
+		strings.Join(checked[:last], ", "), checked[last], len(r.Findings), r.blocking())
 	if err != nil {
 		return fmt.Errorf("print the findings: %w", err)
 	}

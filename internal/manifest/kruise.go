@@ -19,33 +19,25 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/config/crd"
 	crdschema "github.com/seamark-dev/seamark/internal/manifest/schema"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
-// kruiseGroup is the API group of Seamark's workloads, which is that of OpenKruise.
-const kruiseGroup = "apps.kruise.io"
+// markerKind is the kind of markers.
+const markerKind = "PodProbeMarker"
 
-// kruise adds the pods of a workload of the group. The kinds that seamark-workloads serves are
-// validated with their CRDs.
+// kruise adds a marker, or the pods of a set of the group, which is validated with its CRD.
 func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []byte) {
-	written := object.DeepCopy()
-	withImages(object)
-	valid := true
-	switch object.GroupVersionKind() {
-	case v1alpha1.GroupVersion().WithKind("PodProbeMarker"):
+	if object.GetKind() == markerKind {
 		r.marker(at, object, encoded)
 		return
-	case v1alpha1.GroupVersion().WithKind("CloneSet"):
-		valid = r.customResource(at, object, crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]())
-	case v1alpha1.GroupVersion().WithKind("StatefulSet"), v1beta1.GroupVersion().WithKind("StatefulSet"):
-		valid = r.customResource(at, object, crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]())
-	case v1alpha1.GroupVersion().WithKind("DaemonSet"), v1beta1.GroupVersion().WithKind("DaemonSet"):
-		valid = r.customResource(at, object, crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]())
 	}
-	if !valid {
+	written := object.DeepCopy()
+	withImages(object)
+	kind := kinds.Of(object.GroupVersionKind().GroupKind())
+	if !r.customResource(at, object, reflect.TypeOf(kind.New()).Elem()) {
 		return
 	}
 	var set kruiseWorkload
@@ -61,7 +53,7 @@ func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []b
 		r.addError(at, fmt.Errorf("spec.template: %w", err))
 	}
 	if len(errs) == 0 {
-		r.workload(at, written, set.workload(object.GetKind(), &template))
+		r.workload(at, written, set.workload(kind, &template))
 	}
 }
 
@@ -78,13 +70,13 @@ type kruiseWorkload struct {
 	} `json:"spec"`
 }
 
-func (k *kruiseWorkload) workload(kind string, template *corev1.PodTemplateSpec) workload {
+func (k *kruiseWorkload) workload(kind *kinds.Kind, template *corev1.PodTemplateSpec) workload {
 	spec := &k.Spec
 	w := workload{
 		meta: &k.ObjectMeta, replicas: spec.Replicas, selector: spec.Selector, template: template,
-		path: field.NewPath("spec"), ids: ordinals(0), fixed: kind == "DaemonSet",
+		path: field.NewPath("spec"), ids: ordinals(0), fixed: kind.PerNode,
 	}
-	switch kind {
+	switch kind.Kind {
 	case "StatefulSet":
 		w.claims, w.identify = spec.VolumeClaimTemplates, identifyOrdinal
 		w.ids = func(pods int) []string {
@@ -128,8 +120,8 @@ func withImages(object *unstructured.Unstructured) {
 
 // customResource validates an object of type t with its CRD, and sets its defaults. It reports whether
 // the object is valid.
-func (r *reader) customResource(at Place, object *unstructured.Unstructured, definition func() []byte, t reflect.Type) bool {
-	rules, err := r.schemas.Of(object.GroupVersionKind(), definition)
+func (r *reader) customResource(at Place, object *unstructured.Unstructured, t reflect.Type) bool {
+	rules, err := r.schemas.Of(object.GroupVersionKind())
 	if err != nil {
 		r.addError(at, err)
 		return false

@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 )
 
@@ -263,7 +262,7 @@ func setDefaults(pod *corev1.Pod) {
 
 // marker validates a marker with the schema of its CRD, and then as the manager does.
 func (r *reader) marker(at Place, object *unstructured.Unstructured, encoded []byte) {
-	if !r.customResource(at, object, crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()) {
+	if !r.customResource(at, object, reflect.TypeFor[v1alpha1.PodProbeMarker]()) {
 		return
 	}
 	marker := &v1alpha1.PodProbeMarker{}

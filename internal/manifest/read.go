@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	crdschema "github.com/seamark-dev/seamark/internal/manifest/schema"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // Read decodes and validates all documents of the files. If documents are invalid, the error
@@ -122,11 +123,11 @@ func (r *reader) object(at Place, object *unstructured.Unstructured, encoded []b
 		r.unsupported(at, "")
 		return
 	}
-	if object.GroupVersionKind().Group == kruiseGroup {
+	if object.GroupVersionKind().Group == v1alpha1.GroupName {
 		r.kruise(at, object, encoded)
 		return
 	}
-	decoded := kinds()[object.GetKind()].empty()
+	decoded := supportedKinds()[object.GetKind()].empty()
 	if errs := decode(encoded, decoded); len(errs) > 0 {
 		addErrors(r, at, errs)
 		return
@@ -157,31 +158,36 @@ type kind struct {
 	empty func() runtime.Object
 }
 
-func kinds() map[string]kind {
+func supportedKinds() map[string]kind {
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
-	kruise, kruiseBeta := v1alpha1.GroupVersion(), schema.GroupVersion{Group: kruiseGroup, Version: "v1beta1"}
 	of := func(empty func() runtime.Object, versions ...schema.GroupVersion) kind { return kind{versions, empty} }
-	return map[string]kind{
+	all := map[string]kind{
 		"Pod":                   of(func() runtime.Object { return &corev1.Pod{} }, core),
 		"ConfigMap":             of(func() runtime.Object { return &corev1.ConfigMap{} }, core),
 		"Secret":                of(func() runtime.Object { return &corev1.Secret{} }, core),
 		"PersistentVolumeClaim": of(func() runtime.Object { return &corev1.PersistentVolumeClaim{} }, core),
 		"Deployment":            of(func() runtime.Object { return &appsv1.Deployment{} }, apps),
 		"ReplicaSet":            of(func() runtime.Object { return &appsv1.ReplicaSet{} }, apps),
-		"StatefulSet":           of(func() runtime.Object { return &appsv1.StatefulSet{} }, apps, kruise, kruiseBeta),
-		"DaemonSet":             of(func() runtime.Object { return &appsv1.DaemonSet{} }, apps, kruise, kruiseBeta),
-		"CloneSet":              of(nil, kruise, kruiseBeta),
+		"StatefulSet":           of(func() runtime.Object { return &appsv1.StatefulSet{} }, apps),
+		"DaemonSet":             of(func() runtime.Object { return &appsv1.DaemonSet{} }, apps),
 		"Job":                   of(func() runtime.Object { return &batchv1.Job{} }, batch),
 		"CronJob":               of(func() runtime.Object { return &batchv1.CronJob{} }, batch),
-		"PodProbeMarker":        of(nil, kruise),
+		markerKind:              of(nil, v1alpha1.GroupVersion()),
 	}
+	for _, row := range kinds.Table() {
+		if row.Role == kinds.Set {
+			builtIn := all[row.Kind]
+			all[row.Kind] = of(builtIn.empty, append(builtIn.versions, row.Served()...)...)
+		}
+	}
+	return all
 }
 
 // supported reports whether a local run supports the kind. It ignores other kinds, such as
 // Services.
 func supported(object *unstructured.Unstructured) bool {
 	gvk := object.GroupVersionKind()
-	return slices.Contains(kinds()[gvk.Kind].versions, gvk.GroupVersion())
+	return slices.Contains(supportedKinds()[gvk.Kind].versions, gvk.GroupVersion())
 }
 
 // checkVersion rejects an object without a version, and a supported kind in a version that
@@ -193,7 +199,7 @@ func checkVersion(object *unstructured.Unstructured) error {
 		return field.Required(path, "must be a group and version, such as v1 or apps/v1")
 	}
 	gvk := object.GroupVersionKind()
-	versions := kinds()[gvk.Kind].versions
+	versions := supportedKinds()[gvk.Kind].versions
 	ofGroup := func(version schema.GroupVersion) bool { return gvk.Group == version.Group }
 	if versions == nil || supported(object) || strings.Contains(gvk.Group, ".") && !slices.ContainsFunc(versions, ofGroup) {
 		return nil

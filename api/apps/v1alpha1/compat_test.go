@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 )
 
 // TestUnionsHaveNoRules checks that values which are a number or a text have no CEL rules:
@@ -23,9 +23,9 @@ func TestUnionsHaveNoRules(t *testing.T) {
 		crd  []byte
 		want int
 	}{
-		"PodProbeMarker": {crd.PodProbeMarkers(), 2},
-		"CloneSet":       {crd.CloneSets(), 6},
-		"StatefulSet":    {crd.StatefulSets(), 5},
+		"PodProbeMarker": {config.Definition("podprobemarkers.apps.kruise.io"), 2},
+		"CloneSet":       {config.Definition("clonesets.apps.kruise.io"), 6},
+		"StatefulSet":    {config.Definition("statefulsets.apps.kruise.io"), 5},
 	} {
 		t.Run(name, func(t *testing.T) { checkUnions(t, tc.crd, tc.want) })
 	}

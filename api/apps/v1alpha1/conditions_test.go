@@ -19,7 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 )
 
 func TestNativePodConditionTypesMatchKubernetes(t *testing.T) {
@@ -57,7 +57,7 @@ func TestNativePodConditionTypesMatchKubernetes(t *testing.T) {
 
 func TestCELRulesRejectNativePodConditionTypes(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(crd.PodProbeMarkers(), definition); err != nil {
+	if err := yaml.Unmarshal(config.Definition("podprobemarkers.apps.kruise.io"), definition); err != nil {
 		t.Fatal(err)
 	}
 	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema

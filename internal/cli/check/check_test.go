@@ -22,7 +22,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -136,13 +135,13 @@ func TestProblems(t *testing.T) {
 		"workloads without permissions, lease, CRDs and policy": {
 			func(t *testing.T, f *check.Facts) {
 				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
-				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()))
+				f.CRDs.Value = append(f.CRDs.Value, definition(t, "clonesets.apps.kruise.io"))
 				f.Policies.Value = f.Policies.Value[:len(f.Policies.Value)-3]
 				allow(t, f, func(p check.Permission) bool {
 					return p.Account != "seamark-workloads" || p.Attributes.Resource != "nodes"
 				})
 			},
-			"warning crd/statefulsets.apps.kruise.io: the CRD does not exist\n" +
+			"failed crd/statefulsets.apps.kruise.io: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/workloads/apps.kruise.io_statefulsets.yaml\n" +
 				"failed workloads-leader: the lease seamark-workloads does not exist: no pod has become the leader\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
@@ -168,7 +167,7 @@ func TestProblems(t *testing.T) {
 		"AdvancedCronJobs": {
 			func(t *testing.T, f *check.Facts) {
 				runWorkloads(t, f, "controllers: {advancedCronJob: {enabled: true}}")
-				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.AdvancedCronJobs()))
+				f.CRDs.Value = append(f.CRDs.Value, definition(t, "advancedcronjobs.apps.kruise.io"))
 				p, b := policy("seamark-workloads-jobs", admissionregistrationv1.Deny)
 				f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 				allow(t, f, func(check.Permission) bool { return true })

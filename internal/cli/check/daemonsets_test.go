@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 )
 
@@ -59,7 +58,7 @@ func TestDaemonSets(t *testing.T) {
 			f := healthy(t)
 			runWorkloads(t, f, test.configuration)
 			if test.installed {
-				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.DaemonSets()))
+				f.CRDs.Value = append(f.CRDs.Value, definition(t, "daemonsets.apps.kruise.io"))
 			}
 			for _, name := range []string{"seamark-workloads-pods", "seamark-workloads-objects", "seamark-workloads-grants"} {
 				p, b := policy(name, "Deny")

@@ -17,7 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 )
 
@@ -27,10 +27,10 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: "seamark-system", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)), Generation: 1}
 }
 
-func definition(t *testing.T, text []byte) apiextensionsv1.CustomResourceDefinition {
+func definition(t *testing.T, name string) apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var d apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(text, &d); err != nil {
+	if err := yaml.Unmarshal(config.Definition(name), &d); err != nil {
 		t.Fatal(err)
 	}
 	d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
@@ -101,8 +101,8 @@ func report(node, uid string) seamarkv1alpha1.ProbeReport {
 func healthy(t *testing.T) *check.Facts {
 	f := &check.Facts{Now: now, Namespace: "seamark-system"}
 	f.Server.Value = "v1.36.3+k3s1"
-	f.CRDs.Value = []apiextensionsv1.CustomResourceDefinition{
-		definition(t, crd.PodProbeMarkers()), definition(t, crd.NodePodProbes()), definition(t, crd.ProbePlans()), definition(t, crd.ProbeReports()),
+	for _, name := range []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io", "probeplans.seamark.dev", "probereports.seamark.dev"} {
+		f.CRDs.Value = append(f.CRDs.Value, definition(t, name))
 	}
 	f.Deployments.Value = []appsv1.Deployment{deployment("seamark-manager")}
 	f.DaemonSets.Value = []appsv1.DaemonSet{{
@@ -147,7 +147,7 @@ func runWorkloads(t *testing.T, f *check.Facts, configuration string) {
 	t.Helper()
 	f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
 	f.Leases.Value = append(f.Leases.Value, lease("seamark-workloads", "w1", time.Second))
-	f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.CloneSets()), definition(t, crd.StatefulSets()))
+	f.CRDs.Value = append(f.CRDs.Value, definition(t, "clonesets.apps.kruise.io"), definition(t, "statefulsets.apps.kruise.io"))
 	f.Configuration.Value = &corev1.ConfigMap{Data: map[string]string{"workloads.yaml": configuration}}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 )
 
@@ -35,7 +34,7 @@ func TestImagePullJobs(t *testing.T) {
 		"ImagePullJobs": {
 			func(t *testing.T, f *check.Facts) {
 				runWorkloads(t, f, "controllers: {imagePullJob: {enabled: true}}")
-				f.CRDs.Value = append(f.CRDs.Value, definition(t, crd.ImagePullJobs()))
+				f.CRDs.Value = append(f.CRDs.Value, definition(t, "imagepulljobs.apps.kruise.io"))
 				p, b := policy("seamark-imagepulljob-author", admissionregistrationv1.Warn)
 				f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 				allow(t, f, func(check.Permission) bool { return true })

@@ -16,14 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	yamlobject "sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/config/broadcastjobs"
-	"github.com/seamark-dev/seamark/config/cronjobs"
-	"github.com/seamark-dev/seamark/config/daemonsets"
-	"github.com/seamark-dev/seamark/config/imagepulls"
-	"github.com/seamark-dev/seamark/config/rbac"
-	"github.com/seamark-dev/seamark/config/serverless"
-	"github.com/seamark-dev/seamark/config/sidecarsets"
-	"github.com/seamark-dev/seamark/config/workloads"
+	"github.com/seamark-dev/seamark/config"
+)
+
+const (
+	// installation is the folder below config/ of the manager and the agent, and workloadsFolder that of seamark-workloads.
+	installation, workloadsFolder = "default", "workloads"
 )
 
 // Permission is a permission that a program needs.
@@ -32,6 +30,8 @@ type Permission struct {
 	Account string
 	// Attributes are what the account must be allowed to do.
 	Attributes authorizationv1.ResourceAttributes
+	// Folder is the folder below config/ that grants it.
+	Folder string
 }
 
 // Access is the answer of the API server to whether an account has a permission.
@@ -60,35 +60,32 @@ func (p Permission) String() string {
 	return a.Verb + " " + resource
 }
 
-// Required returns the permissions that the installed programs need, as config/rbac, config/workloads,
-// config/cronjobs, config/daemonsets, config/broadcastjobs, config/imagepulls, config/sidecarsets and config/serverless
-// grant them. It returns those of seamark-workloads, of the injectors and of the webhook only if they are installed, and
-// those for AdvancedCronJobs, DaemonSets, BroadcastJobs and ImagePullJobs only if their controllers are enabled.
+// Required returns the permissions that the installed programs need, as the roles in config/ grant them.
 func (f *Facts) Required() ([]Permission, error) {
-	accounts := []struct {
-		name  string
-		roles []byte
-		used  bool
-	}{
-		{managerName, rbac.Manager(), true},
-		{managerName, serverless.Roles(), f.Webhook.Value != nil},
-		{agentName, rbac.Agent(), true},
-		{workloadsName, workloads.Roles(), f.hasWorkloads()},
-		{workloadsName, cronjobs.Roles(), f.hasCronJobs()},
-		{workloadsName, daemonsets.Roles(), f.hasDaemonSets()},
-		{workloadsName, broadcastjobs.Roles(), f.hasBroadcastJobs()},
-		{workloadsName, imagepulls.Roles(), f.hasImagePulls()},
-		{workloadsName, sidecarsets.Roles(), f.hasWorkloads() && f.hasInjector()},
-		{injectorName, sidecarsets.Injector(), f.hasInjector()},
+	type grant struct{ account, folder, file string }
+	grants := []grant{{managerName, installation, "rbac/manager.yaml"}, {agentName, installation, "rbac/agent.yaml"}}
+	if f.Webhook.Value != nil {
+		grants = append(grants, grant{managerName, installation, "serverless/rbac.yaml"})
+	}
+	if f.hasWorkloads() {
+		grants = append(grants, grant{workloadsName, workloadsFolder, workloadsFolder + "/rbac.yaml"})
+	}
+	for _, kind := range f.enabled() {
+		if kind.Folder != workloadsFolder {
+			grants = append(grants, grant{workloadsName, kind.Folder, kind.Folder + "/rbac.yaml"})
+		}
+	}
+	if f.hasInjector() {
+		grants = append(grants, grant{injectorName, "sidecarsets", "sidecarsets/injector-rbac.yaml"})
 	}
 	var required []Permission
-	for _, account := range accounts {
-		if !account.used {
-			continue
-		}
-		found, err := permissionsOf(account.name, account.roles, f.Namespace)
+	for _, each := range grants {
+		found, err := permissionsOf(each.account, config.Read(each.file), f.Namespace)
 		if err != nil {
-			return nil, fmt.Errorf("read the roles of %s: %w", account.name, err)
+			return nil, fmt.Errorf("read the roles of %s: %w", each.account, err)
+		}
+		for i := range found {
+			found[i].Folder = each.folder
 		}
 		required = append(required, found...)
 	}
@@ -139,7 +136,7 @@ func expand(account string, rule rbacv1.PolicyRule, namespace string) []Permissi
 			name, subresource, _ := strings.Cut(resource, "/")
 			for _, verb := range rule.Verbs {
 				for _, object := range objects {
-					found = append(found, Permission{account, authorizationv1.ResourceAttributes{
+					found = append(found, Permission{Account: account, Attributes: authorizationv1.ResourceAttributes{
 						Group: group, Resource: name, Subresource: subresource, Verb: verb, Name: object,
 						Namespace: namespaceOf(resource, object, namespace),
 					}})
@@ -168,44 +165,25 @@ func (f *Facts) permissions() []Result {
 		return unreadable(name, f.Access.Err)
 	}
 	var accounts []string
-	missing, total := map[string][]string{}, map[string]int{}
+	missing, folder, total := map[string][]string{}, map[string]string{}, map[string]int{}
 	for _, a := range f.Access.Value {
 		if total[a.Account]++; total[a.Account] == 1 {
 			accounts = append(accounts, a.Account)
 		}
 		if !a.Allowed {
-			missing[a.Account] = append(missing[a.Account], a.String())
+			missing[a.Account], folder[a.Account] = append(missing[a.Account], a.String()), a.Folder
 		}
 	}
 	var results []Result
 	for _, account := range accounts {
 		check := name + "/" + account
 		if lacks := missing[account]; len(lacks) > 0 {
-			results = append(results, failed(check, "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/"+f.folderOf(account, lacks),
+			fix := "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/" + folder[account]
+			results = append(results, failed(check, fix,
 				"the account lacks %d of %d permissions: %s", len(lacks), total[account], names(lacks))...)
 			continue
 		}
 		results = append(results, ok(check, "the account has the %d permissions that it needs", total[account])...)
 	}
 	return results
-}
-
-// folderOf returns the folder of config that grants the account what it lacks.
-func (f *Facts) folderOf(account string, lacks []string) string {
-	switch {
-	case account == workloadsName && strings.Contains(strings.Join(lacks, " "), " daemonsets"):
-		return "daemonsets"
-	case account == workloadsName && f.hasBroadcastJobs() && strings.Contains(strings.Join(lacks, " "), " broadcastjobs"):
-		return "broadcastjobs"
-	case account == workloadsName && f.hasCronJobs():
-		return "cronjobs"
-	case account == workloadsName && f.hasImagePulls():
-		return "imagepulls"
-	case account == workloadsName:
-		return "workloads"
-	case account == injectorName:
-		return "sidecarsets"
-	default:
-		return "default"
-	}
 }

@@ -8,6 +8,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 const (
@@ -19,11 +21,6 @@ const (
 	unlabelledBinding = "seamark-workloads-pod-deletion-and-status"
 	// objectsPolicy is the policy for its revisions and claims, and grantsPolicy for who gives it its rights.
 	objectsPolicy, grantsPolicy = "seamark-workloads-objects", "seamark-workloads-grants"
-	// jobsPolicy is the policy for AdvancedCronJobs, and installed with their controller.
-	jobsPolicy = "seamark-workloads-jobs"
-	// pullAuthorPolicy and setAuthorPolicy are the policies for authors of ImagePullJobs and SidecarSets.
-	pullAuthorPolicy = "seamark-imagepulljob-author"
-	setAuthorPolicy  = "seamark-sidecarset-author"
 	// hookPolicy is the policy for webhook configurations, plansPolicy that for the manager's plans, and marksPolicy that for
 	// the marks of pods in excluded namespaces.
 	hookPolicy  = "seamark-webhook-configurations"
@@ -37,16 +34,22 @@ func (f *Facts) policyNames() []string {
 	if f.hasWorkloads() {
 		all = append(all, podsPolicy, objectsPolicy, grantsPolicy)
 	}
-	if f.hasCronJobs() {
-		all = append(all, jobsPolicy)
-	}
-	if f.hasImagePulls() {
-		all = append(all, pullAuthorPolicy)
-	}
-	if f.hasInjector() {
-		all = append(all, setAuthorPolicy)
+	for _, kind := range f.enabled() {
+		if kind.Policy.Name != "" {
+			all = append(all, kind.Policy.Name)
+		}
 	}
 	return all
+}
+
+// kindOf returns the kind whose controller the policy is installed with, nil if it is installed always.
+func kindOf(policy string) *kinds.Kind {
+	for _, kind := range kinds.Table() {
+		if kind.Policy.Name == policy {
+			return &kind
+		}
+	}
+	return nil
 }
 
 // policies checks that the admission policies exist, compile and are enforced.
@@ -66,14 +69,14 @@ func (f *Facts) policy(name string) []Result {
 	switch name {
 	case podsPolicy, objectsPolicy, grantsPolicy:
 		fix = "helm upgrade, or kubectl apply --server-side -k config/workloads"
-	case jobsPolicy:
-		fix = "helm upgrade, or kubectl apply --server-side -k config/cronjobs"
-	case pullAuthorPolicy:
-		result, fix = warning, "set workloads.imagePullJobAuthorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/imagepulls"
-	case setAuthorPolicy:
-		result, fix = warning, "set sidecarSets.authorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/sidecarsets"
 	case authorPolicy:
 		result, fix = warning, "set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies"
+	}
+	if kind := kindOf(name); kind != nil {
+		fix = "helm upgrade, or kubectl apply --server-side -k config/" + kind.Folder
+		if kind.Policy.Value != "" {
+			result, fix = warning, "set "+kind.Policy.Value+"=Deny in the chart, or kubectl apply --server-side -k config/"+kind.Folder
+		}
 	}
 	policy := named(f.Policies.Value, name)
 	if policy == nil {
@@ -137,6 +140,9 @@ func (f *Facts) bound(matches func(*admissionregistrationv1.ValidatingAdmissionP
 
 // withoutPolicy returns the consequence of a policy that has no effect.
 func withoutPolicy(name string) string {
+	if kind := kindOf(name); kind != nil {
+		return kind.Policy.Without
+	}
 	switch name {
 	case authorPolicy:
 		return "who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses"
@@ -146,18 +152,12 @@ func withoutPolicy(name string) string {
 		return "seamark-workloads could write all claims and revisions there"
 	case grantsPolicy:
 		return "seamark-workloads could write where its policy does not apply"
-	case jobsPolicy:
-		return "seamark-workloads could create and delete all Jobs"
-	case setAuthorPolicy:
-		return "who can write SidecarSets can run containers in all pods"
 	case hookPolicy:
 		return "the manager and seamark-workloads could have objects of any kind sent elsewhere"
 	case plansPolicy:
 		return "the manager could run commands in the pods of kube-system"
 	case marksPolicy:
 		return "the manager could write the status and the labels of the pods of kube-system"
-	case pullAuthorPolicy:
-		return "who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods"
 	default:
 		return "an agent could write for other nodes"
 	}

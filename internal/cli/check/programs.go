@@ -18,6 +18,7 @@ import (
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 const (
@@ -35,23 +36,15 @@ func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workload
 // hasInjector reports whether the injectors of SidecarSets are installed.
 func (f *Facts) hasInjector() bool { return named(f.Deployments.Value, injectorName) != nil }
 
-// hasCronJobs, hasDaemonSets, hasBroadcastJobs and hasImagePulls report whether seamark-workloads runs the controllers of
-// the kinds.
-func (f *Facts) hasCronJobs() bool   { return ptr.Deref(f.controllers().AdvancedCronJob.Enabled, false) }
-func (f *Facts) hasDaemonSets() bool { return ptr.Deref(f.controllers().DaemonSet.Enabled, false) }
-func (f *Facts) hasBroadcastJobs() bool {
-	return ptr.Deref(f.controllers().BroadcastJob.Enabled, false)
-}
-func (f *Facts) hasImagePulls() bool { return ptr.Deref(f.controllers().ImagePullJob.Enabled, false) }
-
-// controllers returns the controllers that the configuration of seamark-workloads names. The program does not start with
-// a configuration that cannot be decoded.
-func (f *Facts) controllers() configv1alpha1.WorkloadControllers {
+// enabled returns the kinds whose controllers seamark-workloads runs: those of its configuration, or of the default one if that
+// cannot be read. The program does not start with a configuration that cannot be decoded.
+func (f *Facts) enabled() []kinds.Kind {
 	var c configv1alpha1.WorkloadsConfiguration
-	if !f.hasWorkloads() || f.Configuration.Value == nil || yaml.Unmarshal([]byte(f.Configuration.Value.Data["workloads.yaml"]), &c) != nil {
-		return configv1alpha1.WorkloadControllers{}
+	if !f.hasWorkloads() || f.Configuration.Value != nil && yaml.Unmarshal([]byte(f.Configuration.Value.Data["workloads.yaml"]), &c) != nil {
+		return nil
 	}
-	return c.Controllers
+	configv1alpha1.SetWorkloadsDefaults(&c)
+	return slices.DeleteFunc(kinds.Table(), func(k kinds.Kind) bool { return !*k.Controller(&c.Controllers).Enabled })
 }
 
 // configuration says that it is not known which controllers of seamark-workloads run, if that is so.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 )
 
 // oldest is the oldest version of Kubernetes that is supported.
@@ -36,31 +36,13 @@ func (f *Facts) server() []Result {
 	return ok(name, "Kubernetes %s is supported (%s and later)", f.Server.Value, oldest)
 }
 
-// definition is a CustomResourceDefinition of this version.
-type definition struct {
-	name string
-	yaml []byte
-	// path is the path of the definition in the repository.
-	path string
-	// needed is whether an installed program needs it, and optional whether the controller of the kind may be disabled.
-	needed, optional bool
-}
-
-func (f *Facts) wanted() []definition {
-	const bases, workloads = "config/crd/bases/", "config/crd/workloads/"
-	return []definition{
-		{"podprobemarkers.apps.kruise.io", crd.PodProbeMarkers(), bases + "apps.kruise.io_podprobemarkers.yaml", true, false},
-		{"nodepodprobes.apps.kruise.io", crd.NodePodProbes(), bases + "apps.kruise.io_nodepodprobes.yaml", true, false},
-		{"probeplans.seamark.dev", crd.ProbePlans(), bases + "seamark.dev_probeplans.yaml", true, false},
-		{"probereports.seamark.dev", crd.ProbeReports(), bases + "seamark.dev_probereports.yaml", true, false},
-		{"clonesets.apps.kruise.io", crd.CloneSets(), workloads + "apps.kruise.io_clonesets.yaml", f.hasWorkloads(), true},
-		{"statefulsets.apps.kruise.io", crd.StatefulSets(), workloads + "apps.kruise.io_statefulsets.yaml", f.hasWorkloads(), true},
-		{"sidecarsets.apps.kruise.io", crd.SidecarSets(), "config/crd/sidecarsets/apps.kruise.io_sidecarsets.yaml", f.hasInjector(), false},
-		{"advancedcronjobs.apps.kruise.io", crd.AdvancedCronJobs(), "config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml", f.hasCronJobs(), false},
-		{"daemonsets.apps.kruise.io", crd.DaemonSets(), "config/crd/daemonsets/apps.kruise.io_daemonsets.yaml", f.hasDaemonSets(), false},
-		{"broadcastjobs.apps.kruise.io", crd.BroadcastJobs(), "config/crd/broadcastjobs/apps.kruise.io_broadcastjobs.yaml", f.hasBroadcastJobs(), false},
-		{"imagepulljobs.apps.kruise.io", crd.ImagePullJobs(), "config/crd/imagepulls/apps.kruise.io_imagepulljobs.yaml", f.hasImagePulls(), false},
+// wanted returns the names of the CustomResourceDefinitions that the installed programs need.
+func (f *Facts) wanted() []string {
+	names := []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io", "probeplans.seamark.dev", "probereports.seamark.dev"}
+	for _, kind := range f.enabled() {
+		names = append(names, kind.Definition())
 	}
+	return names
 }
 
 // definitions checks that the CRDs are served and are those of this version.
@@ -69,26 +51,22 @@ func (f *Facts) definitions() []Result {
 		return unreadable("crds", f.CRDs.Err)
 	}
 	var results []Result
-	for _, want := range f.wanted() {
-		if want.needed {
-			results = append(results, want.check(named(f.CRDs.Value, want.name))...)
-		}
+	for _, name := range f.wanted() {
+		results = append(results, definition(name, named(f.CRDs.Value, name))...)
 	}
 	return results
 }
 
-func (d definition) check(found *apiextensionsv1.CustomResourceDefinition) []Result {
-	check, fix := "crd/"+d.name, "kubectl apply --server-side --force-conflicts -f "+d.path
-	switch {
-	case found == nil && d.optional:
-		return warning(check, fix, "the CRD does not exist")
-	case found == nil:
+// definition checks a CRD, which is nil if it does not exist.
+func definition(name string, found *apiextensionsv1.CustomResourceDefinition) []Result {
+	check, fix := "crd/"+name, "kubectl apply --server-side --force-conflicts -f config/"+config.DefinitionPath(name)
+	if found == nil {
 		return failed(check, fix, "the CRD does not exist")
 	}
 	if reason := notServed(found); reason != "" {
-		return failed(check, "kubectl describe crd "+d.name, "%s", reason)
+		return failed(check, "kubectl describe crd "+name, "%s", reason)
 	}
-	path, err := d.difference(found)
+	path, err := difference(name, found)
 	switch {
 	case err != nil:
 		return []Result{{Check: check, Verdict: Unknown, Evidence: err.Error(), Fix: fix}}
@@ -120,9 +98,9 @@ func notServed(found *apiextensionsv1.CustomResourceDefinition) string {
 
 // difference returns the path to the first field in which the versions of the CRDs differ, or
 // nothing. Descriptions and printed columns do not matter.
-func (d definition) difference(found *apiextensionsv1.CustomResourceDefinition) (string, error) {
+func difference(name string, found *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	var want apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(d.yaml, &want); err != nil {
+	if err := yaml.Unmarshal(config.Definition(name), &want); err != nil {
 		return "", fmt.Errorf("read the CRD of this version: %w", err)
 	}
 	for i := range want.Spec.Versions {

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
@@ -40,10 +41,10 @@ Each step is one of these:
   unknown  not checked, because a permission is missing
   info     prevents no mark
 
-With KIND/NAME, explain instead what a set or a job of apps.kruise.io waits for: a DaemonSet,
-BroadcastJob, ImagePullJob, AdvancedCronJob, SidecarSet, CloneSet or StatefulSet. The steps are its
-conditions, the nodes without a pod, those that do not fit, the pods that are not as they should
-be, and the runs of an AdvancedCronJob. A permission that is missing makes a step unknown.
+With KIND/NAME, explain instead what a set or a job of apps.kruise.io waits for. The kinds are
+%s.
+The steps are its conditions, the nodes without a pod, those that do not fit, the pods that are not
+as they should be, and its runs. A permission that is missing makes a step unknown.
 
 For a pod, the command needs the permission to get the pod and to list podprobemarkers. Without the
 permissions for the node, its plan and its reports, it explains the rest, and takes the states
@@ -94,7 +95,7 @@ func newCommand(o *Options, program string) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "explain POD|KIND/NAME",
 		Short:   "Explain why a pod is or is not marked, or what a set or a job waits for",
-		Long:    long,
+		Long:    fmt.Sprintf(long, strings.Join(kindNames(), ", ")),
 		Example: fmt.Sprintf(example, program),
 		Args:    onePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,7 +136,7 @@ func (o *Options) Validate() error {
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
 		switch {
-		case kindOf(kind) == nil:
+		case kinds.Named(kind) == nil:
 			errs = append(errs, fmt.Errorf("kind: %q is invalid: must be pod or one of %s", kind, strings.Join(kindNames(), ", ")))
 		case name == "" || strings.Contains(name, "/"):
 			errs = append(errs, fmt.Errorf("name of the %s: %q is invalid: must be one name", kind, name))
@@ -156,7 +157,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
-		return o.explainWorkload(ctx, connection, kindOf(kind), name)
+		return o.explainWorkload(ctx, connection, kinds.Named(kind), name)
 	}
 	in, err := o.read(ctx, connection)
 	if err != nil {

@@ -185,7 +185,7 @@ func TestErrors(t *testing.T) {
 		"namespace":           {[]string{"a", "--seamark-namespace", ""}, nil, exit.Usage, `--seamark-namespace: "" is invalid: must not be empty`},
 		"pod does not exist":  {[]string{"game-9"}, nil, exit.Failed, `pod "game-9" not found in namespace games; did you mean "game-0"?`},
 		"pods forbidden":      {[]string{"game-0"}, pods, exit.Access, "no permission to get pods in namespace games"},
-		"kind":                {[]string{"deployment/a"}, nil, exit.Usage, `kind: "deployment" is invalid: must be pod or one of daemonset, broadcastjob`},
+		"kind":                {[]string{"deployment/a"}, nil, exit.Usage, `kind: "deployment" is invalid: must be pod or one of cloneset, statefulset`},
 		"empty name of a set": {[]string{"ads/"}, nil, exit.Usage, `name of the ads: "" is invalid: must be one name`},
 		"marker of a set":     {[]string{"ads/a", "-m", "b"}, nil, exit.Usage, `--marker: "b" is invalid: only pods have marks`},
 		"set does not exist":  {[]string{"DaemonSets.apps.kruise.io/agen"}, nil, exit.Failed, `daemonset "agen" not found in namespace games; did you mean "agent"?`},

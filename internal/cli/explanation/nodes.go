@@ -12,16 +12,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/permission"
-	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
-	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
-	"github.com/seamark-dev/seamark/internal/workloads/trim"
 )
 
 // placement is what is known about the nodes of a template.
@@ -112,15 +106,6 @@ func bounded(lines []string) []string {
 		return lines
 	}
 	return append(slices.Clone(lines[:maxLines]), fmt.Sprintf("and %d more", len(lines)-maxLines))
-}
-
-func (w *workload) daemonSet(set *v1alpha1.DaemonSet) {
-	found, known := w.place(&set.Spec.Template.Spec, func(*nodefit.Template, *corev1.Node) string { return "" })
-	if !known {
-		return
-	}
-	w.nodes(found, "the controller creates them within seconds, unless the partition also limits creation or a condition above says why it cannot")
-	w.podsOf(time.Duration(set.Spec.MinReadySeconds) * time.Second)
 }
 
 // podsOf adds the step about pods that are not available.
@@ -214,100 +199,4 @@ func ended(pod *corev1.Pod) string {
 		return strings.TrimSuffix(": "+cmp.Or(pod.Status.Reason, "Failed")+": "+pod.Status.Message, ": ")
 	}
 	return ""
-}
-
-// absent says why a job goes on without a node.
-func (w *workload) absent(fit *nodefit.Template, node *corev1.Node) string {
-	if at, unready := broadcastjob.AbsentAt(fit, node); !unready || w.in.Now.Before(at) {
-		return ""
-	}
-	return fmt.Sprintf("the job goes on without nodes that are not ready for %s", broadcastjob.Patience)
-}
-
-// broadcastJob says which nodes are not done.
-func (w *workload) broadcastJob(job *v1alpha1.BroadcastJob) {
-	found, known := w.place(&job.Spec.Template.Spec, w.absent)
-	if !known || broadcastjob.Ended(job) {
-		if known {
-			w.unfinished(w.jobPod, "have succeeded")
-		}
-		return
-	}
-	plan := broadcastjob.New(broadcastjob.Input{Job: job, Nodes: w.given.Nodes, Pods: slices.Clone(w.pods), Now: w.in.Now})
-	why := fmt.Sprintf("the next %d get one now", len(plan.Creates))
-	switch limit := broadcastjob.Parallelism(job, int(plan.Status.Desired)); {
-	case len(plan.Creates) > 0:
-	case plan.Status.Phase == v1alpha1.BroadcastJobPaused:
-		why = "no pod is created while the job is paused"
-	case limit == 0:
-		why = "spec.parallelism is 0"
-	default:
-		why = fmt.Sprintf("spec.parallelism permits pods on %d nodes at the same time, and the next ones follow when they have ended", limit)
-	}
-	w.nodes(found, why)
-	w.unfinished(w.jobPod, "have succeeded")
-}
-
-// jobPod says why a pod of a job has not succeeded.
-func (w *workload) jobPod(pod *corev1.Pod) (string, bool) {
-	if pod.Status.Phase == corev1.PodSucceeded {
-		return "", false
-	}
-	if why, wrong := w.stateOf(pod); why != "" {
-		return why, wrong
-	}
-	return "runs", false
-}
-
-// imagePullJob says which nodes do not have the image.
-func (w *workload) imagePullJob(job *v1alpha1.ImagePullJob) {
-	if failed := job.Status.FailedNodes; len(failed) > 0 {
-		w.problem("Failed nodes", planning.List(failed), w.describe(), job.Status.Message)
-	}
-	if job.Status.CompletionTime != nil || w.unread(permission.Nodes, "Nodes", "the nodes") || w.unread(permission.Pods, "Pods", "the pods of the namespace") {
-		return
-	}
-	selected, err := imagepull.Nodes(job, allowedNodes(), w.given.Nodes, w.given.Pods)
-	if err != nil {
-		w.problem("Nodes", err.Error(), w.describe())
-		return
-	}
-	nodes := make([]*corev1.Node, len(selected))
-	for i, node := range selected {
-		nodes[i] = trim.NodeWithImages(node)
-	}
-	plan := imagepull.New(imagepull.Input{Job: job, Nodes: nodes, Pods: w.pods, Progress: imagepull.Restore(job, nodes), Now: w.in.Now})
-	text := fmt.Sprintf("%d of the nodes are selected; by default, none of the control plane is", len(nodes))
-	switch {
-	case len(nodes) == 0:
-		w.problem("Nodes", text, w.describe())
-		return
-	case len(plan.Start) > 0:
-		var names []string
-		for _, start := range plan.Start {
-			names = append(names, start.Node)
-		}
-		w.add(Step{
-			Title: "Nodes", Verdict: Waiting, Text: fmt.Sprintf("%d of %d nodes wait for their turn: %s", len(names), len(nodes), planning.List(names)),
-			Evidence: []string{fmt.Sprintf("spec.parallelism permits %d pulls at the same time; imagePull.total and imagePull.perNode of seamark-workloads limit all jobs", planning.Parallelism(ptr.Deref(job.Spec.Parallelism, intstr.FromInt32(1)), len(nodes)))},
-			Next:     w.describe(),
-		})
-	default:
-		w.add(Step{Title: "Nodes", Verdict: OK, Text: text})
-	}
-	var unusable []string
-	for _, node := range nodes {
-		if !imagepull.Usable(node) {
-			unusable = append(unusable, node.Name)
-		}
-	}
-	if len(unusable) > 0 {
-		w.add(Step{Title: "Nodes that cannot pull", Verdict: Waiting, Text: "not ready, or with DiskPressure: " + planning.List(unusable), Next: "kubectl get nodes"})
-	}
-	w.unfinished(func(pod *corev1.Pod) (string, bool) {
-		if why, wrong := w.stateOf(pod); wrong {
-			return why, wrong
-		}
-		return fmt.Sprintf("pulls for %s", w.age(pod.CreationTimestamp.Time)), false
-	}, "have ended")
 }

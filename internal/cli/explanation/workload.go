@@ -35,7 +35,7 @@ type WorkloadInput struct {
 	// Nodes are all nodes, and Pods all pods of the namespace. They are read for the kinds that depend on them.
 	Nodes []*corev1.Node
 	Pods  []*corev1.Pod
-	// Jobs are those that an AdvancedCronJob controls.
+	// Jobs are those that the object controls, if it creates jobs.
 	Jobs []cronjob.Job
 	// Events are those of the object, in any order.
 	Events []corev1.Event
@@ -51,7 +51,7 @@ type WorkloadInput struct {
 
 // WorkloadExplanation is the answer for one set or job.
 type WorkloadExplanation struct {
-	// Namespace, Kind and Name identify the object. Namespace is empty for a SidecarSet.
+	// Namespace, Kind and Name identify the object. Namespace is empty for an object of the cluster.
 	Namespace string `json:"namespace,omitempty"`
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
@@ -96,22 +96,40 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 	return x
 }
 
+// hook explains the objects of a kind.
+type hook struct {
+	// parts adds the steps about what an object consists of. The default is podsOf.
+	parts func(w *workload)
+	// meaning returns what a condition of an object says. The default is planning.MeaningOf.
+	meaning func(c *metav1.Condition) planning.Meaning
+}
+
+// hooks returns the hooks by kind.
+func hooks() map[string]hook {
+	return map[string]hook{
+		"CloneSet":        {meaning: cloneset.Meaning},
+		"DaemonSet":       {about((*workload).daemonSet), daemonset.Meaning},
+		"BroadcastJob":    {about((*workload).broadcastJob), broadcastjob.Meaning},
+		"ImagePullJob":    {about((*workload).imagePullJob), imagepull.Meaning},
+		"AdvancedCronJob": {about((*workload).cronJob), cronjob.Meaning},
+		"SidecarSet":      {about((*workload).sidecarSet), accept.Meaning},
+	}
+}
+
+// about returns what adds the steps about an object of the type.
+func about[T metav1.Object](add func(w *workload, object T)) func(*workload) {
+	return func(w *workload) {
+		if object, ok := w.given.Object.(T); ok {
+			add(w, object)
+		}
+	}
+}
+
 // parts adds the steps about what the object consists of.
 func (w *workload) parts() {
-	switch object := w.given.Object.(type) {
-	case *v1alpha1.DaemonSet:
-		w.daemonSet(object)
-	case *v1alpha1.BroadcastJob:
-		w.broadcastJob(object)
-	case *v1alpha1.ImagePullJob:
-		w.imagePullJob(object)
-	case *v1alpha1.AdvancedCronJob:
-		w.cronJob(object)
-	case *v1alpha1.SidecarSet:
-		status := &object.Status
-		w.add(Step{Title: "Pods", Verdict: Info, Text: fmt.Sprintf("%d pods have the containers, %d of them of the latest revision and %d ready; %d selected pods run without them",
-			status.MatchedPods, status.UpdatedPods, status.ReadyPods, status.UninjectedPods)})
-	default:
+	if add := hooks()[w.given.Kind].parts; add != nil {
+		add(w)
+	} else {
 		w.podsOf(0)
 	}
 }
@@ -146,22 +164,10 @@ func (w *workload) status() {
 
 // meaning returns what a condition says about the object.
 func (w *workload) meaning(c *metav1.Condition) planning.Meaning {
-	switch w.given.Object.(type) {
-	case *v1alpha1.CloneSet:
-		return cloneset.Meaning(c)
-	case *v1alpha1.DaemonSet:
-		return daemonset.Meaning(c)
-	case *v1alpha1.BroadcastJob:
-		return broadcastjob.Meaning(c)
-	case *v1alpha1.ImagePullJob:
-		return imagepull.Meaning(c)
-	case *v1alpha1.AdvancedCronJob:
-		return cronjob.Meaning(c)
-	case *v1alpha1.SidecarSet:
-		return accept.Meaning(c)
-	default:
-		return planning.MeaningOf(c)
+	if of := hooks()[w.given.Kind].meaning; of != nil {
+		return of(c)
 	}
+	return planning.MeaningOf(c)
 }
 
 // describe returns the command that shows the object with its events.

@@ -75,7 +75,11 @@ func (c *checker) compare() {
 			c.checkService(s, each)
 		}
 	}
-	c.compareSidecarSets()
+	for _, each := range hooks() {
+		if each.compare != nil {
+			each.compare(c)
+		}
+	}
 }
 
 // controllerLabels returns the keys of the labels that controllers add to the pods of workloads.

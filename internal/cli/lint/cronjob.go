@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/workloads/schedule"
 )
@@ -26,7 +26,7 @@ func (c *checker) broadcastJob(o *object) bool {
 		return false
 	}
 	kind := v1alpha1.GroupVersion().WithKind("BroadcastJob")
-	rules, err := c.schemas.Of(kind, crd.BroadcastJobs)
+	rules, err := c.schemas.Of(kind)
 	if err != nil {
 		c.add(ruleSchema, o, "", err.Error(), "")
 		return true
@@ -39,6 +39,14 @@ func (c *checker) broadcastJob(o *object) bool {
 		}
 	}
 	return true
+}
+
+// jobTemplate returns the path of the template of an AdvancedCronJob, and an empty template.
+func (c *checker) jobTemplate(o *object) ([]string, any) {
+	if c.broadcastJob(o) {
+		return []string{"spec", "template", broadcastJobTemplate}, &v1alpha1.BroadcastJob{}
+	}
+	return []string{"spec", "template", "jobTemplate"}, &batchv1.JobTemplateSpec{}
 }
 
 // cronJob checks an AdvancedCronJob alone, and reads its pod template.

@@ -6,6 +6,7 @@ package lint
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,62 +14,67 @@ import (
 	kindschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-const (
-	kindMarker     = "PodProbeMarker"
-	kindSidecarSet = "SidecarSet"
-	kindCronJob    = "AdvancedCronJob"
-)
+const kindMarker = "PodProbeMarker"
 
-// kind is a kind with a CustomResourceDefinition of Seamark.
-type kind struct {
-	definition func() []byte
-	of         reflect.Type
+// hook is what is checked of the objects of a kind besides their schema and pods. Fields may be nil.
+type hook struct {
+	// check checks an object alone, in place of the checks of all kinds.
+	check func(c *checker, o *object)
+	// template returns the path of the template of an object, and an empty one. The default is that of pods at spec.template.
+	template func(c *checker, o *object) (path []string, template any)
+	// compare compares the objects of the kind with each other.
+	compare func(c *checker)
 }
 
-func kinds() map[kindschema.GroupVersionKind]kind {
-	return map[kindschema.GroupVersionKind]kind{
-		v1alpha1.GroupVersion().WithKind(kindMarker):           {crd.PodProbeMarkers, reflect.TypeFor[v1alpha1.PodProbeMarker]()},
-		v1alpha1.GroupVersion().WithKind("NodePodProbe"):       {crd.NodePodProbes, reflect.TypeFor[v1alpha1.NodePodProbe]()},
-		v1alpha1.GroupVersion().WithKind("CloneSet"):           {crd.CloneSets, reflect.TypeFor[v1alpha1.CloneSet]()},
-		v1alpha1.GroupVersion().WithKind("StatefulSet"):        {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
-		v1beta1.GroupVersion().WithKind("StatefulSet"):         {crd.StatefulSets, reflect.TypeFor[v1beta1.StatefulSet]()},
-		v1alpha1.GroupVersion().WithKind(kindSidecarSet):       {crd.SidecarSets, reflect.TypeFor[v1alpha1.SidecarSet]()},
-		v1beta1.GroupVersion().WithKind(kindSidecarSet):        {crd.SidecarSets, reflect.TypeFor[v1alpha1.SidecarSet]()},
-		v1alpha1.GroupVersion().WithKind(kindCronJob):          {crd.AdvancedCronJobs, reflect.TypeFor[v1alpha1.AdvancedCronJob]()},
-		v1beta1.GroupVersion().WithKind(kindCronJob):           {crd.AdvancedCronJobs, reflect.TypeFor[v1alpha1.AdvancedCronJob]()},
-		v1alpha1.GroupVersion().WithKind("DaemonSet"):          {crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]()},
-		v1beta1.GroupVersion().WithKind("DaemonSet"):           {crd.DaemonSets, reflect.TypeFor[v1alpha1.DaemonSet]()},
-		v1alpha1.GroupVersion().WithKind("BroadcastJob"):       {crd.BroadcastJobs, reflect.TypeFor[v1alpha1.BroadcastJob]()},
-		v1beta1.GroupVersion().WithKind("BroadcastJob"):        {crd.BroadcastJobs, reflect.TypeFor[v1alpha1.BroadcastJob]()},
-		v1alpha1.GroupVersion().WithKind("ImagePullJob"):       {crd.ImagePullJobs, reflect.TypeFor[v1alpha1.ImagePullJob]()},
-		v1beta1.GroupVersion().WithKind("ImagePullJob"):        {crd.ImagePullJobs, reflect.TypeFor[v1alpha1.ImagePullJob]()},
-		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   {crd.ProbePlans, reflect.TypeFor[seamarkv1alpha1.ProbePlan]()},
-		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): {crd.ProbeReports, reflect.TypeFor[seamarkv1alpha1.ProbeReport]()},
+// hooks returns the hooks by kind.
+func hooks() map[string]hook {
+	return map[string]hook{
+		"SidecarSet":      {check: (*checker).sidecarSet, compare: (*checker).compareSets},
+		"AdvancedCronJob": {check: (*checker).cronJob, template: (*checker).jobTemplate},
 	}
+}
+
+// hookOf returns the hook of an object, which is empty if its kind has none.
+func hookOf(o *object) hook {
+	if kind := kinds.Of(o.raw.GroupVersionKind().GroupKind()); kind != nil {
+		return hooks()[kind.Kind]
+	}
+	return hook{}
+}
+
+// checkedKinds returns the types of the kinds with a CustomResourceDefinition of Seamark. The versions of a kind have the same
+// fields.
+func checkedKinds() map[kindschema.GroupVersionKind]reflect.Type {
+	checked := map[kindschema.GroupVersionKind]reflect.Type{
+		v1alpha1.GroupVersion().WithKind(kindMarker):           reflect.TypeFor[v1alpha1.PodProbeMarker](),
+		v1alpha1.GroupVersion().WithKind("NodePodProbe"):       reflect.TypeFor[v1alpha1.NodePodProbe](),
+		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"):   reflect.TypeFor[seamarkv1alpha1.ProbePlan](),
+		seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"): reflect.TypeFor[seamarkv1alpha1.ProbeReport](),
+	}
+	for _, kind := range kinds.Table() {
+		for _, version := range kind.Served() {
+			checked[version.WithKind(kind.Kind)] = reflect.TypeOf(kind.New()).Elem()
+		}
+	}
+	return checked
 }
 
 // served returns the kinds that are checked, ordered.
 func served() []kindschema.GroupVersionKind {
-	all := make([]kindschema.GroupVersionKind, 0, len(kinds()))
-	for gvk := range kinds() {
-		all = append(all, gvk)
-	}
-	slices.SortFunc(all, func(a, b kindschema.GroupVersionKind) int {
+	return slices.SortedFunc(maps.Keys(checkedKinds()), func(a, b kindschema.GroupVersionKind) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind), strings.Compare(b.Version, a.Version))
 	})
-	return all
 }
 
 // openKruiseKinds returns the kinds of apps.kruise.io that only OpenKruise serves, up to its version 1.9.
 func openKruiseKinds() []string {
 	return []string{
-		"ConfigMapSet", "ContainerRecreateRequest", "EphemeralJob", "ImageListPullJob", "ImagePullJob",
+		"ConfigMapSet", "ContainerRecreateRequest", "EphemeralJob", "ImageListPullJob",
 		"NodeImage", "PersistentPodState", "ResourceDistribution", "UnitedDeployment", "WorkloadSpread",
 	}
 }

@@ -1,10 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint checks manifests without a cluster: PodProbeMarkers, CloneSets, StatefulSets, DaemonSets,
-// SidecarSets, AdvancedCronJobs and BroadcastJobs with the rules of their CustomResourceDefinitions, and markers for mistakes that the
-// API accepts. It compares markers with each other and with the workloads and Services of the same manifests. It is
-// pure: the findings depend only on the contents of the files, in any order of them.
+// Package lint checks manifests without a cluster: objects of all kinds that Seamark serves with the rules of their
+// CustomResourceDefinitions, and markers for mistakes that the API accepts. It compares markers with each other and with the
+// workloads and Services of the same manifests. It is pure: the findings depend only on the contents of the files, in any
+// order of them.
 package lint
 
 import (

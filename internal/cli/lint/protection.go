@@ -8,21 +8,27 @@ import (
 	"slices"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // protected returns the kinds, by group, whose objects the label protects from deletion: those with spec.replicas, and others.
 // They are those of the policy seamark-delete-protection.
 func protected() (scaled, others map[string][]string) {
-	scaled = map[string][]string{
-		"apps":             {"Deployment", "ReplicaSet", "StatefulSet"},
-		v1alpha1.GroupName: {"CloneSet", "StatefulSet"},
-	}
+	scaled = map[string][]string{"apps": {"Deployment", "ReplicaSet", "StatefulSet"}}
 	others = map[string][]string{
 		"":                     {"Namespace", "Service"},
 		"apps":                 {"DaemonSet"},
-		v1alpha1.GroupName:     {"DaemonSet"},
 		"networking.k8s.io":    {"Ingress"},
 		"apiextensions.k8s.io": {"CustomResourceDefinition"},
+	}
+	for _, kind := range kinds.Table() {
+		switch {
+		case kind.Role != kinds.Set:
+		case kind.Replicas:
+			scaled[kind.Group] = append(scaled[kind.Group], kind.Kind)
+		default:
+			others[kind.Group] = append(others[kind.Group], kind.Kind)
+		}
 	}
 	return scaled, others
 }

@@ -120,15 +120,14 @@ func (c *checker) object(o *object) {
 	}
 	c.checkKind(o)
 	c.protection(o)
+	check := hookOf(o).check
 	switch {
 	case o.raw.GetKind() == kindMarker:
 		c.marker(o)
 	case gk.Group == "" && gk.Kind == "Service":
 		c.service(o)
-	case gk == v1alpha1.GroupVersion().WithKind(kindSidecarSet).GroupKind():
-		c.sidecarSet(o)
-	case gk == v1alpha1.GroupVersion().WithKind(kindCronJob).GroupKind():
-		c.cronJob(o)
+	case check != nil:
+		check(c, o)
 	default:
 		c.checkSchema(o)
 		c.workload(o)

@@ -8,13 +8,11 @@ import (
 	"reflect"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
@@ -22,41 +20,37 @@ import (
 // the API server accepts it, apart from labels in the selector of a marker.
 func (c *checker) checkSchema(o *object) bool {
 	gvk := o.raw.GroupVersionKind()
-	known, isKnown := kinds()[gvk]
+	fields, isKnown := checkedKinds()[gvk]
 	if !isKnown {
 		return true
 	}
 	c.checked++
 	before := len(c.findings)
 	c.checkMetadata(o)
-	rules, err := c.schemas.Of(gvk, known.definition)
+	rules, err := c.schemas.Of(gvk)
 	if err != nil {
 		c.add(ruleSchema, o, "", err.Error(), "")
 		return false
 	}
 	// The check sets defaults, and findings are about what the user wrote.
 	for _, err := range rules.Check(c.ctx, o.raw.DeepCopy().Object) {
-		c.schemaError(o, known, err)
+		c.schemaError(o, fields, err)
 	}
 	path, template := []string{"spec", "template"}, any(&corev1.PodTemplateSpec{})
-	if gvk.Kind == kindCronJob {
-		if c.broadcastJob(o) {
-			path, template = append(path, broadcastJobTemplate), &v1alpha1.BroadcastJob{}
-		} else {
-			path, template = append(path, "jobTemplate"), &batchv1.JobTemplateSpec{}
-		}
+	if of := hookOf(o).template; of != nil {
+		path, template = of(c, o)
 	}
-	if fields, found, _ := unstructured.NestedMap(o.raw.Object, path...); found {
-		c.checkTemplate(o, strings.Join(path, "."), fields, template, len(c.findings) == before)
+	if given, found, _ := unstructured.NestedMap(o.raw.Object, path...); found {
+		c.checkTemplate(o, strings.Join(path, "."), given, template, len(c.findings) == before)
 	}
 	return len(c.findings) == before
 }
 
 // schemaError adds the finding for an error of the schema.
-func (c *checker) schemaError(o *object, k kind, err *field.Error) {
+func (c *checker) schemaError(o *object, fields reflect.Type, err *field.Error) {
 	switch {
 	case err.Detail == schema.UnknownField:
-		c.addUnknown(ruleUnknownField, o, "", err.Field, k.of)
+		c.addUnknown(ruleUnknownField, o, "", err.Field, fields)
 	case o.raw.GetKind() == kindMarker && strings.HasSuffix(err.Detail, "the marker would change which pods it selects"):
 		// The rule mark-in-selector names the key.
 	case strings.HasPrefix(err.Field, "metadata."):

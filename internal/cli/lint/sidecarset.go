@@ -32,9 +32,9 @@ func (c *checker) sidecarSet(o *object) {
 	}
 }
 
-// compareSidecarSets finds what the controller would not accept. Which annotations are allowed is not known. Sets that
+// compareSets finds what the controller would not accept. Which annotations are allowed is not known. Sets that
 // are created together are accepted by their names.
-func (c *checker) compareSidecarSets() {
+func (c *checker) compareSets() {
 	slices.SortStableFunc(c.sidecarSets, func(a, b *sidecarSet) int { return strings.Compare(a.raw.GetName(), b.raw.GetName()) })
 	var accepted []*v1alpha1.SidecarSet
 	for _, each := range c.sidecarSets {

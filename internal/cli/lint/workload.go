@@ -4,7 +4,6 @@
 package lint
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
@@ -48,7 +47,7 @@ func (c *checker) workload(o *object) {
 		var template corev1.PodTemplateSpec
 		fields, _, _ := unstructured.NestedMap(o.raw.Object, path...)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &template); err != nil {
-			if _, checked := kinds()[o.raw.GroupVersionKind()]; !checked {
+			if _, checked := checkedKinds()[o.raw.GroupVersionKind()]; !checked {
 				c.add(ruleTemplate, o, strings.Join(path, "."), "not a pod template: "+err.Error(), "")
 			}
 			return
@@ -62,8 +61,7 @@ func (c *checker) workload(o *object) {
 
 // preDownload checks the annotations about pulls before updates, of the kinds that Seamark serves and that have pods.
 func (c *checker) preDownload(o *object) {
-	gvk := o.raw.GroupVersionKind()
-	if gvk.Group != v1alpha1.GroupName || !slices.Contains([]string{"CloneSet", "StatefulSet", "DaemonSet"}, gvk.Kind) {
+	if kind := kinds.Of(o.raw.GroupVersionKind().GroupKind()); kind == nil || kind.Role != kinds.Set {
 		return
 	}
 	if err := step.CheckAnnotations(o.raw.GetAnnotations()); err != nil {

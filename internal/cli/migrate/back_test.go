@@ -85,14 +85,13 @@ func TestCheckBack(t *testing.T) {
 	for name, cluster := range map[string]migrate.Cluster{
 		"return": {
 			Markers: []*unstructured.Unstructured{stale},
-			CloneSets: setsWith(t, "CloneSet", map[string]string{
+			Objects: byKind(refused, gated, setsWith(t, "CloneSet", map[string]string{
 				"in-place": "updateStrategy: {type: InPlaceOnly}", // OpenKruise adds the gate itself.
 				"scatter":  "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: c}]}",
 				"newer":    "scaleStrategy: {excludePreparingDelete: true}\n  updateStrategy: {inPlaceUpdateStrategy: {imagePreDownloadParallelism: 2, imagePreDownloadTimeoutSeconds: 60}}",
 				"twice":    "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: b}]}",
-			}),
-			StatefulSets: append(refused, gated...),
-			Manager:      &migrate.Manager{Namespace: "kruise-system", Name: "kruise-controller-manager"},
+			})),
+			Manager: &migrate.Manager{Namespace: "kruise-system", Name: "kruise-controller-manager"},
 		},
 		"markers of a return": {Markers: []*unstructured.Unstructured{{Object: map[string]any{
 			"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker",
@@ -103,9 +102,9 @@ func TestCheckBack(t *testing.T) {
 			}},
 		}}}},
 		"revisions of a return": {
-			CloneSets: setsWith(t, "CloneSet", map[string]string{
+			Objects: byKind(setsWith(t, "CloneSet", map[string]string{
 				"known": "", "old": "", "defaults": "", "begins": "", "broken": "", "missing": "",
-			}),
+			})),
 			Revisions: []*appsv1.ControllerRevision{
 				recorded(t, "known", same), old, recorded(t, "defaults", template.WithDefaults(same)), recorded(t, "begins", other),
 				{ObjectMeta: recorded(t, "broken", same).ObjectMeta},

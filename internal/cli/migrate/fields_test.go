@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 )
 
 // TestNoFieldOfOpenKruiseIsPruned compares every field of OpenKruise's types with Seamark's CRDs and types.
@@ -27,7 +27,10 @@ func TestNoFieldOfOpenKruiseIsPruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	definitions := map[string][]byte{"CloneSet": crd.CloneSets(), "StatefulSet": crd.StatefulSets(), "DaemonSet": crd.DaemonSets()}
+	definitions := map[string][]byte{
+		"CloneSet": config.Definition("clonesets.apps.kruise.io"), "StatefulSet": config.Definition("statefulsets.apps.kruise.io"),
+		"DaemonSet": config.Definition("daemonsets.apps.kruise.io"),
+	}
 	for section, paths := range readFields(t) {
 		for _, path := range paths {
 			served, refused := false, ""

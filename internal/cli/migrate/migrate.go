@@ -26,9 +26,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // Level is how important a finding is.
@@ -70,6 +71,9 @@ func (f Finding) Object() string {
 	return f.Kind + " " + f.Namespace + "/" + f.Name
 }
 
+// MarkerKind is the kind of markers.
+const MarkerKind = "PodProbeMarker"
+
 // Definition is a CustomResourceDefinition of OpenKruise.
 type Definition struct {
 	// Name is the name of the CRD, and Kind is the kind that it defines.
@@ -82,9 +86,10 @@ type Definition struct {
 
 // Cluster is what an OpenKruise cluster contains.
 type Cluster struct {
-	// Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs, BroadcastJobs and ImagePullJobs are the
-	// objects. Those of a cluster are in the versions that Seamark serves.
-	Markers, CloneSets, StatefulSets, DaemonSets, SidecarSets, AdvancedCronJobs, BroadcastJobs, ImagePullJobs []*unstructured.Unstructured
+	// Markers are the markers, and Objects those of the other kinds that Seamark serves, by kind. Those of a cluster are in
+	// versions that Seamark serves.
+	Markers []*unstructured.Unstructured
+	Objects map[string][]*unstructured.Unstructured
 	// Pods are the pods in the namespaces of the markers and sets. They need labels, owner references,
 	// managedFields, the containers, the node and the phase.
 	Pods []*corev1.Pod
@@ -102,6 +107,22 @@ type Cluster struct {
 	Now time.Time
 }
 
+// Add adds the markers and the objects of kinds that Seamark serves. It ignores others.
+func (c *Cluster) Add(objects ...*unstructured.Unstructured) {
+	for _, object := range objects {
+		gk := object.GroupVersionKind().GroupKind()
+		switch {
+		case gk == v1alpha1.GroupVersion().WithKind(MarkerKind).GroupKind():
+			c.Markers = append(c.Markers, object)
+		case kinds.Of(gk) != nil:
+			if c.Objects == nil {
+				c.Objects = map[string][]*unstructured.Unstructured{}
+			}
+			c.Objects[gk.Kind] = append(c.Objects[gk.Kind], object)
+		}
+	}
+}
+
 // Check returns the findings, the most important ones first, then ordered by object and field. The
 // error is about Seamark's own CRDs.
 func Check(ctx context.Context, c Cluster) ([]Finding, error) {
@@ -112,20 +133,12 @@ func Check(ctx context.Context, c Cluster) ([]Finding, error) {
 	}
 	found = append(found, findings...)
 	found = append(found, checkPods(c, markers)...)
-	for _, check := range []func() ([]Finding, error){
-		func() ([]Finding, error) {
-			return checkWorkloads(ctx, c.CloneSets, c.Markers, served()["clonesets.apps.kruise.io"], crd.CloneSets)
-		},
-		func() ([]Finding, error) {
-			return checkWorkloads(ctx, c.StatefulSets, c.Markers, served()["statefulsets.apps.kruise.io"], crd.StatefulSets)
-		},
-		func() ([]Finding, error) { return checkDaemonSets(ctx, c.DaemonSets, c.Markers) },
-		func() ([]Finding, error) { return checkSidecarSets(ctx, c.SidecarSets) },
-		func() ([]Finding, error) { return checkAdvancedCronJobs(ctx, c.AdvancedCronJobs, c.Now) },
-		func() ([]Finding, error) { return checkBroadcastJobs(ctx, c.BroadcastJobs) },
-		func() ([]Finding, error) { return checkImagePullJobs(ctx, c.ImagePullJobs) },
-	} {
-		findings, err := check()
+	for _, kind := range kinds.Table() {
+		check := hooks()[kind.Kind].check
+		if check == nil {
+			check = checkSets
+		}
+		findings, err := check(ctx, c, c.Objects[kind.Kind])
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +181,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // checkMarkers returns the markers that Seamark follows, and the findings about all markers.
 func checkMarkers(ctx context.Context, objects []*unstructured.Unstructured) ([]*plan.Marker, []Finding, error) {
-	rules, err := schema.New(crd.PodProbeMarkers(), v1alpha1.GroupVersion().Version)
+	rules, err := schema.New(config.Definition("podprobemarkers.apps.kruise.io"), v1alpha1.GroupVersion().Version)
 	if err != nil {
 		return nil, nil, fmt.Errorf("load the schema of PodProbeMarker: %w", err)
 	}

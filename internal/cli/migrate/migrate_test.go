@@ -6,6 +6,7 @@ package migrate_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,18 +145,26 @@ func members(lines ...string) []*corev1.Pod {
 	return pods
 }
 
+// byKind returns the objects by their kinds.
+func byKind(lists ...[]*unstructured.Unstructured) map[string][]*unstructured.Unstructured {
+	found := map[string][]*unstructured.Unstructured{}
+	for _, object := range slices.Concat(lists...) {
+		found[object.GetKind()] = append(found[object.GetKind()], object)
+	}
+	return found
+}
+
 // TestCheck compares the findings of each case with the file in testdata that has its name.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
-		// markers, cloneSets, statefulSets, sidecarSets, cronJobs, imagePulls and sets, which may be CloneSets and StatefulSets, are
-		// YAML documents.
-		markers, cloneSets, statefulSets, sidecarSets, cronJobs, imagePulls, sets string
-		cluster                                                                   migrate.Cluster
+		// markers and objects, of any kinds, are YAML documents.
+		markers, objects string
+		cluster          migrate.Cluster
 	}{
 		"nothing": {},
 		"nothing changes": {
 			markers: complete,
-			statefulSets: `apiVersion: apps.kruise.io/v1alpha1
+			objects: `apiVersion: apps.kruise.io/v1alpha1
 kind: StatefulSet
 metadata: {namespace: game, name: s}
 spec:
@@ -217,7 +226,7 @@ spec:
 		},
 		"workloads": {
 			markers: complete,
-			cloneSets: `apiVersion: apps.kruise.io/v1alpha1
+			objects: `apiVersion: apps.kruise.io/v1alpha1
 kind: CloneSet
 metadata: {namespace: game, name: c, uid: u}
 spec:
@@ -225,8 +234,8 @@ spec:
   selector: {matchLabels: {idle: "true"}}
   template: {metadata: {labels: {idle: "true"}}, spec: {containers: [{name: c, image: i}]}}
 status: {replicas: 1, other: 2}
-`,
-			statefulSets: `apiVersion: apps.kruise.io/v1beta1
+---
+apiVersion: apps.kruise.io/v1beta1
 kind: StatefulSet
 metadata: {namespace: game, name: s}
 spec:
@@ -237,7 +246,7 @@ spec:
 `,
 		},
 		"sets that Seamark treats differently": {
-			sets: different,
+			objects: different,
 			cluster: migrate.Cluster{
 				Manager: &migrate.Manager{Namespace: "kruise", Name: "kruise-controller-manager"},
 				Pods: members("c c-a role=1", "c c-b", "c c-c "+leaving, "c c-d "+leaving+" apps.kruise.io/specified-delete=true",
@@ -247,7 +256,7 @@ spec:
 			},
 		},
 		"gates of OpenKruise that are on": {
-			sets: different,
+			objects: different,
 			cluster: migrate.Cluster{
 				Manager: &migrate.Manager{
 					Namespace: "kruise", Name: "kruise-controller-manager",
@@ -271,7 +280,7 @@ spec:
 			}},
 		},
 		"sets that the CRD refuses": {
-			cloneSets: `apiVersion: apps.kruise.io/v1alpha1
+			objects: `apiVersion: apps.kruise.io/v1alpha1
 kind: CloneSet
 metadata: {namespace: game, name: a-name-that-is-longer-than-the-label-of-a-revision-can-be}
 spec:
@@ -289,10 +298,10 @@ spec:
 `,
 		},
 		"version that Seamark does not serve": {
-			cloneSets: "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {namespace: game, name: c}\n",
+			objects: "apiVersion: apps.kruise.io/v1beta1\nkind: CloneSet\nmetadata: {namespace: game, name: c}\n",
 		},
 		"SidecarSets": {
-			sidecarSets: `apiVersion: apps.kruise.io/v1alpha1
+			objects: `apiVersion: apps.kruise.io/v1alpha1
 kind: SidecarSet
 metadata: {name: logs, annotations: {apps.kruise.io/sidecarset-canary: "true"}}
 spec:
@@ -308,7 +317,7 @@ spec:
 `,
 		},
 		"AdvancedCronJobs": {
-			cronJobs: cronJob("zone", "timeZone: Europe/Berlin, schedule: '30 2 * * *'") + "---\n" +
+			objects: cronJob("zone", "timeZone: Europe/Berlin, schedule: '30 2 * * *'") + "---\n" +
 				cronJob("prefix", "schedule: 'CRON_TZ=Europe/Berlin 30 2 * * *'") + "---\n" +
 				cronJob("every", "schedule: '@every 90m'") + "---\n" +
 				strings.ReplaceAll(cronJob("excluded", "schedule: '@every 90m'"), "namespace: game", "namespace: kube-system") + "---\n" +
@@ -322,7 +331,7 @@ spec:
 				strings.ReplaceAll(cronJob("images", "timeZone: Asia/Tokyo, schedule: '@daily'"), "jobTemplate", "imageListPullJobTemplate"),
 		},
 		"ImagePullJobs": {
-			imagePulls: imagePull("game", "plain", "image: 'game:1'", "") + "---\n" +
+			objects: imagePull("game", "plain", "image: 'game:1'", "") + "---\n" +
 				imagePull("game", "sandbox", "image: 'game:1', sandboxConfig: {labels: {a: b}}", "") + "---\n" +
 				imagePull("game", "ended", "image: 'game:1', sandboxConfig: {labels: {a: b}}", "completionTime: '2026-01-01T00:00:00Z'") + "---\n" +
 				imagePull("kube-system", "excluded", "image: 'game:1'", ""),
@@ -338,25 +347,9 @@ spec:
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range []struct {
-				text string
-				into *[]*unstructured.Unstructured
-			}{
-				{test.markers, &test.cluster.Markers}, {test.cloneSets, &test.cluster.CloneSets}, {test.statefulSets, &test.cluster.StatefulSets},
-				{test.sidecarSets, &test.cluster.SidecarSets}, {test.cronJobs, &test.cluster.AdvancedCronJobs},
-				{test.imagePulls, &test.cluster.ImagePullJobs},
-			} {
-				if kind.text != "" {
-					*kind.into = objects(t, kind.text)
-				}
-			}
-			if test.sets != "" {
-				for _, object := range objects(t, test.sets) {
-					if object.GetKind() == "CloneSet" {
-						test.cluster.CloneSets = append(test.cluster.CloneSets, object)
-					} else {
-						test.cluster.StatefulSets = append(test.cluster.StatefulSets, object)
-					}
+			for _, text := range []string{test.markers, test.objects} {
+				if text != "" {
+					test.cluster.Add(objects(t, text)...)
 				}
 			}
 			test.cluster.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -42,13 +42,12 @@ func TestProtectionAndPreparingDelete(t *testing.T) {
 			deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Args: args}}
 			found, err := migrate.Check(t.Context(), migrate.Cluster{
 				Manager: migrate.ManagerOf(deployment),
-				CloneSets: objects(t, strings.Join([]string{
+				Objects: byKind(objects(t, strings.Join([]string{
 					protectedSet("CloneSet", "protected", cascading, ""), protectedSet("CloneSet", "held", "", hook),
 					protectedSet("CloneSet", "label", `apps.kruise.io/cloneset-scaling-exclude-preparing-delete: "true"`, hook),
 					protectedSet("CloneSet", "field", "", ", scaleStrategy: {excludePreparingDelete: true}"+hook),
-				}, "---\n")),
-				DaemonSets: objects(t, protectedSet("DaemonSet", "agent", "policy.kruise.io/delete-protection: Always", "")),
-				Protected:  []*metav1.PartialObjectMetadata{protected("Namespace", "game"), protected("CustomResourceDefinition", "games.example.com")},
+				}, "---\n")), objects(t, protectedSet("DaemonSet", "agent", "policy.kruise.io/delete-protection: Always", ""))),
+				Protected: []*metav1.PartialObjectMetadata{protected("Namespace", "game"), protected("CustomResourceDefinition", "games.example.com")},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -4,17 +4,13 @@
 package migrate
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 )
 
 // set is what the checks of CloneSets, StatefulSets and DaemonSets have in common.
@@ -50,61 +46,6 @@ type set struct {
 	daemon *v1alpha1.DaemonSetSpec
 }
 
-// setsOf returns the CloneSets, StatefulSets and DaemonSets that have the form of their kinds. The schema reports
-// what is wrong with the others.
-func setsOf(c Cluster) []*set {
-	var found []*set
-	for _, object := range c.CloneSets {
-		from := &v1alpha1.CloneSet{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, from) != nil {
-			continue
-		}
-		kind := from.Spec.UpdateStrategy.Type
-		found = append(found, &set{
-			object: object, template: &from.Spec.Template, selector: selectorOf(from.Spec.Selector),
-			replicas: ptr.Deref(from.Spec.Replicas, 1), hooks: from.Spec.Lifecycle,
-			inPlace: kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
-				kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
-			priority: from.Spec.UpdateStrategy.PriorityStrategy, strategy: "spec.updateStrategy.priorityStrategy",
-			held:         from.Spec.Lifecycle != nil && from.Spec.Lifecycle.PreDelete != nil,
-			excludes:     from.Spec.ScaleStrategy.ExcludePreparingDelete || from.Labels[v1alpha1.CloneSetScalingExcludePreparingDeleteKey] == "true",
-			podsToDelete: from.Spec.ScaleStrategy.PodsToDelete, scatters: from.Spec.UpdateStrategy.ScatterStrategy,
-			updateRevision: from.Status.UpdateRevision,
-		})
-	}
-	for _, object := range c.StatefulSets {
-		from := &v1beta1.StatefulSet{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, from) != nil {
-			continue
-		}
-		s := &set{
-			object: object, template: &from.Spec.Template, selector: selectorOf(from.Spec.Selector),
-			replicas: ptr.Deref(from.Spec.Replicas, 1), hooks: from.Spec.Lifecycle,
-			strategy: "spec.updateStrategy.rollingUpdate.unorderedUpdate.priorityStrategy",
-			reserves: len(from.Spec.ReserveOrdinals) > 0, updateRevision: from.Status.UpdateRevision,
-			expands: from.Spec.VolumeClaimUpdateStrategy.Type == v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
-		}
-		if update := from.Spec.UpdateStrategy.RollingUpdate; update != nil {
-			s.rolling = from.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
-			s.several = from.Spec.PodManagementPolicy != appsv1.ParallelPodManagement && update.MaxUnavailable != nil && update.MaxUnavailable.String() != "1"
-			s.inPlace = update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType ||
-				update.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
-			if update.UnorderedUpdate != nil {
-				s.priority = update.UnorderedUpdate.PriorityStrategy
-			}
-		}
-		if policy := from.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
-			s.deletes = policy.WhenDeleted == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType ||
-				policy.WhenScaled == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType
-		}
-		if from.Spec.Ordinals != nil {
-			s.start = from.Spec.Ordinals.Start
-		}
-		found = append(found, s)
-	}
-	return append(found, daemonSetsOf(c.DaemonSets)...)
-}
-
 // selectorOf returns a selector that matches nothing if the selector is not valid.
 func selectorOf(selector *metav1.LabelSelector) labels.Selector {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
@@ -113,8 +54,6 @@ func selectorOf(selector *metav1.LabelSelector) labels.Selector {
 	}
 	return parsed
 }
-
-func (s *set) clone() bool { return s.object.GetKind() == "CloneSet" }
 
 // finding returns a finding about a field of the set.
 func (s *set) finding(level Level, path, openKruise, seamark, action string) Finding {

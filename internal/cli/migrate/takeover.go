@@ -164,7 +164,7 @@ func checkManager(m *Manager) []Finding {
 
 // checkGates returns the findings about gates that are on and that Seamark does not have.
 func checkGates(c Cluster) []Finding {
-	m := c.Manager
+	m, clones := c.Manager, cloneSets(c)
 	if m == nil {
 		return nil
 	}
@@ -175,10 +175,10 @@ func checkGates(c Cluster) []Finding {
 		}
 	}
 	return applying(
-		rule{m.has(GateRollback) && len(c.CloneSets) > 0, finding(GateRollback,
+		rule{m.has(GateRollback) && clones > 0, finding(GateRollback,
 			"updates pods of CloneSets back to the current revision when the partition is raised", "keeps the revision of these pods",
 			"to update pods back, write the template of the earlier revision")},
-		rule{m.has(GatePreparingUpdate) && len(c.CloneSets)+len(c.StatefulSets) > 0, finding(GatePreparingUpdate,
+		rule{m.has(GatePreparingUpdate) && clones+len(c.Objects["StatefulSet"]) > 0, finding(GatePreparingUpdate,
 			"counts pods in the state PreparingUpdate as updated when it scales a set", "counts them as pods of the revision that they have", "")},
 	)
 }

@@ -10,29 +10,26 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	kschema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
-	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // checkWorkloads returns the findings about workloads of one kind. The versions have the same schema.
-func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstructured, versions []string, definition func() []byte) ([]Finding, error) {
+func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstructured) ([]Finding, error) {
 	var found []Finding
 	schemas := schema.Set{}
 	for _, object := range objects {
 		gvk := object.GroupVersionKind()
-		if !slices.Contains(versions, gvk.Version) {
-			found = append(found, findingOf(Blocks, object, "apiVersion", "serves "+gvk.Version, "serves "+strings.Join(versions, " and ")+" only",
-				"convert the manifest to "+versions[0]+converting(gvk)))
+		kind := kinds.Of(gvk.GroupKind())
+		if !kind.Serves(gvk) {
+			found = append(found, findingOf(Blocks, object, "apiVersion", "serves "+gvk.Version, "serves "+strings.Join(kind.Versions(), " and ")+" only",
+				"convert the manifest to "+kind.Version+hooks()[kind.Kind].converting[gvk.Version]))
 			continue
 		}
-		rules, err := schemas.Of(gvk, definition)
+		rules, err := schemas.Of(gvk)
 		if err != nil {
 			return nil, err
 		}
@@ -46,44 +43,6 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 		found = append(found, markedSelector(object, markers)...)
 	}
 	return found, nil
-}
-
-// converting returns how the fields of a version that Seamark does not serve differ, as far as OpenKruise has it.
-func converting(gvk kschema.GroupVersionKind) string {
-	if gvk.Kind != "CloneSet" || gvk.Version != "v1beta1" {
-		return ""
-	}
-	return ": move the fields of updateStrategy.rollingUpdate to updateStrategy and its podUpdatePolicy to updateStrategy.type, " +
-		"and set scaleStrategy.disablePVCReuse: true in place of enablePVCReuse: false, its default"
-}
-
-// checkSidecarSets returns the findings about SidecarSets. A schema cannot check annotations, and sees one set. Which
-// annotations of pods are allowed is not known.
-func checkSidecarSets(ctx context.Context, objects []*unstructured.Unstructured) ([]Finding, error) {
-	found, err := checkWorkloads(ctx, objects, nil, served()["sidecarsets.apps.kruise.io"], crd.SidecarSets)
-	var accepted []*v1alpha1.SidecarSet
-	for _, object := range objects {
-		for _, key := range []string{"apps.kruise.io/sidecarset-canary", "apps.kruise.io/sidecarset-base"} {
-			if _, canary := object.GetAnnotations()[key]; canary {
-				found = append(found, findingOf(Blocks, object, "metadata.annotations["+key+"]", "injects a part of the pods",
-					"refuses the pods that the set selects", "use spec.injectionStrategy.revision and spec.updateStrategy.partition"))
-			}
-		}
-		set := &v1alpha1.SidecarSet{}
-		// The schema has found a value that does not have the type.
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, set) != nil || set.Spec.Selector == nil {
-			continue
-		}
-		set.UID = types.UID(set.Name)
-		problems := accept.Check(set, accepted, accept.WhiteList{DefaultAllowed: true})
-		for _, problem := range problems {
-			found = append(found, findingOf(Blocks, object, problem.Field, "injects the set", "does not accept the set: "+problem.Message, "change the set"))
-		}
-		if len(problems) == 0 {
-			accepted = append(accepted, set)
-		}
-	}
-	return found, err
 }
 
 // markedSelector returns the keys of a set's selector that a marker writes in its pods.
@@ -130,19 +89,15 @@ func labelsOf(marker *unstructured.Unstructured) sets.Set[string] {
 	return keys
 }
 
-// served are the versions of the CRDs that Seamark serves, the stored one first.
-func served() map[string][]string {
-	return map[string][]string{
-		"podprobemarkers.apps.kruise.io":  {"v1alpha1"},
-		"nodepodprobes.apps.kruise.io":    {"v1alpha1"},
-		"clonesets.apps.kruise.io":        {"v1alpha1"},
-		"statefulsets.apps.kruise.io":     {"v1beta1", "v1alpha1"},
-		"daemonsets.apps.kruise.io":       {"v1alpha1", "v1beta1"},
-		"sidecarsets.apps.kruise.io":      {"v1alpha1", "v1beta1"},
-		"advancedcronjobs.apps.kruise.io": {"v1alpha1", "v1beta1"},
-		"broadcastjobs.apps.kruise.io":    {"v1alpha1", "v1beta1"},
-		"imagepulljobs.apps.kruise.io":    {"v1alpha1", "v1beta1"},
+// served returns the versions of a CRD that Seamark serves, the stored one first, none if it does not serve the kind.
+func served(definition string) []string {
+	if kind := kinds.Named(definition); kind != nil {
+		return kind.Versions()
 	}
+	if definition == "podprobemarkers.apps.kruise.io" || definition == "nodepodprobes.apps.kruise.io" {
+		return []string{v1alpha1.GroupVersion().Version}
+	}
+	return nil
 }
 
 // instead returns what to do about kinds that Seamark replaces.
@@ -162,9 +117,9 @@ func checkDefinitions(definitions []Definition) []Finding {
 			continue
 		}
 		f := Finding{Kind: "CustomResourceDefinition", Name: d.Name}
-		versions, isServed := served()[d.Name]
+		versions := served(d.Name)
 		switch others := slices.DeleteFunc(slices.Clone(d.Stored), func(v string) bool { return slices.Contains(versions, v) }); {
-		case !isServed:
+		case versions == nil:
 			f.Level, f.OpenKruise, f.Seamark = Changes, "serves "+d.Kind+" objects", "does not serve this kind"
 			f.Action = "keep OpenKruise for it, without seamark-workloads; step 7 of docs/migrate-from-openkruise.md would delete these objects"
 			if action := instead()[d.Kind]; action != "" {

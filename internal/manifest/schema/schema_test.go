@@ -14,7 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
@@ -101,7 +101,7 @@ func TestNew(t *testing.T) {
 		version    string
 		want       string
 	}{
-		"PodProbeMarkers": {definition: crd.PodProbeMarkers(), version: "v1alpha1"},
+		"PodProbeMarkers": {definition: config.Definition("podprobemarkers.apps.kruise.io"), version: "v1alpha1"},
 		"unknown version": {definition: []byte(definition), version: "v2", want: `CustomResourceDefinition things.example.com has no schema for version "v2"`},
 		"invalid YAML":    {definition: []byte("kind: {"), version: "v1", want: "read CustomResourceDefinition: "},
 		"invalid schema":  {definition: []byte(strings.Replace(definition, "type: integer, minimum", `$ref: "#/x", minimum`, 1)), version: "v1", want: "compile schema"},
@@ -124,7 +124,7 @@ func TestNew(t *testing.T) {
 // TestReversedRangesAreRefused compares the rule of the CRD, which compares the ends of a range digit by
 // digit, with the comparison of numbers.
 func TestReversedRangesAreRefused(t *testing.T) {
-	sets, err := schema.New(crd.StatefulSets(), "v1beta1")
+	sets, err := schema.New(config.Definition("statefulsets.apps.kruise.io"), "v1beta1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -67,7 +67,7 @@ func TestFieldsTakeEffectOrAreRefused(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(decisions()))); diff != "" {
 		t.Fatalf("fields of core/v1 Probe with a decision (-fields +decisions):\n%s", diff)
 	}
-	markers, err := schema.New(crd.PodProbeMarkers(), "v1alpha1")
+	markers, err := schema.New(config.Definition("podprobemarkers.apps.kruise.io"), "v1alpha1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
+	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
 )
 
@@ -31,7 +31,7 @@ import (
 type typed struct {
 	kind       string
 	version    string
-	definition func() []byte
+	definition []byte
 	object     any
 	// open matches the paths of the parts that Kubernetes defines: the schema takes what the decoder takes.
 	open *regexp.Regexp
@@ -54,24 +54,27 @@ func allTyped() []typed {
 	jobs := regexp.MustCompile(`^spec\.template\.(jobTemplate|broadcastJobTemplate)\.(metadata|spec)\.`)
 	sidecars := regexp.MustCompile(`^spec\.(volumes|(initC|c)ontainers)\[0\]\.`)
 	return []typed{
-		{"CloneSet", apps, crd.CloneSets, v1alpha1.CloneSet{}, sets, strict, []string{selector + ", " + pod + ", " + claims}},
-		{"StatefulSet", "apps.kruise.io/v1beta1", crd.StatefulSets, v1beta1.StatefulSet{}, sets, strict, []string{selector + ", " + pod + ", " + claims}},
-		{"DaemonSet", apps, crd.DaemonSets, v1alpha1.DaemonSet{}, template, strict, []string{selector + ", " + pod}},
-		{"BroadcastJob", apps, crd.BroadcastJobs, v1alpha1.BroadcastJob{}, template, strict, []string{pod}},
-		{"AdvancedCronJob", apps, crd.AdvancedCronJobs, cronTemplates{}, jobs, strict, []string{
+		{"CloneSet", apps, config.Definition("clonesets.apps.kruise.io"), v1alpha1.CloneSet{}, sets, strict, []string{selector + ", " + pod + ", " + claims}},
+		{
+			"StatefulSet", "apps.kruise.io/v1beta1", config.Definition("statefulsets.apps.kruise.io"), v1beta1.StatefulSet{}, sets, strict,
+			[]string{selector + ", " + pod + ", " + claims},
+		},
+		{"DaemonSet", apps, config.Definition("daemonsets.apps.kruise.io"), v1alpha1.DaemonSet{}, template, strict, []string{selector + ", " + pod}},
+		{"BroadcastJob", apps, config.Definition("broadcastjobs.apps.kruise.io"), v1alpha1.BroadcastJob{}, template, strict, []string{pod}},
+		{"AdvancedCronJob", apps, config.Definition("advancedcronjobs.apps.kruise.io"), cronTemplates{}, jobs, strict, []string{
 			"schedule: '* * * * *', template: {jobTemplate: {metadata: {}, spec: {}}}",
 			"schedule: '* * * * *', template: {broadcastJobTemplate: {metadata: {}, spec: {}}}",
 		}},
-		{"AdvancedCronJob", apps, crd.AdvancedCronJobs, v1alpha1.AdvancedCronJob{}, none, strict, nil},
-		{"SidecarSet", apps, crd.SidecarSets, v1alpha1.SidecarSet{}, sidecars, strict, []string{
+		{"AdvancedCronJob", apps, config.Definition("advancedcronjobs.apps.kruise.io"), v1alpha1.AdvancedCronJob{}, none, strict, nil},
+		{"SidecarSet", apps, config.Definition("sidecarsets.apps.kruise.io"), v1alpha1.SidecarSet{}, sidecars, strict, []string{
 			selector + ", volumes: [{name: a}], containers: [{name: a, image: a, podInjectPolicy: BeforeAppContainer" + sidecarDefaults + "}], " +
 				"initContainers: [{name: b, image: b, podInjectPolicy: AfterAppContainer" + sidecarDefaults + "}]",
 		}},
-		{"ImagePullJob", apps, crd.ImagePullJobs, v1alpha1.ImagePullJob{}, none, strict, nil},
-		{"PodProbeMarker", apps, crd.PodProbeMarkers, v1alpha1.PodProbeMarker{}, none, strict, nil},
-		{"NodePodProbe", apps, crd.NodePodProbes, v1alpha1.NodePodProbe{}, none, strict, nil},
-		{"ProbePlan", seamark, crd.ProbePlans, seamarkv1alpha1.ProbePlan{}, none, strict, nil},
-		{"ProbeReport", seamark, crd.ProbeReports, seamarkv1alpha1.ProbeReport{}, none, strict, nil},
+		{"ImagePullJob", apps, config.Definition("imagepulljobs.apps.kruise.io"), v1alpha1.ImagePullJob{}, none, strict, nil},
+		{"PodProbeMarker", apps, config.Definition("podprobemarkers.apps.kruise.io"), v1alpha1.PodProbeMarker{}, none, strict, nil},
+		{"NodePodProbe", apps, config.Definition("nodepodprobes.apps.kruise.io"), v1alpha1.NodePodProbe{}, none, strict, nil},
+		{"ProbePlan", seamark, config.Definition("probeplans.seamark.dev"), seamarkv1alpha1.ProbePlan{}, none, strict, nil},
+		{"ProbeReport", seamark, config.Definition("probereports.seamark.dev"), seamarkv1alpha1.ProbeReport{}, none, strict, nil},
 	}
 }
 
@@ -161,7 +164,7 @@ func (k typed) compare(t *testing.T, n node, value any, refused bool, object map
 func (k typed) rules(t *testing.T) *schema.Schema {
 	t.Helper()
 	_, version, _ := strings.Cut(k.version, "/")
-	rules, err := schema.New(k.definition(), version)
+	rules, err := schema.New(k.definition, version)
 	if err != nil {
 		t.Fatal(err)
 	}

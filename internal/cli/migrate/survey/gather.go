@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -42,14 +42,7 @@ type Unread struct {
 // read is returned; the rest is complete.
 func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
-	r.cluster.Markers = r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
-	r.sets(ctx)
-	r.advancedCronJobs(ctx)
-	r.cluster.BroadcastJobs = r.unstructured(ctx, "broadcastjobs", v1alpha1.GroupVersion().WithKind("BroadcastJob"))
-	r.cluster.ImagePullJobs = r.unstructured(ctx, "imagepulljobs", v1alpha1.GroupVersion().WithKind("ImagePullJob"))
-	if namespace == "" { // They belong to no namespace.
-		r.cluster.SidecarSets = r.unstructured(ctx, "sidecarsets", v1alpha1.GroupVersion().WithKind("SidecarSet"))
-	}
+	r.objects(ctx, func(kind *kinds.Kind) bool { return namespace == "" || !kind.Cluster })
 	r.pods(ctx)
 	r.manager(ctx)
 	r.nodes(ctx)
@@ -72,26 +65,25 @@ func (r *reading) protected(ctx context.Context, what string, kind schema.GroupV
 // ReadBack reads what a return to OpenKruise depends on, as Read does.
 func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
-	r.cluster.Markers = r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind("PodProbeMarker"))
-	r.sets(ctx)
+	r.objects(ctx, func(kind *kinds.Kind) bool { return kind.Role == kinds.Set })
 	r.manager(ctx)
 	r.revisions(ctx)
 	return r.cluster, r.unread
 }
 
-func (r *reading) sets(ctx context.Context) {
-	r.cluster.CloneSets = r.unstructured(ctx, "clonesets", v1alpha1.GroupVersion().WithKind("CloneSet"))
-	r.cluster.StatefulSets = r.unstructured(ctx, "statefulsets", v1beta1.GroupVersion().WithKind("StatefulSet"))
-	r.cluster.DaemonSets = r.unstructured(ctx, "daemonsets.apps.kruise.io", v1alpha1.GroupVersion().WithKind("DaemonSet"))
-}
-
-// advancedCronJobs reads the AdvancedCronJobs in v1beta1, because OpenKruise cannot convert those with
-// imageListPullJobTemplate to v1alpha1. Versions of OpenKruise before 1.9 have v1alpha1 only.
-func (r *reading) advancedCronJobs(ctx context.Context) {
-	unread := len(r.unread)
-	for _, version := range []schema.GroupVersion{v1beta1.GroupVersion(), v1alpha1.GroupVersion()} {
-		if len(r.cluster.AdvancedCronJobs) == 0 && len(r.unread) == unread {
-			r.cluster.AdvancedCronJobs = r.unstructured(ctx, "advancedcronjobs", version.WithKind("AdvancedCronJob"))
+// objects reads the markers, and the objects of the kinds that are wanted, in the first version that has any.
+func (r *reading) objects(ctx context.Context, wanted func(*kinds.Kind) bool) {
+	r.cluster.Add(r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind(migrate.MarkerKind))...)
+	for _, kind := range kinds.Table() {
+		if !wanted(&kind) {
+			continue
+		}
+		unread := len(r.unread)
+		for _, version := range migrate.Versions(&kind) {
+			found := r.unstructured(ctx, kind.Definition(), kind.GroupKind().WithVersion(version))
+			if r.cluster.Add(found...); len(found) > 0 || len(r.unread) > unread {
+				break
+			}
 		}
 	}
 }
@@ -99,9 +91,9 @@ func (r *reading) advancedCronJobs(ctx context.Context) {
 // revisions reads the update revisions of the sets.
 func (r *reading) revisions(ctx context.Context) {
 	wanted := map[string]sets.Set[string]{}
-	for _, set := range slices.Concat(r.cluster.CloneSets, r.cluster.StatefulSets, r.cluster.DaemonSets) {
-		name, _, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
-		if set.GetKind() == "DaemonSet" {
+	for _, set := range r.sets() {
+		name, found, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
+		if !found {
 			hash, _, _ := unstructured.NestedString(set.Object, "status", "daemonSetHash")
 			name = set.GetName() + "-" + hash
 		}
@@ -117,6 +109,17 @@ func (r *reading) revisions(ctx context.Context) {
 			}
 		}, client.InNamespace(namespace))
 	}
+}
+
+// sets returns the objects of all kinds of sets.
+func (r *reading) sets() []*unstructured.Unstructured {
+	var sets []*unstructured.Unstructured
+	for _, kind := range kinds.Table() {
+		if kind.Role == kinds.Set {
+			sets = append(sets, r.cluster.Objects[kind.Kind]...)
+		}
+	}
+	return sets
 }
 
 type reading struct {
@@ -150,7 +153,7 @@ func (r *reading) unstructured(ctx context.Context, what string, kind schema.Gro
 // migrate.Cluster needs.
 func (r *reading) pods(ctx context.Context) {
 	namespaces := sets.New[string]()
-	for _, object := range slices.Concat(r.cluster.Markers, r.cluster.CloneSets, r.cluster.StatefulSets, r.cluster.DaemonSets) {
+	for _, object := range slices.Concat(r.cluster.Markers, r.sets()) {
 		namespaces.Insert(object.GetNamespace())
 	}
 	for _, namespace := range sets.List(namespaces) {
@@ -218,7 +221,7 @@ const managerName = "kruise-controller-manager"
 
 // manager reads how OpenKruise's manager runs, if there are workloads. It may be in any namespace.
 func (r *reading) manager(ctx context.Context) {
-	if len(r.cluster.CloneSets)+len(r.cluster.StatefulSets)+len(r.cluster.DaemonSets)+len(r.cluster.AdvancedCronJobs)+len(r.cluster.BroadcastJobs) == 0 {
+	if len(r.cluster.Objects) == 0 {
 		return
 	}
 	list(ctx, r, "deployments", &appsv1.DeploymentList{}, func(deployment *appsv1.Deployment) {

@@ -13,12 +13,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
 )
 
 // checkDaemonSets returns the findings about DaemonSets that the CRD refuses.
-func checkDaemonSets(ctx context.Context, objects, markers []*unstructured.Unstructured) ([]Finding, error) {
-	found, err := checkWorkloads(ctx, objects, markers, served()["daemonsets.apps.kruise.io"], crd.DaemonSets)
+func checkDaemonSets(ctx context.Context, c Cluster, objects []*unstructured.Unstructured) ([]Finding, error) {
+	found, err := checkWorkloads(ctx, objects, c.Markers)
 	for i := range found {
 		if strings.HasPrefix(found[i].Field, "spec.lifecycle.preNormal") {
 			found[i].OpenKruise, found[i].Action = "ignores it", "remove the field"

@@ -14,13 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
 	"github.com/seamark-dev/seamark/internal/workloads/schedule"
 )
 
 // checkAdvancedCronJobs returns the findings about AdvancedCronJobs. A schema cannot check all schedules.
-func checkAdvancedCronJobs(ctx context.Context, objects []*unstructured.Unstructured, now time.Time) ([]Finding, error) {
-	found, err := checkWorkloads(ctx, objects, nil, served()["advancedcronjobs.apps.kruise.io"], crd.AdvancedCronJobs)
+func checkAdvancedCronJobs(ctx context.Context, c Cluster, objects []*unstructured.Unstructured) ([]Finding, error) {
+	found, err := checkWorkloads(ctx, objects, nil)
 	refused := sets.New[string]()
 	for _, f := range found {
 		if f.Field == "spec.schedule" || f.Field == "spec.timeZone" {
@@ -33,7 +32,7 @@ func checkAdvancedCronJobs(ctx context.Context, objects []*unstructured.Unstruct
 				"install Seamark with workloads.excludedNamespaces without "+excludedNamespace))
 		}
 		if !refused.Has((Finding{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}).Object()) {
-			found = append(found, checkSchedule(object, now)...)
+			found = append(found, checkSchedule(object, c.Now)...)
 		}
 	}
 	templates, failure := checkBroadcastJobTemplates(ctx, objects)
@@ -55,7 +54,7 @@ func checkBroadcastJobTemplates(ctx context.Context, objects []*unstructured.Uns
 		job.SetName(object.GetName())
 		jobs = append(jobs, job)
 	}
-	found, err := checkBroadcastJobs(ctx, jobs)
+	found, err := checkBroadcastJobs(ctx, Cluster{}, jobs)
 	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Field == "metadata.namespace" }) // That of the AdvancedCronJob.
 	for i := range found {
 		found[i].Kind, found[i].Field = "AdvancedCronJob", "spec.template.broadcastJobTemplate."+found[i].Field

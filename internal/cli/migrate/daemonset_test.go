@@ -53,7 +53,7 @@ func TestDaemonSets(t *testing.T) {
 	}
 	found, err := migrate.Check(t.Context(), migrate.Cluster{
 		// Whether a pod in PreparingDelete stays depends on its node.
-		DaemonSets: objects(t, strings.Join(sets, "---\n")), Pods: members("same d-x controller-revision-hash=1 " + leaving),
+		Objects: byKind(objects(t, strings.Join(sets, "---\n"))), Pods: members("same d-x controller-revision-hash=1 " + leaving),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestDaemonSetsOfAReturn(t *testing.T) {
 		daemonSet("in-place", "", "updateStrategy: {rollingUpdate: {rollingUpdateType: InPlaceIfPossible}}"),
 		daemonSet("percent", "", "updateStrategy: {rollingUpdate: {partition: 50%}}"),
 	}
-	found, err := migrate.CheckBack(migrate.Cluster{DaemonSets: objects(t, strings.Join(sets, "---\n"))})
+	found, err := migrate.CheckBack(migrate.Cluster{Objects: byKind(objects(t, strings.Join(sets, "---\n")))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/config/crd"
 )
 
 // checkBroadcastJobs returns the findings about BroadcastJobs. Those that have ended stay as they are.
-func checkBroadcastJobs(ctx context.Context, objects []*unstructured.Unstructured) ([]Finding, error) {
-	found, err := checkWorkloads(ctx, objects, nil, served()["broadcastjobs.apps.kruise.io"], crd.BroadcastJobs)
+func checkBroadcastJobs(ctx context.Context, _ Cluster, objects []*unstructured.Unstructured) ([]Finding, error) {
+	found, err := checkWorkloads(ctx, objects, nil)
 	for _, object := range objects {
 		job := &v1alpha1.BroadcastJob{}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, job) != nil || job.Status.CompletionTime != nil {

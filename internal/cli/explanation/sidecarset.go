@@ -85,3 +85,11 @@ func messageOf(condition *metav1.Condition) string {
 	}
 	return condition.Message
 }
+
+// sidecarSet says how many pods have the containers of a SidecarSet.
+func (w *workload) sidecarSet(set *v1alpha1.SidecarSet) {
+	w.add(Step{Title: "Pods", Verdict: Info, Text: fmt.Sprintf(
+		"%d pods have the containers, %d of them of the latest revision and %d ready; %d selected pods run without them",
+		set.Status.MatchedPods, set.Status.UpdatedPods, set.Status.ReadyPods, set.Status.UninjectedPods,
+	)})
+}

@@ -30,7 +30,7 @@ func TestBroadcastJobs(t *testing.T) {
 		strings.ReplaceAll(broadcastJob("excluded", all), "namespace: game", "namespace: kube-system"),
 		strings.ReplaceAll(broadcastJob("version", all), "v1alpha1", "v1"),
 	}
-	found, err := migrate.Check(t.Context(), migrate.Cluster{BroadcastJobs: objects(t, strings.Join(jobs, "---\n"))})
+	found, err := migrate.Check(t.Context(), migrate.Cluster{Objects: byKind(objects(t, strings.Join(jobs, "---\n")))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestBroadcastJobsOfAdvancedCronJobs(t *testing.T) {
 		strings.ReplaceAll(scheduled("excluded", ends), "namespace: game", "namespace: kube-system"),
 		scheduled("wrong", "completionPolicy: {type: Sometimes}"),
 	}
-	found, err := migrate.Check(t.Context(), migrate.Cluster{AdvancedCronJobs: objects(t, strings.Join(objectsOf, "---\n"))})
+	found, err := migrate.Check(t.Context(), migrate.Cluster{Objects: byKind(objects(t, strings.Join(objectsOf, "---\n")))})
 	if err != nil {
 		t.Fatal(err)
 	}
