@@ -103,8 +103,7 @@ func Run(ctx context.Context, options Options) error {
 		}
 	}
 	if workloads {
-		u.say("Kept the CRDs of CloneSets, StatefulSets, DaemonSets, BroadcastJobs, AdvancedCronJobs, ImagePullJobs and SidecarSets, " +
-			"as far as they are installed, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
+		u.say("Kept the CRDs of sets and jobs, these objects, and their pods: nothing replaces, scales or updates these pods anymore.")
 	}
 	return nil
 }

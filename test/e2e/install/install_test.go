@@ -119,7 +119,7 @@ func (u *upgrade) uninstall() {
 	out := u.helm("uninstall", release, "--wait", "--timeout", (2 * cluster.Timeout).String())
 	u.Log(out)
 	u.contains("helm uninstall", out, "Removed the marks of", "Kept the CRDs", "podprobemarkers.apps.kruise.io",
-		"Scaled Deployment seamark-system/seamark-workloads to 0.", "Kept the CRDs of CloneSets, StatefulSets, DaemonSets")
+		"Scaled Deployment seamark-system/seamark-workloads to 0.", "Kept the CRDs of sets and jobs")
 	for _, p := range u.pods {
 		pod := &corev1.Pod{}
 		cluster.Must(u, u.Client.Get(u.Context(), u.Key(p.name), pod))

@@ -67,7 +67,7 @@ func TestUninstallStopsWorkloadsFirst(t *testing.T) {
 	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
 		t.Errorf("get the RoleBinding of seamark-workloads: %v, want not found", err)
 	}
-	for _, want := range []string{"Removed the marks of 1 pod.", "Kept the CRDs of CloneSets, StatefulSets, DaemonSets"} {
+	for _, want := range []string{"Removed the marks of 1 pod.", "Kept the CRDs of sets and jobs"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output\n%swant it to contain %q", out, want)
 		}

@@ -32,7 +32,7 @@ func components() []component {
 		{"manager", "65532:65532", "Compiles the plans of nodes and marks pods with the results of their probes"},
 		// Root owns the socket of the container runtime. The DaemonSet drops all capabilities.
 		{"agent", "0:0", "Runs the probes of the pods of a node"},
-		{"workloads", "65532:65532", "Runs the controllers of CloneSet and StatefulSet"},
+		{"workloads", "65532:65532", "Runs the controllers of sets and jobs"},
 	}
 }
 
