@@ -40,7 +40,7 @@ func (w *Workloads) addSidecarSets(ctx context.Context, mgr ctrlmanager.Manager,
 		store   *reconciler.Store
 		indexes toolscache.Indexers
 	}{
-		{object: &v1alpha1.SidecarSet{}, store: &options.Sets},
+		{&v1alpha1.SidecarSet{}, &options.Sets, sidecarset.SetIndexers()},
 		{object: &admissionregistrationv1.MutatingWebhookConfiguration{}, store: &options.Configurations},
 		{object: newNamespace(), store: &options.Namespaces},
 		{&corev1.Pod{}, &options.Pods, sidecarset.PodIndexers()},

@@ -47,7 +47,7 @@ func Kind() schema.GroupVersionKind { return history.Kind() }
 
 // Options are the dependencies of a Controller. All are required.
 type Options struct {
-	// Sets, Revisions and Configurations are the informers of SidecarSets, of the ControllerRevisions, with
+	// Sets, Revisions and Configurations are the informers of SidecarSets, with SetIndexers, of the ControllerRevisions, with
 	// reconciler.RevisionIndexers, and of the MutatingWebhookConfigurations.
 	Sets, Revisions, Configurations reconciler.Store
 	// Pods are those of all namespaces, with PodIndexers, and Namespaces the metadata of these.

@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	// setIndex is the index of the pods by the sets that they have.
-	setIndex = "sidecarset"
+	// setIndex is the index of the pods by the sets that they have, and boundIndex that of the sets in force by the namespaces
+	// that they are bound to. The others have the value anyNamespace.
+	setIndex, boundIndex, anyNamespace = "sidecarset", "namespace", ""
 	// podPause is how long events of pods are collected: a set with many pods is planned once for all.
 	podPause = 100 * time.Millisecond
 	// recountPeriod is how often selected pods without a set are counted, if there are any: some end.
@@ -43,6 +44,20 @@ func PodIndexers() toolscache.Indexers {
 			return inject.Sets(pod), nil
 		}
 		return nil, nil
+	}}
+}
+
+// SetIndexers returns the indexers of the sets.
+func SetIndexers() toolscache.Indexers {
+	return toolscache.Indexers{boundIndex: func(object any) ([]string, error) {
+		set, ok := object.(*v1alpha1.SidecarSet)
+		if !ok || set.Status.InForce == nil {
+			return nil, nil
+		}
+		if names, bound := entries.Named(set.Status.InForce.Targets()); bound {
+			return names, nil
+		}
+		return []string{anyNamespace}, nil
 	}}
 }
 
@@ -70,8 +85,11 @@ func (c *Controller) podChanged(_ context.Context, q controllers.Queue, before, 
 	if isExempt(pod) {
 		return
 	}
-	for _, set := range reconciler.All[*v1alpha1.SidecarSet](c.Sets) {
-		if set.Status.InForce == nil || slices.Contains(names, set.Name) {
+	// There may be thousands of sets that are bound to other namespaces.
+	for _, set := range slices.Concat(
+		reconciler.Indexed[*v1alpha1.SidecarSet](c.Sets, boundIndex, pod.Namespace), reconciler.Indexed[*v1alpha1.SidecarSet](c.Sets, boundIndex, anyNamespace),
+	) {
+		if slices.Contains(names, set.Name) {
 			continue
 		}
 		// All pods are counted again, so not for those of other namespaces. The labels may be others than before.

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,7 +112,7 @@ func TestPodsThatAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := New(Options{Namespace: "seamark-system", ExcludedNamespaces: []string{"db"}})
-			c.Namespaces, c.Sets = newNamespaces(t, "games", "web", "db"), newStore(t, toolscache.Indexers{}, set)
+			c.Namespaces, c.Sets = newNamespaces(t, "games", "web", "db"), newStore(t, SetIndexers(), set)
 			// The pods have been counted.
 			c.memory.of(set, func(r *remembered) {
 				r.generation, r.uninjected, r.selector = 1, 0, labels.SelectorFromSet(set.Status.InForce.Selector.MatchLabels)
@@ -125,5 +126,31 @@ func TestPodsThatAreCounted(t *testing.T) {
 				t.Errorf("counted again %t, want %t", again, test.want)
 			}
 		})
+	}
+}
+
+// TestSetIndexers checks after the changes of the pods of which namespaces sets are looked at.
+func TestSetIndexers(t *testing.T) {
+	in := func(values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: values},
+		}}
+	}
+	for name, test := range map[string]struct {
+		force *v1alpha1.SidecarSetInForce
+		want  []string
+	}{
+		"not in force":   {},
+		"all namespaces": {&v1alpha1.SidecarSetInForce{}, []string{anyNamespace}},
+		"one namespace":  {&v1alpha1.SidecarSetInForce{Namespace: "games"}, []string{"games"}},
+		"namespaces":     {&v1alpha1.SidecarSetInForce{NamespaceSelector: in("web", "games")}, []string{"games", "web"}},
+		"by another label": {
+			&v1alpha1.SidecarSetInForce{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"games": "true"}}}, []string{anyNamespace},
+		},
+	} {
+		got, err := SetIndexers()[boundIndex](&v1alpha1.SidecarSet{Status: v1alpha1.SidecarSetStatus{InForce: test.force}})
+		if err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: namespaces %q (%v), want %q", name, got, err, test.want)
+		}
 	}
 }
