@@ -8,10 +8,10 @@
 // the OpenAPI schema is in a file with the same name as the CRD, and is merged into it. The name of
 // a file that several CRDs share is the names of the CRDs, joined by "+":
 //
-//	crdmerge [-serve NAME=VERSION]... PARTS-DIR CRD-DIR
+//	crdmerge PARTS-DIR CRD-DIR
 //
-// A version that -serve names is served in addition, with the schema and everything else of the only
-// generated version, which stays the stored one: no conversion is necessary.
+// The other version that the table of kinds names is served in addition, with the schema and everything
+// else of the only generated version, which stays the stored one: no conversion is necessary.
 //
 // A part may extend the generated schema and replace descriptions. It must not contradict the
 // schema and must not contain properties that do not exist, so that it does not become outdated
@@ -35,6 +35,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // Extensions of OpenAPI that change how a schema is merged.
@@ -44,19 +46,16 @@ const (
 )
 
 func main() {
-	serve := map[string]string{}
-	flag.Func("serve", "serve the CRD NAME in VERSION too, as `NAME=VERSION`", func(value string) error {
-		name, version, found := strings.Cut(value, "=")
-		if !found || name == "" || version == "" || serve[name] != "" {
-			return errors.New("must be NAME=VERSION, once per CRD")
-		}
-		serve[name] = version
-		return nil
-	})
 	flag.Parse()
 	if flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: crdmerge [-serve NAME=VERSION]... PARTS-DIR CRD-DIR")
+		fmt.Fprintln(os.Stderr, "usage: crdmerge PARTS-DIR CRD-DIR")
 		os.Exit(2)
+	}
+	serve := map[string]string{}
+	for _, kind := range kinds.Table() {
+		for _, version := range kind.Also {
+			serve[kind.Group+"_"+kind.Resource] = version
+		}
 	}
 	if err := run(flag.Arg(0), flag.Arg(1), serve); err != nil {
 		fmt.Fprintln(os.Stderr, "crdmerge:", err)
