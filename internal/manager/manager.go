@@ -46,10 +46,10 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/marker"
+	"github.com/seamark-dev/seamark/internal/manager/nodehealth"
 	"github.com/seamark-dev/seamark/internal/manager/nodeprobe"
 	"github.com/seamark-dev/seamark/internal/manager/podmark"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/manager/staleness"
 	"github.com/seamark-dev/seamark/internal/manager/virtualpod"
 	"github.com/seamark-dev/seamark/internal/manager/webhook"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
@@ -250,21 +250,21 @@ func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Option
 	pods, plans := apply.NewPods(clients.Metadata), apply.NewPlans(mgr.GetClient(), clients.Metadata)
 	podInbox, nodeInbox := &controllers.Inbox{}, &controllers.Inbox{}
 	refusals, marks := &problems.Refusals{}, &problems.Marks{}
-	pace := staleness.NewPace(podInbox)
+	limiter := nodehealth.NewLimiter(podInbox)
 	stale := &controllers.Inbox{}
-	nodes := staleness.New(staleness.Options{
-		Reader: reader, Informers: informers, Namespace: options.Namespace, Pods: podInbox, Counted: stale, Pace: pace, Now: time.Now,
+	nodes := nodehealth.New(nodehealth.Options{
+		Reader: reader, Informers: informers, Namespace: options.Namespace, Pods: podInbox, Counted: stale, Limiter: limiter, Now: time.Now,
 	})
 	reader.Lapses = nodes.Of
-	counters.WatchStale(nodes.Count, pace.Waiting)
+	counters.WatchStale(nodes.Count, limiter.Waiting)
 	markers := apply.NewMarkers(mgr.GetClient(), clients.Metadata)
 	marking := podmark.New(podmark.Options{
-		Reader: reader, Pods: pods, Live: mgr.GetAPIReader(), Inbox: podInbox, Pace: pace,
+		Reader: reader, Pods: pods, Live: mgr.GetAPIReader(), Inbox: podInbox, Limiter: limiter,
 		Refusals: refusals, Problems: marks, Recorder: clients.Recorder, Metrics: counters, Now: time.Now,
 	})
 	counters.WatchExclusive(marking.Waiting)
 	err = errors.Join(
-		mgr.Add(pace), nodes.Add(mgr, informers),
+		mgr.Add(limiter), nodes.Add(mgr, informers),
 		nodeprobe.New(nodeprobe.Options{
 			Reader: reader, Live: mgr.GetAPIReader(), Plans: plans, Slices: plans,
 			Inbox: nodeInbox, Refusals: refusals, Metrics: counters, Now: time.Now,

@@ -40,8 +40,8 @@ type Pods interface {
 	Try(ctx context.Context, pod *corev1.Pod, marks mark.Marks) error
 }
 
-// Pace permits the writes of stale states one after the other, as staleness.Pace does.
-type Pace interface {
+// Limiter permits the writes of stale states one after the other, as nodehealth.Limiter does.
+type Limiter interface {
 	// Take reports whether the pod has a permit, and uses it up.
 	Take(pod types.NamespacedName) bool
 	// Ask enqueues the pod again when it has a permit.
@@ -58,8 +58,8 @@ type Options struct {
 	Live client.Reader
 	// Inbox receives pods from other controllers.
 	Inbox *controllers.Inbox
-	// Pace permits the writes of stale states.
-	Pace Pace
+	// Limiter permits the writes of stale states.
+	Limiter Limiter
 	// Refusals remembers the pods that cannot be written.
 	Refusals *problems.Refusals
 	// Problems gets the pods that do not have all of their marks.
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			r.noteArrival(request.NamespacedName, arrived)
 		}
 	}
-	permitted := r.Pace.Take(request.NamespacedName)
+	permitted := r.Limiter.Take(request.NamespacedName)
 	pod, err := r.subject(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -132,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if change.stale && !permitted && !change.view.Yields() {
 		notMarked()
-		r.Pace.Ask(request.NamespacedName)
+		r.Limiter.Ask(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if wait := r.delay(ctx, pod, change); wait > 0 {

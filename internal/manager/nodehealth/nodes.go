@@ -1,12 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package staleness follows since when the states of the pods of each node are not current, and enqueues
-// the pods whose states become stale, or are current again. Package lapse decides.
+// Package nodehealth watches whether nodes and their agents are ready, and enqueues the pods whose
+// states become stale, or are current again. Package lapse decides which these are.
 //
-// It does nothing until a marker has staleAfterSeconds or exclusive. Then it watches Nodes. It keeps something of a
-// node, and has one timer for it, only while the states of the node are not current.
-package staleness
+// The controller does nothing until a marker has staleAfterSeconds or exclusive. Then it watches
+// Nodes. It remembers a node, and has a timer for it, only while the states of the node are not
+// current.
+package nodehealth
 
 import (
 	"context"
@@ -43,8 +44,8 @@ type Options struct {
 	Pods *controllers.Inbox
 	// Counted receives pods whose states become stale or current.
 	Counted *controllers.Inbox
-	// Pace enqueues pods whose marks are written one after the other.
-	Pace *Pace
+	// Limiter enqueues pods whose marks are written one after the other.
+	Limiter *Limiter
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -57,17 +58,17 @@ type Nodes struct {
 	needed chan controllers.Queue
 	synced atomic.Bool
 	nodes  gather.Store
-	// known are the nodes whose states are not current, and those whose pods must be enqueued.
-	known keyed.Store[string, known]
+	// states are the nodes whose states are not current, and those whose pods must be enqueued.
+	states keyed.Store[string, nodeState]
 }
 
-// known is what is remembered of a node.
-type known struct {
+// nodeState is what is remembered of a node.
+type nodeState struct {
 	lapse lapse.Lapse
-	// told is the length of the lapse up to which the pods have been enqueued. held is whether pods may
+	// enqueued is the length of the lapse up to which the pods have been enqueued. keptUnknown is whether pods may
 	// have kept the marks of Unknown, because it was not known whether their states were stale.
-	told time.Duration
-	held bool
+	enqueued    time.Duration
+	keptUnknown bool
 }
 
 // New returns Nodes that does not watch yet.
@@ -89,7 +90,7 @@ func (n *Nodes) Of(node string) lapse.Lapse {
 
 // Count returns the number of nodes whose states are not current, for the cause.
 func (n *Nodes) Count(cause lapse.Cause) (count int) {
-	n.known.Each(func(_ string, k known) {
+	n.states.Each(func(_ string, k nodeState) {
 		if k.lapse.Cause == cause {
 			count++
 		}
@@ -98,13 +99,13 @@ func (n *Nodes) Count(cause lapse.Cause) (count int) {
 }
 
 // decide decides the lapse of the node at the time now.
-func (n *Nodes) decide(node string, now time.Time) (decided known) {
+func (n *Nodes) decide(node string, now time.Time) (decided nodeState) {
 	evidence := n.evidence(node)
-	n.known.Update(node, func(k *known) bool {
+	n.states.Update(node, func(k *nodeState) bool {
 		k.lapse = lapse.Next(k.lapse, evidence, now)
-		k.held = k.held || k.lapse.MayBeLonger()
+		k.keptUnknown = k.keptUnknown || k.lapse.MayBeLonger()
 		decided = *k
-		return k.lapse.Cause != "" || k.told > 0 || k.held
+		return k.lapse.Cause != "" || k.enqueued > 0 || k.keptUnknown
 	})
 	return decided
 }
@@ -137,7 +138,7 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	now := n.Now()
 	node := n.decide(request.Name, now)
-	if node == (known{}) {
+	if node == (nodeState{}) {
 		return reconcile.Result{}, nil
 	}
 	pods, err := n.pods(ctx, request.Name)
@@ -145,9 +146,9 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, err
 	}
 	// Those whose states have become stale, or if the lapse is over, those whose states were.
-	low, high := node.told, node.lapse.Length
+	low, high := node.enqueued, node.lapse.Length
 	if node.lapse.Cause == "" {
-		low, high = 0, node.told
+		low, high = 0, node.enqueued
 	}
 	var afters []time.Duration
 	stale := 0
@@ -156,9 +157,9 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		switch {
 		case slices.ContainsFunc(pod.afters, func(after time.Duration) bool { return low < after && after <= high }):
 			stale++
-			n.Pace.Ask(pod.name)
+			n.Limiter.Ask(pod.name)
 			n.Counted.Enqueue(pod.name)
-		case node.held && !node.lapse.MayBeLonger():
+		case node.keptUnknown && !node.lapse.MayBeLonger():
 			n.Pods.Enqueue(pod.name)
 			n.Counted.Enqueue(pod.name)
 		}
@@ -166,12 +167,12 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if stale > 0 {
 		log.FromContext(ctx).Info(message(node.lapse), "pods", stale, "cause", node.lapse.Cause, "since", node.lapse.Since)
 	}
-	n.known.Update(request.Name, func(k *known) bool {
-		k.told, k.held = max(k.told, high), node.lapse.MayBeLonger()
+	n.states.Update(request.Name, func(k *nodeState) bool {
+		k.enqueued, k.keptUnknown = max(k.enqueued, high), node.lapse.MayBeLonger()
 		if node.lapse.Cause == "" {
-			k.told = 0
+			k.enqueued = 0
 		}
-		return k.lapse.Cause != "" || k.told > 0 || k.held
+		return k.lapse.Cause != "" || k.enqueued > 0 || k.keptUnknown
 	})
 	return reconcile.Result{RequeueAfter: node.lapse.Again(afters, now)}, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package staleness
+package nodehealth
 
 import (
 	"errors"
@@ -65,9 +65,9 @@ func TestNodesHaveOneTimerEach(t *testing.T) {
 				builders.Marker("ns", "slow").Selector("app", "db").Probe(builders.Probe("p").StaleAfter(60)).Build(),
 				builders.Marker("ns", "never").Selector("app", "other").Probe(builders.Probe("p")).Build()),
 		}},
-		Namespace: "seamark-system", Pods: inbox, Pace: NewPace(inbox), Now: func() time.Time { return now },
+		Namespace: "seamark-system", Pods: inbox, Limiter: NewLimiter(inbox), Now: func() time.Time { return now },
 	})
-	defer nodes.Pace.queue.ShutDown()
+	defer nodes.Limiter.queue.ShutDown()
 	if got := nodes.Of("node-1"); got.Cause != lapse.NotChecked {
 		t.Errorf("lapse %+v before the Nodes are known, want one that is not checked", got)
 	}
@@ -83,13 +83,13 @@ func TestNodesHaveOneTimerEach(t *testing.T) {
 			}
 		}
 		result, err := nodes.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
-		if err != nil || result.RequeueAfter != again || nodes.Pace.Waiting() != asked || nodes.known.Len() != remembered {
+		if err != nil || result.RequeueAfter != again || nodes.Limiter.Waiting() != asked || nodes.states.Len() != remembered {
 			t.Errorf("%v: again after %s, %d pods asked, %d nodes remembered, error %v; want %s, %d, %d",
-				now, result.RequeueAfter, nodes.Pace.Waiting(), nodes.known.Len(), err, again, asked, remembered)
+				now, result.RequeueAfter, nodes.Limiter.Waiting(), nodes.states.Len(), err, again, asked, remembered)
 		}
-		for nodes.Pace.Waiting() > 0 {
-			pod, _ := nodes.Pace.queue.Get()
-			nodes.Pace.queue.Done(pod)
+		for nodes.Limiter.Waiting() > 0 {
+			pod, _ := nodes.Limiter.queue.Get()
+			nodes.Limiter.queue.Done(pod)
 		}
 	}
 	const second = time.Second

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package staleness
+package nodehealth
 
 import (
 	"context"
@@ -19,42 +19,42 @@ import (
 // longer: 100 pods per second. A zone of 200 nodes with 110 pods each takes 3 minutes and 40 seconds.
 const interval = 10 * time.Millisecond
 
-// Pace permits pods one after the other to be marked, those of each namespace in turn, so that many
+// Limiter permits pods one after the other to be marked, those of each namespace in turn, so that many
 // nodes that are lost at once do not cause as many writes at once.
-type Pace struct {
+type Limiter struct {
 	pods    *controllers.Inbox
 	queue   workqueue.TypedInterface[types.NamespacedName]
 	permits keyed.Store[types.NamespacedName, struct{}]
 }
 
-// NewPace returns a Pace that enqueues the pods when they are permitted.
-func NewPace(pods *controllers.Inbox) *Pace {
-	return &Pace{pods: pods, queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{
+// NewLimiter returns a Limiter that enqueues the pods when they are permitted.
+func NewLimiter(pods *controllers.Inbox) *Limiter {
+	return &Limiter{pods: pods, queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{
 		Name: "stale", Queue: fairqueue.New(func(pod types.NamespacedName) string { return pod.Namespace }),
 	})}
 }
 
 // Ask makes the pod wait for its permit, unless it waits already.
-func (p *Pace) Ask(pod types.NamespacedName) { p.queue.Add(pod) }
+func (p *Limiter) Ask(pod types.NamespacedName) { p.queue.Add(pod) }
 
 // Take reports whether the pod has a permit, and uses it up.
-func (p *Pace) Take(pod types.NamespacedName) bool {
+func (p *Limiter) Take(pod types.NamespacedName) bool {
 	_, permitted := p.permits.Take(pod)
 	return permitted
 }
 
 // Waiting returns the number of pods that wait.
-func (p *Pace) Waiting() int { return p.queue.Len() }
+func (p *Limiter) Waiting() int { return p.queue.Len() }
 
 // Start gives permits until the context ends. It implements manager.Runnable.
-func (p *Pace) Start(ctx context.Context) error {
+func (p *Limiter) Start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.queue.ShutDown)
 	defer stop()
-	pause := time.NewTimer(0)
-	defer pause.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
-		case <-pause.C:
+		case <-timer.C:
 		case <-ctx.Done():
 			return nil
 		}
@@ -65,6 +65,6 @@ func (p *Pace) Start(ctx context.Context) error {
 		p.permits.Set(pod, struct{}{})
 		p.queue.Done(pod)
 		p.pods.Enqueue(pod)
-		pause.Reset(interval)
+		timer.Reset(interval)
 	}
 }

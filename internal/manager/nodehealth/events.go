@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package staleness
+package nodehealth
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ func (n *Nodes) markerEvents() handler.TypedEventHandler[*v1alpha1.PodProbeMarke
 			return
 		}
 		n.start.Do(func() { n.needed <- q })
-		n.known.Each(func(node string, _ known) { controllers.Enqueue(q, types.NamespacedName{Name: node}) })
+		n.states.Each(func(node string, _ nodeState) { controllers.Enqueue(q, types.NamespacedName{Name: node}) })
 	})
 }
 
@@ -83,17 +83,17 @@ func (n *Nodes) watch(ctx context.Context, q controllers.Queue) error {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	if toolscache.WaitForCacheSync(ctx.Done(), nodes.HasSynced, n.Reader.Stores.Pods.HasSynced) {
-		n.seen(q)
+		n.enqueueAll(q)
 	}
 	return nil
 }
 
-// seen enqueues all nodes that have pods, because pods may have kept their marks until now.
-func (n *Nodes) seen(q controllers.Queue) {
+// enqueueAll enqueues all nodes that have pods, because pods may have kept their marks until now.
+func (n *Nodes) enqueueAll(q controllers.Queue) {
 	n.synced.Store(true)
 	for _, node := range n.Reader.NodesOfPods() {
-		n.known.Update(node, func(k *known) bool {
-			k.held = true
+		n.states.Update(node, func(k *nodeState) bool {
+			k.keptUnknown = true
 			return true
 		})
 		controllers.Enqueue(q, types.NamespacedName{Name: node})

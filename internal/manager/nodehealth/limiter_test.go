@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package staleness
+package nodehealth
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // A zone of 200 nodes with 110 pods each is lost. The pods are those of one namespace, and another one has
 // a single pod.
-func TestPaceLimitsAndSharesPermits(t *testing.T) {
+func TestLimiterDelaysAndSharesPermits(t *testing.T) {
 	const pods = 200 * 110
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -40,27 +40,27 @@ func TestPaceLimitsAndSharesPermits(t *testing.T) {
 		if err := source.Start(ctx, unused); err != nil {
 			t.Fatal(err)
 		}
-		pace := NewPace(inbox)
+		limiter := NewLimiter(inbox)
 		first := types.NamespacedName{Namespace: "large", Name: "0"}
-		if pace.Take(first) {
+		if limiter.Take(first) {
 			t.Error("a pod has a permit that it has not asked for")
 		}
 		for i := range pods - 1 {
-			pace.Ask(types.NamespacedName{Namespace: "large", Name: fmt.Sprint(i)})
-			pace.Ask(first)
+			limiter.Ask(types.NamespacedName{Namespace: "large", Name: fmt.Sprint(i)})
+			limiter.Ask(first)
 		}
-		pace.Ask(types.NamespacedName{Namespace: "small", Name: "a"})
+		limiter.Ask(types.NamespacedName{Namespace: "small", Name: "a"})
 		ended := make(chan error, 1)
-		go func() { ended <- pace.Start(ctx) }()
+		go func() { ended <- limiter.Start(ctx) }()
 		<-time.After(219 * time.Second)
 		synctest.Wait()
-		if pace.Waiting() == 0 {
+		if limiter.Waiting() == 0 {
 			t.Errorf("all %d pods have a permit after 219 s", permitted)
 		}
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		if permitted != pods || pace.Waiting() > 0 {
-			t.Errorf("%d pods have a permit after 221 s, and %d wait; want all %d", permitted, pace.Waiting(), pods)
+		if permitted != pods || limiter.Waiting() > 0 {
+			t.Errorf("%d pods have a permit after 221 s, and %d wait; want all %d", permitted, limiter.Waiting(), pods)
 		}
 		for second, count := range perSecond {
 			if count > 101 {
@@ -70,7 +70,7 @@ func TestPaceLimitsAndSharesPermits(t *testing.T) {
 		if alone > 3*interval {
 			t.Errorf("the only pod of a namespace waits %s, want at most two others", alone)
 		}
-		if !pace.Take(first) || pace.Take(first) {
+		if !limiter.Take(first) || limiter.Take(first) {
 			t.Error("a permit is for one write")
 		}
 		cancel()
