@@ -23,7 +23,7 @@ import (
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	workloadsmetrics "github.com/seamark-dev/seamark/internal/workloads/metrics"
@@ -147,7 +147,7 @@ func managerRegistry() (*prometheus.Registry, error) {
 	pending.OnAdd(npp, true)
 	close(leads)
 	m := managermetrics.New(registry)
-	m.WatchStale(func(lapse.Cause) int { return 0 }, func() int { return 0 })
+	m.WatchStale(func(staleness.Cause) int { return 0 }, func() int { return 0 })
 	m.WatchExclusive(func() int { return 0 })
 	m.Watch("v0", managermetrics.Caches{
 		Reader:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(npp, marker).Build(),

@@ -255,7 +255,7 @@ func AddControllers(ctx context.Context, mgr ctrlmanager.Manager, options Option
 	nodes := nodehealth.New(nodehealth.Options{
 		Reader: reader, Informers: informers, Namespace: options.Namespace, Pods: podInbox, Counted: stale, Limiter: limiter, Now: time.Now,
 	})
-	reader.Lapses = nodes.Of
+	reader.Outages = nodes.Outage
 	counters.WatchStale(nodes.Count, limiter.Waiting)
 	markers := apply.NewMarkers(mgr.GetClient(), clients.Metadata)
 	marking := podmark.New(podmark.Options{

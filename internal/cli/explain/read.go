@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -77,7 +77,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 type reading struct {
 	reader client.Reader
 	in     *explanation.Input
-	agents []lapse.Agent
+	agents []staleness.Agent
 	err    error
 }
 
@@ -115,7 +115,7 @@ func (r *reading) agent(ctx context.Context, node string) {
 	}
 	for i := range pods.Items {
 		if cached.IsAgent(&pods.Items[i], namespace) {
-			r.agents = append(r.agents, cached.AgentOf(&pods.Items[i]))
+			r.agents = append(r.agents, cached.AgentReadiness(&pods.Items[i]))
 		}
 		if pod := &pods.Items[i]; r.in.Agent == nil || r.in.Agent.CreationTimestamp.Before(&pod.CreationTimestamp) {
 			r.in.Agent = pod
@@ -142,7 +142,7 @@ func (r *reading) lapse(ctx context.Context, name string) {
 	case !r.note(err, permission.Nodes, "get", ""):
 		return
 	}
-	r.in.Lapse = lapse.Next(lapse.Lapse{}, lapse.Evidence{Node: cached.HealthOf(node), Agents: r.agents}, r.in.Now)
+	r.in.Lapse = staleness.Decide(staleness.Outage{}, staleness.Evidence{Node: cached.NodeReadiness(node), Agents: r.agents}, r.in.Now)
 }
 
 // sidecarSets reads the SidecarSets. Few users may, and most clusters have none.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -42,7 +42,7 @@ type Input struct {
 	Node *metav1.PartialObjectMetadata
 	// Lapse is since when the states of the node are not current. It is zero if they are, or if that is
 	// not known.
-	Lapse lapse.Lapse
+	Lapse staleness.Outage
 	// Plan is the NodePodProbe of the node, or nil if there is none.
 	Plan *v1alpha1.NodePodProbe
 	// Slices are the ProbeReports of the node.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
@@ -85,13 +85,13 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 }
 
 // lapsed says why states are not current.
-func lapsed(cause lapse.Cause) string {
+func lapsed(cause staleness.Cause) string {
 	switch cause {
-	case lapse.NodeGone:
+	case staleness.NodeGone:
 		return "the node has been gone"
-	case lapse.NodeNotReady:
+	case staleness.NodeNotReady:
 		return "the node has not been ready"
-	case lapse.AgentGone:
+	case staleness.AgentGone:
 		return "the node has had no agent"
 	default:
 		return "the agent has not been ready"
@@ -100,7 +100,7 @@ func lapsed(cause lapse.Cause) string {
 
 // stale returns the command that shows why states are not current.
 func (e *explainer) stale() string {
-	if e.in.Lapse.Cause == lapse.AgentNotReady || e.in.Lapse.Cause == lapse.AgentGone {
+	if e.in.Lapse.Cause == staleness.AgentNotReady || e.in.Lapse.Cause == staleness.AgentGone {
 		return e.agentLogs()
 	}
 	return "kubectl describe node " + e.in.Pod.Spec.NodeName

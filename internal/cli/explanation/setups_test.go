@@ -11,7 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -131,7 +131,7 @@ func reportSetups() map[string]setup {
 		"stale": {
 			change: func(in *explanation.Input) {
 				in.Markers[0].Spec.Probes[0].StaleAfterSeconds = new(int32(30))
-				in.Lapse = lapse.Lapse{Cause: lapse.NodeNotReady, Since: ago(time.Minute).Time, Length: time.Minute}
+				in.Lapse = staleness.Outage{Cause: staleness.NodeNotReady, Since: ago(time.Minute).Time, Length: time.Minute}
 			},
 			conclusion: "Problem: Report of worker#busy: Unknown for 30s: The node or its agent has not been ready for 30s.",
 			next:       "kubectl describe node node-1", evidence: []string{"the state is stale: the node has not been ready for 60s"},

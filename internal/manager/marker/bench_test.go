@@ -15,8 +15,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/floor"
@@ -97,7 +97,7 @@ func BenchmarkRelease(b *testing.B) {
 // BenchmarkRecount counts the states of 300 markers with 100 pods each in one namespace, all of which have
 // changed, or whose nodes are gone. The floor is one marker with 100 pods.
 func BenchmarkRecount(b *testing.B) {
-	counting := func(markers int, down lapse.Lapse) func() {
+	counting := func(markers int, down staleness.Outage) func() {
 		var pods []*corev1.Pod
 		var all []*v1alpha1.PodProbeMarker
 		var reports []*seamarkv1alpha1.ProbeReport
@@ -119,7 +119,7 @@ func BenchmarkRecount(b *testing.B) {
 		}
 		r := newBench(b, pods, all)
 		r.Reader.Stores.Slices = fakeapi.NewStore(b, gather.SliceIndexers(), reports)
-		r.Reader.Lapses = func(string) lapse.Lapse { return down }
+		r.Reader.Outages = func(string) staleness.Outage { return down }
 		return func() {
 			counts, err := r.count(b.Context(), all)
 			if err != nil {
@@ -131,7 +131,7 @@ func BenchmarkRecount(b *testing.B) {
 			}
 		}
 	}
-	for name, down := range map[string]lapse.Lapse{"current": {}, "nodes are gone": {Cause: lapse.NodeGone, Length: time.Second}} {
+	for name, down := range map[string]staleness.Outage{"current": {}, "nodes are gone": {Cause: staleness.NodeGone, Length: time.Second}} {
 		b.Run(name, func(b *testing.B) { floor.Compare(b, "x_of_100_pods", counting(300, down), counting(1, down)) })
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/marking/tally"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
@@ -84,7 +84,7 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 		var failed error
 		report.Each(func(uid string, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
 			if pod := pods[uid]; pod != nil && pod.Spec.NodeName == node {
-				counted, err := r.counted(ctx, pod, states, counts, report.Lapse)
+				counted, err := r.counted(ctx, pod, states, counts, report.Outage)
 				failed = errors.Join(failed, err)
 				counts.add(counted, states, errs)
 				delete(pods, uid)
@@ -100,8 +100,8 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 // counted returns the pod with its marks, if these matter: while the states of its node are not current, and if one of its states
 // becomes stale. If its managed fields cannot be parsed, its states count as reported.
 func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1alpha1.ContainerProbeState, counts tallies,
-	since lapse.Lapse) (tally.Pod, error) {
-	counted := tally.Pod{Object: pod, Lapse: since}
+	since staleness.Outage) (tally.Pod, error) {
+	counted := tally.Pod{Object: pod, Outage: since}
 	if since.Cause == "" || !counts.becomeStale(pod, states) {
 		return counted, nil
 	}

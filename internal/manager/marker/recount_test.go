@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -95,7 +95,9 @@ func lost(t *testing.T, markers []*v1alpha1.PodProbeMarker, pods ...*corev1.Pod)
 	}
 	r := newBench(t, pods, markers)
 	r.Reader.Stores.Slices = fakeapi.NewStore(t, gather.SliceIndexers(), []*seamarkv1alpha1.ProbeReport{report})
-	r.Reader.Lapses = func(string) lapse.Lapse { return lapse.Lapse{Cause: lapse.NodeGone, Length: time.Second, Unsure: true} }
+	r.Reader.Outages = func(string) staleness.Outage {
+		return staleness.Outage{Cause: staleness.NodeGone, Length: time.Second, StartUnknown: true}
+	}
 	return r
 }
 
@@ -132,7 +134,7 @@ func TestRecountOfLostNodes(t *testing.T) {
 			}
 		}
 		down := testing.AllocsPerRun(10, count)
-		r.Reader.Lapses = nil
+		r.Reader.Outages = nil
 		return down - testing.AllocsPerRun(10, count)
 	}
 	if few, many := cost(1), cost(100); many > few+100 {

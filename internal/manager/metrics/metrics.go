@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 )
 
 // The values of the label operation of plan writes.
@@ -92,9 +92,9 @@ func (m *Metrics) Watch(version string, caches Caches) {
 
 // WatchStale creates the metrics of stale states: nodes is the number of nodes whose states are not current,
 // by cause, and waiting the number of pods that wait for their marks.
-func (m *Metrics) WatchStale(nodes func(lapse.Cause) int, waiting func() int) {
+func (m *Metrics) WatchStale(nodes func(staleness.Cause) int, waiting func() int) {
 	factory := promauto.With(m.registry)
-	for _, cause := range lapse.Causes() {
+	for _, cause := range staleness.Causes() {
 		factory.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "seamark_manager_stale_nodes", ConstLabels: prometheus.Labels{"reason": string(cause)},
 			Help: "Nodes whose states are not current, by reason: NodeGone, NodeNotReady, AgentNotReady or AgentGone. " +

@@ -102,7 +102,7 @@ func (n *Nodes) enqueueAll(q controllers.Queue) {
 
 // nodeChanged enqueues a Node whose health changes.
 func (n *Nodes) nodeChanged(q controllers.Queue, before, after *corev1.Node) {
-	was, is := cached.HealthOf(before), cached.HealthOf(after)
+	was, is := cached.NodeReadiness(before), cached.NodeReadiness(after)
 	if was == nil || is == nil || *was != *is {
 		controllers.Enqueue(q, types.NamespacedName{Name: cmp.Or(after, before).Name})
 	}
@@ -114,12 +114,13 @@ func (n *Nodes) podChanged(q controllers.Queue, before, after *corev1.Pod) {
 	last := cmp.Or(after, before)
 	if !cached.IsAgent(last, n.Namespace) {
 		comes := after != nil && (before == nil || before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || !maps.Equal(before.Labels, after.Labels))
-		if comes && n.Of(after.Spec.NodeName).Cause != "" {
+		if comes && n.Outage(after.Spec.NodeName).Cause != "" {
 			controllers.Enqueue(q, types.NamespacedName{Name: after.Spec.NodeName})
 		}
 		return
 	}
-	if before == nil || after == nil || before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || cached.AgentOf(before) != cached.AgentOf(after) {
+	if before == nil || after == nil || before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
+		cached.AgentReadiness(before) != cached.AgentReadiness(after) {
 		controllers.Enqueue(q, types.NamespacedName{Name: last.Spec.NodeName})
 	}
 }

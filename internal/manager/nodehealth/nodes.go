@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nodehealth watches whether nodes and their agents are ready, and enqueues the pods whose
-// states become stale, or are current again. Package lapse decides which these are.
+// states become stale, or are current again. Package staleness decides which these are.
 //
 // The controller does nothing until a marker has staleAfterSeconds or exclusive. Then it watches
 // Nodes. It remembers a node, and has a timer for it, only while the states of the node are not
@@ -26,8 +26,8 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 )
@@ -64,8 +64,8 @@ type Nodes struct {
 
 // nodeState is what is remembered of a node.
 type nodeState struct {
-	lapse lapse.Lapse
-	// enqueued is the length of the lapse up to which the pods have been enqueued. keptUnknown is whether pods may
+	outage staleness.Outage
+	// enqueued is the length of the outage up to which the pods have been enqueued. keptUnknown is whether pods may
 	// have kept the marks of Unknown, because it was not known whether their states were stale.
 	enqueued    time.Duration
 	keptUnknown bool
@@ -76,45 +76,45 @@ func New(options Options) *Nodes {
 	return &Nodes{Options: options, needed: make(chan controllers.Queue, 1)}
 }
 
-// Of returns the lapse of the node now. Until the Nodes are known, that is one with the cause NotChecked.
-func (n *Nodes) Of(node string) lapse.Lapse {
+// Outage returns the outage of the node now. Until the Nodes are known, that is one with the cause NotChecked.
+func (n *Nodes) Outage(node string) staleness.Outage {
 	switch {
 	case node == "":
-		return lapse.Lapse{}
+		return staleness.Outage{}
 	case !n.synced.Load():
-		return lapse.Lapse{Cause: lapse.NotChecked}
+		return staleness.Outage{Cause: staleness.NotChecked}
 	default:
-		return n.decide(node, n.Now()).lapse
+		return n.decide(node, n.Now()).outage
 	}
 }
 
 // Count returns the number of nodes whose states are not current, for the cause.
-func (n *Nodes) Count(cause lapse.Cause) (count int) {
+func (n *Nodes) Count(cause staleness.Cause) (count int) {
 	n.states.Each(func(_ string, k nodeState) {
-		if k.lapse.Cause == cause {
+		if k.outage.Cause == cause {
 			count++
 		}
 	})
 	return count
 }
 
-// decide decides the lapse of the node at the time now.
+// decide decides the outage of the node at the time now.
 func (n *Nodes) decide(node string, now time.Time) (decided nodeState) {
 	evidence := n.evidence(node)
 	n.states.Update(node, func(k *nodeState) bool {
-		k.lapse = lapse.Next(k.lapse, evidence, now)
-		k.keptUnknown = k.keptUnknown || k.lapse.MayBeLonger()
+		k.outage = staleness.Decide(k.outage, evidence, now)
+		k.keptUnknown = k.keptUnknown || k.outage.MayBeLonger()
 		decided = *k
-		return k.lapse.Cause != "" || k.enqueued > 0 || k.keptUnknown
+		return k.outage.Cause != "" || k.enqueued > 0 || k.keptUnknown
 	})
 	return decided
 }
 
-func (n *Nodes) evidence(name string) lapse.Evidence {
-	var e lapse.Evidence
+func (n *Nodes) evidence(name string) staleness.Evidence {
+	var e staleness.Evidence
 	if object, found, err := n.nodes.GetIndexer().GetByKey(name); err == nil && found {
 		if node, ok := object.(*corev1.Node); ok {
-			e.Node = cached.HealthOf(node)
+			e.Node = cached.NodeReadiness(node)
 		}
 	}
 	if n.Namespace == "" {
@@ -124,7 +124,7 @@ func (n *Nodes) evidence(name string) lapse.Evidence {
 		return e
 	}
 	for _, pod := range n.Reader.Agents(name) {
-		e.Agents = append(e.Agents, cached.AgentOf(pod))
+		e.Agents = append(e.Agents, cached.AgentReadiness(pod))
 	}
 	return e
 }
@@ -145,9 +145,9 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// Those whose states have become stale, or if the lapse is over, those whose states were.
-	low, high := node.enqueued, node.lapse.Length
-	if node.lapse.Cause == "" {
+	// Those whose states have become stale, or if the outage is over, those whose states were.
+	low, high := node.enqueued, node.outage.Length
+	if node.outage.Cause == "" {
 		low, high = 0, node.enqueued
 	}
 	var afters []time.Duration
@@ -159,25 +159,25 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			stale++
 			n.Limiter.Ask(pod.name)
 			n.Counted.Enqueue(pod.name)
-		case node.keptUnknown && !node.lapse.MayBeLonger():
+		case node.keptUnknown && !node.outage.MayBeLonger():
 			n.Pods.Enqueue(pod.name)
 			n.Counted.Enqueue(pod.name)
 		}
 	}
 	if stale > 0 {
-		log.FromContext(ctx).Info(message(node.lapse), "pods", stale, "cause", node.lapse.Cause, "since", node.lapse.Since)
+		log.FromContext(ctx).Info(message(node.outage), "pods", stale, "cause", node.outage.Cause, "since", node.outage.Since)
 	}
 	n.states.Update(request.Name, func(k *nodeState) bool {
-		k.enqueued, k.keptUnknown = max(k.enqueued, high), node.lapse.MayBeLonger()
-		if node.lapse.Cause == "" {
+		k.enqueued, k.keptUnknown = max(k.enqueued, high), node.outage.MayBeLonger()
+		if node.outage.Cause == "" {
 			k.enqueued = 0
 		}
-		return k.lapse.Cause != "" || k.enqueued > 0 || k.keptUnknown
+		return k.outage.Cause != "" || k.enqueued > 0 || k.keptUnknown
 	})
-	return reconcile.Result{RequeueAfter: node.lapse.Again(afters, now)}, nil
+	return reconcile.Result{RequeueAfter: node.outage.NextCheck(afters, now)}, nil
 }
 
-func message(l lapse.Lapse) string {
+func message(l staleness.Outage) string {
 	if l.Cause == "" {
 		return "States of node are current again"
 	}

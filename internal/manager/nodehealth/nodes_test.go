@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -68,8 +68,8 @@ func TestNodesHaveOneTimerEach(t *testing.T) {
 		Namespace: "seamark-system", Pods: inbox, Limiter: NewLimiter(inbox), Now: func() time.Time { return now },
 	})
 	defer nodes.Limiter.queue.ShutDown()
-	if got := nodes.Of("node-1"); got.Cause != lapse.NotChecked {
-		t.Errorf("lapse %+v before the Nodes are known, want one that is not checked", got)
+	if got := nodes.Outage("node-1"); got.Cause != staleness.NotChecked {
+		t.Errorf("outage %+v before the Nodes are known, want one that is not checked", got)
 	}
 	known := newStore(t, node(corev1.ConditionTrue))
 	nodes.nodes = known
@@ -95,7 +95,7 @@ func TestNodesHaveOneTimerEach(t *testing.T) {
 	const second = time.Second
 	step(0, corev1.ConditionTrue, 0, 0, 0)
 	step(second, corev1.ConditionUnknown, 10*second, 0, 1)
-	if nodes.Count(lapse.NodeNotReady) != 1 || nodes.Count(lapse.NodeGone) != 0 {
+	if nodes.Count(staleness.NodeNotReady) != 1 || nodes.Count(staleness.NodeGone) != 0 {
 		t.Error("wrong count of nodes")
 	}
 	step(9*second, "", second, 0, 1)

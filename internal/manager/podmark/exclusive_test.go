@@ -21,9 +21,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -171,7 +171,7 @@ func TestEndedPodIsProtected(t *testing.T) {
 // TestStaleClaim checks that a manager that has just started, and does not know how long a state has been stale, does not move
 // the marks to the pod: it would not get them.
 func TestStaleClaim(t *testing.T) {
-	for _, l := range []lapse.Lapse{{Cause: lapse.NotChecked}, {Cause: lapse.AgentGone, Unsure: true, Length: time.Second}} {
+	for _, l := range []staleness.Outage{{Cause: staleness.NotChecked}, {Cause: staleness.AgentGone, StartUnknown: true, Length: time.Second}} {
 		marker := builders.Marker("ns", "db").Probe(builders.Probe("p").StaleAfter(60).Condition("db.io/p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
 			Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{})).Build()
 		compiled, err := plan.Compile(marker)
@@ -191,17 +191,17 @@ func TestStaleClaim(t *testing.T) {
 		pods := &recorded{}
 		r := reconciler(t, pods, marker, old, holder, report, reportOf("new", holder, v1alpha1.ProbeSucceeded))
 		r.Live = &listing{}
-		r.Reader.Lapses = func(node string) lapse.Lapse {
+		r.Reader.Outages = func(node string) staleness.Outage {
 			if node == "old" {
 				return l
 			}
-			return lapse.Lapse{}
+			return staleness.Outage{}
 		}
 		for _, name := range []string{"old", "holder", "old", "holder"} {
 			reconcileOne(t, r, name)
 		}
 		if len(pods.labels)+len(pods.removed) > 0 {
-			t.Errorf("lapse %+v: writes %v, removed %v, want none", l, pods.labels, pods.removed)
+			t.Errorf("outage %+v: writes %v, removed %v, want none", l, pods.labels, pods.removed)
 		}
 	}
 }
@@ -247,11 +247,11 @@ func TestLoserIsNotPaced(t *testing.T) {
 		}
 		pods := &recorded{}
 		r := reconciler(t, pods, objects...)
-		r.Reader.Lapses = func(node string) lapse.Lapse {
+		r.Reader.Outages = func(node string) staleness.Outage {
 			if node != "lost" {
-				return lapse.Lapse{}
+				return staleness.Outage{}
 			}
-			return lapse.Lapse{Cause: lapse.NodeNotReady, Since: time.Unix(1, 0), Length: time.Hour}
+			return staleness.Outage{Cause: staleness.NodeNotReady, Since: time.Unix(1, 0), Length: time.Hour}
 		}
 		reconcileOne(t, r, "ready")
 		pods.labels = nil
@@ -266,8 +266,8 @@ func TestMissingReport(t *testing.T) {
 	pods := &recorded{}
 	r, _, _ := duel(t, pods, v1alpha1.ExclusivePolicy{},
 		builders.Pod("ns", "holder").Label("role", "primary").Label("ticket", "").Label("unreported", ""), builders.Pod("ns", "other"))
-	node := lapse.Lapse{}
-	r.Reader.Lapses = func(string) lapse.Lapse { return node }
+	node := staleness.Outage{}
+	r.Reader.Outages = func(string) staleness.Outage { return node }
 	reconcileOne(t, r, "holder")
 	if reconcileOne(t, r, "other"); len(pods.labels) != 1 || pods.labels[0]["role"] != "unknown" {
 		t.Errorf("writes %v, want one that makes the other pod unknown", pods.labels)
@@ -275,7 +275,7 @@ func TestMissingReport(t *testing.T) {
 	if result := reconcileOne(t, r, "holder"); len(pods.labels) != 1 || result.RequeueAfter != waitNotice {
 		t.Errorf("writes %v, holder checked again after %s, want no other one and %s", pods.labels, result.RequeueAfter, waitNotice)
 	}
-	node = lapse.Lapse{Cause: lapse.NodeNotReady}
+	node = staleness.Outage{Cause: staleness.NodeNotReady}
 	if reconcileOne(t, r, "holder"); len(pods.labels) != 2 || len(pods.labels[1]) != 0 {
 		t.Errorf("writes %v, want a second one that removes the role and the ticket", pods.labels)
 	}

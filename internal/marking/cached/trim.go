@@ -69,15 +69,15 @@ func TransformNode(object any) (any, error) {
 	case *metav1.PartialObjectMetadata:
 		return TrimNode(node), nil
 	case *corev1.Node:
-		return TrimNodeHealth(node), nil
+		return TrimNodeReadiness(node), nil
 	default:
 		return object, nil
 	}
 }
 
-// TrimNodeHealth returns a node with only what lapses are decided from: whether an agent is expected on
+// TrimNodeReadiness returns a node with only what outages are decided from: whether an agent is expected on
 // it, and its condition Ready without the heartbeat.
-func TrimNodeHealth(node *corev1.Node) *corev1.Node {
+func TrimNodeReadiness(node *corev1.Node) *corev1.Node {
 	trimmed := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}
 	for _, label := range serverless.AgentlessLabels() {
 		if value, found := node.Labels[label.Key]; found {

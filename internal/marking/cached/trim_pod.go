@@ -52,7 +52,7 @@ func (t *PodTrimmer) WithControllers() *PodTrimmer {
 	return t
 }
 
-// WithAgents makes trimmed pods of the agent in the namespace keep what lapses are decided from. It
+// WithAgents makes trimmed pods of the agent in the namespace keep what outages are decided from. It
 // returns the trimmer.
 func (t *PodTrimmer) WithAgents(namespace string) *PodTrimmer {
 	t.agents = namespace

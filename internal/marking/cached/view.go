@@ -82,7 +82,7 @@ func New(pod *corev1.Pod, markers []*plan.Marker, kind NodeKind, report mark.Nod
 	default:
 		v.Report = report.Of(pod.UID)
 	}
-	v.Report.Lapse = report.Lapse
+	v.Report.Outage = report.Outage
 	return v
 }
 

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -30,8 +30,8 @@ type PodReport struct {
 	// Provider is whether the states come from the provider of a virtual node, which writes
 	// the pod's conditions itself.
 	Provider bool
-	// Lapse is since when the states are not current: see plan.StaleAfter.
-	Lapse lapse.Lapse
+	// Outage is since when the states are not current: see plan.StaleAfter.
+	Outage staleness.Outage
 	// Held are the probes whose states have exclusive marks that the pod may not have. It is nil if
 	// there are none.
 	Held map[identity.ID]Hold
@@ -117,7 +117,7 @@ func Desired(probes []plan.PlannedProbe, report PodReport, owned Marks) Marks {
 // marks returns the marks of the probe, as if no other probe declared them. As long as nothing is reported
 // about the pod, they are those that it has.
 func (r PodReport) marks(probe plan.PlannedProbe, claims Claims, owned Marks) Marks {
-	if r.Lapse.Cause != "" {
+	if r.Outage.Cause != "" {
 		// The marks of the probe are needed only then.
 		if state, stale := r.stale(probe, claims, owned); stale {
 			return reasonedMarks(probe.Source, state, r.Provider, owned, v1alpha1.ReasonStale)

@@ -64,7 +64,7 @@ func (m Marks) Unclaimed(claims Claims, probe identity.ID) Marks {
 
 // Unreported reports whether nothing is reported about the pod, and its node is not known to be lost.
 func (r PodReport) Unreported() bool {
-	return !r.Reported && !r.Lapse.Lost()
+	return !r.Reported && !r.Outage.Lost()
 }
 
 // Meet returns the marks that both have with the same value.

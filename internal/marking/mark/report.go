@@ -16,8 +16,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/report"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
@@ -28,8 +28,8 @@ type NodeReport struct {
 	Plan *v1alpha1.NodePodProbe
 	// Slices are the node's ProbeReports, in any order.
 	Slices []*seamarkv1alpha1.ProbeReport
-	// Lapse is since when the states are not current.
-	Lapse lapse.Lapse
+	// Outage is since when the states are not current.
+	Outage staleness.Outage
 }
 
 // InStatus reports whether the states of a node's pods are those in the status of its

@@ -55,7 +55,7 @@ func (r PodReport) Counted(probe plan.PlannedProbe, state v1alpha1.ContainerProb
 	counted v1alpha1.ContainerProbeState, stale, known bool,
 ) {
 	counted, known = r.Evaluate(probe, state)
-	if !known || r.Lapse.Cause == "" || probe.Source.StaleAfterSeconds == nil {
+	if !known || r.Outage.Cause == "" || probe.Source.StaleAfterSeconds == nil {
 		return counted, false, known
 	}
 	mine := owned.Of(claims, probe.ID)
@@ -66,7 +66,7 @@ func (r PodReport) Counted(probe plan.PlannedProbe, state v1alpha1.ContainerProb
 	switch shown := mine[ConditionType(probe.Source.PodConditionType)].Condition; {
 	case shown.Reason == v1alpha1.ReasonStale:
 		counted.LastTransitionTime = shown.LastTransitionTime
-	case r.Lapse.MayBeLonger():
+	case r.Outage.MayBeLonger():
 		// The next manager would not know since when it is stale.
 		counted.LastTransitionTime = state.LastTransitionTime
 	}
@@ -80,27 +80,27 @@ func (r PodReport) IsStale(probe plan.PlannedProbe) bool {
 }
 
 func (r PodReport) staleAfter(probe plan.PlannedProbe) (time.Duration, bool) {
-	if r.Lapse.Cause == "" {
+	if r.Outage.Cause == "" {
 		return 0, false
 	}
 	after, set := plan.StaleAfter(probe.Source)
-	return after, set && r.Lapse.Reaches(after)
+	return after, set && r.Outage.MakesStale(after)
 }
 
 // outdated returns the state that a stale one counts as.
 func (r PodReport) outdated(state v1alpha1.ContainerProbeState, after time.Duration) v1alpha1.ContainerProbeState {
 	state.State = v1alpha1.ProbeUnknown
 	state.Message = fmt.Sprintf("The node or its agent has not been ready for %s.", after)
-	state.LastTransitionTime = metav1.NewTime(r.Lapse.Since.Add(after).Truncate(time.Second))
+	state.LastTransitionTime = metav1.NewTime(r.Outage.Since.Add(after).Truncate(time.Second))
 	return state
 }
 
 // stale returns the state that a stale one counts as, and whether the marks follow it. The marks of the
 // probe that the pod has show a state that is not reported any more, such as that of a node
-// that is gone. While it is not sure how long a lapse has lasted, they also show that the state was
+// that is gone. While it is not sure how long an outage has lasted, they also show that the state was
 // stale before the manager was started: it does not become current without evidence.
 func (r PodReport) stale(probe plan.PlannedProbe, claims Claims, owned Marks) (v1alpha1.ContainerProbeState, bool) {
-	if r.Lapse.Cause == "" || probe.Source.StaleAfterSeconds == nil {
+	if r.Outage.Cause == "" || probe.Source.StaleAfterSeconds == nil {
 		return v1alpha1.ContainerProbeState{}, false
 	}
 	mine := owned.Of(claims, probe.ID)
@@ -119,14 +119,14 @@ func (r PodReport) stale(probe plan.PlannedProbe, claims Claims, owned Marks) (v
 // belongs to another probe says nothing about this one. If the marks are the same for the reported state, they do not
 // tell, and the state counts as reported.
 func (r PodReport) wasStale(probe plan.PlannedProbe, reported v1alpha1.ContainerProbeState, claims Claims, mine Marks) bool {
-	if !r.Lapse.Ended.IsZero() {
+	if !r.Outage.Ended.IsZero() {
 		return false
 	}
 	condition := ConditionType(probe.Source.PodConditionType)
 	if condition.Name != "" && !r.Provider && claims[condition] == probe.ID {
 		return mine[condition].Condition.Reason == v1alpha1.ReasonStale
 	}
-	if !r.Lapse.MayBeLonger() {
+	if !r.Outage.MayBeLonger() {
 		return false
 	}
 	texts := mine.filter(func(key Key) bool { return key.Kind != KindCondition })

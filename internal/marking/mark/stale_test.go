@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -33,11 +33,11 @@ func TestStaleMarks(t *testing.T) {
 	never := labels
 	never.Source = builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").Build()
 
-	of := func(cause lapse.Cause, seconds int) lapse.Lapse {
-		return lapse.Lapse{Cause: cause, Since: begin, Length: time.Duration(seconds) * time.Second}
+	of := func(cause staleness.Cause, seconds int) staleness.Outage {
+		return staleness.Outage{Cause: cause, Since: begin, Length: time.Duration(seconds) * time.Second}
 	}
-	unsure, ended := of(lapse.AgentGone, 5), of(lapse.NodeGone, 29)
-	unsure.Unsure, ended.Ended = true, begin.Add(29*time.Second)
+	unsure, ended := of(staleness.AgentGone, 5), of(staleness.NodeGone, 29)
+	unsure.StartUnknown, ended.Ended = true, begin.Add(29*time.Second)
 	primary := mark.Marks{mark.Label("role"): {Text: "primary"}}
 	key := mark.ConditionType("x/primary")
 	stale := mark.Value{Condition: mark.Condition{
@@ -51,37 +51,45 @@ func TestStaleMarks(t *testing.T) {
 	state := v1alpha1.ContainerProbeState{Name: "web#p", State: v1alpha1.ProbeSucceeded, Message: "ok"}
 	for name, tc := range map[string]struct {
 		probe  plan.PlannedProbe
-		lapse  lapse.Lapse
+		outage staleness.Outage
 		gone   bool
 		owned  mark.Marks
 		report mark.PodReport
 		want   mark.Marks
 	}{
-		"current":                       {probe: condition, owned: both, want: both},
-		"not yet":                       {probe: condition, lapse: of(lapse.NodeNotReady, 29), owned: both, want: both},
-		"stale":                         {probe: condition, lapse: of(lapse.NodeNotReady, 30), owned: both, want: mark.Marks{key: stale}},
-		"stale, no condition":           {probe: labels, lapse: of(lapse.NodeNotReady, 30), owned: primary, want: mark.Marks{}},
-		"stale, policy for Unknown":     {probe: unknown, lapse: of(lapse.NodeGone, 30), gone: true, owned: primary, want: mark.Marks{mark.Label("role"): {Text: "unknown"}}},
-		"restarted, policy for Unknown": {probe: unknown, lapse: unsure, owned: mark.Marks{mark.Label("role"): {Text: "unknown"}}, want: mark.Marks{mark.Label("role"): {Text: "unknown"}}},
-		"stale since earlier":           {probe: condition, lapse: of(lapse.NodeGone, 90), owned: mark.Marks{key: earlier}, want: mark.Marks{key: earlier}},
-		"never stale":                   {probe: never, lapse: of(lapse.NodeNotReady, 3000), owned: primary, want: primary},
-		"ended before":                  {probe: condition, lapse: ended, owned: both, want: both},
-		"ended before, after a restart": {probe: condition, lapse: ended, owned: mark.Marks{key: stale}, want: both},
+		"current":             {probe: condition, owned: both, want: both},
+		"not yet":             {probe: condition, outage: of(staleness.NodeNotReady, 29), owned: both, want: both},
+		"stale":               {probe: condition, outage: of(staleness.NodeNotReady, 30), owned: both, want: mark.Marks{key: stale}},
+		"stale, no condition": {probe: labels, outage: of(staleness.NodeNotReady, 30), owned: primary, want: mark.Marks{}},
+		"stale, policy for Unknown": {
+			probe: unknown, outage: of(staleness.NodeGone, 30), gone: true, owned: primary, want: mark.Marks{mark.Label("role"): {Text: "unknown"}},
+		},
+		"restarted, policy for Unknown": {
+			probe: unknown, outage: unsure, owned: mark.Marks{mark.Label("role"): {Text: "unknown"}}, want: mark.Marks{mark.Label("role"): {Text: "unknown"}},
+		},
+		"stale since earlier": {
+			probe: condition, outage: of(staleness.NodeGone, 90), owned: mark.Marks{key: earlier}, want: mark.Marks{key: earlier},
+		},
+		"never stale":                   {probe: never, outage: of(staleness.NodeNotReady, 3000), owned: primary, want: primary},
+		"ended before":                  {probe: condition, outage: ended, owned: both, want: both},
+		"ended before, after a restart": {probe: condition, outage: ended, owned: mark.Marks{key: stale}, want: both},
 
-		"reports are gone":                  {probe: condition, lapse: of(lapse.NodeGone, 30), gone: true, owned: both, want: mark.Marks{key: stale}},
-		"reports are gone, not yet":         {probe: condition, lapse: of(lapse.NodeGone, 29), gone: true, owned: both, want: both},
-		"reports are gone, never stale":     {probe: never, lapse: of(lapse.NodeGone, 30), gone: true, owned: primary, want: primary},
-		"reports are gone, never had state": {probe: condition, lapse: of(lapse.NodeGone, 30), gone: true, want: mark.Marks{}},
+		"reports are gone":                  {probe: condition, outage: of(staleness.NodeGone, 30), gone: true, owned: both, want: mark.Marks{key: stale}},
+		"reports are gone, not yet":         {probe: condition, outage: of(staleness.NodeGone, 29), gone: true, owned: both, want: both},
+		"reports are gone, never stale":     {probe: never, outage: of(staleness.NodeGone, 30), gone: true, owned: primary, want: primary},
+		"reports are gone, never had state": {probe: condition, outage: of(staleness.NodeGone, 30), gone: true, want: mark.Marks{}},
 
-		"restarted, not checked":               {probe: condition, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: mark.Marks{key: stale}, want: mark.Marks{key: stale}},
-		"restarted, not checked, no condition": {probe: labels, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: mark.Marks{}, want: mark.Marks{}},
-		"restarted, not checked, current":      {probe: labels, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: primary, want: primary},
-		"restarted, unsure":                    {probe: labels, lapse: unsure, owned: mark.Marks{}, want: mark.Marks{}},
-		"restarted, unsure, current":           {probe: condition, lapse: unsure, owned: both, want: both},
-		"sure":                                 {probe: labels, lapse: of(lapse.AgentNotReady, 5), owned: mark.Marks{}, want: primary},
+		"restarted, not checked": {
+			probe: condition, outage: staleness.Outage{Cause: staleness.NotChecked}, owned: mark.Marks{key: stale}, want: mark.Marks{key: stale},
+		},
+		"restarted, not checked, no condition": {probe: labels, outage: staleness.Outage{Cause: staleness.NotChecked}, owned: mark.Marks{}, want: mark.Marks{}},
+		"restarted, not checked, current":      {probe: labels, outage: staleness.Outage{Cause: staleness.NotChecked}, owned: primary, want: primary},
+		"restarted, unsure":                    {probe: labels, outage: unsure, owned: mark.Marks{}, want: mark.Marks{}},
+		"restarted, unsure, current":           {probe: condition, outage: unsure, owned: both, want: both},
+		"sure":                                 {probe: labels, outage: of(staleness.AgentNotReady, 5), owned: mark.Marks{}, want: primary},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := mark.PodReport{Lapse: tc.lapse}
+			report := mark.PodReport{Outage: tc.outage}
 			if !tc.gone {
 				report.Reported, report.States = true, mark.States{id: state}
 			}
@@ -100,7 +108,7 @@ func TestStaleMarks(t *testing.T) {
 		"a label of another probe":     planned(func(b *builders.ProbeBuilder) { b.Label(v1alpha1.ProbeUnknown, "zone", "unknown") }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := mark.PodReport{Reported: true, States: mark.States{id: state, earlierProbe.ID: state}, Lapse: unsure}
+			report := mark.PodReport{Reported: true, States: mark.States{id: state, earlierProbe.ID: state}, Outage: unsure}
 			owned := mark.Marks{mark.Label("zone"): {Text: "a"}, key: current}
 			got := mark.Desired([]plan.PlannedProbe{earlierProbe, probe}, report, owned)
 			if diff := cmp.Diff(owned, got); diff != "" {
@@ -109,7 +117,7 @@ func TestStaleMarks(t *testing.T) {
 		})
 	}
 	// A provider owns the condition.
-	report := mark.PodReport{Reported: true, Provider: true, States: mark.States{id: state}, Lapse: of(lapse.NodeNotReady, 30)}
+	report := mark.PodReport{Reported: true, Provider: true, States: mark.States{id: state}, Outage: of(staleness.NodeNotReady, 30)}
 	if got := mark.Desired([]plan.PlannedProbe{condition}, report, primary); len(got) > 0 {
 		t.Errorf("marks on a virtual node that is lost: %v, want none", got)
 	}
@@ -119,7 +127,7 @@ func TestStaleMarks(t *testing.T) {
 	}
 }
 
-// A restart of the manager does not change the counts of stale states: as long as it is not known how long a lapse has lasted, the marks
+// A restart of the manager does not change the counts of stale states: as long as it is not known how long an outage has lasted, the marks
 // say what is stale, and since when.
 func TestCounted(t *testing.T) {
 	begin := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -133,34 +141,39 @@ func TestCounted(t *testing.T) {
 	shown := func(reason string) mark.Marks {
 		return mark.Marks{mark.ConditionType("x/primary"): {Condition: mark.Condition{Status: "Unknown", Reason: reason, LastTransitionTime: metav1.NewTime(begin)}}}
 	}
-	started := lapse.Lapse{Cause: lapse.AgentGone, Since: begin.Add(time.Hour), Unsure: true}
+	started := staleness.Outage{Cause: staleness.AgentGone, Since: begin.Add(time.Hour), StartUnknown: true}
 	reached, sure := started, started
-	reached.Length, sure.Length, sure.Unsure = time.Minute, time.Minute, false
+	reached.Length, sure.Length, sure.StartUnknown = time.Minute, time.Minute, false
 	ended := started
 	ended.Ended = begin.Add(time.Hour)
 	for name, tc := range map[string]struct {
-		probe plan.PlannedProbe
-		state v1alpha1.ProbeState
-		lapse lapse.Lapse
-		owned mark.Marks
-		want  bool
-		since time.Duration
+		probe  plan.PlannedProbe
+		state  v1alpha1.ProbeState
+		outage staleness.Outage
+		owned  mark.Marks
+		want   bool
+		since  time.Duration
 	}{
-		"current":                         {probe: condition, state: v1alpha1.ProbeSucceeded, owned: shown(v1alpha1.ReasonStale), since: time.Second},
-		"restarted":                       {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: started, owned: shown(v1alpha1.ReasonStale), want: true},
-		"restarted, not checked":          {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: lapse.Lapse{Cause: lapse.NotChecked}, owned: shown(v1alpha1.ReasonStale), want: true},
-		"restarted, not stale before":     {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: started, owned: shown(""), since: time.Second},
-		"restarted, stale again":          {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: reached, owned: shown(v1alpha1.ReasonStale), want: true},
-		"stale, not written yet":          {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: sure, want: true, since: time.Hour + 30*time.Second},
-		"stale, nobody knows since when":  {probe: labels, state: v1alpha1.ProbeSucceeded, lapse: reached, want: true, since: time.Second},
-		"restarted, no condition":         {probe: labels, state: v1alpha1.ProbeSucceeded, lapse: started, want: true, since: time.Second},
-		"no condition, same in both":      {probe: labels, state: v1alpha1.ProbeFailed, lapse: started, since: time.Second},
-		"ended before, after the restart": {probe: condition, state: v1alpha1.ProbeSucceeded, lapse: ended, owned: shown(v1alpha1.ReasonStale), since: time.Second},
+		"current":   {probe: condition, state: v1alpha1.ProbeSucceeded, owned: shown(v1alpha1.ReasonStale), since: time.Second},
+		"restarted": {probe: condition, state: v1alpha1.ProbeSucceeded, outage: started, owned: shown(v1alpha1.ReasonStale), want: true},
+		"restarted, not checked": {
+			probe: condition, state: v1alpha1.ProbeSucceeded, outage: staleness.Outage{Cause: staleness.NotChecked}, owned: shown(v1alpha1.ReasonStale),
+			want: true,
+		},
+		"restarted, not stale before":    {probe: condition, state: v1alpha1.ProbeSucceeded, outage: started, owned: shown(""), since: time.Second},
+		"restarted, stale again":         {probe: condition, state: v1alpha1.ProbeSucceeded, outage: reached, owned: shown(v1alpha1.ReasonStale), want: true},
+		"stale, not written yet":         {probe: condition, state: v1alpha1.ProbeSucceeded, outage: sure, want: true, since: time.Hour + 30*time.Second},
+		"stale, nobody knows since when": {probe: labels, state: v1alpha1.ProbeSucceeded, outage: reached, want: true, since: time.Second},
+		"restarted, no condition":        {probe: labels, state: v1alpha1.ProbeSucceeded, outage: started, want: true, since: time.Second},
+		"no condition, same in both":     {probe: labels, state: v1alpha1.ProbeFailed, outage: started, since: time.Second},
+		"ended before, after the restart": {
+			probe: condition, state: v1alpha1.ProbeSucceeded, outage: ended, owned: shown(v1alpha1.ReasonStale), since: time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := v1alpha1.ContainerProbeState{Name: "web#p", State: tc.state, LastTransitionTime: metav1.NewTime(begin.Add(time.Second))}
 			claims, _ := mark.Claim([]plan.PlannedProbe{tc.probe})
-			got, stale, known := mark.PodReport{Lapse: tc.lapse}.Counted(tc.probe, state, claims, tc.owned)
+			got, stale, known := mark.PodReport{Outage: tc.outage}.Counted(tc.probe, state, claims, tc.owned)
 			if stale != tc.want || !known || (got.State == v1alpha1.ProbeUnknown) != tc.want || !got.LastTransitionTime.Time.Equal(begin.Add(tc.since)) {
 				t.Errorf("%+v, stale %t, known %t; want stale %t since %s", got, stale, known, tc.want, begin.Add(tc.since))
 			}

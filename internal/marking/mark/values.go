@@ -34,7 +34,7 @@ func (r ValueRefusal) String() string {
 func RefusedValues(probes []plan.PlannedProbe, report PodReport, owned Marks) []ValueRefusal {
 	var refused []ValueRefusal
 	var claims Claims
-	if report.Lapse.Cause != "" {
+	if report.Outage.Cause != "" {
 		claims, _ = Claim(probes)
 	}
 	for _, probe := range probes {

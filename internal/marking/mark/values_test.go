@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -68,7 +68,8 @@ func TestStaleStatesRefuseNoValues(t *testing.T) {
 		{State: v1alpha1.ProbeSucceeded, LabelsFrom: []v1alpha1.ValueSource{{Key: "role", JSONPath: ".role"}}},
 	}
 	report := mark.PodReport{
-		Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "none")}, Lapse: lapse.Lapse{Cause: lapse.AgentGone, Unsure: true},
+		Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, "none")},
+		Outage: staleness.Outage{Cause: staleness.AgentGone, StartUnknown: true},
 	}
 	for reason, want := range map[string]int{"": 1, v1alpha1.ReasonStale: 0} {
 		owned := mark.Marks{mark.ConditionType("x/idle"): {Condition: mark.Condition{Reason: reason}}}
@@ -85,10 +86,11 @@ func TestValuesAreRefusedIfMarksDoNotTell(t *testing.T) {
 		{State: v1alpha1.ProbeSucceeded, LabelsFrom: []v1alpha1.ValueSource{{Key: "role", JSONPath: ".role"}}},
 	}
 	for message, want := range map[string]int{"none": 1, `{"role":"primary"}`: 0} {
-		for name, down := range map[string]lapse.Lapse{
-			"current": {}, "not checked": {Cause: lapse.NotChecked}, "gone for a second": {Cause: lapse.AgentGone, Length: time.Second, Unsure: true},
+		for name, down := range map[string]staleness.Outage{
+			"current": {}, "not checked": {Cause: staleness.NotChecked},
+			"gone for a second": {Cause: staleness.AgentGone, Length: time.Second, StartUnknown: true},
 		} {
-			report := mark.PodReport{Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, message)}, Lapse: down}
+			report := mark.PodReport{Reported: true, States: mark.States{webIdle: state(v1alpha1.ProbeSucceeded, message)}, Outage: down}
 			if got := mark.RefusedValues(planOf(t, marker), report, mark.Marks{}); len(got) != want {
 				t.Errorf("%s, message %s: refused values %v, want %d", name, message, got, want)
 			}

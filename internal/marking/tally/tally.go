@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -46,8 +46,8 @@ func New(marker *plan.Marker) *Tally {
 type Pod struct {
 	// Object is the pod.
 	Object *corev1.Pod
-	// Lapse is since when its states are not current.
-	Lapse lapse.Lapse
+	// Outage is since when its states are not current.
+	Outage staleness.Outage
 	// Owned are Seamark's marks on the pod, and Claims the probes that its keys belong to: they say which states are stale already.
 	// They matter only while the states are not current.
 	Owned  mark.Marks
@@ -61,7 +61,7 @@ func (t *Tally) Add(pod Pod, id identity.ID, state v1alpha1.ContainerProbeState)
 	if i < 0 || !plan.HasContainer(pod.Object, t.probes[i].Source.ContainerName) {
 		return
 	}
-	if counted, stale, known := (mark.PodReport{Lapse: pod.Lapse}).Counted(t.probes[i], state, pod.Claims, pod.Owned); known {
+	if counted, stale, known := (mark.PodReport{Outage: pod.Outage}).Counted(t.probes[i], state, pod.Claims, pod.Owned); known {
 		t.counts[i] = counting(t.counts[i], counted, stale)
 	}
 }

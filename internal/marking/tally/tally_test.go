@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/marking/tally"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -34,7 +34,7 @@ func TestCounts(t *testing.T) {
 	old := state("web#p", v1alpha1.ProbeFailed, 99)
 	old.Plan = "earlier"
 	counts, pod := tally.New(compiled), builders.Pod("ns", "a").Build()
-	down := lapse.Lapse{Cause: lapse.NodeGone, Since: time.Unix(100, 0), Length: time.Minute}
+	down := staleness.Outage{Cause: staleness.NodeGone, Since: time.Unix(100, 0), Length: time.Minute}
 	for _, states := range [][]v1alpha1.ContainerProbeState{
 		{state("web#p", v1alpha1.ProbeSucceeded, 3), state("web#q", v1alpha1.ProbeFailed, 9)},
 		{state("web#p", v1alpha1.ProbeSucceeded, 7), state("other#p", v1alpha1.ProbeFailed, 50), state("web#gone", v1alpha1.ProbeFailed, 50)},
@@ -46,7 +46,7 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"web#p", "web#q"} {
-		counts.Add(tally.Pod{Object: pod, Lapse: down}, parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8))
+		counts.Add(tally.Pod{Object: pod, Outage: down}, parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8))
 	}
 	// The container that an edited probe moved away from is not that of the state.
 	without := builders.Pod("ns", "b").Build()

@@ -23,11 +23,11 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 )
 
 // NodeNameField is the field by which the client's cache must index pods.
@@ -52,8 +52,8 @@ type Reader struct {
 	Stores Stores
 	// Compiler compiles markers.
 	Compiler *plan.Compiler
-	// Lapses returns since when the states of the pods of a node are not current. It is optional.
-	Lapses func(node string) lapse.Lapse
+	// Outages returns since when the states of the pods of a node are not current. It is optional.
+	Outages func(node string) staleness.Outage
 	// Options are the settings that plans depend on.
 	cached.Options
 }
@@ -109,8 +109,8 @@ func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker
 	var report mark.NodeReport
 	if !r.Provided(kind) {
 		report, err = r.NodeReport(ctx, pod.Spec.NodeName)
-	} else if r.Lapses != nil {
-		report.Lapse = r.Lapses(pod.Spec.NodeName)
+	} else if r.Outages != nil {
+		report.Outage = r.Outages(pod.Spec.NodeName)
 	}
 	if err != nil {
 		return cached.Pod{}, err
@@ -237,8 +237,8 @@ func (r Reader) Report(ctx context.Context, node string) (mark.NodeReport, error
 // NodeReport returns what is reported about the pods of the node, and since when it is not current.
 func (r Reader) NodeReport(ctx context.Context, node string) (mark.NodeReport, error) {
 	report, err := r.Report(ctx, node)
-	if r.Lapses != nil {
-		report.Lapse = r.Lapses(node)
+	if r.Outages != nil {
+		report.Outage = r.Outages(node)
 	}
 	return report, err
 }

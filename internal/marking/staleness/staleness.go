@@ -1,16 +1,17 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lapse decides since when the states of a node's pods are not current: because the node is not
-// ready or is gone, or because no agent on it is ready to report. The package is pure.
+// Package staleness decides since when the reported states of a node's pods are not current, and
+// therefore when they become stale. During an outage nobody reports: the node is not ready or does
+// not exist, or no agent on it is ready. The package is pure.
 //
 // Invariants:
-//   - A lapse is as long as the stored times say, so that a restart of the manager does not shorten it.
-//     Only if no object has a time, it begins when it is first seen.
-//   - While a lapse lasts, it never gets shorter, however the clock is set.
-//   - When it has ended, it gets no longer, and Hold passes before the states count as current: what
-//     the agent could not report before is reported first.
-package lapse
+//   - An outage is as long as the times in the objects say, so that a restart of the manager does not
+//     shorten it. It begins when it is first seen only if no object has a time.
+//   - An outage never gets shorter while it lasts, even if the clock is changed.
+//   - An outage that has ended gets no longer. The states count as current after Grace, because the
+//     agent first reports what it could not report before.
+package staleness
 
 import (
 	"time"
@@ -18,9 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Hold is how long after a lapse the states do not count as current. The agent waits at most 5 seconds
+// Grace is how long after an outage the states do not count as current. The agent waits at most 5 seconds
 // before it connects again, and then reports at once.
-const Hold = 10 * time.Second
+const Grace = 10 * time.Second
 
 // Cause is why the states of a node's pods are not current. It is empty if they are.
 type Cause string
@@ -35,63 +36,65 @@ const (
 	AgentNotReady Cause = "AgentNotReady"
 	// AgentGone means that the node has no pod of the agent.
 	AgentGone Cause = "AgentGone"
-	// NotChecked means that the node is not known yet. Such a lapse has no length.
+	// NotChecked means that the node is not known yet. Such an outage has no length.
 	NotChecked Cause = "NotChecked"
 )
 
-// Causes returns the causes of lapses that have a length.
+// Causes returns the causes of outages that have a length.
 func Causes() []Cause { return []Cause{NodeGone, NodeNotReady, AgentNotReady, AgentGone} }
 
-// Lapse is a time in which the states of a node's pods are not current. The zero value means that they
-// are.
-type Lapse struct {
-	// Cause is why.
+// Outage is a period in which the states of a node's pods are not current. The zero value means that
+// they are current.
+type Outage struct {
+	// Cause is the cause of the outage.
 	Cause Cause
-	// Since is the begin, and Length how long it has lasted. They differ from the clock if it was set.
+	// Since is the start, and Length the duration so far. They differ from the clock if it was changed.
 	Since  time.Time
 	Length time.Duration
-	// Unsure is whether no object had the time of the begin. To a manager that was just started, such a
-	// lapse is new.
-	Unsure bool
+	// StartUnknown is whether no object has the time of the start. For a manager that was just started,
+	// such an outage starts now.
+	StartUnknown bool
 	// Ended is when the cause was first not seen any more. It is zero while the cause lasts.
 	Ended time.Time
 }
 
-// Reaches reports whether states that are stale after the given time are stale.
-func (l Lapse) Reaches(after time.Duration) bool {
-	return l.Cause != "" && l.Cause != NotChecked && l.Length >= after
+// MakesStale reports whether the outage is long enough for states that become stale after the given time.
+func (o Outage) MakesStale(after time.Duration) bool {
+	return o.Cause != "" && o.Cause != NotChecked && o.Length >= after
 }
 
 // agentGrace is how long a node may have no ready agent before it counts as lost. The replacement of an agent takes less.
 const agentGrace = time.Minute
 
 // Lost reports whether the node is lost: it is gone or not ready, or has had no ready agent for a minute.
-func (l Lapse) Lost() bool {
+func (o Outage) Lost() bool {
 	switch {
-	case !l.Ended.IsZero():
+	case !o.Ended.IsZero():
 		return false
-	case l.Cause == NodeGone, l.Cause == NodeNotReady:
+	case o.Cause == NodeGone, o.Cause == NodeNotReady:
 		return true
 	default:
-		return l.Reaches(agentGrace)
+		return o.MakesStale(agentGrace)
 	}
 }
 
-// MayBeLonger reports whether the lapse lasts and may be longer than is known.
-func (l Lapse) MayBeLonger() bool { return l.Ended.IsZero() && (l.Unsure || l.Cause == NotChecked) }
+// MayBeLonger reports whether the outage lasts and may be longer than is known.
+func (o Outage) MayBeLonger() bool {
+	return o.Ended.IsZero() && (o.StartUnknown || o.Cause == NotChecked)
+}
 
-// Again returns how long after now, the time for which it was decided, the lapse must be decided
-// again although no object changes, given the times after which states are stale. Zero means never.
-func (l Lapse) Again(afters []time.Duration, now time.Time) time.Duration {
-	if l.Cause == "" || l.Cause == NotChecked {
+// NextCheck returns how long after now Decide must be called again although no object changes, given the
+// times after which states become stale. now is the time of the last decision. Zero means never.
+func (o Outage) NextCheck(afters []time.Duration, now time.Time) time.Duration {
+	if o.Cause == "" || o.Cause == NotChecked {
 		return 0
 	}
-	if !l.Ended.IsZero() {
-		return l.Ended.Add(Hold).Sub(now)
+	if !o.Ended.IsZero() {
+		return o.Ended.Add(Grace).Sub(now)
 	}
 	var first time.Duration
 	for _, after := range afters {
-		if left := after - l.Length; left > 0 && (first == 0 || left < first) {
+		if left := after - o.Length; left > 0 && (first == 0 || left < first) {
 			first = left
 		}
 	}
@@ -127,24 +130,24 @@ type Evidence struct {
 	Agents []Agent
 }
 
-// Next returns the lapse at the time now, given the last one that was decided for the node.
-func Next(last Lapse, e Evidence, now time.Time) Lapse {
+// Decide returns the outage at the time now, given the last decision for the node.
+func Decide(last Outage, e Evidence, now time.Time) Outage {
 	if last.Cause == NotChecked {
-		last = Lapse{}
+		last = Outage{}
 	}
-	cause, since := e.lapsed()
+	cause, since := e.outage()
 	if cause == "" {
 		return last.end(now)
 	}
-	next := Lapse{Cause: cause, Since: now, Unsure: since.IsZero()}
-	if !next.Unsure {
+	next := Outage{Cause: cause, Since: now, StartUnknown: since.IsZero()}
+	if !next.StartUnknown {
 		// The times of objects are those of other clocks.
 		next.Since = earlier(since, now)
 	}
 	switch {
 	case last.Cause == "":
 	case last.Ended.IsZero():
-		next.Since, next.Unsure = earlier(next.Since, last.Since), last.Unsure
+		next.Since, next.StartUnknown = earlier(next.Since, last.Since), last.StartUnknown
 	default:
 		// The time in which the states were current does not count.
 		next.Since = earlier(next.Since, now.Add(-last.Length))
@@ -153,23 +156,23 @@ func Next(last Lapse, e Evidence, now time.Time) Lapse {
 	return next
 }
 
-// end returns what follows the lapse if the node has no cause any more.
-func (l Lapse) end(now time.Time) Lapse {
-	if l.Cause == "" {
-		return Lapse{}
+// end returns what follows the outage if the node has no cause any more.
+func (o Outage) end(now time.Time) Outage {
+	if o.Cause == "" {
+		return Outage{}
 	}
-	if l.Ended.IsZero() || now.Before(l.Ended) {
-		l.Ended = now
+	if o.Ended.IsZero() || now.Before(o.Ended) {
+		o.Ended = now
 	}
-	if now.Sub(l.Ended) >= Hold {
-		return Lapse{}
+	if now.Sub(o.Ended) >= Grace {
+		return Outage{}
 	}
-	return l
+	return o
 }
 
-// lapsed returns why and since when the states are not current. The time is zero if no object has it.
-func (e Evidence) lapsed() (Cause, time.Time) {
-	agent, silent := e.silent()
+// outage returns why and since when the states are not current. The time is zero if no object has it.
+func (e Evidence) outage() (Cause, time.Time) {
+	agent, silent := e.agentOutage()
 	switch {
 	case e.Node == nil && agent == AgentNotReady:
 		// No object has the time at which the Node was deleted. The agent's pod is deleted then.
@@ -188,8 +191,8 @@ func (e Evidence) lapsed() (Cause, time.Time) {
 	return NodeNotReady, e.Node.Since
 }
 
-// silent returns why and since when no agent of the node is ready. The time is zero if no object has it.
-func (e Evidence) silent() (Cause, time.Time) {
+// agentOutage returns why and since when no agent of the node is ready. The time is zero if no object has it.
+func (e Evidence) agentOutage() (Cause, time.Time) {
 	if len(e.Agents) == 0 {
 		return AgentGone, time.Time{}
 	}

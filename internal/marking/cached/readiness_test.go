@@ -13,7 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -29,9 +29,9 @@ func TestTrimKeepsEvidence(t *testing.T) {
 	}
 	trimmer := cached.NewPodTrimmer(cached.Options{}).WithAgents("seamark-system")
 	agent := pod("seamark-system", "seamark-agent")
-	want := lapse.Agent{Ready: true, Since: since.Time, Deleted: deleted.Add(-10 * time.Second)}
+	want := staleness.Agent{Ready: true, Since: since.Time, Deleted: deleted.Add(-10 * time.Second)}
 	for name, got := range map[string]*corev1.Pod{"whole": agent, "trimmed": trimmer.Trim(agent), "trimmed twice": trimmer.Trim(trimmer.Trim(agent))} {
-		if diff := cmp.Diff(want, cached.AgentOf(got)); diff != "" || !cached.IsAgent(got, "seamark-system") {
+		if diff := cmp.Diff(want, cached.AgentReadiness(got)); diff != "" || !cached.IsAgent(got, "seamark-system") {
 			t.Errorf("%s agent (-want +got):\n%s", name, diff)
 		}
 	}
@@ -64,8 +64,8 @@ func TestTrimKeepsEvidence(t *testing.T) {
 	if diff := cmp.Diff(any(trimmed), got); diff != "" || err != nil {
 		t.Errorf("trimmed Node, error %v (-want +got):\n%s", err, diff)
 	}
-	health := &lapse.Node{Ready: corev1.ConditionUnknown, Since: since.Time, Agentless: true}
-	if diff := cmp.Diff(health, cached.HealthOf(trimmed)); diff != "" || cached.HealthOf(nil) != nil {
+	health := &staleness.Node{Ready: corev1.ConditionUnknown, Since: since.Time, Agentless: true}
+	if diff := cmp.Diff(health, cached.NodeReadiness(trimmed)); diff != "" || cached.NodeReadiness(nil) != nil {
 		t.Errorf("health (-want +got):\n%s", diff)
 	}
 }

@@ -10,20 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/seamark-dev/seamark/internal/marking/lapse"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/marking/staleness"
 )
 
 // agentAccount is the service account of the agents.
 const agentAccount = "seamark-agent"
 
-// IsAgent reports whether the pod is one of the agent, whose namespace is given. Who can create such a
-// pod there can report any state anyway. Labels are no evidence: a tenant can set them.
+// IsAgent reports whether the pod is one of the agent, which runs in the namespace. It compares the service
+// account: whoever can create a pod with it can report any state anyway, while any tenant can set labels.
 func IsAgent(pod *corev1.Pod, namespace string) bool {
 	return namespace != "" && pod.Namespace == namespace && pod.Spec.ServiceAccountName == agentAccount
 }
 
-// keepAgent adds to the trimmed pod of an agent what AgentOf reads.
+// keepAgent adds to the trimmed pod of an agent what AgentReadiness reads.
 func keepAgent(trimmed, pod *corev1.Pod) {
 	trimmed.Spec.ServiceAccountName = agentAccount
 	trimmed.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
@@ -36,9 +36,9 @@ func keepAgent(trimmed, pod *corev1.Pod) {
 	}
 }
 
-// AgentOf returns what is known about a pod of the agent.
-func AgentOf(pod *corev1.Pod) lapse.Agent {
-	agent := lapse.Agent{Since: pod.CreationTimestamp.Time}
+// AgentReadiness returns what is known about a pod of the agent.
+func AgentReadiness(pod *corev1.Pod) staleness.Agent {
+	agent := staleness.Agent{Since: pod.CreationTimestamp.Time}
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
 			agent.Ready = c.Status == corev1.ConditionTrue
@@ -54,16 +54,16 @@ func AgentOf(pod *corev1.Pod) lapse.Agent {
 	return agent
 }
 
-// HealthOf returns what is known about a Node, or nil if there is none.
-func HealthOf(node *corev1.Node) *lapse.Node {
+// NodeReadiness returns what is known about a Node, or nil if there is none.
+func NodeReadiness(node *corev1.Node) *staleness.Node {
 	if node == nil {
 		return nil
 	}
-	health := &lapse.Node{Agentless: !serverless.HasAgent(node.Labels)}
+	ready := &staleness.Node{Agentless: !serverless.HasAgent(node.Labels)}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			health.Ready, health.Since = c.Status, c.LastTransitionTime.Time
+			ready.Ready, ready.Since = c.Status, c.LastTransitionTime.Time
 		}
 	}
-	return health
+	return ready
 }
