@@ -22,7 +22,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	managermetrics "github.com/seamark-dev/seamark/internal/manager/metrics"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
@@ -154,7 +154,7 @@ func managerRegistry() (*prometheus.Registry, error) {
 		Pending: pending, Leads: leads,
 		Plans:    func(context.Context) ([]*v1alpha1.NodePodProbe, error) { return []*v1alpha1.NodePodProbe{npp}, nil },
 		Slices:   func(context.Context, string) ([]*seamarkv1alpha1.ProbeReport, error) { return nil, nil },
-		Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
+		Provided: func(context.Context) ([]podview.Pod, error) { return nil, nil },
 	})
 	return registry, nil
 }

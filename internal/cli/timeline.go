@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
@@ -104,7 +104,7 @@ func (o *timelineOptions) Run(ctx context.Context) error {
 	}
 	snapshot.Now = time.Now()
 	end := snapshot.Now.UTC().Truncate(time.Second)
-	rows := states.Of(snapshot.Input).Rows
+	rows := probestatus.List(snapshot.Input).Rows
 	if len(rows) == 0 {
 		return exit.Failure(fmt.Errorf("pod %s/%s has no probes: no marker selects it", connection.Namespace, o.Pod))
 	}

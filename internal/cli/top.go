@@ -23,7 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/eventlog"
@@ -140,7 +140,7 @@ func (o *topOptions) Run(ctx context.Context) error {
 		return err
 	}
 	snapshot.Now = o.Now()
-	groups := history.Top(states.Of(snapshot.Input).Rows, events, snapshot.Now, o.Window)
+	groups := history.Top(probestatus.List(snapshot.Input).Rows, events, snapshot.Now, o.Window)
 	more := max(len(groups)-o.Rows, 0)
 	groups = groups[:len(groups)-more]
 	report := map[string]any{"groups": append([]history.Group{}, groups...), "omitted": more}

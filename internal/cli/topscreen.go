@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/table"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/history"
@@ -34,7 +34,7 @@ type topScreen struct {
 	notices live.Notices
 	// run returns what a command prints, and logs the output of the container of a row.
 	run  func(ctx context.Context, namespace string, args ...string) string
-	logs func(ctx context.Context, row *states.Row) string
+	logs func(ctx context.Context, row *probestatus.Row) string
 
 	events []history.Event
 	groups []history.Group
@@ -81,7 +81,7 @@ func (s *topScreen) Key(key tea.KeyPressMsg) tea.Cmd {
 }
 
 // open runs the command of a key for the worst probe of the selected group.
-func (s *topScreen) open(name string, row *states.Row) tea.Cmd {
+func (s *topScreen) open(name string, row *probestatus.Row) tea.Cmd {
 	var args []string
 	switch name {
 	case "e":

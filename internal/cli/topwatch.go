@@ -22,7 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/live"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/history"
@@ -43,7 +43,7 @@ func (o *topOptions) watch(ctx context.Context, connection cluster.Connection, w
 	s := newTopScreen(ctx, o, w, history.ParseEvents(events))
 	s.notices = notices
 	s.run = o.runCommand
-	s.logs = func(ctx context.Context, row *states.Row) string { return logsOf(ctx, connection.Config, row) }
+	s.logs = func(ctx context.Context, row *probestatus.Row) string { return logsOf(ctx, connection.Config, row) }
 	if err := s.Show(ctx, o.IOStreams, tea.WithInput(nil)); err != nil {
 		return exit.Failure(err)
 	}
@@ -85,7 +85,7 @@ func connectionFlags(command *cobra.Command) []string {
 }
 
 // logsOf returns the newest lines of the container's output, or why there are none.
-func logsOf(ctx context.Context, config *rest.Config, row *states.Row) string {
+func logsOf(ctx context.Context, config *rest.Config, row *probestatus.Row) string {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
 	c, err := rest.RESTClientFor(config)

@@ -24,14 +24,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/table"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 )
 
 var topNow = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 
-func topRow(pod, node, message string) states.Row {
-	return states.Row{
+func topRow(pod, node, message string) probestatus.Row {
+	return probestatus.Row{
 		Namespace: "games", Pod: pod, UID: types.UID(pod), Node: node, Marker: "game", Probe: "idle", Container: "main",
 		State: v1alpha1.ProbeFailed, Message: message, LastTransitionTime: metav1.NewTime(topNow.Add(-time.Minute)),
 	}
@@ -39,33 +39,33 @@ func topRow(pod, node, message string) states.Row {
 
 // fakeSource has rows, and one batch of changes.
 type fakeSource struct {
-	rows    []states.Row
+	rows    []probestatus.Row
 	changes []live.Change
 	changed chan struct{}
 }
 
 func (f *fakeSource) Changed() <-chan struct{} { return f.changed }
 
-func (f *fakeSource) Update() ([]live.Change, states.States) {
+func (f *fakeSource) Update() ([]live.Change, probestatus.States) {
 	changes := f.changes
 	f.changes = nil
-	return changes, states.States{}
+	return changes, probestatus.States{}
 }
 
-func (f *fakeSource) Rows() []states.Row { return f.rows }
+func (f *fakeSource) Rows() []probestatus.Row { return f.rows }
 
 // newTestTop returns a screen with two rows. Commands print their arguments.
 func newTestTop(t *testing.T) (*topScreen, *fakeSource) {
 	t.Helper()
 	source := &fakeSource{
-		rows:    []states.Row{topRow("game-0", "node-1", "3 players"), topRow("game-1", "node-2", "5 players")},
+		rows:    []probestatus.Row{topRow("game-0", "node-1", "3 players"), topRow("game-1", "node-2", "5 players")},
 		changed: make(chan struct{}, 1),
 	}
 	s := newTopScreen(t.Context(), &topOptions{Rows: 20, Window: time.Hour, Now: func() time.Time { return topNow }}, source, nil)
 	s.run = func(_ context.Context, namespace string, args ...string) string {
 		return "ran " + namespace + ": " + strings.Join(args, " ") + "\n" + strings.Repeat("line\n", 20)
 	}
-	s.logs = func(_ context.Context, row *states.Row) string {
+	s.logs = func(_ context.Context, row *probestatus.Row) string {
 		return "logs of " + row.Container + "\n" + texttest.Hostile
 	}
 	s.Update(tea.WindowSizeMsg{Width: 100, Height: 8})

@@ -13,9 +13,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 )
 
@@ -65,17 +65,17 @@ func (l *loop) markAll(now time.Time, reported mark.NodeReport) {
 func isTicket(key string) bool { return strings.HasPrefix(key, v1alpha1.ExclusiveTicketPrefix) }
 
 // view returns the view of a pod, without contests.
-func (l *loop) view(p *pod, reported mark.NodeReport) cached.Pod {
-	return cached.New(p.object, l.markers, cached.KubeletNode, reported, cached.Options{Defaults: plan.KubernetesDefaults()})
+func (l *loop) view(p *pod, reported mark.NodeReport) podview.Pod {
+	return podview.New(p.object, l.markers, podview.KubeletNode, reported, podview.Options{Defaults: plan.KubernetesDefaults()})
 }
 
 // compete returns the view of a pod with its contests.
-func (l *loop) compete(p *pod, reported mark.NodeReport) cached.Pod {
+func (l *loop) compete(p *pod, reported mark.NodeReport) podview.Pod {
 	v := l.view(p, reported)
 	if !slices.ContainsFunc(l.markers, func(m *plan.Marker) bool { return len(m.Exclusives()) > 0 && m.Selects(p.object) }) {
 		return v
 	}
-	all := make([]cached.Pod, 0, len(l.pods))
+	all := make([]podview.Pod, 0, len(l.pods))
 	for _, other := range l.pods {
 		all = append(all, l.view(other, reported))
 	}

@@ -52,9 +52,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/manager/virtualpod"
 	"github.com/seamark-dev/seamark/internal/manager/webhook"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/startup"
@@ -109,8 +109,8 @@ type Options struct {
 }
 
 // views returns the settings that views depend on.
-func (o Options) views() cached.Options {
-	return cached.Options{Defaults: o.Defaults, Serverless: o.Serverless}
+func (o Options) views() podview.Options {
+	return podview.Options{Defaults: o.Defaults, Serverless: o.Serverless}
 }
 
 // Manager runs the controllers.
@@ -295,7 +295,7 @@ func newWebhook(options Options) (*webhook.Webhook, error) {
 // are built from. Readers share the cached objects without a copy, because no controller
 // changes what it reads. Whole Nodes are cached only when a marker has staleAfterSeconds.
 func Caches(options Options) cache.Options {
-	pods, plans := cached.NewPodTrimmer(options.views()).WithAgents(options.Namespace), cached.NewPlanTrimmer()
+	pods, plans := podview.NewPodTrimmer(options.views()).WithAgents(options.Namespace), podview.NewPlanTrimmer()
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
@@ -303,13 +303,13 @@ func Caches(options Options) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
 				Field:     gather.LivePods(),
-				Transform: cached.Transform(pods.Trim),
+				Transform: podview.Transform(pods.Trim),
 			},
-			gather.NewNode():               {Transform: cached.TransformNode},
+			gather.NewNode():               {Transform: podview.TransformNode},
 			&v1alpha1.PodProbeMarker{}:     {},
-			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(plans.Trim)},
-			&seamarkv1alpha1.ProbePlan{}:   {Transform: cached.Transform(plans.TrimSlice)},
-			&seamarkv1alpha1.ProbeReport{}: {Transform: cached.Transform(cached.TrimReport)},
+			&v1alpha1.NodePodProbe{}:       {Transform: podview.Transform(plans.Trim)},
+			&seamarkv1alpha1.ProbePlan{}:   {Transform: podview.Transform(plans.TrimSlice)},
+			&seamarkv1alpha1.ProbeReport{}: {Transform: podview.Transform(podview.TrimReport)},
 		},
 	}
 }

@@ -19,9 +19,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 )
 
 // TestMemoryOfPods fills the store of the manager's cache with the pods of many workloads and
@@ -41,7 +41,7 @@ func TestMemoryOfPods(t *testing.T) {
 			indexers := gather.PodIndexers()
 			indexers[toolscache.NamespaceIndex] = toolscache.MetaNamespaceIndexFunc
 			store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, indexers)
-			trim := cached.Transform(cached.NewPodTrimmer(cached.Options{Defaults: plan.KubernetesDefaults()}).Trim)
+			trim := podview.Transform(podview.NewPodTrimmer(podview.Options{Defaults: plan.KubernetesDefaults()}).Trim)
 			before := liveMemory()
 			for i := range pods {
 				trimmed, err := trim(received(t, tc.pod(i/perWorkload, i%perWorkload)))
@@ -68,7 +68,7 @@ func TestMemoryOfPods(t *testing.T) {
 func TestMemoryOfReports(t *testing.T) {
 	const slices, perSlice, perNode, most = 3_000, 8, 4, 768
 	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, gather.SliceIndexers())
-	trim := cached.Transform(cached.TrimReport)
+	trim := podview.Transform(podview.TrimReport)
 	before := liveMemory()
 	for i := range slices {
 		wire, err := json.Marshal(fullReport(fmt.Sprintf("worker-%d", i/perNode), i%perNode, perSlice))

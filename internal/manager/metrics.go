@@ -18,8 +18,8 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 )
 
 // addMetrics creates the manager's own metrics and returns those that the controllers
@@ -46,8 +46,8 @@ func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Read
 
 // provided returns a function that returns the views of all pods on virtual nodes, whose providers
 // report their states.
-func provided(reader gather.Reader) func(context.Context) ([]cached.Pod, error) {
-	return func(ctx context.Context) ([]cached.Pod, error) {
+func provided(reader gather.Reader) func(context.Context) ([]podview.Pod, error) {
+	return func(ctx context.Context) ([]podview.Pod, error) {
 		if !reader.Serverless {
 			return nil, nil
 		}
@@ -56,9 +56,9 @@ func provided(reader gather.Reader) func(context.Context) ([]cached.Pod, error) 
 		if err := reader.Client.List(ctx, nodes); err != nil {
 			return nil, fmt.Errorf("list nodes: %w", err)
 		}
-		var all []cached.Pod
+		var all []podview.Pod
 		for i := range nodes.Items {
-			if cached.NodeKindOf(&nodes.Items[i]) != cached.VirtualNode {
+			if podview.NodeKindOf(&nodes.Items[i]) != podview.VirtualNode {
 				continue
 			}
 			pods, err := reader.NodePods(ctx, nodes.Items[i].Name)

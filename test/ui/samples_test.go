@@ -14,7 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -34,26 +34,26 @@ func markerOf(namespace, name string) model.Marker {
 }
 
 // probe returns a row of the first probe of a marker, whose state began so long ago.
-func probe(marker, name string, state v1alpha1.ProbeState, age time.Duration, message string) states.Row {
-	row := states.Row{Marker: marker, Probe: name, Container: "main", State: state, Message: message}
+func probe(marker, name string, state v1alpha1.ProbeState, age time.Duration, message string) probestatus.Row {
+	row := probestatus.Row{Marker: marker, Probe: name, Container: "main", State: state, Message: message}
 	if state != none {
-		row.Source, row.LastTransitionTime = states.SourceReport, metav1.NewTime(time.Now().Add(-age).Truncate(time.Second))
+		row.Source, row.LastTransitionTime = probestatus.SourceReport, metav1.NewTime(time.Now().Add(-age).Truncate(time.Second))
 	}
 	return row
 }
 
-func marked(row states.Row, kind mark.Kind, name, value string) states.Row {
-	row.Marks = append(row.Marks, states.Mark{Kind: kind, Name: name, Value: value})
+func marked(row probestatus.Row, kind mark.Kind, name, value string) probestatus.Row {
+	row.Marks = append(row.Marks, probestatus.Mark{Kind: kind, Name: name, Value: value})
 	return row
 }
 
 // troubled adds a problem to a row.
-func troubled(row states.Row, reason diagnosis.Reason, message string) states.Row {
-	row.Problem = &states.Problem{Reason: reason, Message: message}
+func troubled(row probestatus.Row, reason diagnosis.Reason, message string) probestatus.Row {
+	row.Problem = &probestatus.Problem{Reason: reason, Message: message}
 	return row
 }
 
-func podOf(namespace, kind, workload, name, node string, rows ...states.Row) model.Pod {
+func podOf(namespace, kind, workload, name, node string, rows ...probestatus.Row) model.Pod {
 	builder := builders.Pod(namespace, name).Node(node).UID("uid-" + namespace + "-" + name)
 	if kind == "Deployment" {
 		kind, workload = "ReplicaSet", workload+"-"+hash

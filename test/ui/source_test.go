@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -138,9 +138,9 @@ func (w *world) Timeline(_ context.Context, query web.TimelineQuery) (model.Time
 	if !found {
 		return model.Timeline{}, web.NotFound(query.Pod)
 	}
-	var rows []states.Row
+	var rows []probestatus.Row
 	for _, p := range pod.Probes {
-		rows = append(rows, states.Row{
+		rows = append(rows, probestatus.Row{
 			UID: pod.UID, Marker: p.Marker, Probe: p.Probe, Container: p.Container,
 			State: p.State, LastTransitionTime: metav1.NewTime(p.Since), Message: p.Message, Problem: p.Problem,
 		})

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -120,7 +120,7 @@ func (r *results) add(node mark.NodeReport, now time.Time) {
 	for i := range node.Plan.Spec.PodProbes {
 		entry := &node.Plan.Spec.PodProbes[i]
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: entry.Namespace, Name: entry.Name, UID: types.UID(entry.UID)}}
-		v := cached.Pod{Object: pod, NodeKind: cached.KubeletNode, Report: node.Of(pod.UID)}
+		v := podview.Pod{Object: pod, NodeKind: podview.KubeletNode, Report: node.Of(pod.UID)}
 		findings := diagnosis.New(diagnosis.Input{Pod: v, Node: node, Now: now})
 		if r.states += len(v.Report.States); len(v.Report.States) > 0 {
 			r.pods++
@@ -164,7 +164,7 @@ func (f *Facts) markers() []Result {
 	for i := range f.Markers.Value {
 		m := &f.Markers.Value[i]
 		full := m.Namespace + "/" + m.Name
-		if m.Status.ObservedGeneration < m.Generation && f.Now.Sub(cached.Edited(m)) >= diagnosis.Settle {
+		if m.Status.ObservedGeneration < m.Generation && f.Now.Sub(podview.Edited(m)) >= diagnosis.Settle {
 			outdated = append(outdated, full)
 			continue
 		}

@@ -22,10 +22,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -50,7 +50,7 @@ type Query struct {
 	// Node is the node of the pods, or empty for all nodes.
 	Node string
 	// Whole reads all fields of the pods, plans and reports. Otherwise, pods, plans and reports
-	// have only what rows and marks are computed from: see cached.PodTrimmer. Without it, 10,000
+	// have only what rows and marks are computed from: see podview.PodTrimmer. Without it, 10,000
 	// pods take several times the memory.
 	Whole bool
 	// Controllers keeps the kind and the name of the controller of each pod.
@@ -59,8 +59,8 @@ type Query struct {
 
 // Snapshot is what Read has read.
 type Snapshot struct {
-	// Input has the objects, for package states.
-	states.Input
+	// Input has the objects, for package probestatus.
+	probestatus.Input
 	// Absent are the names of the query that no pod has.
 	Absent []string
 	// Missing are the resources that could not be read, each once, ordered by name.
@@ -98,8 +98,8 @@ func Read(ctx context.Context, reader client.Reader, query Query) (*Snapshot, er
 type reading struct {
 	query   Query
 	reader  client.Reader
-	pods    *cached.PodTrimmer
-	plans   *cached.PlanTrimmer
+	pods    *podview.PodTrimmer
+	plans   *podview.PlanTrimmer
 	missing missing
 	// mu protects the snapshot, and the ProbePlans by node.
 	mu       sync.Mutex
@@ -108,21 +108,21 @@ type reading struct {
 }
 
 // ViewOptions returns the settings of the manager that states are computed with.
-func ViewOptions() cached.Options {
+func ViewOptions() podview.Options {
 	// Which defaults the manager has does not matter for states. Providers probe pods on virtual
 	// nodes only if the manager's serverless mode is on; otherwise no one does.
-	return cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
+	return podview.Options{Defaults: plan.KubernetesDefaults(), Serverless: true}
 }
 
 func newReading(reader client.Reader, query Query) *reading {
 	options := ViewOptions()
-	pods := cached.NewPodTrimmer(options)
+	pods := podview.NewPodTrimmer(options)
 	if query.Controllers {
 		pods = pods.WithControllers()
 	}
 	return &reading{
-		query: query, reader: reader, pods: pods, plans: cached.NewPlanTrimmer(), slices: map[string][]*seamarkv1alpha1.ProbePlan{},
-		snapshot: Snapshot{Input: states.NewInput(options)},
+		query: query, reader: reader, pods: pods, plans: podview.NewPlanTrimmer(), slices: map[string][]*seamarkv1alpha1.ProbePlan{},
+		snapshot: Snapshot{Input: probestatus.NewInput(options)},
 	}
 }
 
@@ -296,7 +296,7 @@ func list[T runtime.Object](ctx context.Context, r *reading, empty client.Object
 }
 
 func (r *reading) addNode(node *metav1.PartialObjectMetadata) {
-	r.snapshot.Nodes[node.Name] = cached.TrimNode(node)
+	r.snapshot.Nodes[node.Name] = podview.TrimNode(node)
 }
 
 func (r *reading) addPlan(npp *v1alpha1.NodePodProbe) {
@@ -315,7 +315,7 @@ func (r *reading) addPlanSlice(slice *seamarkv1alpha1.ProbePlan) {
 
 func (r *reading) addReport(report *seamarkv1alpha1.ProbeReport) {
 	if !r.query.Whole {
-		report = cached.TrimReport(report)
+		report = podview.TrimReport(report)
 	}
 	r.snapshot.Reports[report.NodeName] = append(r.snapshot.Reports[report.NodeName], report)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/marking/report"
-	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
@@ -126,7 +126,7 @@ type Event struct {
 // Effect is what a state of a probe would do.
 type Effect struct {
 	// Marks are the marks of the probe, ordered by kind and name.
-	Marks []states.Mark `json:"marks,omitempty"`
+	Marks []probestatus.Mark `json:"marks,omitempty"`
 	// Changes are the differences to what the pod has, ordered by kind and name. The message and the
 	// times of a condition do not count.
 	Changes []Change `json:"changes,omitempty"`
@@ -164,7 +164,7 @@ func (p Pod) Effect(planned plan.PlannedProbe, state thresholds.State) Effect {
 	result := mark.PodReport{Reported: true, States: mark.States{planned.ID: wire(planned, state)}}
 	desired := mark.Desired(p.planned, result, p.owned)
 	for _, key := range desired.Keys() {
-		effect.Marks = append(effect.Marks, states.Mark{Kind: key.Kind, Name: key.Name, Value: desired[key].String()})
+		effect.Marks = append(effect.Marks, probestatus.Mark{Kind: key.Kind, Name: key.Name, Value: desired[key].String()})
 	}
 	effect.Changes = p.changes(own, desired, mark.Leftover(p.Object, p.planned, result, p.owned, desired))
 	effect.Event = eventOf(planned, state)

@@ -16,8 +16,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
@@ -114,8 +114,8 @@ func (r *reading) agent(ctx context.Context, node string) {
 		return
 	}
 	for i := range pods.Items {
-		if cached.IsAgent(&pods.Items[i], namespace) {
-			r.agents = append(r.agents, cached.AgentReadiness(&pods.Items[i]))
+		if podview.IsAgent(&pods.Items[i], namespace) {
+			r.agents = append(r.agents, podview.AgentReadiness(&pods.Items[i]))
 		}
 		if pod := &pods.Items[i]; r.in.Agent == nil || r.in.Agent.CreationTimestamp.Before(&pod.CreationTimestamp) {
 			r.in.Agent = pod
@@ -142,7 +142,7 @@ func (r *reading) lapse(ctx context.Context, name string) {
 	case !r.note(err, permission.Nodes, "get", ""):
 		return
 	}
-	r.in.Lapse = staleness.Decide(staleness.Outage{}, staleness.Evidence{Node: cached.NodeReadiness(node), Agents: r.agents}, r.in.Now)
+	r.in.Lapse = staleness.Decide(staleness.Outage{}, staleness.Evidence{Node: podview.NodeReadiness(node), Agents: r.agents}, r.in.Now)
 }
 
 // sidecarSets reads the SidecarSets. Few users may, and most clusters have none.

@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -27,10 +27,10 @@ type explainer struct {
 	invalid  map[string]error
 
 	// options are the settings of the manager, as far as the objects show them.
-	options cached.Options
+	options podview.Options
 	// view is what the manager computes. guessed is whether its states are taken from the
 	// conditions of the pod, because the reports could not be read.
-	view    cached.Pod
+	view    podview.Pod
 	guessed bool
 	// findings are why probes have no state. waiting is why none of them runs, or nil.
 	findings *diagnosis.Pod

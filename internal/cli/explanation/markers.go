@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
@@ -120,10 +120,10 @@ func (e *explainer) marker(m *v1alpha1.PodProbeMarker, compiled *plan.Marker) {
 		}
 		e.problem(title, what, describe, evidence...)
 	case !slices.Contains(m.Finalizers, v1alpha1.PodProbeMarkerFinalizer):
-		e.late(cached.Edited(m), title, "it matches, but the manager has not processed it", e.managerLogs(),
+		e.late(podview.Edited(m), title, "it matches, but the manager has not processed it", e.managerLogs(),
 			append(evidence, "it does not have the finalizer "+v1alpha1.PodProbeMarkerFinalizer)...)
 	case m.Status.ObservedGeneration < m.Generation:
-		e.late(cached.Edited(m), title, "it matches, but the manager has not processed its last change", e.managerLogs(),
+		e.late(podview.Edited(m), title, "it matches, but the manager has not processed its last change", e.managerLogs(),
 			append(evidence, fmt.Sprintf("its generation is %d, and its status is that of generation %d", m.Generation, m.Status.ObservedGeneration))...)
 	default:
 		e.add(Step{Title: title, Verdict: OK, Text: "it matches: " + labels.NewSelector().Add(compiled.Requirements()...).String(), Evidence: evidence})

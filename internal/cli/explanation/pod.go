@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
@@ -110,17 +110,17 @@ func (e *explainer) kept() {
 
 // look computes what the manager computes: the plan of the pod and its marks.
 func (e *explainer) look() {
-	kind := cached.NodeKindOf(e.in.Node)
-	e.options = cached.Options{
+	kind := podview.NodeKindOf(e.in.Node)
+	e.options = podview.Options{
 		Defaults:   plan.KubernetesDefaults(),
-		Serverless: kind == cached.VirtualNode && serverless.Of(e.in.Pod) != serverless.Annotations{},
+		Serverless: kind == podview.VirtualNode && serverless.Of(e.in.Pod) != serverless.Annotations{},
 	}
 	// The manager's own defaults are known from its plan only.
 	if entry := diagnosis.Entry(e.in.Plan, e.in.Pod); entry != nil && !e.options.Serverless {
 		e.options.Defaults = defaultsIn(entry, plan.Pod(e.in.Pod, e.compiled, e.options.Defaults).Probes)
 	}
 	report := mark.NodeReport{Plan: e.in.Plan, Slices: e.in.Slices, Outage: e.in.Lapse}
-	e.view = cached.New(e.in.Pod, e.compiled, kind, report, e.options)
+	e.view = podview.New(e.in.Pod, e.compiled, kind, report, e.options)
 	if e.waiting != nil {
 		e.view.Plan = plan.Selected(e.in.Pod, e.compiled, e.options.Defaults)
 	}

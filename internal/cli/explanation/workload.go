@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
@@ -151,7 +151,7 @@ func (w *workload) status() {
 		w.add(Step{Title: "Deletion", Verdict: Waiting, Text: fmt.Sprintf("it has been deleting for %s, and waits for its finalizers: %s", w.age(deleted.Time), list(object.GetFinalizers())), Next: w.describe()})
 	}
 	if seen := stored.Status.ObservedGeneration; seen < object.GetGeneration() {
-		w.late(cached.Edited(object), "Generation", fmt.Sprintf("the last change was not handled: the generation is %d, and the status is that of generation %d", object.GetGeneration(), seen),
+		w.late(podview.Edited(object), "Generation", fmt.Sprintf("the last change was not handled: the generation is %d, and the status is that of generation %d", object.GetGeneration(), seen),
 			w.system("logs -l app.kubernetes.io/component=workloads --tail=50"), fmt.Sprintf("the configuration of seamark-workloads must enable the controller of a %s", w.given.Kind))
 	}
 	for i := range stored.Status.Conditions {

@@ -14,7 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 )
 
 // removed is shown as the state of a row that no longer exists.
@@ -23,7 +23,7 @@ const removed = "Removed"
 // change is a row that a watch prints. The JSON form is printed by -o json and others.
 type change struct {
 	metav1.TypeMeta `json:",inline"`
-	states.Row      `json:",inline"`
+	probestatus.Row `json:",inline"`
 	// Removed is true if the pod no longer exists or no longer has the probe. The row is the last
 	// one.
 	Removed bool `json:"removed,omitempty"`
@@ -35,7 +35,7 @@ func (c *change) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-func newChange(row states.Row, isRemoved bool) change {
+func newChange(row probestatus.Row, isRemoved bool) change {
 	return change{TypeMeta: printing.TypeMeta("ProbeState"), Row: row, Removed: isRemoved}
 }
 
@@ -57,12 +57,12 @@ func (o *options) changes(found []live.Change) []change {
 }
 
 // looksEqual reports whether two rows look equal in the table. Other formats show every field.
-func (o *options) looksEqual(a, b *states.Row) bool {
+func (o *options) looksEqual(a, b *probestatus.Row) bool {
 	return o.Output.IsTable() && slices.Equal(o.visible(a), o.visible(b))
 }
 
 // visible returns the cells of a row that the table shows, with times instead of ages.
-func (o *options) visible(row *states.Row) []any {
+func (o *options) visible(row *probestatus.Row) []any {
 	cells := cellsOf(row, func(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) })
 	if o.Output.Output == "wide" {
 		return cells
@@ -72,7 +72,7 @@ func (o *options) visible(row *states.Row) []any {
 
 // changeResult returns what is printed of changes. The object is that of a single change.
 func changeResult(changes []change, allNamespaces bool, now time.Time) printing.Result {
-	rows := make([]states.Row, 0, len(changes))
+	rows := make([]probestatus.Row, 0, len(changes))
 	for i := range changes {
 		rows = append(rows, changes[i].Row)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
@@ -154,7 +154,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	absent := snapshot.AbsentError(ctx, connection.Client, connection.Namespace)
 	snapshot.Now = o.now()
-	current := states.Of(snapshot.Input)
+	current := probestatus.List(snapshot.Input)
 	for _, warning := range warnings(current) {
 		fmt.Fprintln(o.ErrOut, warning)
 	}
@@ -206,7 +206,7 @@ func (o *options) check(snapshot *cluster.Snapshot, namespace string) error {
 }
 
 // nothing says why no probes are listed.
-func (o *options) nothing(snapshot *cluster.Snapshot, current states.States, namespace string) string {
+func (o *options) nothing(snapshot *cluster.Snapshot, current probestatus.States, namespace string) string {
 	switch {
 	case len(snapshot.Markers) == 0:
 		return "No PodProbeMarkers found" + cluster.Where(namespace) + "."

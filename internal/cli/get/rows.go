@@ -19,7 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -36,19 +36,19 @@ func stateNames() []string {
 }
 
 // filter returns the rows that the flags select.
-func (o *options) filter(rows []states.Row) []states.Row {
-	return slices.DeleteFunc(rows, func(row states.Row) bool { return !o.selects(&row) })
+func (o *options) filter(rows []probestatus.Row) []probestatus.Row {
+	return slices.DeleteFunc(rows, func(row probestatus.Row) bool { return !o.selects(&row) })
 }
 
 // selects reports whether the flags select the row.
-func (o *options) selects(row *states.Row) bool {
+func (o *options) selects(row *probestatus.Row) bool {
 	marker, probe := o.selected.Marker, o.selected.Probe
 	return (marker == "" || row.Marker == marker) && (probe == "" || row.Probe == probe) &&
 		(len(o.states) == 0 || slices.Contains(o.states, strings.ToLower(row.Shown())))
 }
 
 // result returns what is printed. The rows are ordered.
-func result(rows []states.Row, allNamespaces bool, now time.Time) printing.Result {
+func result(rows []probestatus.Row, allNamespaces bool, now time.Time) printing.Result {
 	columns := printing.Table(false, "Pod", "Probe", "Container", "State", "Since", "Message")
 	if allNamespaces {
 		columns = slices.Concat(printing.Table(false, "Namespace"), columns)
@@ -70,7 +70,7 @@ func result(rows []states.Row, allNamespaces bool, now time.Time) printing.Resul
 }
 
 // cellsOf returns the cells of a row. The function formats times.
-func cellsOf(row *states.Row, format func(metav1.Time) string) []any {
+func cellsOf(row *probestatus.Row, format func(metav1.Time) string) []any {
 	var marks []string
 	for _, mark := range row.Marks {
 		marks = append(marks, mark.String())
@@ -89,7 +89,7 @@ func since(t metav1.Time, now time.Time) string {
 }
 
 // message returns the message of the probe in one line, and the problem if there is one.
-func message(row *states.Row) string {
+func message(row *probestatus.Row) string {
 	text := strings.Join(strings.Fields(row.Message), " ")
 	switch {
 	case row.Problem == nil:
@@ -116,7 +116,7 @@ func color(state string) lipgloss.Style {
 }
 
 // warnings returns one warning per marker that has no effect, ordered by name.
-func warnings(current states.States) []string {
+func warnings(current probestatus.States) []string {
 	keys := slices.SortedFunc(maps.Keys(current.Invalid), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	var all []string
 	for _, key := range keys {

@@ -16,7 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/table"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
@@ -29,7 +29,7 @@ type screen struct {
 	o       *options
 	source  live.Source
 	notices live.Notices
-	rows    []states.Row
+	rows    []probestatus.Row
 	// top is the index of the first visible row.
 	top int
 	// notice is the last one, and warnings are those of the last update.

@@ -15,7 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 )
 
 // settleTime is how long changes are collected before they are printed. A report and the marks that
@@ -38,7 +38,7 @@ func (o *options) showWatch(ctx context.Context, connection cluster.Connection, 
 	if o.inPlace() {
 		return o.show(ctx, w, notices)
 	}
-	nothing := func(current states.States) string { return o.nothing(snapshot, current, connection.Namespace) }
+	nothing := func(current probestatus.States) string { return o.nothing(snapshot, current, connection.Namespace) }
 	return exit.Failure(o.follow(ctx, w, notices, nothing))
 }
 
@@ -66,7 +66,7 @@ func (o *options) inPlace() bool {
 
 // follow prints all rows, unless WatchOnly is set, and then appends changes. The function returns
 // why there are no rows.
-func (o *options) follow(ctx context.Context, w live.Source, notices live.Notices, nothing func(states.States) string) error {
+func (o *options) follow(ctx context.Context, w live.Source, notices live.Notices, nothing func(probestatus.States) string) error {
 	stream, err := o.Output.Stream(o.Out)
 	if err != nil {
 		return err //nolint:wrapcheck // it names the flag
@@ -125,7 +125,7 @@ func (o *options) print(stream *printing.Stream, changes []change) error {
 // warner prints each warning once, until it no longer applies.
 type warner struct{ printed []string }
 
-func (w *warner) warn(o *options, current states.States) {
+func (w *warner) warn(o *options, current probestatus.States) {
 	found := warnings(current)
 	for _, warning := range found {
 		if !slices.Contains(w.printed, warning) {

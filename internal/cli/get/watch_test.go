@@ -27,7 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/golden"
 	"github.com/seamark-dev/seamark/test/process"
@@ -36,7 +36,7 @@ import (
 // script is a watch that delivers batches of changes, and then calls end.
 type script struct {
 	batches [][]live.Change
-	rows    []states.Row
+	rows    []probestatus.Row
 	invalid map[types.NamespacedName]error
 	end     func()
 }
@@ -51,22 +51,22 @@ func (s *script) Changed() <-chan struct{} {
 	return changed
 }
 
-func (s *script) Update() ([]live.Change, states.States) {
+func (s *script) Update() ([]live.Change, probestatus.States) {
 	if len(s.batches) == 0 {
-		return nil, states.States{Invalid: s.invalid}
+		return nil, probestatus.States{Invalid: s.invalid}
 	}
 	next := s.batches[0]
 	s.batches = s.batches[1:]
-	return next, states.States{Invalid: s.invalid}
+	return next, probestatus.States{Invalid: s.invalid}
 }
 
-func (s *script) Rows() []states.Row { return append([]states.Row{}, s.rows...) }
+func (s *script) Rows() []probestatus.Row { return append([]probestatus.Row{}, s.rows...) }
 
-func row(pod string, state v1alpha1.ProbeState, message string) *states.Row {
-	return &states.Row{
+func row(pod string, state v1alpha1.ProbeState, message string) *probestatus.Row {
+	return &probestatus.Row{
 		Namespace: "games", Pod: pod, Node: "node-1", Marker: "game", Probe: "idle", Container: "main", State: state,
 		LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)), LastProbeTime: metav1.NewTime(now.Add(-time.Second)),
-		Message: message, Source: states.SourceReport,
+		Message: message, Source: probestatus.SourceReport,
 	}
 }
 
@@ -74,7 +74,7 @@ func row(pod string, state v1alpha1.ProbeState, message string) *states.Row {
 func history() *script {
 	first, second := row("game-0", v1alpha1.ProbeFailed, "12 players"), row("game-1", "", "")
 	idle, marked := row("game-0", v1alpha1.ProbeSucceeded, "no players"), row("game-0", v1alpha1.ProbeSucceeded, "no players")
-	marked.Marks = []states.Mark{{Kind: mark.KindLabel, Name: "role", Value: "idle"}}
+	marked.Marks = []probestatus.Mark{{Kind: mark.KindLabel, Name: "role", Value: "idle"}}
 	marked.LastProbeTime = metav1.NewTime(now)
 	third := row("a-pod-with-a-longer-name", v1alpha1.ProbeFailed, "1 player")
 	return &script{batches: [][]live.Change{
@@ -101,7 +101,7 @@ func follow(t *testing.T, s *script, change func(*options)) string {
 		defer cancel()
 		s.end = cancel
 		notices := make(live.Notices, 1)
-		if err := o.follow(ctx, s, notices, func(states.States) string { return "No probes." }); err != nil {
+		if err := o.follow(ctx, s, notices, func(probestatus.States) string { return "No probes." }); err != nil {
 			t.Error(err)
 		}
 	})

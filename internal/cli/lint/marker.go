@@ -16,9 +16,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manifest/shell"
+	"github.com/seamark-dev/seamark/internal/marking/extract"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/workloads/order"
 )
 
@@ -160,7 +160,7 @@ func (c *checker) checkDeletionCosts(m *marker, i int, probe *v1alpha1.PodContai
 				`use a decimal number without "+" and leading zeros, such as "-10"`)
 		}
 		for k, from := range policy.AnnotationsFrom {
-			at := slices.IndexFunc(from.AllowedValues, func(v string) bool { return !value.IsDeletionCost(v) })
+			at := slices.IndexFunc(from.AllowedValues, func(v string) bool { return !extract.IsDeletionCost(v) })
 			if from.Key == corev1.PodDeletionCost && at >= 0 {
 				c.add(ruleDeletionCost, m.object, fmt.Sprintf("%s.markerPolicy[%d].annotationsFrom[%d].allowedValues[%d]", probePath(i), j, k, at),
 					fmt.Sprintf("%q is not an integer from -2147483648 to 2147483647: the value is refused", from.AllowedValues[at]),

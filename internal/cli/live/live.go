@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live keeps the rows of package states up to date by watching the cluster. It is what
+// Package live keeps the rows of package probestatus up to date by watching the cluster. It is what
 // cluster.Read is for one moment: the same objects, trimmed in the same way, and the same rows, of
 // which only those that may have changed are computed again. Reflectors of client-go list and
 // watch; after an outage or an expired watch they list again, and only differences are changes.
@@ -20,8 +20,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -86,17 +86,17 @@ func (w *Watch) Changed() <-chan struct{} { return w.objects.changed }
 
 // Update returns the changes since the last call, ordered as Rows. The first call returns all rows.
 // The states are those of the pods that may have changed, and all markers that have no effect.
-func (w *Watch) Update() ([]Change, states.States) {
+func (w *Watch) Update() ([]Change, probestatus.States) {
 	snapshot, pods := w.objects.take(false)
 	for _, pod := range snapshot.Pods {
 		pods = append(pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	}
-	current := states.Of(snapshot.Input)
+	current := probestatus.List(snapshot.Input)
 	if waiting := current.Waiting; len(waiting) > 0 {
-		time.AfterFunc(current.Again.Sub(snapshot.Now), func() { w.objects.recheck(waiting) })
+		time.AfterFunc(current.RecheckAt.Sub(snapshot.Now), func() { w.objects.recheck(waiting) })
 	}
 	return w.rows.apply(pods, current.Rows), current
 }
 
-// Rows returns all rows as of the last Update, in the order of states.Of.
-func (w *Watch) Rows() []states.Row { return w.rows.all() }
+// Rows returns all rows as of the last Update, in the order of probestatus.List.
+func (w *Watch) Rows() []probestatus.Row { return w.rows.all() }

@@ -15,15 +15,15 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
 // objects are the objects that rows depend on, and which rows may have changed.
 type objects struct {
 	mu      sync.Mutex
-	options cached.Options
+	options podview.Options
 	pods    *Collection[*corev1.Pod]
 	markers *Collection[*v1alpha1.PodProbeMarker]
 	nodes   *Collection[*metav1.PartialObjectMetadata]
@@ -32,18 +32,18 @@ type objects struct {
 	reports *Collection[*seamarkv1alpha1.ProbeReport]
 	// missing are the resources that cannot be read.
 	missing []permission.Missing
-	stale   states.Stale
+	stale   probestatus.Changes
 	// changed has a value if something is stale.
 	changed chan struct{}
 }
 
 func newObjects(query cluster.Query) *objects {
-	o := &objects{options: cluster.ViewOptions(), stale: states.NewStale(), changed: make(chan struct{}, 1)}
-	pods, plans := cached.NewPodTrimmer(o.options), cached.NewPlanTrimmer()
+	o := &objects{options: cluster.ViewOptions(), stale: probestatus.NewChanges(), changed: make(chan struct{}, 1)}
+	pods, plans := podview.NewPodTrimmer(o.options), podview.NewPlanTrimmer()
 	wanted := func(pod *corev1.Pod) bool { return len(query.Names) == 0 || slices.Contains(query.Names, pod.Name) }
 	o.pods = NewCollection(&o.mu, wanted, pods.Trim, o.touch)
 	o.markers = NewCollection(&o.mu, All, func(m *v1alpha1.PodProbeMarker) *v1alpha1.PodProbeMarker { return m }, o.touch)
-	o.nodes = NewCollection(&o.mu, All, cached.TrimNode, o.touch)
+	o.nodes = NewCollection(&o.mu, All, podview.TrimNode, o.touch)
 	o.plans = NewCollection(&o.mu, All, func(npp *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
 		return plans.Trim(planOf(npp, query.Namespace))
 	}, o.touch)
@@ -51,7 +51,7 @@ func newObjects(query cluster.Query) *objects {
 		return plans.TrimSlice(sliceOf(slice, query.Namespace))
 	}, o.touch)
 	o.reports = NewCollection(&o.mu, All, func(report *seamarkv1alpha1.ProbeReport) *seamarkv1alpha1.ProbeReport {
-		return cached.TrimReport(reportOf(report, query.Namespace))
+		return podview.TrimReport(reportOf(report, query.Namespace))
 	}, o.touch)
 	return o
 }
@@ -67,7 +67,7 @@ func (o *objects) recheck(pods []types.NamespacedName) {
 
 // touch records that an object has changed. It requires the lock.
 func (o *objects) touch(object any) {
-	o.stale.Note(object)
+	o.stale.Add(object)
 	select {
 	case o.changed <- struct{}{}:
 	default:
@@ -132,12 +132,12 @@ func (o *objects) lacks(m permission.Missing) error {
 func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	snapshot = &cluster.Snapshot{Input: states.NewInput(o.options)}
+	snapshot = &cluster.Snapshot{Input: probestatus.NewInput(o.options)}
 	snapshot.Now = time.Now()
 	snapshot.SetMissing(o.missing)
 	nodes := map[string]bool{}
 	for _, pod := range o.pods.Items {
-		if all || o.stale.Has(pod) {
+		if all || o.stale.Affects(pod) {
 			snapshot.Pods = append(snapshot.Pods, pod)
 			nodes[pod.Spec.NodeName] = true
 		}
@@ -173,6 +173,6 @@ func (o *objects) take(all bool) (snapshot *cluster.Snapshot, gone []types.Names
 			gone = append(gone, key)
 		}
 	}
-	o.stale = states.NewStale()
+	o.stale = probestatus.NewChanges()
 	return snapshot, gone
 }

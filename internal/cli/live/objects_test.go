@@ -25,7 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -179,7 +179,7 @@ func TestFeed(t *testing.T) {
 			t.Run(fmt.Sprintf("%d%s", seed, query.Namespace), func(t *testing.T) {
 				w := &Watch{objects: newObjects(query), rows: table{}}
 				f := newFeeder(seed, w.objects)
-				seen := map[string]states.Row{}
+				seen := map[string]probestatus.Row{}
 				for range 200 {
 					f.step()
 					for _, q := range f.queues() {
@@ -201,7 +201,7 @@ func TestFeed(t *testing.T) {
 					q.relist(t)
 				}
 				observe(t, w, seen)
-				want := states.Of(w.Snapshot().Input).Rows
+				want := probestatus.List(w.Snapshot().Input).Rows
 				if diff := cmp.Diff(want, w.Rows(), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("rows (-want +got):\n%s", diff)
 				}
@@ -215,7 +215,7 @@ func TestFeed(t *testing.T) {
 }
 
 // observe applies changes to the rows that a user has seen.
-func observe(t *testing.T, w *Watch, seen map[string]states.Row) {
+func observe(t *testing.T, w *Watch, seen map[string]probestatus.Row) {
 	t.Helper()
 	changes, _ := w.Update()
 	for _, c := range changes {
@@ -255,15 +255,15 @@ func checkObjects(t *testing.T, f *feeder, snapshot *cluster.Snapshot, query clu
 	}
 }
 
-func keyed(rows []states.Row) map[string]states.Row {
-	all := map[string]states.Row{}
+func keyed(rows []probestatus.Row) map[string]probestatus.Row {
+	all := map[string]probestatus.Row{}
 	for i := range rows {
 		all[keyOf(&rows[i])] = rows[i]
 	}
 	return all
 }
 
-func keyOf(row *states.Row) string {
+func keyOf(row *probestatus.Row) string {
 	return row.Namespace + "/" + row.Pod + "/" + row.Marker + "/" + row.Probe + "/" + row.Container
 }
 

@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 )
 
 // Change is a row that was added, changed or removed.
 type Change struct {
 	// Old is the row before the change, or nil if it is new.
-	Old *states.Row
+	Old *probestatus.Row
 	// New is the row after the change, or nil if the pod no longer exists or no longer has the probe.
-	New *states.Row
+	New *probestatus.Row
 }
 
 // table has the rows by pod.
-type table map[types.NamespacedName][]states.Row
+type table map[types.NamespacedName][]probestatus.Row
 
 // apply replaces the rows of the pods, and returns the changes in the order of the rows. The rows are
-// those of states.Of for the pods; rows of other pods stay.
-func (t table) apply(pods []types.NamespacedName, rows []states.Row) []Change {
+// those of probestatus.List for the pods; rows of other pods stay.
+func (t table) apply(pods []types.NamespacedName, rows []probestatus.Row) []Change {
 	byPod := make(table, len(pods))
 	for i := range rows {
 		key := types.NamespacedName{Namespace: rows[i].Namespace, Name: rows[i].Pod}
@@ -47,9 +47,9 @@ func (t table) apply(pods []types.NamespacedName, rows []states.Row) []Change {
 	return changes
 }
 
-// all returns all rows in the order of states.Of.
-func (t table) all() []states.Row {
-	var all []states.Row
+// all returns all rows in the order of probestatus.List.
+func (t table) all() []probestatus.Row {
+	var all []probestatus.Row
 	for _, pod := range slices.SortedFunc(maps.Keys(t), compareNames) {
 		all = append(all, t[pod]...)
 	}
@@ -61,7 +61,7 @@ func compareNames(a, b types.NamespacedName) int {
 }
 
 // diff returns the changes from the old to the new rows of one pod.
-func diff(before, after []states.Row) []Change {
+func diff(before, after []probestatus.Row) []Change {
 	var changes []Change
 	for i := range after {
 		old := find(before, &after[i])
@@ -78,7 +78,7 @@ func diff(before, after []states.Row) []Change {
 }
 
 // find returns the row of the same probe, or nil.
-func find(rows []states.Row, like *states.Row) *states.Row {
+func find(rows []probestatus.Row, like *probestatus.Row) *probestatus.Row {
 	for i := range rows {
 		if row := &rows[i]; row.Marker == like.Marker && row.Probe == like.Probe && row.Container == like.Container {
 			return row

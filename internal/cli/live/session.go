@@ -13,7 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 )
 
 // maxNotices is the number of notices that wait to be shown. More are dropped.
@@ -22,8 +22,8 @@ const maxNotices = 16
 // Source has the current rows: see Watch.
 type Source interface {
 	Changed() <-chan struct{}
-	Update() ([]Change, states.States)
-	Rows() []states.Row
+	Update() ([]Change, probestatus.States)
+	Rows() []probestatus.Row
 }
 
 // Notices are the lines of a watch for the user.

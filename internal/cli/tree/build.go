@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 )
 
 // Workload is a controller with its pods.
@@ -42,14 +42,14 @@ type Pod struct {
 	Phase corev1.PodPhase `json:"phase,omitempty"`
 	// Terminating is whether the pod is being deleted.
 	Terminating bool `json:"terminating,omitempty"`
-	// Probes are the probes of the markers that select the pod, in the order of package states.
-	Probes []states.Row `json:"probes,omitempty"`
+	// Probes are the probes of the markers that select the pod, in the order of package probestatus.
+	Probes []probestatus.Row `json:"probes,omitempty"`
 }
 
 // build groups the pods by workload and revision. Workloads are ordered by namespace, kind and name;
 // pods without a controller come last.
-func build(pods []*corev1.Pod, rows []states.Row) []Workload {
-	probes := map[types.NamespacedName][]states.Row{}
+func build(pods []*corev1.Pod, rows []probestatus.Row) []Workload {
+	probes := map[types.NamespacedName][]probestatus.Row{}
 	for i := range rows {
 		key := types.NamespacedName{Namespace: rows[i].Namespace, Name: rows[i].Pod}
 		probes[key] = append(probes[key], rows[i])

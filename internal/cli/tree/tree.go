@@ -21,7 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
@@ -106,7 +106,7 @@ func (o *options) Run(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "Hint: "+hint)
 	}
 	snapshot.Now = o.now()
-	workloads := build(snapshot.Pods, states.Of(snapshot.Input).Rows)
+	workloads := build(snapshot.Pods, probestatus.List(snapshot.Input).Rows)
 	where := cluster.Where(connection.Namespace)
 	if o.Workload != "" {
 		all := workloads

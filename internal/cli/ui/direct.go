@@ -23,8 +23,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	viewgather "github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	viewgather "github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/decoding"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	webui "github.com/seamark-dev/seamark/internal/web"
@@ -172,7 +172,7 @@ func (d *direct) cacheOptions(scope webui.Scope) cache.Options {
 	if scope.Namespace != "" {
 		namespace = fields.OneTermEqualSelector("metadata.namespace", scope.Namespace)
 	}
-	plans := cached.NewPlanTrimmer()
+	plans := podview.NewPlanTrimmer()
 	return cache.Options{
 		Scheme: c.Scheme(), Mapper: c.RESTMapper(),
 		ReaderFailOnMissingInformer:  true,
@@ -181,13 +181,13 @@ func (d *direct) cacheOptions(scope webui.Scope) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {
 				Field:     fields.AndSelectors(namespace, viewgather.LivePods()),
-				Transform: cached.Transform(cached.NewPodTrimmer(cluster.ViewOptions()).WithControllers().Trim),
+				Transform: podview.Transform(podview.NewPodTrimmer(cluster.ViewOptions()).WithControllers().Trim),
 			},
 			&v1alpha1.PodProbeMarker{}:     {Field: namespace},
-			viewgather.NewNode():           {Transform: cached.Transform(cached.TrimNode)},
-			&v1alpha1.NodePodProbe{}:       {Transform: cached.Transform(plans.Trim)},
-			&seamarkv1alpha1.ProbePlan{}:   {Transform: cached.Transform(plans.TrimSlice)},
-			&seamarkv1alpha1.ProbeReport{}: {Transform: cached.Transform(cached.TrimReport)},
+			viewgather.NewNode():           {Transform: podview.Transform(podview.TrimNode)},
+			&v1alpha1.NodePodProbe{}:       {Transform: podview.Transform(plans.Trim)},
+			&seamarkv1alpha1.ProbePlan{}:   {Transform: podview.Transform(plans.TrimSlice)},
+			&seamarkv1alpha1.ProbeReport{}: {Transform: podview.Transform(podview.TrimReport)},
 		},
 	}
 }

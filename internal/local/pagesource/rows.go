@@ -15,18 +15,18 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
-// rowsOf returns the rows of a pod, in the order of states.Of. The states have no source: they
+// rowsOf returns the rows of a pod, in the order of probestatus.List. The states have no source: they
 // are those of the run itself.
-func rowsOf(view local.PodView, markers []*plan.Marker) []states.Row {
-	waiting := states.ProblemOf(diagnosis.OfPod(view.Pod))
+func rowsOf(view local.PodView, markers []*plan.Marker) []probestatus.Row {
+	waiting := probestatus.ProblemOf(diagnosis.OfPod(view.Pod))
 	planned := plan.Selected(view.Pod, markers, plan.KubernetesDefaults())
 	claims, _ := mark.Claim(planned.Probes)
 	problems := planned.Unplanned(view.Pod)
-	rows := make([]states.Row, 0, len(planned.Probes)+len(problems))
+	rows := make([]probestatus.Row, 0, len(planned.Probes)+len(problems))
 	for _, probe := range planned.Probes {
 		row := emptyRow(view.Pod, probe.ID, probe.Plan.ContainerName)
 		row.Marks, row.Problem = marksOf(view, probe, claims), waiting
@@ -39,37 +39,37 @@ func rowsOf(view local.PodView, markers []*plan.Marker) []states.Row {
 	}
 	for i := range problems {
 		row := emptyRow(view.Pod, problems[i].ID, problems[i].Container)
-		row.Problem = states.ProblemOf(diagnosis.OfProblem(problems[i]))
+		row.Problem = probestatus.ProblemOf(diagnosis.OfProblem(problems[i]))
 		rows = append(rows, row)
 	}
-	slices.SortStableFunc(rows, func(a, b states.Row) int { return strings.Compare(a.Marker, b.Marker) })
+	slices.SortStableFunc(rows, func(a, b probestatus.Row) int { return strings.Compare(a.Marker, b.Marker) })
 	return rows
 }
 
-func emptyRow(pod *corev1.Pod, id identity.ID, container string) states.Row {
-	return states.Row{
+func emptyRow(pod *corev1.Pod, id identity.ID, container string) probestatus.Row {
+	return probestatus.Row{
 		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName,
 		Marker: id.Marker, Probe: id.Probe, Container: container,
 	}
 }
 
-func addState(row *states.Row, probe *local.ProbeChange) {
+func addState(row *probestatus.Row, probe *local.ProbeChange) {
 	row.State, row.Message = probe.State, probe.Message
 	row.LastProbeTime, row.LastTransitionTime = metav1.Time{Time: probe.LastProbe}, metav1.Time{Time: probe.LastTransition}
 	if probe.Error != "" && row.Problem == nil {
-		row.Problem = states.ProblemOf(diagnosis.OfError(v1alpha1.ContainerProbeError{Message: probe.Error}))
+		row.Problem = probestatus.ProblemOf(diagnosis.OfError(v1alpha1.ContainerProbeError{Message: probe.Error}))
 	}
 }
 
 // marksOf returns the marks on the pod that belong to the probe, ordered by kind and name.
-func marksOf(view local.PodView, probe plan.PlannedProbe, claims mark.Claims) []states.Mark {
-	var marks []states.Mark
+func marksOf(view local.PodView, probe plan.PlannedProbe, claims mark.Claims) []probestatus.Mark {
+	var marks []probestatus.Mark
 	for _, key := range mark.Declared(probe.Source) {
 		if claims[key] != probe.ID {
 			continue
 		}
 		if value, set := valueOf(view, key); set {
-			marks = append(marks, states.Mark{Kind: key.Kind, Name: key.Name, Value: value})
+			marks = append(marks, probestatus.Mark{Kind: key.Kind, Name: key.Name, Value: value})
 		}
 	}
 	return marks

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 )
@@ -47,5 +47,5 @@ func Found[T any](objects T, err error) func(context.Context) T {
 
 // IsVirtual reports whether the pod runs on a virtual node.
 func IsVirtual(ctx context.Context, reader gather.Reader, pod *corev1.Pod) bool {
-	return Found(reader.NodeKind(ctx, pod))(ctx) == cached.VirtualNode
+	return Found(reader.NodeKind(ctx, pod))(ctx) == podview.VirtualNode
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -29,7 +29,7 @@ func newBench(b testing.TB, pods []*corev1.Pod, markers []*v1alpha1.PodProbeMark
 		Pods: fakeapi.NewStore(b, gather.PodIndexers(), pods), Markers: fakeapi.NewStore(b, gather.MarkerIndexers(), markers), Slices: fakeapi.NewStore[*seamarkv1alpha1.ProbeReport](b, gather.SliceIndexers(), nil),
 	}
 	return New(Options{
-		Reader:   gather.Reader{Client: &store{}, Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}, Stores: stores},
+		Reader:   gather.Reader{Client: &store{}, Compiler: plan.NewCompiler(), Options: podview.Options{Defaults: plan.KubernetesDefaults()}, Stores: stores},
 		Refusals: &problems.Refusals{},
 	})
 }
@@ -121,12 +121,12 @@ func BenchmarkRecount(b *testing.B) {
 		r.Reader.Stores.Slices = fakeapi.NewStore(b, gather.SliceIndexers(), reports)
 		r.Reader.Outages = func(string) staleness.Outage { return down }
 		return func() {
-			counts, err := r.count(b.Context(), all)
+			byMarker, err := r.count(b.Context(), all)
 			if err != nil {
 				b.Fatal(err)
 			}
 			var status v1alpha1.PodProbeMarkerStatus
-			if counts["m000"].Fill(&status); status.Succeeded != 100 {
+			if byMarker["m000"].Fill(&status); status.Succeeded != 100 {
 				b.Fatalf("counted %+v", status)
 			}
 		}

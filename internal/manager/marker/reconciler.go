@@ -31,8 +31,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
@@ -209,7 +209,7 @@ func (r *Reconciler) check(ctx context.Context, _ []*v1alpha1.PodProbeMarker, du
 		tasks = append(tasks, t)
 	}
 	found, err := r.survey(ctx, held)
-	var counted tallies
+	var counted markerCounts
 	if err == nil {
 		counted, err = r.count(ctx, held)
 	}

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/counts"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
-	"github.com/seamark-dev/seamark/internal/marking/tally"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 )
@@ -44,25 +44,25 @@ func (r *Reconciler) recount(ctx context.Context, _ []*v1alpha1.PodProbeMarker, 
 		}
 		tasks, counted = append(tasks, t), append(counted, t.marker)
 	}
-	counts, err := r.count(ctx, counted)
+	byMarker, err := r.count(ctx, counted)
 	computed = recountShare * r.Now().Sub(start)
 	left, err := r.writeEach(ctx, tasks, start, err, func(t task) (bool, error) {
 		last, _ := r.checks.Get(t.key())
-		return r.writeStatus(ctx, t.marker, last.matched, append(slices.Clip(last.findings), r.applied(t.marker)), counts[t.marker.Name])
+		return r.writeStatus(ctx, t.marker, last.matched, append(slices.Clip(last.findings), r.applied(t.marker)), byMarker[t.marker.Name])
 	})
 	return append(rechecks, left...), computed, err
 }
 
 // count counts the states of the pods of the markers, which are of one namespace, by name of the marker.
 // It reads the report of each node once, and looks at each state once, however many markers there are.
-func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMarker) (tallies, error) {
-	counts := make(tallies, len(markers))
+func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMarker) (markerCounts, error) {
+	byMarker := make(markerCounts, len(markers))
 	if len(markers) == 0 {
-		return counts, nil
+		return byMarker, nil
 	}
 	counted := r.Reader.Compiler.All(markers)
 	for _, marker := range counted {
-		counts[marker.Name] = tally.New(marker)
+		byMarker[marker.Name] = counts.New(marker)
 	}
 	found, err := r.podsOf(ctx, markers[0].Namespace, counted)
 	if err != nil {
@@ -84,9 +84,9 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 		var failed error
 		report.Each(func(uid string, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
 			if pod := pods[uid]; pod != nil && pod.Spec.NodeName == node {
-				counted, err := r.counted(ctx, pod, states, counts, report.Outage)
+				counted, err := r.counted(ctx, pod, states, byMarker, report.Outage)
 				failed = errors.Join(failed, err)
-				counts.add(counted, states, errs)
+				byMarker.add(counted, states, errs)
 				delete(pods, uid)
 			}
 		})
@@ -94,15 +94,15 @@ func (r *Reconciler) count(ctx context.Context, markers []*v1alpha1.PodProbeMark
 			return nil, failed
 		}
 	}
-	return counts, r.countProvided(ctx, pods, counts)
+	return byMarker, r.countProvided(ctx, pods, byMarker)
 }
 
 // counted returns the pod with its marks, if these matter: while the states of its node are not current, and if one of its states
 // becomes stale. If its managed fields cannot be parsed, its states count as reported.
-func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1alpha1.ContainerProbeState, counts tallies,
-	since staleness.Outage) (tally.Pod, error) {
-	counted := tally.Pod{Object: pod, Outage: since}
-	if since.Cause == "" || !counts.becomeStale(pod, states) {
+func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1alpha1.ContainerProbeState, byMarker markerCounts,
+	since staleness.Outage) (counts.Pod, error) {
+	counted := counts.Pod{Object: pod, Outage: since}
+	if since.Cause == "" || !byMarker.becomeStale(pod, states) {
 		return counted, nil
 	}
 	owned, err := r.parser.Owned(pod)
@@ -123,7 +123,7 @@ func (r *Reconciler) counted(ctx context.Context, pod *corev1.Pod, states []v1al
 }
 
 // countProvided counts the states of the pods that providers of virtual nodes report.
-func (r *Reconciler) countProvided(ctx context.Context, pods map[string]*corev1.Pod, counts tallies) error {
+func (r *Reconciler) countProvided(ctx context.Context, pods map[string]*corev1.Pod, byMarker markerCounts) error {
 	if !r.Reader.Serverless {
 		return nil
 	}
@@ -135,22 +135,22 @@ func (r *Reconciler) countProvided(ctx context.Context, pods map[string]*corev1.
 		if !r.Reader.Provided(kind) {
 			continue
 		}
-		for _, each := range counts {
+		for _, each := range byMarker {
 			if !each.Marker.Selects(pod) {
 				continue
 			}
-			counts.add(tally.Pod{Object: pod}, slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States)), nil)
+			byMarker.add(counts.Pod{Object: pod}, slices.Collect(maps.Values(mark.Provided(pod, each.Marker.Probes()).States)), nil)
 		}
 	}
 	return nil
 }
 
-// tallies are those of the markers of a namespace by name.
-type tallies map[string]*tally.Tally
+// markerCounts are those of the markers of a namespace by name.
+type markerCounts map[string]*counts.Counts
 
-// of returns the probe with the reported name and the Tally of its marker, or nil if that does not
+// find returns the probe with the reported name and the Counts of its marker, or nil if that does not
 // select the pod.
-func (t tallies) of(pod *corev1.Pod, name string) (identity.ID, *tally.Tally) {
+func (t markerCounts) find(pod *corev1.Pod, name string) (identity.ID, *counts.Counts) {
 	id, err := identity.Parse(name)
 	if each := t[id.Marker]; err == nil && each != nil && each.Marker.Selects(pod) {
 		return id, each
@@ -159,22 +159,22 @@ func (t tallies) of(pod *corev1.Pod, name string) (identity.ID, *tally.Tally) {
 }
 
 // becomeStale reports whether one of the states of the pod becomes stale.
-func (t tallies) becomeStale(pod *corev1.Pod, states []v1alpha1.ContainerProbeState) bool {
+func (t markerCounts) becomeStale(pod *corev1.Pod, states []v1alpha1.ContainerProbeState) bool {
 	return slices.ContainsFunc(states, func(state v1alpha1.ContainerProbeState) bool {
-		id, each := t.of(pod, state.Name)
+		id, each := t.find(pod, state.Name)
 		return each != nil && each.BecomesStale(id)
 	})
 }
 
 // add counts the states of a pod.
-func (t tallies) add(pod tally.Pod, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
+func (t markerCounts) add(pod counts.Pod, states []v1alpha1.ContainerProbeState, errs []v1alpha1.ContainerProbeError) {
 	for _, state := range states {
-		if id, each := t.of(pod.Object, state.Name); each != nil {
+		if id, each := t.find(pod.Object, state.Name); each != nil {
 			each.Add(pod, id, state)
 		}
 	}
 	for _, e := range errs {
-		if id, each := t.of(pod.Object, e.Name); each != nil {
+		if id, each := t.find(pod.Object, e.Name); each != nil {
 			each.AddError(pod.Object.Name, id, e)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
@@ -95,7 +95,7 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		view := func() (cached.Pod, error) {
+		view := func() (podview.Pod, error) {
 			v, err := r.Reader.Pod(ctx, pod, markers)
 			if err != nil {
 				return v, err
@@ -124,7 +124,7 @@ func (f remains) addNode(node string, markers sets.Set[string], refusal string) 
 // matter, even if they have no marker or a wrong value. An ending pod keeps its marks. The cache keeps
 // annotations for providers only if support for pods on virtual nodes is enabled. It calls viewOf only
 // if the pod has keys that the markers declare.
-func (f remains) addPod(pod *corev1.Pod, viewOf func() (cached.Pod, error), refusal string) error {
+func (f remains) addPod(pod *corev1.Pod, viewOf func() (podview.Pod, error), refusal string) error {
 	if plan.Ending(pod) {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -48,8 +48,8 @@ func TestRemains(t *testing.T) {
 			deleted := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "web", "1")).Deleting().Build()
 			markers := plan.NewCompiler().All(append(tc.others, deleted))
 			found := newRemains("ns", deleted)
-			err := found.addPod(tc.pod, func() (cached.Pod, error) {
-				return cached.New(tc.pod, markers, cached.UnknownNode, mark.NodeReport{Plan: npp}, cached.Options{Defaults: plan.KubernetesDefaults()}), nil
+			err := found.addPod(tc.pod, func() (podview.Pod, error) {
+				return podview.New(tc.pod, markers, podview.UnknownNode, mark.NodeReport{Plan: npp}, podview.Options{Defaults: plan.KubernetesDefaults()}), nil
 			}, "")
 			if err != nil {
 				t.Fatal(err)

@@ -24,9 +24,9 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -159,7 +159,7 @@ func newWorld(t *testing.T) *world {
 	}
 	f.r = New(Options{
 		Reader: gather.Reader{
-			Client: w.store, Compiler: plan.NewCompiler("excluded"), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
+			Client: w.store, Compiler: plan.NewCompiler("excluded"), Options: podview.Options{Defaults: plan.KubernetesDefaults()},
 		},
 		Markers: w, Pods: podInbox, Plans: nodeInbox, Refusals: &problems.Refusals{}, Recorder: f.events,
 		Problems: &problems.Marks{}, Stale: &controllers.Inbox{},

@@ -23,7 +23,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/marking/tally"
+	"github.com/seamark-dev/seamark/internal/marking/counts"
 	"github.com/seamark-dev/seamark/internal/program/isolate"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
 	"github.com/seamark-dev/seamark/internal/program/logging"
@@ -135,7 +135,7 @@ func (c *checks) change(key types.NamespacedName, change func(*check)) {
 
 // update adds the finalizer to the marker, or writes the status if the marker has it. It reports
 // whether it sent a request. found are the problems of the marker, or nil if it does not compile.
-func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker, found *summary, counted *tally.Tally) (wrote bool, err error) {
+func (r *Reconciler) update(ctx context.Context, marker *v1alpha1.PodProbeMarker, found *summary, counted *counts.Counts) (wrote bool, err error) {
 	if !controllerutil.ContainsFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer) {
 		return r.hold(ctx, marker)
 	}
@@ -169,7 +169,8 @@ func (r *Reconciler) writeInvalid(ctx context.Context, marker *v1alpha1.PodProbe
 
 // writeStatus writes the status if it changes, and reports new problems in events. It reports
 // whether it sent a request. counted may be nil.
-func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker, matched int, findings []finding, counted *tally.Tally) (wrote bool, err error) {
+func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeMarker, matched int, findings []finding, counted *counts.Counts,
+) (wrote bool, err error) {
 	key := client.ObjectKeyFromObject(marker)
 	last, _ := r.checks.Get(key)
 	current, unseen := r.recent.Unseen(key, marker.UID, marker.ResourceVersion)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -31,7 +31,7 @@ type Caches struct {
 	// Slices lists the ProbeReports of a node. The results are not modified.
 	Slices func(ctx context.Context, node string) ([]*seamarkv1alpha1.ProbeReport, error)
 	// Provided returns the views of the pods that providers of virtual nodes probe.
-	Provided func(context.Context) ([]cached.Pod, error)
+	Provided func(context.Context) ([]podview.Pod, error)
 	// Pending tracks how long plans wait for their agents.
 	Pending *Pending
 	// Leads is closed when this manager becomes the leader. Until then there are no series,
@@ -110,7 +110,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 // count reads the caches.
-func (c *collector) count() (map[probe]tally, []*v1alpha1.NodePodProbe, error) {
+func (c *collector) count() (map[probe]stateCounts, []*v1alpha1.NodePodProbe, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var markers v1alpha1.PodProbeMarkerList
@@ -126,7 +126,7 @@ func (c *collector) count() (map[probe]tally, []*v1alpha1.NodePodProbe, error) {
 		return nil, nil, fmt.Errorf("list pods of virtual nodes: %w", err)
 	}
 	slicesOf := func(node string) ([]*seamarkv1alpha1.ProbeReport, error) { return c.Slices(ctx, node) }
-	counted, err := census(markers.Items, plans, slicesOf, provided)
+	counted, err := countStates(markers.Items, plans, slicesOf, provided)
 	return counted, plans, err
 }
 
@@ -138,25 +138,26 @@ type probe struct {
 	identity.ID
 }
 
-// tally is the number of pods per state.
-type tally map[v1alpha1.ProbeState]int
+// stateCounts is the number of pods per state.
+type stateCounts map[v1alpha1.ProbeState]int
 
-func newTally() tally {
-	return tally{v1alpha1.ProbeSucceeded: 0, v1alpha1.ProbeFailed: 0, v1alpha1.ProbeUnknown: 0, noResult: 0}
+func newStateCounts() stateCounts {
+	return stateCounts{v1alpha1.ProbeSucceeded: 0, v1alpha1.ProbeFailed: 0, v1alpha1.ProbeUnknown: 0, noResult: 0}
 }
 
-// census counts pods by the states of their planned probes, as reported by agents and
+// countStates counts pods by the states of their planned probes, as reported by agents and
 // providers. It covers exactly the probes of the existing markers: probes of a deleted
 // marker that are still planned or reported are not counted. slicesOf returns the ProbeReports of a
 // node.
-func census(
-	markers []v1alpha1.PodProbeMarker, plans []*v1alpha1.NodePodProbe, slicesOf func(node string) ([]*seamarkv1alpha1.ProbeReport, error), provided []cached.Pod,
-) (map[probe]tally, error) {
-	all := make(map[probe]tally)
+func countStates(
+	markers []v1alpha1.PodProbeMarker, plans []*v1alpha1.NodePodProbe, slicesOf func(node string) ([]*seamarkv1alpha1.ProbeReport, error),
+	provided []podview.Pod,
+) (map[probe]stateCounts, error) {
+	all := make(map[probe]stateCounts)
 	for i := range markers {
 		for j := range markers[i].Spec.Probes {
 			id := identity.ID{Marker: markers[i].Name, Probe: markers[i].Spec.Probes[j].Name}
-			all[probe{namespace: markers[i].Namespace, ID: id}] = newTally()
+			all[probe{namespace: markers[i].Namespace, ID: id}] = newStateCounts()
 		}
 	}
 	for _, npp := range plans {
@@ -167,7 +168,7 @@ func census(
 		if err != nil {
 			return nil, err
 		}
-		countNode(all, mark.NodeReport{Plan: npp, Slices: slices})
+		addNode(all, mark.NodeReport{Plan: npp, Slices: slices})
 	}
 	for _, pod := range provided {
 		for _, planned := range pod.Plan.Probes {
@@ -180,8 +181,8 @@ func census(
 	return all, nil
 }
 
-// countNode adds the pods of one node. Reported states that are no longer planned are ignored.
-func countNode(all map[probe]tally, report mark.NodeReport) {
+// addNode adds the pods of one node. Reported states that are no longer planned are ignored.
+func addNode(all map[probe]stateCounts, report mark.NodeReport) {
 	states := report.States()
 	for i := range report.Plan.Spec.PodProbes {
 		pod := &report.Plan.Spec.PodProbes[i]

@@ -24,9 +24,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -63,13 +63,13 @@ func slice(node, pod, probe string, state v1alpha1.ProbeState) *seamarkv1alpha1.
 
 func TestCensus(t *testing.T) {
 	web := probe{namespace: "ns", ID: identity.ID{Marker: "web", Probe: "p"}}
-	of := func(succeeded, failed, unknown, none int) map[probe]tally {
-		return map[probe]tally{web: {
+	of := func(succeeded, failed, unknown, none int) map[probe]stateCounts {
+		return map[probe]stateCounts{web: {
 			v1alpha1.ProbeSucceeded: succeeded, v1alpha1.ProbeFailed: failed, v1alpha1.ProbeUnknown: unknown, noResult: none,
 		}}
 	}
-	provided := func(namespace string, states mark.States) cached.Pod {
-		return cached.Pod{
+	provided := func(namespace string, states mark.States) podview.Pod {
+		return podview.Pod{
 			Object: builders.Pod(namespace, "a").Build(), Plan: plan.PodPlan{Probes: []plan.PlannedProbe{{ID: web.ID}}}, Report: mark.PodReport{States: states},
 		}
 	}
@@ -78,10 +78,10 @@ func TestCensus(t *testing.T) {
 		markers  []v1alpha1.PodProbeMarker
 		plans    []*v1alpha1.NodePodProbe
 		slices   []*seamarkv1alpha1.ProbeReport
-		provided []cached.Pod
-		want     map[probe]tally
+		provided []podview.Pod
+		want     map[probe]stateCounts
 	}{
-		"no markers":    {want: map[probe]tally{}},
+		"no markers":    {want: map[probe]stateCounts{}},
 		"no pods":       {markers: marker, want: of(0, 0, 0, 0)},
 		"no result yet": {markers: marker, plans: []*v1alpha1.NodePodProbe{npp("a", 1, 1, pod("x", "web#p"))}, want: of(0, 0, 0, 1)},
 		"every state on two nodes": {
@@ -113,19 +113,19 @@ func TestCensus(t *testing.T) {
 		},
 		"deleted marker": {
 			plans: []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
-			want:  map[probe]tally{},
+			want:  map[probe]stateCounts{},
 		},
 		"same marker name in another namespace": {
 			markers: []v1alpha1.PodProbeMarker{*builders.Marker("other", "web").Probe(builders.Probe("p")).Build()},
 			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Succeeded")},
-			want: map[probe]tally{
-				{namespace: "other", ID: web.ID}: newTally(),
+			want: map[probe]stateCounts{
+				{namespace: "other", ID: web.ID}: newStateCounts(),
 			},
 		},
 		"agents and providers": {
 			markers: marker,
 			plans:   []*v1alpha1.NodePodProbe{reported(npp("a", 1, 1, pod("x", "web#p")), "x", "web#p", "Failed")},
-			provided: []cached.Pod{
+			provided: []podview.Pod{
 				provided("ns", mark.States{web.ID: {State: "Succeeded"}}), provided("ns", nil),
 				provided("other", mark.States{web.ID: {State: "Succeeded"}}),
 			},
@@ -142,7 +142,7 @@ func TestCensus(t *testing.T) {
 			slicesOf := func(node string) ([]*seamarkv1alpha1.ProbeReport, error) {
 				return slices.DeleteFunc(slices.Clone(tc.slices), func(s *seamarkv1alpha1.ProbeReport) bool { return s.NodeName != node }), nil
 			}
-			got, err := census(tc.markers, tc.plans, slicesOf, tc.provided)
+			got, err := countStates(tc.markers, tc.plans, slicesOf, tc.provided)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,7 +229,7 @@ func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *pr
 		Plans: func(context.Context) ([]*v1alpha1.NodePodProbe, error) {
 			return slices.Collect(maps.Values(plans)), nil
 		},
-		Provided: func(context.Context) ([]cached.Pod, error) { return nil, nil },
+		Provided: func(context.Context) ([]podview.Pod, error) { return nil, nil },
 	})
 	return registry
 }

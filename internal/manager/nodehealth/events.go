@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 )
@@ -102,7 +102,7 @@ func (n *Nodes) enqueueAll(q controllers.Queue) {
 
 // nodeChanged enqueues a Node whose health changes.
 func (n *Nodes) nodeChanged(q controllers.Queue, before, after *corev1.Node) {
-	was, is := cached.NodeReadiness(before), cached.NodeReadiness(after)
+	was, is := podview.NodeReadiness(before), podview.NodeReadiness(after)
 	if was == nil || is == nil || *was != *is {
 		controllers.Enqueue(q, types.NamespacedName{Name: cmp.Or(after, before).Name})
 	}
@@ -112,7 +112,7 @@ func (n *Nodes) nodeChanged(q controllers.Queue, before, after *corev1.Node) {
 // else enqueues the node of a pod that comes while the states of the node are not current.
 func (n *Nodes) podChanged(q controllers.Queue, before, after *corev1.Pod) {
 	last := cmp.Or(after, before)
-	if !cached.IsAgent(last, n.Namespace) {
+	if !podview.IsAgent(last, n.Namespace) {
 		comes := after != nil && (before == nil || before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName || !maps.Equal(before.Labels, after.Labels))
 		if comes && n.Outage(after.Spec.NodeName).Cause != "" {
 			controllers.Enqueue(q, types.NamespacedName{Name: after.Spec.NodeName})
@@ -120,7 +120,7 @@ func (n *Nodes) podChanged(q controllers.Queue, before, after *corev1.Pod) {
 		return
 	}
 	if before == nil || after == nil || before.UID != after.UID || before.Spec.NodeName != after.Spec.NodeName ||
-		cached.AgentReadiness(before) != cached.AgentReadiness(after) {
+		podview.AgentReadiness(before) != podview.AgentReadiness(after) {
 		controllers.Enqueue(q, types.NamespacedName{Name: last.Spec.NodeName})
 	}
 }

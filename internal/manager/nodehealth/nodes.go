@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/keyed"
@@ -114,7 +114,7 @@ func (n *Nodes) evidence(name string) staleness.Evidence {
 	var e staleness.Evidence
 	if object, found, err := n.nodes.GetIndexer().GetByKey(name); err == nil && found {
 		if node, ok := object.(*corev1.Node); ok {
-			e.Node = cached.NodeReadiness(node)
+			e.Node = podview.NodeReadiness(node)
 		}
 	}
 	if n.Namespace == "" {
@@ -124,7 +124,7 @@ func (n *Nodes) evidence(name string) staleness.Evidence {
 		return e
 	}
 	for _, pod := range n.Reader.Agents(name) {
-		e.Agents = append(e.Agents, cached.AgentReadiness(pod))
+		e.Agents = append(e.Agents, podview.AgentReadiness(pod))
 	}
 	return e
 }

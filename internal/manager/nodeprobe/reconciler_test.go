@@ -23,9 +23,9 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -101,7 +101,7 @@ func reconciler(t *testing.T, plans Plans, objects, live []client.Object) *Recon
 	counters := metrics.New(prometheus.NewRegistry())
 	slices, _ := plans.(Slices)
 	return New(Options{
-		Reader: gather.Reader{Client: reader(objects), Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()}},
+		Reader: gather.Reader{Client: reader(objects), Compiler: plan.NewCompiler(), Options: podview.Options{Defaults: plan.KubernetesDefaults()}},
 		Live:   reader(live), Plans: plans, Slices: slices, Metrics: counters,
 		Refusals: &problems.Refusals{}, Now: time.Now,
 	})

@@ -15,9 +15,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/logging"
@@ -42,8 +42,8 @@ func (r *Reconciler) sliceEvents() handler.TypedEventHandler[*seamarkv1alpha1.Pr
 			if len(before.Pods) > 0 {
 				r.lose(q, before.NodeName, deletion(before))
 			}
-		case cached.ChangedByOthers(after) &&
-			(before == nil || !cached.ChangedByOthers(before) || !equality.Semantic.DeepEqual(before.Pods, after.Pods)):
+		case podview.ChangedByOthers(after) &&
+			(before == nil || !podview.ChangedByOthers(before) || !equality.Semantic.DeepEqual(before.Pods, after.Pods)):
 			r.lose(q, after.NodeName, change(after))
 		case before == nil && r.lacksAgent(ctx, after.NodeName):
 			r.touch(q, after.NodeName, afterPod())

@@ -15,16 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
 // change is the difference between a pod's marks and those that it should have.
 type change struct {
 	// owned are Seamark's marks on the pod. all are those that it should have. desired are all
-	// without those of the refused probes, and without those that the next write may not set: see cached.Pod.InGroup.
+	// without those of the refused probes, and without those that the next write may not set: see podview.Pod.InGroup.
 	owned, all, desired mark.Marks
 	// leftover are keys to remove that other managers own.
 	leftover []mark.Key
@@ -38,7 +38,7 @@ type change struct {
 	// stale is whether a state of the pod is stale.
 	stale bool
 	// view has the contests for exclusive marks.
-	view cached.Pod
+	view podview.Pod
 }
 
 func (c change) isEmpty() bool { return len(c.leftover) == 0 && c.desired.Equal(c.owned) }

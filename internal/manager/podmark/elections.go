@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/exclusive"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 )
 
 // elections are those of the markers that have exclusive policies and select pods, by namespace. The reconciles of the
@@ -74,7 +74,7 @@ func (e *elections) unlock(namespace string, found *electorate) {
 // report reports what the pod is in its contests, and sets their results. It returns other pods whose marks have to be looked
 // at: if the election of a marker begins, all of them. list returns the pods of a namespace.
 func (e *elections) report(
-	ctx context.Context, v cached.Pod, markers []*plan.Marker, list func(ctx context.Context, namespace string) ([]*corev1.Pod, error),
+	ctx context.Context, v podview.Pod, markers []*plan.Marker, list func(ctx context.Context, namespace string) ([]*corev1.Pod, error),
 ) ([]types.NamespacedName, error) {
 	pod, as := v.Object, v.Candidates()
 	in := e.lock(pod.Namespace, len(as) > 0)

@@ -17,9 +17,9 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -64,7 +64,7 @@ func (r *Reconciler) subject(ctx context.Context, name types.NamespacedName) (*c
 
 // contest returns the view with the contests of the pod. It makes no request, except where the pod gets marks. owned are
 // Seamark's marks on the pod, and unseen is whether the cache does not have the last write of them.
-func (r *Reconciler) contest(ctx context.Context, v cached.Pod, markers []*plan.Marker, owned mark.Marks, unseen bool) (cached.Pod, error) {
+func (r *Reconciler) contest(ctx context.Context, v podview.Pod, markers []*plan.Marker, owned mark.Marks, unseen bool) (podview.Pod, error) {
 	v = v.WithContests(markers, owned)
 	others, err := r.elections.report(ctx, v, markers, r.Reader.NamespacePods)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Reconciler) contest(ctx context.Context, v cached.Pod, markers []*plan.
 // clear asks the API server whether another pod of the group has the ticket. The answer is not older than the version of the
 // pod, which has the ticket. A request that fails is an obstacle, and not an error: the other marks of the pod do not wait.
 // ended counts the pods that have ended and are written.
-func (r *Reconciler) clear(ctx context.Context, c *cached.Contest, pod *corev1.Pod, ended *int) {
+func (r *Reconciler) clear(ctx context.Context, c *podview.Contest, pod *corev1.Pod, ended *int) {
 	var found corev1.PodList
 	err := r.Live.List(ctx, &found, client.InNamespace(pod.Namespace), client.MatchingLabels{c.Ticket: c.Group}, &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: pod.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
@@ -120,7 +120,7 @@ func (r *Reconciler) clear(ctx context.Context, c *cached.Contest, pod *corev1.P
 
 // noteWait remembers whether the pod waits for exclusive marks, and returns after what time it is checked
 // again without an event. Zero means that it does not wait.
-func (r *Reconciler) noteWait(pod types.NamespacedName, v cached.Pod) (again time.Duration) {
+func (r *Reconciler) noteWait(pod types.NamespacedName, v podview.Pod) (again time.Duration) {
 	for _, c := range v.Contests {
 		if c.Wins() && c.Self.Unreported {
 			// Nothing enqueues the pod when its node is lost.

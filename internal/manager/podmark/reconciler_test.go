@@ -22,10 +22,10 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/manager/metrics"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -78,7 +78,7 @@ func reconciler(t testing.TB, pods Pods, objects ...client.Object) *Reconciler {
 	return New(Options{
 		Reader: gather.Reader{
 			Client:   fakeapi.Client(t, objects...).WithReturnManagedFields().Build(),
-			Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults()},
+			Compiler: plan.NewCompiler(), Options: podview.Options{Defaults: plan.KubernetesDefaults()},
 		},
 		Pods: pods, Inbox: &controllers.Inbox{}, Limiter: permits{}, Problems: &problems.Marks{}, Refusals: &problems.Refusals{}, Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
 	})

@@ -27,8 +27,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/program/logging"
@@ -89,9 +89,9 @@ func (r *Reconciler) desired(ctx context.Context, pod *corev1.Pod, current serve
 		return current, err
 	}
 	switch {
-	case kind == cached.KubeletNode:
+	case kind == podview.KubeletNode:
 		return serverless.Annotations{}, nil
-	case kind == cached.UnknownNode && (pod.Spec.NodeName != "" || current == serverless.Annotations{}):
+	case kind == podview.UnknownNode && (pod.Spec.NodeName != "" || current == serverless.Annotations{}):
 		// A pod that the webhook did not annotate is annotated when it is bound.
 		return current, nil
 	}

@@ -19,9 +19,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -45,7 +45,7 @@ func reconciler(t *testing.T, pods Pods, objects ...client.Object) *Reconciler {
 	return New(Options{
 		Reader: gather.Reader{
 			Client:   fakeapi.Client(t, objects...).Build(),
-			Compiler: plan.NewCompiler(), Options: cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
+			Compiler: plan.NewCompiler(), Options: podview.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		},
 		Pods: pods,
 	})

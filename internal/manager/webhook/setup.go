@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	program "github.com/seamark-dev/seamark/internal/program/admission"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 )
@@ -145,7 +145,7 @@ func (w *Webhook) informers(mgr manager.Manager) (*caches, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {
 				Label:     labels.SelectorFromSet(labels.Set{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet}),
-				Transform: cached.Transform(cached.TrimVirtualNode),
+				Transform: podview.Transform(podview.TrimVirtualNode),
 			},
 			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{w.options.Namespace: {FieldSelector: named(w.options.Secret)}},

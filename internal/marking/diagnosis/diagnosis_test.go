@@ -18,10 +18,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -38,7 +38,7 @@ type setup struct {
 	pod    *corev1.Pod
 	marker *v1alpha1.PodProbeMarker
 	report *seamarkv1alpha1.PodReport
-	place  cached.NodeKind
+	place  podview.NodeKind
 	// known is whether a state is known from the marks.
 	known bool
 }
@@ -51,14 +51,14 @@ func healthy() *setup {
 		pod:    builders.Pod("ns", "game-0").Label("app", "game").Node("n1").Build(),
 		marker: builders.Marker("ns", "game").Selector("app", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build(),
 		report: &seamarkv1alpha1.PodReport{Probes: []v1alpha1.ContainerProbeState{{Name: "game#idle", State: v1alpha1.ProbeFailed}}},
-		place:  cached.KubeletNode,
+		place:  podview.KubeletNode,
 	}
 	s.pod.CreationTimestamp, s.marker.CreationTimestamp = ago(time.Hour), ago(time.Hour)
 	s.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "main", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: ago(time.Hour)}},
 	}}
 	s.report.UID = string(s.pod.UID)
-	s.Options = cached.Options{Defaults: plan.KubernetesDefaults()}
+	s.Options = podview.Options{Defaults: plan.KubernetesDefaults()}
 	s.Statuses, s.Now = true, now()
 	s.Node.Plan = &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", Generation: 3, CreationTimestamp: ago(time.Hour)},
@@ -83,7 +83,7 @@ func (s *setup) find() (*diagnosis.Pod, plan.PlannedProbe) {
 		})
 	}
 	s.Markers = []*v1alpha1.PodProbeMarker{s.marker}
-	s.Pod = cached.New(s.pod, s.compiled(), s.place, s.Node, s.Options)
+	s.Pod = podview.New(s.pod, s.compiled(), s.place, s.Node, s.Options)
 	if len(s.Pod.Plan.Probes) == 0 {
 		s.Pod.Plan = plan.Selected(s.pod, s.compiled(), s.Options.Defaults)
 	}
@@ -160,7 +160,7 @@ func TestProbe(t *testing.T) {
 		unplanned(s)
 	}
 	virtual := func(s *setup) {
-		s.place, s.Options.Serverless, s.Node.Plan, s.report = cached.VirtualNode, true, nil, nil
+		s.place, s.Options.Serverless, s.Node.Plan, s.report = podview.VirtualNode, true, nil, nil
 	}
 	startup := func(started bool) func(*setup) {
 		return func(s *setup) {

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -21,8 +21,8 @@ import (
 type Input struct {
 	// Pod is the view of the pod, and Options are the settings that it was computed with. Only
 	// findings about the plan need its plan.
-	Pod     cached.Pod
-	Options cached.Options
+	Pod     podview.Pod
+	Options podview.Options
 	// Node is what is stored and reported about the pods of the node.
 	Node mark.NodeReport
 	// Markers are those of the namespace. Only findings about the plan need them.
@@ -158,7 +158,7 @@ func OfAgent(npp *v1alpha1.NodePodProbe, now time.Time) *Finding {
 		return nil
 	}
 	f := Finding{Reason: PlanNotRunning, Planned: npp.Generation, Running: npp.Status.ObservedGeneration}
-	return f.after(cached.Edited(npp), Settle, now)
+	return f.after(podview.Edited(npp), Settle, now)
 }
 
 // failed returns the reported error of the probe, or nil.
@@ -174,14 +174,14 @@ func (d *Pod) failed(p plan.PlannedProbe) *Finding {
 // Changed returns when the plan of the pod last had to change.
 func (d *Pod) Changed() time.Time {
 	pod := d.in.Pod.Object
-	last := cached.Edited(pod)
+	last := podview.Edited(pod)
 	for _, c := range pod.Status.Conditions {
 		if (c.Type == corev1.PodInitialized || c.Type == corev1.PodScheduled) && c.LastTransitionTime.After(last) {
 			last = c.LastTransitionTime.Time
 		}
 	}
 	for _, marker := range d.in.Markers {
-		if at := cached.Edited(marker); at.After(last) {
+		if at := podview.Edited(marker); at.After(last) {
 			last = at
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
@@ -117,8 +117,8 @@ func (d *Pod) pending(p plan.PlannedProbe) *Finding {
 func (d *Pod) required() time.Time {
 	switch {
 	case d.in.Node.Plan != nil:
-		return cached.Edited(d.in.Node.Plan)
-	case d.in.Pod.NodeKind == cached.KubeletNode:
+		return podview.Edited(d.in.Node.Plan)
+	case d.in.Pod.NodeKind == podview.KubeletNode:
 		return d.Changed()
 	default:
 		return time.Time{}

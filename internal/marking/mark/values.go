@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/extract"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -20,7 +20,7 @@ type ValueRefusal struct {
 	// Key is the label or annotation.
 	Key Key
 	// Refusal is why the pod does not have it.
-	Refusal *value.Refusal
+	Refusal *extract.Refusal
 }
 
 // String describes the refusal in one line.
@@ -47,7 +47,7 @@ func RefusedValues(probes []plan.PlannedProbe, report PodReport, owned Marks) []
 			if policy.State != state.State {
 				continue
 			}
-			make(Marks).addFrom(policy, state.Message, func(key Key, refusal *value.Refusal) {
+			make(Marks).addFrom(policy, state.Message, func(key Key, refusal *extract.Refusal) {
 				if claims == nil {
 					claims, _ = Claim(probes)
 				}
@@ -62,8 +62,8 @@ func RefusedValues(probes []plan.PlannedProbe, report PodReport, owned Marks) []
 
 // addFrom adds the labels and annotations of the policy whose values are in the message. It calls
 // refused, unless it is nil, for those that have no valid value there.
-func (m Marks) addFrom(policy *v1alpha1.ProbeMarkerPolicy, message string, refused func(Key, *value.Refusal)) {
-	add := func(key Key, text string, refusal *value.Refusal) {
+func (m Marks) addFrom(policy *v1alpha1.ProbeMarkerPolicy, message string, refused func(Key, *extract.Refusal)) {
+	add := func(key Key, text string, refusal *extract.Refusal) {
 		switch {
 		case refusal == nil:
 			m[key] = Value{Text: text}
@@ -72,11 +72,11 @@ func (m Marks) addFrom(policy *v1alpha1.ProbeMarkerPolicy, message string, refus
 		}
 	}
 	for i := range policy.LabelsFrom {
-		text, refusal := value.Label(message, &policy.LabelsFrom[i])
+		text, refusal := extract.Label(message, &policy.LabelsFrom[i])
 		add(Label(policy.LabelsFrom[i].Key), text, refusal)
 	}
 	for i := range policy.AnnotationsFrom {
-		text, refusal := value.Annotation(message, &policy.AnnotationsFrom[i])
+		text, refusal := extract.Annotation(message, &policy.AnnotationsFrom[i])
 		add(Annotation(policy.AnnotationsFrom[i].Key), text, refusal)
 	}
 }

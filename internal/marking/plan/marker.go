@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/value"
+	"github.com/seamark-dev/seamark/internal/marking/extract"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/isolate"
 	"github.com/seamark-dev/seamark/internal/program/text"
@@ -111,7 +111,7 @@ func Compile(m *v1alpha1.PodProbeMarker) (*Marker, error) {
 		}
 		seen[id] = true
 		compiled.exclusives = append(compiled.exclusives, compiled.exclusivesOf(id, spec)...)
-		values := value.Watched(spec.MarkerPolicy)
+		values := extract.Watched(spec.MarkerPolicy)
 		compiled.probes = append(compiled.probes, source{
 			id: id, wire: id.String(), spec: spec, values: values, bytes: compiled.bytesOf(id, spec, values),
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/value"
+	"github.com/seamark-dev/seamark/internal/marking/extract"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
@@ -18,7 +18,7 @@ import (
 // MessageUpdatesImmediate, or else of the probe.
 func (l Ledger) MessageDue(p Plan, key identity.Key, state thresholds.State, before string) time.Time {
 	planned, reported := p.find(key), l.pod(string(key.PodUID))
-	if planned == nil || !value.Same(planned.Values, state.State, before, state.Message) {
+	if planned == nil || !extract.SameValues(planned.Values, state.State, before, state.Message) {
 		return time.Time{}
 	}
 	switch at := reported.find(planned.Name, 0); {
@@ -50,19 +50,19 @@ func (p Plan) find(key identity.Key) *v1alpha1.ContainerProbe {
 // hasOtherValues reports whether the values of two messages in the same state differ. The messages
 // are as long as they are reported: what does not fit changes no mark.
 func (c *candidate) hasOtherValues(state v1alpha1.ProbeState, a, b string) bool {
-	return !value.Same(c.planned.Values, state, a, b)
+	return !extract.SameValues(c.planned.Values, state, a, b)
 }
 
 // shorten returns the message with at most limit encoded bytes. If a message with values is
-// truncated, it ends with value.Cut, so that a part of a value is not taken for the value.
+// truncated, it ends with extract.Cut, so that a part of a value is not taken for the value.
 func (c *candidate) shorten(message string, limit int) string {
 	short := shorten(message, limit)
 	switch {
 	case len(short) == len(message) || len(c.planned.Values) == 0:
 		return short
-	case limit < len(value.Cut):
+	case limit < len(extract.Cut):
 		return ""
 	default:
-		return shorten(message, limit-len(value.Cut)) + value.Cut
+		return shorten(message, limit-len(extract.Cut)) + extract.Cut
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
@@ -32,7 +32,7 @@ func timeline() chart.Timeline {
 			{Start: at(40), End: at(60), Phase: history.Failed, Message: "<busy>\nwith a match"},
 		}},
 		{
-			Marker: "server-with-a-very-long-name-that-takes-room", Probe: "healthy", Problem: &states.Problem{Reason: "CannotRun", Message: "no program"},
+			Marker: "server-with-a-very-long-name-that-takes-room", Probe: "healthy", Problem: &probestatus.Problem{Reason: "CannotRun", Message: "no program"},
 			Spans: []history.Span{{Start: at(0), End: at(20), Phase: history.Unknown}, {Start: at(20), End: at(60), Phase: history.Error, Message: "no program"}},
 		},
 	}}

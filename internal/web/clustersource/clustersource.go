@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clustersource has the pods and markers of a cluster for the web page. It computes them
-// from caches with the code of package states, so the page shows the rows of `seamark get`. Pods
+// from caches with the code of package probestatus, so the page shows the rows of `seamark get`. Pods
 // that have ended are not shown.
 package clustersource
 
@@ -22,9 +22,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -83,7 +83,7 @@ func InformersOf(ctx context.Context, informers cache.Cache, full bool) (Informe
 // Source has the pods in the caches.
 type Source struct {
 	informers Informers
-	options   cached.Options
+	options   podview.Options
 	now       func() time.Time
 
 	mu        sync.Mutex
@@ -92,7 +92,7 @@ type Source struct {
 
 // New returns a source for the informers, which it uses as long as these run. The options are those of
 // the manager.
-func New(informers Informers, options cached.Options, now func() time.Time) (*Source, error) {
+func New(informers Informers, options podview.Options, now func() time.Time) (*Source, error) {
 	s := &Source{informers: informers, options: options, now: now, followers: map[*follower]struct{}{}}
 	for _, informer := range []Informer{informers.PlanSlices, informers.Reports} {
 		if informer != nil && informer.GetIndexer().GetIndexers()[gather.SliceNodeIndex] == nil {
@@ -145,7 +145,7 @@ func (s *Source) Open(ctx context.Context, scope web.Scope) (web.Changes, error)
 	if err := s.await(ctx); err != nil {
 		return nil, err
 	}
-	f := &follower{source: s, scope: scope, signal: make(chan struct{}, 1), stale: states.NewStale()}
+	f := &follower{source: s, scope: scope, signal: make(chan struct{}, 1), stale: probestatus.NewChanges()}
 	s.follow(f, true)
 	context.AfterFunc(ctx, func() { s.follow(f, false) })
 	return web.Follow(ctx, f.signal, f.change), nil
@@ -165,8 +165,8 @@ func (s *Source) await(ctx context.Context) error {
 
 // Timeline returns the timeline of the only pod of the input. It lists the events of the pod if this has
 // probes. If they cannot be listed, the error is the note of the timeline.
-func Timeline(in states.Input, query web.TimelineQuery, list func() ([]corev1.Event, error)) (model.Timeline, error) {
-	rows := states.Of(in).Rows
+func Timeline(in probestatus.Input, query web.TimelineQuery, list func() ([]corev1.Event, error)) (model.Timeline, error) {
+	rows := probestatus.List(in).Rows
 	if len(rows) == 0 {
 		return model.Timeline{}, web.NotFound(query.Pod)
 	}

@@ -21,11 +21,11 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
 	"github.com/seamark-dev/seamark/internal/web/model"
@@ -125,7 +125,7 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.source, err = clustersource.New(clustersource.Informers{
 		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
-	}, cached.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
+	}, podview.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,8 +289,8 @@ func TestNextEnds(t *testing.T) {
 }
 
 func TestTimeline(t *testing.T) {
-	in := states.Input{
-		Options: cached.Options{Defaults: plan.KubernetesDefaults()}, Now: time.Unix(10_000, 0),
+	in := probestatus.Input{
+		Options: podview.Options{Defaults: plan.KubernetesDefaults()}, Now: time.Unix(10_000, 0),
 		Pods: []*corev1.Pod{testPod("games", "a", "n1")}, Markers: []*v1alpha1.PodProbeMarker{marker("games").Build()},
 		NodesUnread: true, PlansUnread: true, ReportsUnread: true,
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
@@ -25,15 +25,15 @@ type follower struct {
 	signal chan struct{}
 
 	mu    sync.Mutex
-	stale states.Stale
+	stale probestatus.Changes
 }
 
 // take returns what is stale.
-func (f *follower) take() states.Stale {
+func (f *follower) take() probestatus.Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	stale := f.stale
-	f.stale = states.NewStale()
+	f.stale = probestatus.NewChanges()
 	return stale
 }
 
@@ -51,7 +51,7 @@ func (f *follower) note(object any) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stale.Note(object)
+	f.stale.Add(object)
 	select {
 	case f.signal <- struct{}{}:
 	default:
@@ -67,9 +67,9 @@ func (f *follower) change(all bool) web.Change {
 	stale := f.take()
 	pods := f.source.pods(stale, all, f.scope.Namespace)
 	in := f.source.input(pods, f.scope.Full)
-	current := states.Of(in)
+	current := probestatus.List(in)
 	if waiting := current.Waiting; len(waiting) > 0 {
-		time.AfterFunc(current.Again.Sub(in.Now), func() {
+		time.AfterFunc(current.RecheckAt.Sub(in.Now), func() {
 			for _, pod := range waiting {
 				f.note(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 			}

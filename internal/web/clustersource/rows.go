@@ -14,23 +14,23 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
-	"github.com/seamark-dev/seamark/internal/marking/states"
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 
 // pods returns the pods of the namespace that are stale, or all of them. Without a namespace, it returns
 // those of all namespaces.
-func (s *Source) pods(stale states.Stale, all bool, namespace string) []*corev1.Pod {
+func (s *Source) pods(stale probestatus.Changes, all bool, namespace string) []*corev1.Pod {
 	pods := inNamespace[*corev1.Pod](s.informers.Pods.GetIndexer(), namespace)
-	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !all && !stale.Has(pod) })
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !all && !stale.Affects(pod) })
 }
 
 // input returns what the rows of the pods depend on. full is whether plans and reports are read.
-func (s *Source) input(pods []*corev1.Pod, full bool) states.Input {
+func (s *Source) input(pods []*corev1.Pod, full bool) probestatus.Input {
 	full = full && s.informers.Nodes != nil
-	in := states.NewInput(s.options)
+	in := probestatus.NewInput(s.options)
 	in.Pods, in.Now, in.NodesUnread, in.PlansUnread, in.ReportsUnread = pods, s.now(), !full, !full, !full
 	namespaces, nodes := sets.Set[string]{}, sets.Set[string]{}
 	for _, pod := range pods {
@@ -66,7 +66,7 @@ func (s *Source) planSlices(node string) []*seamarkv1alpha1.ProbePlan {
 // markers returns the markers of the namespace, or of all namespaces if it is empty, without counts.
 func (s *Source) markers(namespace string) []model.Marker {
 	objects := inNamespace[*v1alpha1.PodProbeMarker](s.informers.Markers.GetIndexer(), namespace)
-	invalid := states.Of(states.Input{Markers: objects}).Invalid
+	invalid := probestatus.List(probestatus.Input{Markers: objects}).Invalid
 	markers := make([]model.Marker, 0, len(objects))
 	for _, m := range objects {
 		markers = append(markers, model.MarkerOf(m, invalid[client.ObjectKeyFromObject(m)]))

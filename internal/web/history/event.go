@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -49,7 +49,7 @@ type Probe struct {
 }
 
 // ProbeOf returns the probe of a row.
-func ProbeOf(row *states.Row) Probe {
+func ProbeOf(row *probestatus.Row) Probe {
 	return Probe{UID: row.UID, ID: identity.ID{Marker: row.Marker, Probe: row.Probe}}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
@@ -40,8 +40,8 @@ func failed(count int32, first, last float64) corev1.Event {
 	return event(v1alpha1.EventReasonProbeFailed, "m#idle: no", count, first, last)
 }
 
-func row(state v1alpha1.ProbeState, since float64) states.Row {
-	r := states.Row{Namespace: "game", Pod: "p", UID: "u", Node: "n1", Marker: "m", Probe: "idle", Container: "c", State: state, Message: "now"}
+func row(state v1alpha1.ProbeState, since float64) probestatus.Row {
+	r := probestatus.Row{Namespace: "game", Pod: "p", UID: "u", Node: "n1", Marker: "m", Probe: "idle", Container: "c", State: state, Message: "now"}
 	if state != "" {
 		r.LastTransitionTime = metav1.NewTime(minute(since))
 	}
@@ -58,9 +58,9 @@ func spans(line history.Line) string {
 }
 
 func TestNewLine(t *testing.T) {
-	problem := &states.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "x"}
+	problem := &probestatus.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "x"}
 	for name, test := range map[string]struct {
-		row    states.Row
+		row    probestatus.Row
 		events []corev1.Event
 		// want are the spans of an hour.
 		want string
@@ -90,7 +90,7 @@ func TestNewLine(t *testing.T) {
 			row("Succeeded", 40), []corev1.Event{failed(1, -10, -10), succeeded(1, 40, 40)}, "0-40 Failed, 40-60 Succeeded",
 		},
 		"error that lasts": {
-			func() states.Row { r := row("Succeeded", 10); r.Problem = problem; return r }(),
+			func() probestatus.Row { r := row("Succeeded", 10); r.Problem = problem; return r }(),
 			[]corev1.Event{event(v1alpha1.EventReasonProbeError, "m#idle: no program", 4, 20, 50)},
 			"0-10 NotKnown, 10-20 Succeeded, 20-60 Error",
 		},
@@ -170,19 +170,19 @@ func TestAt(t *testing.T) {
 }
 
 func TestTop(t *testing.T) {
-	with := func(pod, node string, state v1alpha1.ProbeState, message string, problem *states.Problem) states.Row {
+	with := func(pod, node string, state v1alpha1.ProbeState, message string, problem *probestatus.Problem) probestatus.Row {
 		r := row(state, 0)
 		r.Pod, r.UID, r.Node, r.Message, r.Problem = pod, "u-"+r.UID, node, message, problem
 		return r
 	}
 	flapping := row(v1alpha1.ProbeSucceeded, 0)
-	rows := []states.Row{
+	rows := []probestatus.Row{
 		with("ok", "n0", v1alpha1.ProbeSucceeded, "", nil),
-		with("ended", "n0", "", "", &states.Problem{Reason: diagnosis.PodEnding}),
+		with("ended", "n0", "", "", &probestatus.Problem{Reason: diagnosis.PodEnding}),
 		with("busy", "n2", v1alpha1.ProbeFailed, "cat: no file", nil),
 		with("late", "n3", v1alpha1.ProbeFailed, "timed out after 1s", nil),
-		with("waits", "n3", v1alpha1.ProbeSucceeded, "", &states.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), Message: "w"}),
-		with("broken", "n4", v1alpha1.ProbeSucceeded, "", &states.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "no program"}),
+		with("waits", "n3", v1alpha1.ProbeSucceeded, "", &probestatus.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), Message: "w"}),
+		with("broken", "n4", v1alpha1.ProbeSucceeded, "", &probestatus.Problem{Reason: diagnosis.Reason(v1alpha1.ProbeCannotRun), Message: "no program"}),
 		with("silent", "n5", "", "", nil),
 		flapping,
 	}

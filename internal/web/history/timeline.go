@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 )
 
 // Phase is what is known about a probe during a span of time.
@@ -50,7 +50,7 @@ type Line struct {
 	// Spans cover the whole time without gaps, in order.
 	Spans []Span `json:"spans"`
 	// Problem is why the state may be outdated now, or nil.
-	Problem *states.Problem `json:"problem,omitempty"`
+	Problem *probestatus.Problem `json:"problem,omitempty"`
 }
 
 // point is a moment from which a phase is known.
@@ -62,7 +62,7 @@ type point struct {
 
 // NewLine returns the timeline of the row's probe between start and end. The events may be those of
 // any probes.
-func NewLine(row *states.Row, events []Event, start, end time.Time) Line {
+func NewLine(row *probestatus.Row, events []Event, start, end time.Time) Line {
 	line := Line{Marker: row.Marker, Probe: row.Probe, Container: row.Container, Problem: row.Problem}
 	own := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Probe != ProbeOf(row) })
 	points := pointsOf(row, own)
@@ -119,7 +119,7 @@ func (l *Line) add(s Span) {
 
 // pointsOf returns the known moments in order. The row's last transition is one of them. It is
 // usually also an event, whose time is a little later.
-func pointsOf(row *states.Row, events []Event) []point {
+func pointsOf(row *probestatus.Row, events []Event) []point {
 	var points []point
 	for _, e := range events {
 		phase := Phase(e.State)

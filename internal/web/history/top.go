@@ -11,7 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 )
 
 // Group are the probes of one marker on one node.
@@ -36,7 +36,7 @@ type Group struct {
 	Worst   string `json:"worst,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Row is that of Worst, or nil.
-	Row *states.Row `json:"-"`
+	Row *probestatus.Row `json:"-"`
 
 	worst badness
 }
@@ -56,7 +56,7 @@ func (b badness) compare(other badness) int {
 }
 
 // badnessOf returns how bad the state of the row is.
-func badnessOf(row *states.Row, perHour float64) badness {
+func badnessOf(row *probestatus.Row, perHour float64) badness {
 	b := badness{perHour: perHour}
 	slow := []diagnosis.Reason{
 		diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeRateLimited),
@@ -78,7 +78,7 @@ func badnessOf(row *states.Row, perHour float64) badness {
 // then by probes that are slow, by changes per hour and by failed probes. Groups without any of
 // these are omitted. The events count if they are within the window, which must be positive, before
 // now.
-func Top(rows []states.Row, events []Event, now time.Time, window time.Duration) []Group {
+func Top(rows []probestatus.Row, events []Event, now time.Time, window time.Duration) []Group {
 	changes := map[Probe]float64{}
 	since := now.Add(-window)
 	for _, e := range events {
@@ -111,7 +111,7 @@ func Top(rows []states.Row, events []Event, now time.Time, window time.Duration)
 
 func (g *Group) total() badness { return badness{g.NotRun, g.Slow, g.Failed, g.PerHour} }
 
-func (g *Group) add(row *states.Row, b badness) {
+func (g *Group) add(row *probestatus.Row, b badness) {
 	g.Probes++
 	g.NotRun += b.notRun
 	g.Slow += b.slow

@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
 // PodOf returns the pod with its rows. It returns false if the pod has no rows, which means that
 // no marker selects it.
-func PodOf(pod *corev1.Pod, rows []states.Row) (Pod, bool) {
+func PodOf(pod *corev1.Pod, rows []probestatus.Row) (Pod, bool) {
 	if len(rows) == 0 {
 		return Pod{}, false
 	}
@@ -43,9 +43,9 @@ func PodOf(pod *corev1.Pod, rows []states.Row) (Pod, bool) {
 	return p, true
 }
 
-// PodsOf returns the pods that have rows. The rows are those of states.Of for the same pods.
-func PodsOf(pods []*corev1.Pod, rows []states.Row) []Pod {
-	of := map[Key][]states.Row{}
+// PodsOf returns the pods that have rows. The rows are those of probestatus.List for the same pods.
+func PodsOf(pods []*corev1.Pod, rows []probestatus.Row) []Pod {
+	of := map[Key][]probestatus.Row{}
 	for i := range rows {
 		key := Key{Namespace: rows[i].Namespace, Name: rows[i].Pod}
 		of[key] = append(of[key], rows[i])
@@ -155,7 +155,7 @@ func (m *Marker) count(probe *Probe) {
 // TimelineOf returns the timeline of the pod with the rows until now. It starts at most since earlier, or
 // when the pod was created. The events may be those of any probes. incomplete is why events may be
 // missing, or nil.
-func TimelineOf(pod *corev1.Pod, rows []states.Row, events []history.Event, incomplete error, since time.Duration, now time.Time) Timeline {
+func TimelineOf(pod *corev1.Pod, rows []probestatus.Row, events []history.Event, incomplete error, since time.Duration, now time.Time) Timeline {
 	end := now.UTC().Truncate(time.Second)
 	t := Timeline{Start: history.Start(pod, events, since, end), End: end, Complete: incomplete == nil, Lines: []history.Line{}}
 	if incomplete != nil {

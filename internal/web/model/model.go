@@ -3,7 +3,7 @@
 
 // Package model has what the web page shows, in the form in which it receives it: pods with the
 // states of their probes, markers with counts, and timelines. It builds these from the rows of
-// package states, and decides nothing about probes itself.
+// package probestatus, and decides nothing about probes itself.
 //
 // The package is pure.
 package model
@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
@@ -77,13 +77,13 @@ type Probe struct {
 	// Message is the last message of the probe.
 	Message string `json:"message,omitempty"`
 	// Source is where the state comes from. It is empty if no state is known.
-	Source states.Source `json:"source,omitempty"`
+	Source probestatus.Source `json:"source,omitempty"`
 	// Problem is why the probe has no state or why the state may be outdated, or nil.
-	Problem *states.Problem `json:"problem,omitempty"`
+	Problem *probestatus.Problem `json:"problem,omitempty"`
 	// Notable is whether somebody should look at the problem.
 	Notable bool `json:"notable,omitempty"`
 	// Marks are the marks on the pod that belong to the probe.
-	Marks []states.Mark `json:"marks,omitempty"`
+	Marks []probestatus.Mark `json:"marks,omitempty"`
 	// Refused are the marks that the message has no valid value for, with the reasons.
 	Refused []string `json:"refused,omitempty"`
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -26,29 +26,29 @@ const (
 	unknown   = v1alpha1.ProbeUnknown
 )
 
-func row(pod, marker string, state v1alpha1.ProbeState, reason diagnosis.Reason) states.Row {
-	r := states.Row{Namespace: "ns", Pod: pod, UID: types.UID("uid-" + pod), Marker: marker, Probe: "p", Container: "main", State: state}
+func row(pod, marker string, state v1alpha1.ProbeState, reason diagnosis.Reason) probestatus.Row {
+	r := probestatus.Row{Namespace: "ns", Pod: pod, UID: types.UID("uid-" + pod), Marker: marker, Probe: "p", Container: "main", State: state}
 	if reason != "" {
-		r.Problem = &states.Problem{Reason: reason, Message: "text"}
+		r.Problem = &probestatus.Problem{Reason: reason, Message: "text"}
 	}
 	return r
 }
 
 func TestStateOfPod(t *testing.T) {
 	for name, test := range map[string]struct {
-		rows    []states.Row
+		rows    []probestatus.Row
 		state   model.State
 		problem bool
 	}{
-		"all succeeded":      {[]states.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, "")}, model.Succeeded, false},
-		"one has no state":   {[]states.Row{row("a", "m", succeeded, ""), row("a", "n", "", "")}, model.None, false},
-		"unknown first":      {[]states.Row{row("a", "m", unknown, ""), row("a", "n", "", "")}, model.Unknown, false},
-		"failed last":        {[]states.Row{row("a", "m", unknown, ""), row("a", "n", failed, "")}, model.Failed, false},
-		"problem":            {[]states.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, diagnosis.NoPlan)}, model.Succeeded, true},
-		"starting":           {[]states.Row{row("a", "m", "", diagnosis.PodNotInitialized)}, model.None, false},
-		"not bound":          {[]states.Row{row("a", "m", "", diagnosis.PodNotBound)}, model.None, false},
-		"ending":             {[]states.Row{row("a", "m", failed, diagnosis.PodEnding)}, model.Failed, false},
-		"missing permission": {[]states.Row{row("a", "m", "", diagnosis.StateNotVisible)}, model.None, false},
+		"all succeeded":      {[]probestatus.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, "")}, model.Succeeded, false},
+		"one has no state":   {[]probestatus.Row{row("a", "m", succeeded, ""), row("a", "n", "", "")}, model.None, false},
+		"unknown first":      {[]probestatus.Row{row("a", "m", unknown, ""), row("a", "n", "", "")}, model.Unknown, false},
+		"failed last":        {[]probestatus.Row{row("a", "m", unknown, ""), row("a", "n", failed, "")}, model.Failed, false},
+		"problem":            {[]probestatus.Row{row("a", "m", succeeded, ""), row("a", "n", succeeded, diagnosis.NoPlan)}, model.Succeeded, true},
+		"starting":           {[]probestatus.Row{row("a", "m", "", diagnosis.PodNotInitialized)}, model.None, false},
+		"not bound":          {[]probestatus.Row{row("a", "m", "", diagnosis.PodNotBound)}, model.None, false},
+		"ending":             {[]probestatus.Row{row("a", "m", failed, diagnosis.PodEnding)}, model.Failed, false},
+		"missing permission": {[]probestatus.Row{row("a", "m", "", diagnosis.StateNotVisible)}, model.None, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, found := model.PodOf(builders.Pod("ns", "a").Build(), test.rows)
@@ -84,7 +84,7 @@ func TestWorkloadOf(t *testing.T) {
 
 func TestPodsAndCounts(t *testing.T) {
 	pods := []*corev1.Pod{builders.Pod("ns", "b").Build(), builders.Pod("ns", "a").Build(), builders.Pod("ns", "unselected").Build()}
-	rows := []states.Row{
+	rows := []probestatus.Row{
 		row("a", "m", succeeded, ""), row("a", "m", failed, ""), row("a", "n", unknown, diagnosis.NoPlan),
 		row("b", "gone", failed, ""), row("b", "m", "", diagnosis.PodEnding),
 	}
@@ -119,9 +119,9 @@ func TestJSON(t *testing.T) {
 	pod := builders.Pod("shop", "web-0").Build()
 	pod.CreationTimestamp = metav1.Unix(1000, 0)
 	r := row("web-0", "m", failed, "NoPlan")
-	r.Namespace, r.Node, r.LastTransitionTime, r.Message, r.Source = "shop", "node-1", metav1.Unix(2000, 0), "full", states.SourceReport
-	r.Marks = []states.Mark{{Kind: "label", Name: "busy", Value: "true"}}
-	p, _ := model.PodOf(pod, []states.Row{r})
+	r.Namespace, r.Node, r.LastTransitionTime, r.Message, r.Source = "shop", "node-1", metav1.Unix(2000, 0), "full", probestatus.SourceReport
+	r.Marks = []probestatus.Mark{{Kind: "label", Name: "busy", Value: "true"}}
+	p, _ := model.PodOf(pod, []probestatus.Row{r})
 	marker := model.MarkerOf(builders.Marker("shop", "m").Probe(builders.Probe("p")).Build(), errors.New("no selector"))
 	for want, value := range map[string]any{
 		`{"reset":true,"pods":[{"key":"shop/web-0","namespace":"shop","name":"web-0","uid":"uid-web-0","node":"node-1",` +

@@ -24,9 +24,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -86,8 +86,8 @@ func newWorld(t *testing.T) world {
 		}},
 	}
 	must(shared.Client.Create(ctx, report))
-	v := cached.New(pods[0], []*plan.Marker{compiled}, cached.KubeletNode,
-		mark.NodeReport{Plan: npp, Slices: []*seamarkv1alpha1.ProbeReport{report}}, cached.Options{Defaults: plan.KubernetesDefaults()})
+	v := podview.New(pods[0], []*plan.Marker{compiled}, podview.KubeletNode,
+		mark.NodeReport{Plan: npp, Slices: []*seamarkv1alpha1.ProbeReport{report}}, podview.Options{Defaults: plan.KubernetesDefaults()})
 	writer, err := metadata.NewForConfig(shared.Config)
 	must(err)
 	_, err = apply.NewPods(writer).Marks(ctx, pods[0], v.Desired(nil))

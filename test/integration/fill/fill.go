@@ -19,9 +19,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -114,7 +114,7 @@ func (f Filler) fillNode(ctx context.Context, node string, pods []*corev1.Pod, m
 		reports = append(reports, report)
 	}
 	for _, pod := range pods {
-		v := cached.New(pod, markers, cached.KubeletNode, mark.NodeReport{Plan: npp, Slices: reports}, cached.Options{Defaults: defaults})
+		v := podview.New(pod, markers, podview.KubeletNode, mark.NodeReport{Plan: npp, Slices: reports}, podview.Options{Defaults: defaults})
 		if _, err := marks.Marks(ctx, pod, v.Desired(nil)); err != nil {
 			return fmt.Errorf("mark pod %s: %w", pod.Name, err)
 		}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package tally_test
+package counts_test
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/counts"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
-	"github.com/seamark-dev/seamark/internal/marking/tally"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -33,7 +33,7 @@ func TestCounts(t *testing.T) {
 	}
 	old := state("web#p", v1alpha1.ProbeFailed, 99)
 	old.Plan = "earlier"
-	counts, pod := tally.New(compiled), builders.Pod("ns", "a").Build()
+	c, pod := counts.New(compiled), builders.Pod("ns", "a").Build()
 	down := staleness.Outage{Cause: staleness.NodeGone, Since: time.Unix(100, 0), Length: time.Minute}
 	for _, states := range [][]v1alpha1.ContainerProbeState{
 		{state("web#p", v1alpha1.ProbeSucceeded, 3), state("web#q", v1alpha1.ProbeFailed, 9)},
@@ -42,18 +42,18 @@ func TestCounts(t *testing.T) {
 		{old},
 	} {
 		for _, s := range states {
-			counts.Add(tally.Pod{Object: pod}, parse(t, s.Name), s)
+			c.Add(counts.Pod{Object: pod}, parse(t, s.Name), s)
 		}
 	}
 	for _, name := range []string{"web#p", "web#q"} {
-		counts.Add(tally.Pod{Object: pod, Outage: down}, parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8))
+		c.Add(counts.Pod{Object: pod, Outage: down}, parse(t, name), state(name, v1alpha1.ProbeSucceeded, 8))
 	}
 	// The container that an edited probe moved away from is not that of the state.
 	without := builders.Pod("ns", "b").Build()
 	without.Spec.Containers[0].Name = "other"
-	counts.Add(tally.Pod{Object: without}, parse(t, "web#q"), state("web#q", v1alpha1.ProbeSucceeded, 70))
+	c.Add(counts.Pod{Object: without}, parse(t, "web#q"), state("web#q", v1alpha1.ProbeSucceeded, 70))
 	status := v1alpha1.PodProbeMarkerStatus{MatchedPods: 6}
-	counts.Fill(&status)
+	c.Fill(&status)
 	at := func(n int64) *metav1.Time { return new(metav1.NewTime(time.Unix(n, 0).UTC())) }
 	want := v1alpha1.PodProbeMarkerStatus{
 		MatchedPods: 6, Succeeded: 3, Failed: 1, Unknown: 2,
@@ -82,14 +82,14 @@ func TestErrorsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := tally.New(compiled)
+	c := counts.New(compiled)
 	for i := range 30 {
 		for _, name := range []string{"web#p", "other#p"} {
-			counts.AddError(fmt.Sprintf("pod-%02d", 29-i), parse(t, name), v1alpha1.ContainerProbeError{Name: name, Reason: "Odd", Message: "no shell\xff"})
+			c.AddError(fmt.Sprintf("pod-%02d", 29-i), parse(t, name), v1alpha1.ContainerProbeError{Name: name, Reason: "Odd", Message: "no shell\xff"})
 		}
 	}
 	var status v1alpha1.PodProbeMarkerStatus
-	counts.Fill(&status)
+	c.Fill(&status)
 	var want []v1alpha1.PodError
 	for i := range 10 {
 		want = append(want, v1alpha1.PodError{Pod: fmt.Sprintf("pod-%02d", i), Probe: "p", Reason: v1alpha1.ProbeCannotRun, Message: "no shell\ufffd"})

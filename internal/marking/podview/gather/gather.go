@@ -22,9 +22,9 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
@@ -55,7 +55,7 @@ type Reader struct {
 	// Outages returns since when the states of the pods of a node are not current. It is optional.
 	Outages func(node string) staleness.Outage
 	// Options are the settings that plans depend on.
-	cached.Options
+	podview.Options
 }
 
 // Markers returns the markers of the namespace, except those that do not compile.
@@ -101,10 +101,10 @@ func (r Reader) MarkerObjects(ctx context.Context, namespace string) ([]*v1alpha
 }
 
 // Pod returns the view of the pod. The markers are those of its namespace.
-func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (cached.Pod, error) {
+func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker) (podview.Pod, error) {
 	kind, err := r.nodeKindForPlan(ctx, pod)
 	if err != nil {
-		return cached.Pod{}, err
+		return podview.Pod{}, err
 	}
 	var report mark.NodeReport
 	if !r.Provided(kind) {
@@ -113,9 +113,9 @@ func (r Reader) Pod(ctx context.Context, pod *corev1.Pod, markers []*plan.Marker
 		report.Outage = r.Outages(pod.Spec.NodeName)
 	}
 	if err != nil {
-		return cached.Pod{}, err
+		return podview.Pod{}, err
 	}
-	return cached.New(pod, markers, kind, report, r.Options), nil
+	return podview.New(pod, markers, kind, report, r.Options), nil
 }
 
 // Plan returns the plan of the view, without reading the report.
@@ -124,7 +124,7 @@ func (r Reader) Plan(ctx context.Context, pod *corev1.Pod, markers []*plan.Marke
 	if err != nil {
 		return plan.PodPlan{}, err
 	}
-	return cached.Plan(pod, markers, kind, r.Options), nil
+	return podview.Plan(pod, markers, kind, r.Options), nil
 }
 
 // ProviderPlan returns the probes that a provider would run in the pod, whether or not the
@@ -138,17 +138,17 @@ func (r Reader) ProviderPlan(ctx context.Context, pod *corev1.Pod) (plan.PodPlan
 }
 
 // nodeKindForPlan returns the kind of the node of the pod if the plan depends on it.
-func (r Reader) nodeKindForPlan(ctx context.Context, pod *corev1.Pod) (cached.NodeKind, error) {
+func (r Reader) nodeKindForPlan(ctx context.Context, pod *corev1.Pod) (podview.NodeKind, error) {
 	if !r.Serverless {
-		return cached.UnknownNode, nil
+		return podview.UnknownNode, nil
 	}
 	return r.NodeKind(ctx, pod)
 }
 
 // NodeKind returns the kind of node that the pod runs on.
-func (r Reader) NodeKind(ctx context.Context, pod *corev1.Pod) (cached.NodeKind, error) {
+func (r Reader) NodeKind(ctx context.Context, pod *corev1.Pod) (podview.NodeKind, error) {
 	node, err := GetNode(ctx, r.Client, pod.Spec.NodeName)
-	return cached.NodeKindOf(node), err
+	return podview.NodeKindOf(node), err
 }
 
 // GetNode returns the metadata of the node, or nil if there is no node with that name.

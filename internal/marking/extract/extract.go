@@ -1,13 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package value decides which value of a label or annotation is in the message of a probe. It is
-// pure, and the agent and the manager use the same function: the agent to report a change of a value
-// at once, the manager to mark the pod.
+// Package extract extracts the values of labels and annotations from the message of a probe. It is
+// pure. The agent uses it to report a changed value at once, and the manager to mark the pod.
 //
-// Messages are the output of containers. What a message contains never leads to an invalid label or
-// annotation: it leads to a Refusal, and the pod does not have the key.
-package value
+// Messages are the output of containers. A message never leads to an invalid label or annotation: if
+// the value is not valid, the functions return a Refusal, and the pod does not get the key.
+package extract
 
 import (
 	"bytes"
@@ -75,7 +74,7 @@ func refuse(reason Reason, format string, args ...any) *Refusal {
 
 // Label returns the value of a label in the message, or why there is none.
 func Label(message string, from *v1alpha1.ValueSource) (string, *Refusal) {
-	found, refusal := of(message, from.JSONPath, from.AllowedValues)
+	found, refusal := textAt(message, from.JSONPath, from.AllowedValues)
 	if refusal != nil {
 		return "", refusal
 	}
@@ -87,7 +86,7 @@ func Label(message string, from *v1alpha1.ValueSource) (string, *Refusal) {
 
 // Annotation returns the value of an annotation in the message, or why there is none.
 func Annotation(message string, from *v1alpha1.ValueSource) (string, *Refusal) {
-	found, refusal := of(message, from.JSONPath, from.AllowedValues)
+	found, refusal := textAt(message, from.JSONPath, from.AllowedValues)
 	switch {
 	case refusal != nil:
 		return "", refusal
@@ -101,9 +100,9 @@ func Annotation(message string, from *v1alpha1.ValueSource) (string, *Refusal) {
 	return found, nil
 }
 
-// Term returns the integer at the path of the message, or why there is none.
-func Term(message, path string) (int64, *Refusal) {
-	found, refusal := at(message, path)
+// Integer returns the integer at the path of the message, or why there is none.
+func Integer(message, path string) (int64, *Refusal) {
+	found, refusal := valueAt(message, path)
 	if refusal != nil {
 		return 0, refusal
 	}
@@ -120,15 +119,15 @@ func IsDeletionCost(text string) bool {
 	return err == nil && strconv.FormatInt(cost, 10) == text
 }
 
-// Same reports whether two messages have the same values in the state, apart from those for which
+// SameValues reports whether two messages have the same values in the state, apart from those for which
 // any value is allowed.
-func Same(watched []v1alpha1.WatchedValue, state v1alpha1.ProbeState, a, b string) bool {
+func SameValues(watched []v1alpha1.WatchedValue, state v1alpha1.ProbeState, a, b string) bool {
 	return a == b || !slices.ContainsFunc(watched, func(w v1alpha1.WatchedValue) bool {
 		if w.State != state || len(w.AllowedValues) == 0 {
 			return false
 		}
-		before, missed := of(a, w.JSONPath, w.AllowedValues)
-		after, misses := of(b, w.JSONPath, w.AllowedValues)
+		before, missed := textAt(a, w.JSONPath, w.AllowedValues)
+		after, misses := textAt(b, w.JSONPath, w.AllowedValues)
 		return before != after || (missed == nil) != (misses == nil)
 	})
 }
@@ -146,11 +145,11 @@ func Watched(policies []v1alpha1.ProbeMarkerPolicy) []v1alpha1.WatchedValue {
 	return watched
 }
 
-// of returns the value at the path.
-func of(message, path string, allowed []string) (string, *Refusal) {
+// textAt returns the value at the path.
+func textAt(message, path string, allowed []string) (string, *Refusal) {
 	found, refusal := firstLine(message)
 	if path != "" {
-		found, refusal = at(message, path)
+		found, refusal = valueAt(message, path)
 	}
 	if refusal == nil && len(allowed) > 0 && !slices.Contains(allowed, found) {
 		return "", refuse(NotAllowed, "%s is not one of the allowed values", quote(found))
@@ -166,9 +165,9 @@ func firstLine(message string) (string, *Refusal) {
 	return line, nil
 }
 
-// at returns the value at the path of the JSON with which the message begins. What follows, such as
+// valueAt returns the value at the path of the JSON with which the message begins. What follows, such as
 // standard error, is ignored.
-func at(message, path string) (string, *Refusal) {
+func valueAt(message, path string) (string, *Refusal) {
 	message = strings.TrimSpace(message)
 	if !strings.HasPrefix(message, "{") && !strings.HasPrefix(message, "[") {
 		return "", refuse(NotJSON, "%s is not a JSON object or array", quote(message))

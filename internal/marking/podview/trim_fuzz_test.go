@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cached_test
+package podview_test
 
 import (
 	"testing"
@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -31,9 +31,9 @@ func FuzzTrimPod(f *testing.F) {
 	}
 	markers := fuzzMarkers(f)
 	// All seeds share the trimmers, as the pods of a cache do.
-	trimmers := map[bool]*cached.PodTrimmer{}
+	trimmers := map[bool]*podview.PodTrimmer{}
 	for _, providers := range []bool{false, true} {
-		trimmers[providers] = cached.NewPodTrimmer(cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: providers})
+		trimmers[providers] = podview.NewPodTrimmer(podview.Options{Defaults: plan.KubernetesDefaults(), Serverless: providers})
 	}
 	f.Fuzz(func(t *testing.T, seed int64) {
 		pod := fillPod(seed)
@@ -42,13 +42,13 @@ func FuzzTrimPod(f *testing.F) {
 				{Name: "web#a", State: v1alpha1.ProbeSucceeded}, {Name: "web#b", State: v1alpha1.ProbeFailed},
 			},
 		}}}}
-		for _, options := range []cached.Options{
+		for _, options := range []podview.Options{
 			{Defaults: plan.KubernetesDefaults()},
 			{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		} {
 			trimmer := trimmers[options.Serverless]
 			trimmed := trimmer.Trim(pod)
-			for _, place := range []cached.NodeKind{cached.KubeletNode, cached.VirtualNode} {
+			for _, place := range []podview.NodeKind{podview.KubeletNode, podview.VirtualNode} {
 				if diff := cmp.Diff(observe(pod, markers, place, npp, options), observe(trimmed, markers, place, npp, options)); diff != "" {
 					t.Errorf("trimmed pod differs with serverless %t, place %d (-whole +trimmed):\n%s", options.Serverless, place, diff)
 				}
@@ -77,8 +77,8 @@ type observed struct {
 	Annotations serverless.Annotations
 }
 
-func observe(pod *corev1.Pod, markers []*plan.Marker, place cached.NodeKind, npp *v1alpha1.NodePodProbe, options cached.Options) observed {
-	v := cached.New(pod, markers, place, mark.NodeReport{Plan: npp}, options)
+func observe(pod *corev1.Pod, markers []*plan.Marker, place podview.NodeKind, npp *v1alpha1.NodePodProbe, options podview.Options) observed {
+	v := podview.New(pod, markers, place, mark.NodeReport{Plan: npp}, options)
 	owned, errOwned := mark.Owned(pod)
 	desired := v.Desired(owned)
 	o := observed{

@@ -18,10 +18,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
-	"github.com/seamark-dev/seamark/internal/marking/cached/gather"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
@@ -32,7 +32,7 @@ func reader(t *testing.T, serverless bool, objects ...client.Object) gather.Read
 	return gather.Reader{
 		Client:   fakeapi.Client(t, objects...).Build(),
 		Compiler: plan.NewCompiler(),
-		Options:  cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: serverless},
+		Options:  podview.Options{Defaults: plan.KubernetesDefaults(), Serverless: serverless},
 	}
 }
 
@@ -87,7 +87,7 @@ func TestPod(t *testing.T) {
 	cases := map[string]struct {
 		serverless bool
 		pod        *builders.PodBuilder
-		place      cached.NodeKind
+		place      podview.NodeKind
 		probes     []string
 		report     mark.PodReport
 	}{
@@ -103,17 +103,17 @@ func TestPod(t *testing.T) {
 		"different UID":                      {pod: pod().UID("later"), probes: []string{"idle", "bare"}, report: mark.PodReport{Reported: true}},
 		"not bound":                          {pod: pod().Node("")},
 		"no NodePodProbe":                    {pod: pod().Node("node-2"), probes: []string{"idle", "bare"}},
-		"on kubelet node":                    {serverless: true, pod: pod().Node("node-2"), place: cached.KubeletNode, probes: []string{"idle", "bare"}},
+		"on kubelet node":                    {serverless: true, pod: pod().Node("node-2"), place: podview.KubeletNode, probes: []string{"idle", "bare"}},
 		"on unknown node":                    {serverless: true, pod: pod().Node("node-3"), probes: []string{"idle", "bare"}},
 		"on virtual node, without providers": {pod: pod().Node("virtual"), probes: []string{"idle", "bare"}},
 		"reported by the provider": {
 			serverless: true, pod: pod().Node("virtual").Condition(corev1.PodCondition{Type: "game.io/idle", Status: "False"}),
-			place: cached.VirtualNode, probes: []string{"idle"},
+			place: podview.VirtualNode, probes: []string{"idle"},
 			report: mark.PodReport{Reported: true, Provider: true, States: mark.States{idle: provided}},
 		},
 		"on virtual node, not initialized": {
 			serverless: true, pod: pod().Node("virtual").Initialized("False"),
-			place: cached.VirtualNode, report: mark.PodReport{Reported: true, Provider: true, States: mark.States{}},
+			place: podview.VirtualNode, report: mark.PodReport{Reported: true, Provider: true, States: mark.States{}},
 		},
 	}
 	for name, tc := range cases {
@@ -146,7 +146,7 @@ func TestPod(t *testing.T) {
 }
 
 func TestReaderReturnsErrorsOfTheClient(t *testing.T) {
-	r := gather.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Options: cached.Options{Serverless: true}}
+	r := gather.Reader{Client: broken{}, Compiler: plan.NewCompiler(), Options: podview.Options{Serverless: true}}
 	pod, marker := builders.Pod("ns", "a").Build(), builders.Marker("ns", "web").Build()
 	calls := map[string]func(context.Context) error{
 		"Markers":       func(ctx context.Context) error { _, err := r.Markers(ctx, "ns"); return err },

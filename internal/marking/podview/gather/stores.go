@@ -17,8 +17,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 )
 
 // Store is an informer of the client's cache.
@@ -81,7 +81,7 @@ const agentNodeIndex = "agents"
 // AgentIndexers returns the index of the pods of agents, whose namespace is given, by node.
 func AgentIndexers(namespace string) toolscache.Indexers {
 	return toolscache.Indexers{agentNodeIndex: func(object any) ([]string, error) {
-		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" && cached.IsAgent(pod, namespace) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" && podview.IsAgent(pod, namespace) {
 			return []string{pod.Spec.NodeName}, nil
 		}
 		return nil, nil

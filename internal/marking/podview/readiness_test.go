@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cached_test
+package podview_test
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -27,11 +27,11 @@ func TestTrimKeepsEvidence(t *testing.T) {
 		pod.CreationTimestamp, pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = created(), &deleted, new(int64(10))
 		return pod
 	}
-	trimmer := cached.NewPodTrimmer(cached.Options{}).WithAgents("seamark-system")
+	trimmer := podview.NewPodTrimmer(podview.Options{}).WithAgents("seamark-system")
 	agent := pod("seamark-system", "seamark-agent")
 	want := staleness.Agent{Ready: true, Since: since.Time, Deleted: deleted.Add(-10 * time.Second)}
 	for name, got := range map[string]*corev1.Pod{"whole": agent, "trimmed": trimmer.Trim(agent), "trimmed twice": trimmer.Trim(trimmer.Trim(agent))} {
-		if diff := cmp.Diff(want, cached.AgentReadiness(got)); diff != "" || !cached.IsAgent(got, "seamark-system") {
+		if diff := cmp.Diff(want, podview.AgentReadiness(got)); diff != "" || !podview.IsAgent(got, "seamark-system") {
 			t.Errorf("%s agent (-want +got):\n%s", name, diff)
 		}
 	}
@@ -39,11 +39,11 @@ func TestTrimKeepsEvidence(t *testing.T) {
 		t.Errorf("conditions of another pod: %v", got.Status.Conditions)
 	}
 	for name, other := range map[string]*corev1.Pod{"tenant": pod("tenant", "seamark-agent"), "other account": pod("seamark-system", "default")} {
-		if cached.IsAgent(other, "seamark-system") {
+		if podview.IsAgent(other, "seamark-system") {
 			t.Errorf("a pod of a %s is an agent", name)
 		}
 	}
-	if cached.IsAgent(pod("", "seamark-agent"), "") {
+	if podview.IsAgent(pod("", "seamark-agent"), "") {
 		t.Error("a pod is an agent although the namespace of the agents is not known")
 	}
 
@@ -60,12 +60,12 @@ func TestTrimKeepsEvidence(t *testing.T) {
 			{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: since},
 		}},
 	}
-	got, err := cached.TransformNode(node)
+	got, err := podview.TransformNode(node)
 	if diff := cmp.Diff(any(trimmed), got); diff != "" || err != nil {
 		t.Errorf("trimmed Node, error %v (-want +got):\n%s", err, diff)
 	}
 	health := &staleness.Node{Ready: corev1.ConditionUnknown, Since: since.Time, Agentless: true}
-	if diff := cmp.Diff(health, cached.NodeReadiness(trimmed)); diff != "" || cached.NodeReadiness(nil) != nil {
+	if diff := cmp.Diff(health, podview.NodeReadiness(trimmed)); diff != "" || podview.NodeReadiness(nil) != nil {
 		t.Errorf("health (-want +got):\n%s", diff)
 	}
 }

@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally counts the pods of a marker by the states of its probes, for the status of the marker.
+// Package counts counts the pods of a marker by the states of its probes, for the status of the marker.
 // It is pure.
-package tally
+package counts
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ import (
 // maxErrors is the maximum number of errors in a status.
 const maxErrors = 10
 
-// Tally counts the states of the probes of one marker.
-type Tally struct {
+// Counts counts the states of the probes of one marker.
+type Counts struct {
 	// Marker is the marker whose probes are counted.
 	Marker *plan.Marker
 
@@ -33,9 +33,9 @@ type Tally struct {
 	errors []v1alpha1.PodError
 }
 
-// New returns a Tally of the marker without pods.
-func New(marker *plan.Marker) *Tally {
-	t := &Tally{Marker: marker, probes: marker.Probes()}
+// New returns the Counts of the marker without pods.
+func New(marker *plan.Marker) *Counts {
+	t := &Counts{Marker: marker, probes: marker.Probes()}
 	for _, probe := range t.probes {
 		t.counts = append(t.counts, v1alpha1.ProbeCounts{Name: probe.ID.Probe})
 	}
@@ -56,18 +56,18 @@ type Pod struct {
 
 // Add counts the state of a probe of the marker in a pod. A state of an earlier marker with the same name, or of a container that the
 // pod does not have, does not count. A stale state counts as Unknown.
-func (t *Tally) Add(pod Pod, id identity.ID, state v1alpha1.ContainerProbeState) {
+func (t *Counts) Add(pod Pod, id identity.ID, state v1alpha1.ContainerProbeState) {
 	i := t.index(id)
 	if i < 0 || !plan.HasContainer(pod.Object, t.probes[i].Source.ContainerName) {
 		return
 	}
 	if counted, stale, known := (mark.PodReport{Outage: pod.Outage}).Counted(t.probes[i], state, pod.Claims, pod.Owned); known {
-		t.counts[i] = counting(t.counts[i], counted, stale)
+		t.counts[i] = increment(t.counts[i], counted, stale)
 	}
 }
 
 // AddError collects why a probe of the marker has no result in a pod, for the first pods by name.
-func (t *Tally) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeError) {
+func (t *Counts) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeError) {
 	if t.index(id) >= 0 {
 		e = mark.Known(e)
 		t.errors = append(t.errors, v1alpha1.PodError{Pod: pod, Probe: id.Probe, Reason: e.Reason, Message: e.Message})
@@ -79,17 +79,17 @@ func (t *Tally) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeEr
 }
 
 // BecomesStale reports whether states of the probe become stale.
-func (t *Tally) BecomesStale(id identity.ID) bool {
+func (t *Counts) BecomesStale(id identity.ID) bool {
 	i := t.index(id)
 	return i >= 0 && t.probes[i].Source.StaleAfterSeconds != nil
 }
 
 // index returns the number of the probe, or -1 if it is not one of the marker.
-func (t *Tally) index(id identity.ID) int {
+func (t *Counts) index(id identity.ID) int {
 	return slices.IndexFunc(t.probes, func(p plan.PlannedProbe) bool { return p.ID == id })
 }
 
-func counting(counts v1alpha1.ProbeCounts, state v1alpha1.ContainerProbeState, stale bool) v1alpha1.ProbeCounts {
+func increment(counts v1alpha1.ProbeCounts, state v1alpha1.ContainerProbeState, stale bool) v1alpha1.ProbeCounts {
 	switch state.State {
 	case v1alpha1.ProbeSucceeded:
 		counts.Succeeded++
@@ -111,7 +111,7 @@ func counting(counts v1alpha1.ProbeCounts, state v1alpha1.ContainerProbeState, s
 }
 
 // Fill sets the counts and the errors in the status, which has the number of matched pods.
-func (t *Tally) Fill(status *v1alpha1.PodProbeMarkerStatus) {
+func (t *Counts) Fill(status *v1alpha1.PodProbeMarkerStatus) {
 	status.Probes = slices.Clone(t.counts)
 	for i := range status.Probes {
 		p := &status.Probes[i]

@@ -1,14 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cached combines what the marks of one pod depend on into one value: the pod, the
-// markers of its namespace, its node, and the report about it. Controllers, webhook and
-// command line build it in the same way, so they all compute the same plan and marks.
+// Package podview builds the view of a pod: the pod together with all that its marks depend on, which
+// are the markers of its namespace, its node and the report about it. The controllers, the webhook
+// and the command line use the same view, so they all compute the same plan and marks.
 //
-// The package is pure; package gather reads the arguments of New with a client. Pods, Nodes and
-// ProbeReports in the manager's caches keep only the fields that New and the packages below it
-// read: see PodTrimmer and TrimReport.
-package cached
+// The package is pure. Package gather reads the arguments of New with a client. The caches keep only
+// the fields of Pods, Nodes and ProbeReports that New and the packages below it read: see PodTrimmer
+// and TrimReport.
+package podview
 
 import (
 	"maps"

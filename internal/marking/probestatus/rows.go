@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package states
+package probestatus
 
 import (
 	"slices"
@@ -11,18 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // View returns the view of the pod, as the controllers have it. The markers are those of its
 // namespace.
-func (in Input) View(pod *corev1.Pod, markers []*plan.Marker) cached.Pod {
-	return cached.New(pod, markers, cached.NodeKindOf(in.Nodes[pod.Spec.NodeName]), in.report(pod), in.Options)
+func (in Input) View(pod *corev1.Pod, markers []*plan.Marker) podview.Pod {
+	return podview.New(pod, markers, podview.NodeKindOf(in.Nodes[pod.Spec.NodeName]), in.report(pod), in.Options)
 }
 
 // report returns what is reported about the pods of the pod's node.
@@ -32,7 +32,7 @@ func (in Input) report(pod *corev1.Pod) mark.NodeReport {
 
 type podRows struct {
 	in    Input
-	pod   cached.Pod
+	pod   podview.Pod
 	marks mark.Marks
 	// claims are the probes that the marks belong to.
 	claims mark.Claims
@@ -91,7 +91,7 @@ func (r *podRows) row(probe plan.PlannedProbe) Row {
 	state, source := r.state(probe)
 	row.State, row.Source, row.Message = state.State, source, state.Message
 	row.LastProbeTime, row.LastTransitionTime = state.LastProbeTime, state.LastTransitionTime
-	for _, key := range r.own(probe) {
+	for _, key := range r.marksOf(probe) {
 		row.Marks = append(row.Marks, Mark{Kind: key.Kind, Name: key.Name, Value: r.marks[key].String()})
 	}
 	for _, refused := range r.refused {
@@ -107,8 +107,8 @@ func (r *podRows) row(probe plan.PlannedProbe) Row {
 	return row
 }
 
-// own returns the keys of the pod's marks that belong to the probe.
-func (r podRows) own(probe plan.PlannedProbe) []mark.Key {
+// marksOf returns the keys of the pod's marks that belong to the probe.
+func (r podRows) marksOf(probe plan.PlannedProbe) []mark.Key {
 	return slices.DeleteFunc(mark.Declared(probe.Source), func(key mark.Key) bool {
 		return r.claims[key] != probe.ID || !r.marks.Has(key)
 	})
@@ -162,7 +162,7 @@ func (r podRows) fromCondition(probe plan.PlannedProbe) (v1alpha1.ContainerProbe
 // fromLabels returns the state whose labels and annotations the pod has. It is empty if no state or
 // several states would set them.
 func (r podRows) fromLabels(probe plan.PlannedProbe) v1alpha1.ProbeState {
-	keys := slices.DeleteFunc(r.own(probe), func(key mark.Key) bool { return key.Kind == mark.KindCondition })
+	keys := slices.DeleteFunc(r.marksOf(probe), func(key mark.Key) bool { return key.Kind == mark.KindCondition })
 	if len(keys) == 0 {
 		return ""
 	}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cached
+package podview
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/marking/exclusive"
+	"github.com/seamark-dev/seamark/internal/marking/extract"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/value"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 )
 
@@ -84,7 +84,7 @@ func (c *Contest) candidate(p Pod, planned map[identity.ID]plan.PlannedProbe, cl
 	}
 	self.Claims, self.Since = true, state.LastTransitionTime.Time
 	if from := c.Policy.Exclusive.TermFrom; from != nil {
-		if term, refusal := value.Term(state.Message, from.JSONPath); refusal == nil {
+		if term, refusal := extract.Integer(state.Message, from.JSONPath); refusal == nil {
 			self.Term = &term
 		}
 	}

@@ -1,16 +1,15 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package states lists the probes of pods with their states: one Row per pod, container,
-// marker and probe. It is the common source of what people see: commands and web page show its
-// rows. It decides nothing itself: which probes a pod has, and which reported state applies to a
-// probe, is computed by packages plan, view and mark, as in the controllers, and why a probe has no
-// state by package diagnosis.
+// Package probestatus lists the probes of pods with their states: one Row per pod, container,
+// marker and probe. Commands and the web page show these rows. The package decides nothing itself:
+// packages plan, podview and mark compute which probes a pod has and which reported state applies to
+// a probe, as in the controllers, and package diagnosis why a probe has no state.
 //
 // The package is pure. It works with incomplete input, because an ordinary user may read only
 // pods and markers: a state that is not reported, or whose report cannot be read, is derived from
 // the marks on the pod.
-package states
+package probestatus
 
 import (
 	"cmp"
@@ -25,16 +24,16 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // Input are the objects that rows depend on.
 type Input struct {
 	// Options are the settings of the manager. Defaults affect only what Plan shows.
-	cached.Options
+	podview.Options
 	// Pods are the pods to list, in any order and from any namespaces.
 	Pods []*corev1.Pod
 	// Markers are all markers of the namespaces of the pods.
@@ -53,7 +52,7 @@ type Input struct {
 }
 
 // NewInput returns an input without objects.
-func NewInput(options cached.Options) Input {
+func NewInput(options podview.Options) Input {
 	return Input{
 		Options: options, Nodes: map[string]*metav1.PartialObjectMetadata{}, Plans: map[string]*v1alpha1.NodePodProbe{},
 		Reports: map[string][]*seamarkv1alpha1.ProbeReport{},
@@ -127,9 +126,9 @@ type States struct {
 	// Invalid are the markers that have no effect, with the reason.
 	Invalid map[types.NamespacedName]error
 	// Waiting are the pods whose rows change although no object does, because something becomes a
-	// problem only after a while. Again is when the first of them does.
-	Waiting []types.NamespacedName
-	Again   time.Time
+	// problem only after a while. RecheckAt is when the first of them does.
+	Waiting   []types.NamespacedName
+	RecheckAt time.Time
 }
 
 type namespaceMarkers struct {
@@ -138,8 +137,8 @@ type namespaceMarkers struct {
 	compiled []*plan.Marker
 }
 
-// Of returns the states of the pods' probes. The rows share the strings of the input.
-func Of(in Input) States {
+// List returns the states of the pods' probes. The rows share the strings of the input.
+func List(in Input) States {
 	compiled, invalid := compile(in.Markers)
 	states := States{Invalid: invalid}
 	parser := mark.NewParser()
@@ -156,7 +155,7 @@ func Of(in Input) States {
 		states.Rows = append(states.Rows, rows...)
 		if !recheckAt.IsZero() {
 			states.Waiting = append(states.Waiting, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
-			states.Again = earliest.Time(states.Again, recheckAt)
+			states.RecheckAt = earliest.Time(states.RecheckAt, recheckAt)
 		}
 	}
 	return states
@@ -167,56 +166,56 @@ func compile(markers []*v1alpha1.PodProbeMarker) (map[string]namespaceMarkers, m
 	byNamespace := map[string]namespaceMarkers{}
 	invalid := map[types.NamespacedName]error{}
 	for _, m := range markers {
-		of := byNamespace[m.Namespace]
-		of.all = append(of.all, m)
+		list := byNamespace[m.Namespace]
+		list.all = append(list.all, m)
 		if compiled, err := plan.Compile(m); err == nil {
-			of.compiled = append(of.compiled, compiled)
+			list.compiled = append(list.compiled, compiled)
 		} else {
 			invalid[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] = err
 		}
-		byNamespace[m.Namespace] = of
+		byNamespace[m.Namespace] = list
 	}
-	for namespace, of := range byNamespace {
-		of.compiled = plan.Sorted(of.compiled)
-		byNamespace[namespace] = of
+	for namespace, list := range byNamespace {
+		list.compiled = plan.Sorted(list.compiled)
+		byNamespace[namespace] = list
 	}
 	return byNamespace, invalid
 }
 
-// Stale are the pods whose rows must be computed again after objects have changed. An object that has
-// moved must be noted as it was and as it is.
-type Stale struct {
+// Changes are the pods whose rows must be computed again because objects have changed. If a changed
+// object belongs to another pod or node than before, both versions must be added.
+type Changes struct {
 	// Pods are single pods.
 	Pods sets.Set[types.NamespacedName]
-	// Namespaces and Nodes are those all of whose pods are stale.
+	// Namespaces and Nodes are those whose pods must all be computed again.
 	Namespaces, Nodes sets.Set[string]
 }
 
-// NewStale returns an empty Stale.
-func NewStale() Stale {
-	return Stale{Pods: sets.New[types.NamespacedName](), Namespaces: sets.New[string](), Nodes: sets.New[string]()}
+// NewChanges returns empty Changes.
+func NewChanges() Changes {
+	return Changes{Pods: sets.New[types.NamespacedName](), Namespaces: sets.New[string](), Nodes: sets.New[string]()}
 }
 
-// Note records that an object of an Input has changed. It ignores any other object.
-func (s Stale) Note(object any) {
+// Add records that an object of an Input has changed. It ignores any other object.
+func (c Changes) Add(object any) {
 	switch o := object.(type) {
 	case *corev1.Pod:
-		s.Pods.Insert(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+		c.Pods.Insert(types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 	case *v1alpha1.PodProbeMarker:
-		s.Namespaces.Insert(o.Namespace)
+		c.Namespaces.Insert(o.Namespace)
 	case *metav1.PartialObjectMetadata:
-		s.Nodes.Insert(o.Name)
+		c.Nodes.Insert(o.Name)
 	case *v1alpha1.NodePodProbe:
-		s.Nodes.Insert(o.Name)
+		c.Nodes.Insert(o.Name)
 	case *seamarkv1alpha1.ProbePlan:
-		s.Nodes.Insert(o.NodeName)
+		c.Nodes.Insert(o.NodeName)
 	case *seamarkv1alpha1.ProbeReport:
-		s.Nodes.Insert(o.NodeName)
+		c.Nodes.Insert(o.NodeName)
 	}
 }
 
-// Has reports whether the pod is stale.
-func (s Stale) Has(pod *corev1.Pod) bool {
-	return s.Namespaces.Has(pod.Namespace) || s.Nodes.Has(pod.Spec.NodeName) ||
-		s.Pods.Has(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+// Affects reports whether the rows of the pod must be computed again.
+func (c Changes) Affects(pod *corev1.Pod) bool {
+	return c.Namespaces.Has(pod.Namespace) || c.Nodes.Has(pod.Spec.NodeName) ||
+		c.Pods.Has(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 }

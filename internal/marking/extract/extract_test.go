@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package value_test
+package extract_test
 
 import (
 	"strconv"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/value"
+	"github.com/seamark-dev/seamark/internal/marking/extract"
 )
 
 func from(key, path string, allowed ...string) *v1alpha1.ValueSource {
@@ -27,36 +27,36 @@ func TestLabel(t *testing.T) {
 		message string
 		from    *v1alpha1.ValueSource
 		want    string
-		reason  value.Reason
+		reason  extract.Reason
 	}{
 		"first line":              {message: "  dust \r\nmore", from: from("map", ""), want: "dust"},
-		"nothing":                 {message: " \n ", from: from("map", ""), reason: value.Missing},
-		"not a label value":       {message: "de dust", from: from("map", ""), reason: value.Invalid},
-		"too long":                {message: strings.Repeat("a", 64), from: from("map", ""), reason: value.Invalid},
-		"truncated":               {message: "dus" + value.Cut, from: from("map", ""), reason: value.Invalid},
+		"nothing":                 {message: " \n ", from: from("map", ""), reason: extract.Missing},
+		"not a label value":       {message: "de dust", from: from("map", ""), reason: extract.Invalid},
+		"too long":                {message: strings.Repeat("a", 64), from: from("map", ""), reason: extract.Invalid},
+		"truncated":               {message: "dus" + extract.Cut, from: from("map", ""), reason: extract.Invalid},
 		"allowed":                 {message: "dust", from: from("map", "", "dust", "mill"), want: "dust"},
-		"not allowed":             {message: "Dust", from: from("map", "", "dust", "mill"), reason: value.NotAllowed},
+		"not allowed":             {message: "Dust", from: from("map", "", "dust", "mill"), reason: extract.NotAllowed},
 		"string":                  {message: message, from: from("role", ".role"), want: "primary"},
 		"integer":                 {message: message, from: from("players", ".players"), want: "12"},
 		"large integer":           {message: message, from: from("players", ".big"), want: "12345678"},
 		"decimal":                 {message: message, from: from("players", ".half"), want: "0.5"},
 		"boolean":                 {message: message, from: from("up", ".up"), want: "true"},
 		"quoted field":            {message: message, from: from("up", "['a.b/c']"), want: "d"},
-		"index":                   {message: message, from: from("up", ".list[0].name"), reason: value.Invalid},
-		"index that is missing":   {message: message, from: from("up", ".list[1].name"), reason: value.Missing},
-		"field that is missing":   {message: message, from: from("up", ".color"), reason: value.Missing},
-		"field of a string":       {message: message, from: from("up", ".role.color"), reason: value.Missing},
-		"null":                    {message: message, from: from("up", ".none"), reason: value.NotScalar},
-		"object":                  {message: message, from: from("up", ".list[0]"), reason: value.NotScalar},
+		"index":                   {message: message, from: from("up", ".list[0].name"), reason: extract.Invalid},
+		"index that is missing":   {message: message, from: from("up", ".list[1].name"), reason: extract.Missing},
+		"field that is missing":   {message: message, from: from("up", ".color"), reason: extract.Missing},
+		"field of a string":       {message: message, from: from("up", ".role.color"), reason: extract.Missing},
+		"null":                    {message: message, from: from("up", ".none"), reason: extract.NotScalar},
+		"object":                  {message: message, from: from("up", ".list[0]"), reason: extract.NotScalar},
 		"JSON and standard error": {message: message + "\nwarning: slow", from: from("role", ".role"), want: "primary"},
-		"truncated JSON":          {message: message[:40], from: from("role", ".role"), reason: value.Truncated},
-		"marked as truncated":     {message: message[:18] + value.Cut, from: from("role", ".role"), reason: value.Truncated},
-		"not JSON":                {message: "primary", from: from("role", ".role"), reason: value.NotJSON},
-		"broken JSON":             {message: "{role: primary}", from: from("role", ".role"), reason: value.NotJSON},
-		"a number is no object":   {message: "12", from: from("role", ".role"), reason: value.NotJSON},
+		"truncated JSON":          {message: message[:40], from: from("role", ".role"), reason: extract.Truncated},
+		"marked as truncated":     {message: message[:18] + extract.Cut, from: from("role", ".role"), reason: extract.Truncated},
+		"not JSON":                {message: "primary", from: from("role", ".role"), reason: extract.NotJSON},
+		"broken JSON":             {message: "{role: primary}", from: from("role", ".role"), reason: extract.NotJSON},
+		"a number is no object":   {message: "12", from: from("role", ".role"), reason: extract.NotJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, refusal := value.Label(tc.message, tc.from)
+			got, refusal := extract.Label(tc.message, tc.from)
 			if got != tc.want || reasonOf(refusal) != tc.reason {
 				t.Errorf("value %q, refusal %v; want %q, %s", got, refusal, tc.want, tc.reason)
 			}
@@ -64,7 +64,7 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-func reasonOf(refusal *value.Refusal) value.Reason {
+func reasonOf(refusal *extract.Refusal) extract.Reason {
 	if refusal == nil {
 		return ""
 	}
@@ -76,19 +76,19 @@ func TestAnnotation(t *testing.T) {
 		message string
 		from    *v1alpha1.ValueSource
 		want    string
-		reason  value.Reason
+		reason  extract.Reason
 	}{
 		"any text":                  {message: "de dust: 12 of 16", from: from("says", ""), want: "de dust: 12 of 16"},
-		"too long":                  {message: strings.Repeat("a", 257), from: from("says", ""), reason: value.Invalid},
-		"truncated":                 {message: "de du" + value.Cut, from: from("says", ""), reason: value.Truncated},
+		"too long":                  {message: strings.Repeat("a", 257), from: from("says", ""), reason: extract.Invalid},
+		"truncated":                 {message: "de du" + extract.Cut, from: from("says", ""), reason: extract.Truncated},
 		"deletion cost":             {message: message, from: from(corev1.PodDeletionCost, ".players"), want: "12"},
 		"negative deletion cost":    {message: "-2147483648", from: from(corev1.PodDeletionCost, ""), want: "-2147483648"},
-		"deletion cost is too high": {message: "2147483648", from: from(corev1.PodDeletionCost, ""), reason: value.Invalid},
-		"deletion cost with zeros":  {message: "012", from: from(corev1.PodDeletionCost, ""), reason: value.Invalid},
-		"deletion cost is a name":   {message: message, from: from(corev1.PodDeletionCost, ".role"), reason: value.Invalid},
+		"deletion cost is too high": {message: "2147483648", from: from(corev1.PodDeletionCost, ""), reason: extract.Invalid},
+		"deletion cost with zeros":  {message: "012", from: from(corev1.PodDeletionCost, ""), reason: extract.Invalid},
+		"deletion cost is a name":   {message: message, from: from(corev1.PodDeletionCost, ".role"), reason: extract.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, refusal := value.Annotation(tc.message, tc.from)
+			got, refusal := extract.Annotation(tc.message, tc.from)
 			if got != tc.want || reasonOf(refusal) != tc.reason {
 				t.Errorf("value %q, refusal %v; want %q, %s", got, refusal, tc.want, tc.reason)
 			}
@@ -98,14 +98,14 @@ func TestAnnotation(t *testing.T) {
 
 // The details of refusals are in conditions and events: they have one short line of ASCII.
 func TestDetailIsSafe(t *testing.T) {
-	_, refusal := value.Label("\x1b[31m\u202e"+strings.Repeat("x", 500), from("map", ""))
+	_, refusal := extract.Label("\x1b[31m\u202e"+strings.Repeat("x", 500), from("map", ""))
 	if want := `"\x1b[31m\u202e` + strings.Repeat("x", 40) + `"... is not a label value`; !strings.HasPrefix(refusal.Detail, want) {
 		t.Errorf("detail %s, want the prefix %s", refusal.Detail, want)
 	}
 }
 
 func TestSame(t *testing.T) {
-	watched := value.Watched([]v1alpha1.ProbeMarkerPolicy{{
+	watched := extract.Watched([]v1alpha1.ProbeMarkerPolicy{{
 		State:           v1alpha1.ProbeSucceeded,
 		LabelsFrom:      []v1alpha1.ValueSource{*from("role", ".role", "primary", "secondary")},
 		AnnotationsFrom: []v1alpha1.ValueSource{*from("players", ".players")},
@@ -122,11 +122,11 @@ func TestSame(t *testing.T) {
 		"no value":          {v1alpha1.ProbeSucceeded, `{"players":1}`, false},
 		"another state":     {v1alpha1.ProbeFailed, `{"role":"secondary","players":1}`, true},
 	} {
-		if got := value.Same(watched, tc.state, primary, tc.other); got != tc.want {
+		if got := extract.SameValues(watched, tc.state, primary, tc.other); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
-	if !value.Same(watched, v1alpha1.ProbeSucceeded, "no JSON", `{"role":"leader"}`) {
+	if !extract.SameValues(watched, v1alpha1.ProbeSucceeded, "no JSON", `{"role":"leader"}`) {
 		t.Error("two messages without an allowed value differ")
 	}
 	if diff := cmp.Diff(2, len(watched)); diff != "" {
@@ -143,17 +143,17 @@ func FuzzValue(f *testing.F) {
 		f.Add(seed, "['role']")
 	}
 	f.Fuzz(func(t *testing.T, message, path string) {
-		if label, refusal := value.Label(message, from("key", path)); refusal == nil {
+		if label, refusal := extract.Label(message, from("key", path)); refusal == nil {
 			if errs := validation.IsValidLabelValue(label); len(errs) > 0 {
 				t.Errorf("label %q: %v", label, errs)
 			}
 		} else if label != "" || refusal.Detail == "" || len(refusal.Detail) > 512 {
 			t.Errorf("label %q, refusal of %d bytes", label, len(refusal.Detail))
 		}
-		if text, refusal := value.Annotation(message, from("key", path)); refusal == nil && len(text) > value.MaxAnnotationBytes {
+		if text, refusal := extract.Annotation(message, from("key", path)); refusal == nil && len(text) > extract.MaxAnnotationBytes {
 			t.Errorf("annotation of %d bytes", len(text))
 		}
-		if cost, refusal := value.Annotation(message, from(corev1.PodDeletionCost, path)); refusal == nil && !value.IsDeletionCost(cost) {
+		if cost, refusal := extract.Annotation(message, from(corev1.PodDeletionCost, path)); refusal == nil && !extract.IsDeletionCost(cost) {
 			t.Errorf("deletion cost %q", cost)
 		}
 	})
@@ -173,7 +173,7 @@ func TestTerm(t *testing.T) {
 		`{"term":7`:                       "Truncated",
 		`7`:                               "NotJSON",
 	} {
-		term, refusal := value.Term(message, ".term")
+		term, refusal := extract.Integer(message, ".term")
 		got := strconv.FormatInt(term, 10)
 		if refusal != nil {
 			got = string(refusal.Reason)

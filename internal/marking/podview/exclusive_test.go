@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cached_test
+package podview_test
 
 import (
 	"slices"
@@ -14,17 +14,17 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/exclusive"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
 const roleEntry = `{"f:metadata":{"f:labels":{"f:role":{}}}}`
 
 // ticketed gives a pod the ticket of its group, which it should have.
-func ticketed(v cached.Pod, markers []*plan.Marker, views []cached.Pod) cached.Pod {
+func ticketed(v podview.Pod, markers []*plan.Marker, views []podview.Pod) podview.Pod {
 	owned, err := mark.Owned(v.Object)
 	if err != nil {
 		panic(err)
@@ -40,8 +40,8 @@ func ticketed(v cached.Pod, markers []*plan.Marker, views []cached.Pod) cached.P
 }
 
 // compete returns the views in their contests, after they have their tickets.
-func compete(views []cached.Pod, markers ...*plan.Marker) []cached.Pod {
-	var with, competing []cached.Pod
+func compete(views []podview.Pod, markers ...*plan.Marker) []podview.Pod {
+	var with, competing []podview.Pod
 	for _, v := range views {
 		with = append(with, ticketed(v, markers, views))
 	}
@@ -60,7 +60,7 @@ type rival struct {
 	ending            bool
 }
 
-func rivals(all []rival, policy v1alpha1.ExclusivePolicy) (*v1alpha1.PodProbeMarker, *plan.Marker, []cached.Pod) {
+func rivals(all []rival, policy v1alpha1.ExclusivePolicy) (*v1alpha1.PodProbeMarker, *plan.Marker, []podview.Pod) {
 	stored := builders.Marker("ns", "db").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
 		Label(v1alpha1.ProbeUnknown, "role", "unknown").Label(v1alpha1.ProbeFailed, "role", "replica").
 		Exclusive(v1alpha1.ProbeSucceeded, policy)).Build()
@@ -69,7 +69,7 @@ func rivals(all []rival, policy v1alpha1.ExclusivePolicy) (*v1alpha1.PodProbeMar
 		panic(err)
 	}
 	markers := []*plan.Marker{marker}
-	var views []cached.Pod
+	var views []podview.Pod
 	for _, one := range all {
 		pod := builders.Pod("ns", one.name).Label("app", "game")
 		entry := roleEntry
@@ -89,7 +89,7 @@ func rivals(all []rival, policy v1alpha1.ExclusivePolicy) (*v1alpha1.PodProbeMar
 		object := pod.Build()
 		slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node-1.0"}, NodeName: "node-1"}
 		if one.state != "" {
-			probes := cached.Plan(object, markers, cached.KubeletNode, cached.Options{}).Probes
+			probes := podview.Plan(object, markers, podview.KubeletNode, podview.Options{}).Probes
 			planned := ""
 			if len(probes) > 0 {
 				planned = probes[0].Plan.Plan
@@ -99,13 +99,13 @@ func rivals(all []rival, policy v1alpha1.ExclusivePolicy) (*v1alpha1.PodProbeMar
 			}}}}
 		}
 		report := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice}}
-		views = append(views, cached.New(object, markers, cached.KubeletNode, report, cached.Options{}))
+		views = append(views, podview.New(object, markers, podview.KubeletNode, report, podview.Options{}))
 	}
 	return stored, marker, views
 }
 
 // roles returns the role that each pod should have, and + for those that lose a foreign label.
-func roles(t *testing.T, views []cached.Pod) string {
+func roles(t *testing.T, views []podview.Pod) string {
 	t.Helper()
 	var all []string
 	for _, v := range views {
@@ -176,15 +176,15 @@ func TestMoves(t *testing.T) {
 			owned[mark.Label("role")] = mark.Value{Text: tc.role}
 		}
 		pod, markers := b.Build(), []*plan.Marker{marker}
-		probes := cached.Plan(pod, markers, cached.KubeletNode, cached.Options{}).Probes
+		probes := podview.Plan(pod, markers, podview.KubeletNode, podview.Options{}).Probes
 		states := []v1alpha1.ContainerProbeState{{Name: "db#p", Plan: probes[0].Plan.Plan, State: v1alpha1.ProbeSucceeded}}
 		if tc.reported != "" {
 			states = append(states, v1alpha1.ContainerProbeState{Name: "db#shard", Plan: probes[1].Plan.Plan, State: v1alpha1.ProbeSucceeded})
 		}
 		slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node-1.0"}, NodeName: "node-1",
 			Pods: []seamarkv1alpha1.PodReport{{Namespace: "ns", Name: "a", UID: string(pod.UID), Probes: states}}}
-		v := cached.New(pod, markers, cached.KubeletNode, mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice}}, cached.Options{})
-		competing := compete([]cached.Pod{v}, markers...)[0]
+		v := podview.New(pod, markers, podview.KubeletNode, mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice}}, podview.Options{})
+		competing := compete([]podview.Pod{v}, markers...)[0]
 		desired := competing.InGroup(owned, competing.Desired(owned))
 		var got []string
 		for _, key := range []string{"shard", "role"} {
@@ -213,15 +213,15 @@ func TestPolicyOfAnotherPod(t *testing.T) {
 		markers = append(markers, marker)
 	}
 	pod := builders.Pod("ns", "a").Label("app", "game").Label("role", "primary").ManagedFields("seamark", "status", roleEntry).Build()
-	probes := cached.Plan(pod, markers, cached.KubeletNode, cached.Options{}).Probes
+	probes := podview.Plan(pod, markers, podview.KubeletNode, podview.Options{}).Probes
 	if len(probes) != 1 || probes[0].ID.Marker != "b" {
 		t.Fatalf("probes %+v, want that of marker b", probes)
 	}
 	slice := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node-1.0"}, NodeName: "node-1",
 		Pods: []seamarkv1alpha1.PodReport{{Namespace: "ns", Name: "a", UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{
 			{Name: "b#p", Plan: probes[0].Plan.Plan, State: v1alpha1.ProbeSucceeded}}}}}
-	v := cached.New(pod, markers, cached.KubeletNode, mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice}}, cached.Options{})
-	if diff := cmp.Diff("primary", roles(t, compete([]cached.Pod{v}, markers...))); diff != "" {
+	v := podview.New(pod, markers, podview.KubeletNode, mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice}}, podview.Options{})
+	if diff := cmp.Diff("primary", roles(t, compete([]podview.Pod{v}, markers...))); diff != "" {
 		t.Errorf("roles (-want +got):\n%s", diff)
 	}
 }
@@ -239,7 +239,7 @@ func TestKeyOfAnotherProbe(t *testing.T) {
 	markers := []*plan.Marker{first, marker}
 	report := views[0].Report
 	report.Reported = true
-	views[0].Plan, views[0].Report = cached.Plan(views[0].Object, markers, cached.KubeletNode, cached.Options{}), report
+	views[0].Plan, views[0].Report = podview.Plan(views[0].Object, markers, podview.KubeletNode, podview.Options{}), report
 	for _, want := range []string{" replica", " primary"} {
 		if diff := cmp.Diff(want, roles(t, compete(views, marker))); diff != "" {
 			t.Errorf("marker %s: roles (-want +got):\n%s", stored.Name, diff)

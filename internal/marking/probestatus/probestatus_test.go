@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package states_test
+package probestatus_test
 
 import (
 	"fmt"
@@ -17,11 +17,11 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
-	"github.com/seamark-dev/seamark/internal/marking/states"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -40,7 +40,7 @@ const (
 type input struct {
 	pod    *builders.PodBuilder
 	marker *builders.MarkerBuilder
-	change func(*states.Input)
+	change func(*probestatus.Input)
 }
 
 func newInput() input {
@@ -55,11 +55,11 @@ func state(name string, s v1alpha1.ProbeState) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{Name: name, State: s, LastProbeTime: probed, LastTransitionTime: changed, Message: "no match"}
 }
 
-func (i input) build(t *testing.T) states.Input {
+func (i input) build(t *testing.T) probestatus.Input {
 	t.Helper()
 	pod, marker := i.pod.Build(), i.marker.Build()
-	in := states.Input{
-		Options: cached.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
+	in := probestatus.Input{
+		Options: podview.Options{Defaults: plan.KubernetesDefaults(), Serverless: true},
 		Pods:    []*corev1.Pod{pod}, Markers: []*v1alpha1.PodProbeMarker{marker},
 		Nodes:   map[string]*metav1.PartialObjectMetadata{"n1": {ObjectMeta: metav1.ObjectMeta{Name: "n1"}}},
 		Plans:   map[string]*v1alpha1.NodePodProbe{},
@@ -86,46 +86,46 @@ func condition(status corev1.ConditionStatus) corev1.PodCondition {
 	return corev1.PodCondition{Type: "game.io/idle", Status: status, LastProbeTime: probed, LastTransitionTime: changed, Message: "full"}
 }
 
-func noReports(in *states.Input) {
+func noReports(in *probestatus.Input) {
 	in.Reports, in.Plans, in.Nodes = nil, nil, nil
 	in.ReportsUnread, in.PlansUnread, in.NodesUnread = true, true, true
 }
 
 // row is a row without a state.
-func row(edit func(*states.Row)) states.Row {
-	r := states.Row{Namespace: "ns", Pod: "game-0", UID: "uid-game-0", Node: "n1", Marker: "game", Probe: "idle", Container: "main"}
+func row(edit func(*probestatus.Row)) probestatus.Row {
+	r := probestatus.Row{Namespace: "ns", Pod: "game-0", UID: "uid-game-0", Node: "n1", Marker: "game", Probe: "idle", Container: "main"}
 	if edit != nil {
 		edit(&r)
 	}
 	return r
 }
 
-func reported(r *states.Row) {
-	r.State, r.Source, r.Message = v1alpha1.ProbeFailed, states.SourceReport, "no match"
+func reported(r *probestatus.Row) {
+	r.State, r.Source, r.Message = v1alpha1.ProbeFailed, probestatus.SourceReport, "no match"
 	r.LastProbeTime, r.LastTransitionTime = probed, changed
 }
 
-func conditionOf(s v1alpha1.ProbeState, source states.Source) func(*states.Row) {
-	return func(r *states.Row) {
+func conditionOf(s v1alpha1.ProbeState, source probestatus.Source) func(*probestatus.Row) {
+	return func(r *probestatus.Row) {
 		r.State, r.Source, r.Message, r.LastProbeTime, r.LastTransitionTime = s, source, "full", probed, changed
 	}
 }
 
-func problem(reason diagnosis.Reason, message string) func(*states.Row) {
-	return func(r *states.Row) { r.Problem = &states.Problem{Reason: reason, Message: message} }
+func problem(reason diagnosis.Reason, message string) func(*probestatus.Row) {
+	return func(r *probestatus.Row) { r.Problem = &probestatus.Problem{Reason: reason, Message: message} }
 }
 
-func both(edits ...func(*states.Row)) func(*states.Row) {
-	return func(r *states.Row) {
+func both(edits ...func(*probestatus.Row)) func(*probestatus.Row) {
+	return func(r *probestatus.Row) {
 		for _, edit := range edits {
 			edit(r)
 		}
 	}
 }
 
-func marked(kind mark.Kind, name, value string) func(*states.Row) {
-	return func(r *states.Row) {
-		r.Marks = append(r.Marks, states.Mark{Kind: kind, Name: name, Value: value})
+func marked(kind mark.Kind, name, value string) func(*probestatus.Row) {
+	return func(r *probestatus.Row) {
+		r.Marks = append(r.Marks, probestatus.Mark{Kind: kind, Name: name, Value: value})
 	}
 }
 
@@ -133,7 +133,7 @@ func TestRow(t *testing.T) {
 	idleMark, noMark := marked(mark.KindCondition, "game.io/idle", "True"), marked(mark.KindLabel, "healthy", "no")
 	for name, test := range map[string]struct {
 		edit func(*input)
-		want func(*states.Row)
+		want func(*probestatus.Row)
 	}{
 		"reported":                 {func(*input) {}, reported},
 		"reported in the status":   {inStatus, reported},
@@ -144,41 +144,66 @@ func TestRow(t *testing.T) {
 			stale.Reason = v1alpha1.ReasonStale
 			i.pod.Condition(stale).ManagedFields(v1alpha1.FieldManager, "status", strings.Replace(idle, `"f:message":{}`, `"f:message":{},"f:reason":{}`, 1))
 			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").Condition("game.io/idle").StaleAfter(10))
-		}, both(conditionOf(v1alpha1.ProbeUnknown, states.SourceCondition), marked(mark.KindCondition, "game.io/idle", "Unknown"))},
-		"no permission":            {func(i *input) { i.change = noReports }, nil},
-		"no permission, condition": {func(i *input) { i.pod.Condition(condition("True")); i.change = noReports }, conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition)},
-		"no permission, own mark":  {func(i *input) { ownCondition(i); i.change = noReports }, both(conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition), idleMark)},
-		"no permission, label":     {func(i *input) { ownLabel(i); i.change = noReports }, both(func(r *states.Row) { r.State, r.Source = v1alpha1.ProbeFailed, states.SourceLabels }, noMark)},
-		"no permission, no marks":  {func(i *input) { i.marker = unconditional(); i.change = noReports }, problem("StateNotVisible", "only the report has the state, and the report could not be read")},
-		"foreign condition":        {func(i *input) { i.pod.Condition(condition("True")); withReports()(i) }, nil},
-		"marks until the report":   {func(i *input) { ownCondition(i); withReports()(i) }, both(conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition), idleMark)},
-		"report before marks":      {ownLabel, both(reported, noMark)},
+		}, both(conditionOf(v1alpha1.ProbeUnknown, probestatus.SourceCondition), marked(mark.KindCondition, "game.io/idle", "Unknown"))},
+		"no permission": {func(i *input) { i.change = noReports }, nil},
+		"no permission, condition": {
+			func(i *input) { i.pod.Condition(condition("True")); i.change = noReports }, conditionOf(v1alpha1.ProbeSucceeded, probestatus.SourceCondition),
+		},
+		"no permission, own mark": {
+			func(i *input) { ownCondition(i); i.change = noReports }, both(conditionOf(v1alpha1.ProbeSucceeded, probestatus.SourceCondition), idleMark),
+		},
+		"no permission, label": {
+			func(i *input) { ownLabel(i); i.change = noReports },
+			both(func(r *probestatus.Row) { r.State, r.Source = v1alpha1.ProbeFailed, probestatus.SourceLabels }, noMark),
+		},
+		"no permission, no marks": {
+			func(i *input) { i.marker = unconditional(); i.change = noReports },
+			problem("StateNotVisible", "only the report has the state, and the report could not be read"),
+		},
+		"foreign condition": {func(i *input) { i.pod.Condition(condition("True")); withReports()(i) }, nil},
+		"marks until the report": {
+			func(i *input) { ownCondition(i); withReports()(i) }, both(conditionOf(v1alpha1.ProbeSucceeded, probestatus.SourceCondition), idleMark),
+		},
+		"report before marks": {ownLabel, both(reported, noMark)},
 		"container missing": {func(i *input) {
 			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").Container("web"))
-		}, both(problem("ContainerNotFound", `container "web" not found`), func(r *states.Row) { r.Container = "web" })},
-		"pod unbound":     {func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *states.Row) { r.Node = "" })},
-		"pod terminating": {func(i *input) { ownCondition(i); i.pod.Terminating() }, both(conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition), idleMark, problem("PodEnding", "pod is terminating"))},
-		"no NodePodProbe": {func(i *input) { i.change = func(in *states.Input) { delete(in.Plans, "n1") } }, both(reported, problem("NoPlan", "node n1 has no NodePodProbe"))},
-		"not planned":     {func(i *input) { i.change = func(in *states.Input) { in.Plans["n1"].Spec.PodProbes = nil } }, both(reported, problem("NotPlanned", "the node's plan does not have the probe"))},
+		}, both(problem("ContainerNotFound", `container "web" not found`), func(r *probestatus.Row) { r.Container = "web" })},
+		"pod unbound": {
+			func(i *input) { i.pod.Node("") }, both(problem("PodNotBound", "pod is not bound to a node"), func(r *probestatus.Row) { r.Node = "" }),
+		},
+		"pod terminating": {
+			func(i *input) { ownCondition(i); i.pod.Terminating() },
+			both(conditionOf(v1alpha1.ProbeSucceeded, probestatus.SourceCondition), idleMark, problem("PodEnding", "pod is terminating")),
+		},
+		"no NodePodProbe": {
+			func(i *input) { i.change = func(in *probestatus.Input) { delete(in.Plans, "n1") } },
+			both(reported, problem("NoPlan", "node n1 has no NodePodProbe")),
+		},
+		"not planned": {
+			func(i *input) { i.change = func(in *probestatus.Input) { in.Plans["n1"].Spec.PodProbes = nil } },
+			both(reported, problem("NotPlanned", "the node's plan does not have the probe")),
+		},
 		"not planned, states dropped": {func(i *input) {
 			ownCondition(i)
-			i.change = func(in *states.Input) { in.Plans["n1"].Spec.PodProbes, in.Reports = nil, nil }
-		}, both(conditionOf(v1alpha1.ProbeSucceeded, states.SourceCondition), idleMark, problem("NotPlanned", "the node's plan does not have the probe"))},
+			i.change = func(in *probestatus.Input) { in.Plans["n1"].Spec.PodProbes, in.Reports = nil, nil }
+		}, both(conditionOf(v1alpha1.ProbeSucceeded, probestatus.SourceCondition), idleMark, problem("NotPlanned", "the node's plan does not have the probe"))},
 		"error": {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "cannot be run: no such file"))},
 		"value refused": {func(i *input) {
 			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").LabelFrom(v1alpha1.ProbeFailed, v1alpha1.ValueSource{Key: "map", AllowedValues: []string{"dust"}}))
-		}, both(reported, func(r *states.Row) {
+		}, both(reported, func(r *probestatus.Row) {
 			r.Refused = []string{`label map is not set: NotAllowed: "no match" is not one of the allowed values`}
 		})},
-		"virtual node":               {func(i *input) { i.pod.Condition(condition("False")); i.change = virtual }, conditionOf(v1alpha1.ProbeFailed, states.SourceProvider)},
+		"virtual node": {
+			func(i *input) { i.pod.Condition(condition("False")); i.change = virtual }, conditionOf(v1alpha1.ProbeFailed, probestatus.SourceProvider),
+		},
 		"virtual node, no result":    {func(i *input) { i.change = virtual }, nil},
 		"virtual node, no condition": {func(i *input) { i.marker = unconditional(); i.change = virtual }, problem("ConditionTypeMissing", "podConditionType is required for pods on virtual nodes")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInput()
 			test.edit(&i)
-			got := states.Of(i.build(t))
-			if diff := cmp.Diff([]states.Row{row(test.want)}, got.Rows); diff != "" {
+			got := probestatus.List(i.build(t))
+			if diff := cmp.Diff([]probestatus.Row{row(test.want)}, got.Rows); diff != "" {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 		})
@@ -197,13 +222,13 @@ func ownLabel(i *input) {
 	i.pod.Label("healthy", "no").ManagedFields(v1alpha1.FieldManager, "status", healthy)
 }
 
-func virtual(in *states.Input) {
+func virtual(in *probestatus.Input) {
 	in.Nodes["n1"].Labels = map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet}
 	delete(in.Plans, "n1")
 }
 
 func inStatus(i *input) {
-	i.change = func(in *states.Input) {
+	i.change = func(in *probestatus.Input) {
 		npp := in.Plans["n1"]
 		npp.Status = v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
 			Namespace: "ns", Name: "game-0", UID: "uid-game-0",
@@ -214,18 +239,18 @@ func inStatus(i *input) {
 }
 
 func withReports(reports ...*seamarkv1alpha1.ProbeReport) func(*input) {
-	return func(i *input) { i.change = func(in *states.Input) { in.Reports["n1"] = reports } }
+	return func(i *input) { i.change = func(in *probestatus.Input) { in.Reports["n1"] = reports } }
 }
 
 func withState(markerPlan string) func(*input) {
 	return func(i *input) {
-		i.change = func(in *states.Input) { in.Reports["n1"][0].Pods[0].Probes[0].Plan = markerPlan }
+		i.change = func(in *probestatus.Input) { in.Reports["n1"][0].Pods[0].Probes[0].Plan = markerPlan }
 	}
 }
 
 func withError(reason v1alpha1.ProbeErrorReason, message string) func(*input) {
 	return func(i *input) {
-		i.change = func(in *states.Input) {
+		i.change = func(in *probestatus.Input) {
 			in.Reports["n1"][0].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "game#idle", Reason: reason, Message: message}}
 		}
 	}
@@ -235,7 +260,7 @@ func withError(reason v1alpha1.ProbeErrorReason, message string) func(*input) {
 func TestWaiting(t *testing.T) {
 	for name, test := range map[string]struct {
 		now  time.Duration
-		want func(*states.Row)
+		want func(*probestatus.Row)
 		// again is when the row changes.
 		again time.Duration
 	}{
@@ -244,13 +269,13 @@ func TestWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInput()
-			i.change = func(in *states.Input) {
+			i.change = func(in *probestatus.Input) {
 				in.Plans["n1"].Generation, in.Plans["n1"].CreationTimestamp, in.Now = 4, probed, probed.Add(test.now)
 			}
-			got := states.Of(i.build(t))
-			want := states.States{Rows: []states.Row{row(test.want)}, Invalid: map[types.NamespacedName]error{}}
+			got := probestatus.List(i.build(t))
+			want := probestatus.States{Rows: []probestatus.Row{row(test.want)}, Invalid: map[types.NamespacedName]error{}}
 			if test.again > 0 {
-				want.Waiting, want.Again = []types.NamespacedName{{Namespace: "ns", Name: "game-0"}}, probed.Add(test.again)
+				want.Waiting, want.RecheckAt = []types.NamespacedName{{Namespace: "ns", Name: "game-0"}}, probed.Add(test.again)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("states (-want +got):\n%s", diff)
@@ -265,7 +290,7 @@ func TestOrder(t *testing.T) {
 	pod := func(namespace, name, app string) *corev1.Pod {
 		return builders.Pod(namespace, name).Label("app", app).Node("n1").Build()
 	}
-	in := states.Input{
+	in := probestatus.Input{
 		Pods: []*corev1.Pod{pod("ns", "b", "game"), pod("ns", "a", "game"), pod("ns", "c", "other"), pod("before", "d", "game")},
 		Markers: []*v1alpha1.PodProbeMarker{
 			builders.Marker("ns", "y").Probe(builders.Probe("q").Container("none")).Probe(builders.Probe("p")).Build(),
@@ -275,7 +300,7 @@ func TestOrder(t *testing.T) {
 		},
 		PlansUnread: true,
 	}
-	got := states.Of(in)
+	got := probestatus.List(in)
 	var names []string
 	for i := range got.Rows {
 		names = append(names, got.Rows[i].Namespace+"/"+got.Rows[i].Pod+" "+got.Rows[i].Marker+"/"+got.Rows[i].Probe)
@@ -290,9 +315,9 @@ func TestOrder(t *testing.T) {
 }
 
 func TestShown(t *testing.T) {
-	for want, row := range map[string]states.Row{
-		"Failed":  {State: v1alpha1.ProbeFailed, Problem: &states.Problem{Reason: diagnosis.StateNotVisible}},
-		"-":       {Problem: &states.Problem{Reason: diagnosis.StateNotVisible}},
+	for want, row := range map[string]probestatus.Row{
+		"Failed":  {State: v1alpha1.ProbeFailed, Problem: &probestatus.Problem{Reason: diagnosis.StateNotVisible}},
+		"-":       {Problem: &probestatus.Problem{Reason: diagnosis.StateNotVisible}},
 		"Pending": {},
 	} {
 		if got := row.Shown(); got != want {
@@ -319,8 +344,8 @@ func TestStale(t *testing.T) {
 		"report of other nodes": {&seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: "node"}, NodeName: "other"}, false},
 		"unknown object":        {"node", false},
 	} {
-		stale := states.NewStale()
-		if stale.Note(test.changed); stale.Has(pod) != test.want {
+		stale := probestatus.NewChanges()
+		if stale.Add(test.changed); stale.Affects(pod) != test.want {
 			t.Errorf("%s has changed: stale %t, want %t", name, !test.want, test.want)
 		}
 	}
@@ -335,8 +360,8 @@ func TestMarkerThatDoesNotCount(t *testing.T) {
 		m.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
 		in.Markers = append(in.Markers, m)
 	}
-	rows := states.Of(in).Rows
-	i := slices.IndexFunc(rows, func(r states.Row) bool { return r.Marker == "game" })
+	rows := probestatus.List(in).Rows
+	i := slices.IndexFunc(rows, func(r probestatus.Row) bool { return r.Marker == "game" })
 	if len(rows) != plan.MaxMarkers+1 || i < 0 {
 		t.Fatalf("%d rows, that of the marker at %d; want %d", len(rows), i, plan.MaxMarkers+1)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cached_test
+package podview_test
 
 import (
 	"testing"
@@ -15,8 +15,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/marking/cached"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
@@ -56,12 +56,12 @@ func TestTrimPod(t *testing.T) {
 			Updated("kruise-manager", "", `{"f:metadata":{"f:labels":{"f:idle":{}}}}`)
 	}
 	cases := map[string]struct {
-		options cached.Options
+		options podview.Options
 		want    *builders.PodBuilder
 	}{
 		"agents": {want: base()},
 		"agents and providers": {
-			options: cached.Options{Serverless: true},
+			options: podview.Options{Serverless: true},
 			want: base().Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "web").
 				Condition(corev1.PodCondition{Type: "game.io/role", Status: corev1.ConditionFalse}),
 		},
@@ -75,7 +75,7 @@ func TestTrimPod(t *testing.T) {
 			}
 			want.Spec.InitContainers[0].Image = ""
 			whole := fullPod()
-			got := cached.NewPodTrimmer(tc.options).Trim(whole)
+			got := podview.NewPodTrimmer(tc.options).Trim(whole)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("trimmed pod (-want +got):\n%s", diff)
 			}
@@ -112,13 +112,13 @@ func TestTrimmedPodsShareOnlyEqualFields(t *testing.T) {
 		},
 		"address and age": func(pod *corev1.Pod) { pod.Status.PodIP, pod.ResourceVersion = "10.0.0.9", "10" },
 	}
-	shared := cached.NewPodTrimmer(cached.Options{})
+	shared := podview.NewPodTrimmer(podview.Options{})
 	for range 2 {
 		for name, change := range pods {
 			pod := fullPod()
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
 			change(pod)
-			if diff := cmp.Diff(cached.NewPodTrimmer(cached.Options{}).Trim(pod), shared.Trim(pod)); diff != "" {
+			if diff := cmp.Diff(podview.NewPodTrimmer(podview.Options{}).Trim(pod), shared.Trim(pod)); diff != "" {
 				t.Errorf("%s: pod (-alone +sharing):\n%s", name, diff)
 			}
 		}
@@ -134,13 +134,13 @@ func TestTrimNode(t *testing.T) {
 		Name: "n", UID: "u", ResourceVersion: "7",
 		Labels: map[string]string{v1alpha1.NodeTypeLabel: "virtual-kubelet", "liqo.io/type": "virtual-node"},
 	}}
-	if diff := cmp.Diff(want, cached.TrimNode(node)); diff != "" {
+	if diff := cmp.Diff(want, podview.TrimNode(node)); diff != "" {
 		t.Errorf("trimmed node (-want +got):\n%s", diff)
 	}
 }
 
 func TestTransformPassesOtherTypes(t *testing.T) {
-	trim := cached.Transform(cached.TrimNode)
+	trim := podview.Transform(podview.TrimNode)
 	pod := builders.Pod("ns", "a").Build()
 	if got, err := trim(pod); got != any(pod) || err != nil {
 		t.Errorf("transformed to %v, %v", got, err)
@@ -153,7 +153,7 @@ func FuzzTrimPlan(f *testing.F) {
 	for seed := range int64(100) {
 		f.Add(seed)
 	}
-	trimmer := cached.NewPlanTrimmer()
+	trimmer := podview.NewPlanTrimmer()
 	f.Fuzz(func(t *testing.T, seed int64) {
 		whole := &v1alpha1.NodePodProbe{}
 		// Time has no exported fields to fill.
@@ -187,7 +187,7 @@ func TestTrimmedPlansShareEqualProbes(t *testing.T) {
 			Spec:       v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Name: "pod-" + name, Probes: []v1alpha1.ContainerProbe{probe}}}},
 		}
 	}
-	trimmer := cached.NewPlanTrimmer()
+	trimmer := podview.NewPlanTrimmer()
 	first := func(npp *v1alpha1.NodePodProbe) *v1alpha1.ContainerProbe {
 		return &trimmer.Trim(npp).Spec.PodProbes[0].Probes[0]
 	}
@@ -207,9 +207,9 @@ func TestTrimmedPlanKeepsLastEdit(t *testing.T) {
 	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
 		CreationTimestamp: *at(1), ManagedFields: []metav1.ManagedFieldsEntry{{Time: at(3)}, {Time: at(2)}, {Time: at(4), Subresource: "status"}, {}},
 	}}
-	trimmer := cached.NewPlanTrimmer()
+	trimmer := podview.NewPlanTrimmer()
 	for _, plan := range []*v1alpha1.NodePodProbe{npp, trimmer.Trim(npp), trimmer.Trim(trimmer.Trim(npp))} {
-		if got := cached.Edited(plan); !got.Equal(at(3).Time) {
+		if got := podview.Edited(plan); !got.Equal(at(3).Time) {
 			t.Errorf("last edit %s, want %s", got, at(3))
 		}
 	}
@@ -229,12 +229,12 @@ func FuzzTrimReport(f *testing.F) {
 				e.FieldsV1 = metav1.NewFieldsV1([]string{`{"f:pods":{}}`, `{"f:metadata":{"f:labels":{}}}`}[c.Intn(2)])
 			},
 		).Fill(whole)
-		trimmed := cached.TrimReport(whole)
-		if diff := cmp.Diff(trimmed, cached.TrimReport(trimmed)); diff != "" {
+		trimmed := podview.TrimReport(whole)
+		if diff := cmp.Diff(trimmed, podview.TrimReport(trimmed)); diff != "" {
 			t.Errorf("TrimReport is not idempotent (-once +twice):\n%s", diff)
 		}
-		if cached.ChangedByOthers(whole) != cached.ChangedByOthers(trimmed) {
-			t.Errorf("ChangedByOthers = %t of the trimmed one", cached.ChangedByOthers(trimmed))
+		if podview.ChangedByOthers(whole) != podview.ChangedByOthers(trimmed) {
+			t.Errorf("ChangedByOthers = %t of the trimmed one", podview.ChangedByOthers(trimmed))
 		}
 		want := whole.DeepCopy()
 		want.TypeMeta = metav1.TypeMeta{}
@@ -281,8 +281,8 @@ func TestChangedByOthers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
-			for _, r := range []*seamarkv1alpha1.ProbeReport{report, cached.TrimReport(report)} {
-				if got := cached.ChangedByOthers(r); got != tc.want {
+			for _, r := range []*seamarkv1alpha1.ProbeReport{report, podview.TrimReport(report)} {
+				if got := podview.ChangedByOthers(r); got != tc.want {
 					t.Errorf("ChangedByOthers = %t, want %t", got, tc.want)
 				}
 			}
