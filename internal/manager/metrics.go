@@ -26,7 +26,7 @@ import (
 // update.
 func addMetrics(ctx context.Context, mgr ctrlmanager.Manager, reader gather.Reader, options Options) (*metrics.Metrics, error) {
 	// Reads of a cache do not fail.
-	planOf := func(node string) *v1alpha1.NodePodProbe { return affected.Found(reader.NodePlan(ctx, node))(ctx) }
+	planOf := func(node string) *v1alpha1.NodePodProbe { return affected.LogError(reader.NodePlan(ctx, node))(ctx) }
 	pending := metrics.NewPending(time.Now, planOf)
 	for _, object := range []client.Object{&v1alpha1.NodePodProbe{}, &seamarkv1alpha1.ProbePlan{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))

@@ -34,9 +34,9 @@ func NodeEvents(created, changed func(context.Context, controllers.Queue, *metav
 	})
 }
 
-// Found returns a function that returns the objects that an event affects. Event handlers cannot
+// LogError returns a function that returns the objects that an event affects. Event handlers cannot
 // return errors, so it logs the error if there is one, and there are no objects.
-func Found[T any](objects T, err error) func(context.Context) T {
+func LogError[T any](objects T, err error) func(context.Context) T {
 	return func(ctx context.Context) T {
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Failed to find the objects that an event affects")
@@ -47,5 +47,5 @@ func Found[T any](objects T, err error) func(context.Context) T {
 
 // IsVirtual reports whether the pod runs on a virtual node.
 func IsVirtual(ctx context.Context, reader gather.Reader, pod *corev1.Pod) bool {
-	return Found(reader.NodeKind(ctx, pod))(ctx) == podview.VirtualNode
+	return LogError(reader.NodeKind(ctx, pod))(ctx) == podview.VirtualNode
 }

@@ -44,7 +44,7 @@ func TestNodeUpdates(t *testing.T) {
 
 func TestNothingIsFoundAfterAnError(t *testing.T) {
 	var none []string
-	if got := affected.Found(none, errors.New("broken client"))(t.Context()); got != nil {
+	if got := affected.LogError(none, errors.New("broken client"))(t.Context()); got != nil {
 		t.Errorf("found %v, want none", got)
 	}
 }

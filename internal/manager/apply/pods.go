@@ -3,8 +3,8 @@
 
 // Package apply writes the controllers' decisions: marks to pods, plans to NodePodProbes,
 // status and finalizers to markers. Each write is one request that contains only fields that
-// Seamark owns, except the removal of marks that other managers set too. Recent prevents repeated
-// writes until the cache has the last one.
+// Seamark owns, except the removal of marks that other managers set too. Expectations prevent
+// repeated writes until the cache has the last one.
 package apply
 
 import (
@@ -92,7 +92,7 @@ func orNull(value string) any {
 // status. It returns the pod's resource version after the write. The error is ErrOutdated if the
 // pod has changed, because its owners may have changed too, and ErrGone if it no longer exists.
 func (p *Pods) Remove(ctx context.Context, pod *corev1.Pod, keys []mark.Key) (string, error) {
-	version, err := patch(ctx, p.of(pod), pod.Name, types.StrategicMergePatchType, removal(pod, keys), metav1.PatchOptions{}, "status")
+	version, err := patch(ctx, p.resource(pod), pod.Name, types.StrategicMergePatchType, removal(pod, keys), metav1.PatchOptions{}, "status")
 	if apierrors.IsConflict(err) {
 		err = ErrOutdated
 	}
@@ -124,7 +124,7 @@ func removal(pod *corev1.Pod, keys []mark.Key) map[string]any {
 	return patch
 }
 
-func (p *Pods) of(pod *corev1.Pod) metadata.ResourceInterface {
+func (p *Pods) resource(pod *corev1.Pod) metadata.ResourceInterface {
 	return p.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(pod.Namespace)
 }
 
@@ -132,7 +132,7 @@ func (p *Pods) of(pod *corev1.Pod) metadata.ResourceInterface {
 // body must contain the UID. The error is ErrGone if the pod no longer exists or another pod has
 // its name.
 func (p *Pods) patch(ctx context.Context, verb string, pod *corev1.Pod, kind types.PatchType, body any, options metav1.PatchOptions) (string, error) {
-	version, err := patch(ctx, p.of(pod), pod.Name, kind, body, options, "status")
+	version, err := patch(ctx, p.resource(pod), pod.Name, kind, body, options, "status")
 	if apierror.IsOtherUID(err) || apierrors.IsConflict(err) && p.replaced(ctx, pod) {
 		err = ErrGone
 	}
@@ -145,7 +145,7 @@ func (p *Pods) patch(ctx context.Context, verb string, pod *corev1.Pod, kind typ
 // replaced reports whether the pod no longer exists or another pod has its name. If a pod is
 // recreated during the write, the API server returns a conflict.
 func (p *Pods) replaced(ctx context.Context, pod *corev1.Pod) bool {
-	live, err := p.of(pod).Get(ctx, pod.Name, metav1.GetOptions{})
+	live, err := p.resource(pod).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil {
 		return apierrors.IsNotFound(err)
 	}

@@ -108,7 +108,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 		}
 		none := &corev1.Pod{}
 		namespace, labels := cmp.Or(after, before).Namespace, []map[string]string{cmp.Or(before, none).Labels, cmp.Or(after, none).Labels}
-		r.touch(q, namespace, probedBy(before, after, affected.Found(r.Reader.MarkersOf(ctx, namespace, labels...))(ctx))...)
+		r.touch(q, namespace, probedBy(before, after, affected.LogError(r.Reader.MarkersOf(ctx, namespace, labels...))(ctx))...)
 	})
 }
 
@@ -119,7 +119,7 @@ func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodP
 	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
 		r.touchChanged(q, statusStates(before), statusStates(after))
 		if reportsInStatus(before) != reportsInStatus(after) {
-			for _, slice := range affected.Found(r.Reader.Slices(ctx, cmp.Or(after, before).Name))(ctx) {
+			for _, slice := range affected.LogError(r.Reader.Slices(ctx, cmp.Or(after, before).Name))(ctx) {
 				r.touchChanged(q, nil, slice.Pods)
 			}
 		}

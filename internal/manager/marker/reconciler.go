@@ -83,10 +83,10 @@ type Reconciler struct {
 	recounts agenda
 	checks   checks
 	// delays are those of markers that are being deleted.
-	delays keyed.Store[types.NamespacedName, delay]
-	recent apply.Recent[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
-	// held are the finalizers that the cache does not have yet.
-	held apply.Recent[types.NamespacedName, struct{}]
+	delays           keyed.Store[types.NamespacedName, delay]
+	expectedStatuses apply.Expectations[types.NamespacedName, v1alpha1.PodProbeMarkerStatus]
+	// expectedFinalizers are the finalizers that the cache does not have yet.
+	expectedFinalizers apply.Expectations[types.NamespacedName, struct{}]
 	// started returns the time of the first reconcile.
 	started func() time.Time
 }
@@ -185,8 +185,8 @@ func (r *Reconciler) tasks(namespace string, all []*v1alpha1.PodProbeMarker, due
 func (r *Reconciler) forget(marker types.NamespacedName) {
 	r.checks.Forget(marker)
 	r.delays.Forget(marker)
-	r.recent.Forget(marker)
-	r.held.Forget(marker)
+	r.expectedStatuses.Forget(marker)
+	r.expectedFinalizers.Forget(marker)
 }
 
 // check adds the finalizer to markers that do not have it, and updates the status of the others,

@@ -96,7 +96,7 @@ func (r *Reconciler) release(ctx context.Context, all []*v1alpha1.PodProbeMarker
 	isDue := false
 	var failures []error
 	for _, t := range tasks {
-		next, due, err := r.releaseOne(ctx, t, found.of[t.marker.Name])
+		next, due, err := r.releaseOne(ctx, t, found.blockages[t.marker.Name])
 		isDue = isDue || due
 		if err != nil {
 			failures = append(failures, err)
@@ -147,7 +147,7 @@ func (r *Reconciler) releaseOne(ctx context.Context, t task, found *blockage) (n
 func (r *Reconciler) enqueueRemains(objects sets.Set[types.NamespacedName]) {
 	for object := range objects {
 		switch {
-		case r.Refusals.Of(object) != "":
+		case r.Refusals.Reason(object) != "":
 		case object.Namespace == "":
 			r.Plans.Enqueue(object)
 		default:

@@ -36,8 +36,8 @@ const maxRefusal = 400
 
 // remains are what the plans and pods of a namespace have of markers that are being deleted.
 type remains struct {
-	// of has what blocks the deletion, by the name of the marker.
-	of map[string]*blockage
+	// blockages has what blocks the deletion, by the name of the marker.
+	blockages map[string]*blockage
 	// objects are all pods and plans that have something. Plans have the name of the node only.
 	objects sets.Set[types.NamespacedName]
 	// declares has the markers that declare a key.
@@ -46,10 +46,10 @@ type remains struct {
 
 func newRemains(namespace string, markers ...*v1alpha1.PodProbeMarker) remains {
 	found := remains{
-		of: make(map[string]*blockage, len(markers)), objects: sets.New[types.NamespacedName](), declares: make(map[mark.Key]sets.Set[string]),
+		blockages: make(map[string]*blockage, len(markers)), objects: sets.New[types.NamespacedName](), declares: make(map[mark.Key]sets.Set[string]),
 	}
 	for _, marker := range markers {
-		found.of[marker.Name] = &blockage{namespace: namespace, marker: marker.Name}
+		found.blockages[marker.Name] = &blockage{namespace: namespace, marker: marker.Name}
 		for i := range marker.Spec.Probes {
 			for _, key := range mark.Declared(&marker.Spec.Probes[i]) {
 				if found.declares[key] == nil {
@@ -82,7 +82,7 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 			return found, err
 		}
 		if whole != nil {
-			found.addNode(node, plan.Markers(whole.Spec.PodProbes, namespace), r.Refusals.Of(types.NamespacedName{Name: node}))
+			found.addNode(node, plan.Markers(whole.Spec.PodProbes, namespace), r.Refusals.Reason(types.NamespacedName{Name: node}))
 		}
 	}
 	// They include the deleted markers, which select nothing.
@@ -102,7 +102,7 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 			}
 			return v.WithTickets(markers), nil
 		}
-		if err := found.addPod(pod, view, r.Refusals.Of(client.ObjectKeyFromObject(pod))); err != nil {
+		if err := found.addPod(pod, view, r.Refusals.Reason(client.ObjectKeyFromObject(pod))); err != nil {
 			return found, err
 		}
 	}
@@ -112,7 +112,7 @@ func (r *Reconciler) findRemains(ctx context.Context, all []*v1alpha1.PodProbeMa
 // addNode adds the plan of a node that has probes of the markers.
 func (f remains) addNode(node string, markers sets.Set[string], refusal string) {
 	for marker := range markers {
-		if blocked := f.of[marker]; blocked != nil {
+		if blocked := f.blockages[marker]; blocked != nil {
 			blocked.nodes = blocked.nodes.with(node, refusal, nil)
 			f.objects.Insert(types.NamespacedName{Name: node})
 		}
@@ -153,7 +153,7 @@ func (f remains) addPod(pod *corev1.Pod, viewOf func() (podview.Pod, error), ref
 		}
 	}
 	for marker, keys := range left {
-		if blocked := f.of[marker]; blocked != nil {
+		if blocked := f.blockages[marker]; blocked != nil {
 			blocked.pods = blocked.pods.with(pod.Name, refusal, keys)
 			f.objects.Insert(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 		}

@@ -54,10 +54,10 @@ func TestRemains(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, found.of["web"], cmp.AllowUnexported(blockage{}, blockers{})); diff != "" {
+			if diff := cmp.Diff(tc.want, found.blockages["web"], cmp.AllowUnexported(blockage{}, blockers{})); diff != "" {
 				t.Errorf("remains (-want +got):\n%s", diff)
 			}
-			if left := found.of["web"].pods.count; len(found.objects) != left {
+			if left := found.blockages["web"].pods.count; len(found.objects) != left {
 				t.Errorf("%d objects to clean, want %d", len(found.objects), left)
 			}
 		})

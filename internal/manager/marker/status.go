@@ -173,7 +173,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeM
 ) (wrote bool, err error) {
 	key := client.ObjectKeyFromObject(marker)
 	last, _ := r.checks.Get(key)
-	current, unseen := r.recent.Unseen(key, marker.UID, marker.ResourceVersion)
+	current, unseen := r.expectedStatuses.Pending(key, marker.UID, marker.ResourceVersion)
 	if !unseen {
 		current = marker.Status
 		if len(current.Conditions) == 0 {
@@ -203,7 +203,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeM
 		r.checks.change(key, func(last *check) { last.dropped = status.Conditions })
 	}
 	r.checks.reported(key, findings)
-	r.recent.Wrote(key, marker.UID, stored.ResourceVersion, status)
+	r.expectedStatuses.Expect(key, marker.UID, stored.ResourceVersion, status)
 	r.Metrics.StatusWritten()
 	for _, f := range news(current, last.causes, findings) {
 		r.Recorder.Event(marker, corev1.EventTypeWarning, f.Reason, text.Message(f.Message))
@@ -216,14 +216,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, marker *v1alpha1.PodProbeM
 // do so before the cache has the write, and then hold does not repeat it.
 func (r *Reconciler) hold(ctx context.Context, marker *v1alpha1.PodProbeMarker) (wrote bool, err error) {
 	key := client.ObjectKeyFromObject(marker)
-	if _, unseen := r.held.Unseen(key, marker.UID, marker.ResourceVersion); unseen {
+	if _, unseen := r.expectedFinalizers.Pending(key, marker.UID, marker.ResourceVersion); unseen {
 		return false, nil
 	}
 	held := marker.DeepCopy()
 	controllerutil.AddFinalizer(held, v1alpha1.PodProbeMarkerFinalizer)
 	version, err := r.Markers.Finalizers(ctx, marker, held.Finalizers)
 	if err == nil {
-		r.held.Wrote(key, marker.UID, version, struct{}{})
+		r.expectedFinalizers.Expect(key, marker.UID, version, struct{}{})
 	}
 	return true, outdated(err)
 }
@@ -256,7 +256,7 @@ func (r *Reconciler) applied(marker *v1alpha1.PodProbeMarker) finding {
 	if r.grace(marker) > 0 {
 		return finding{Condition: *meta.FindStatusCondition(marker.Status.Conditions, v1alpha1.ConditionMarksApplied)}
 	}
-	return applied(r.Problems.Of(client.ObjectKeyFromObject(marker)))
+	return applied(r.Problems.OfMarker(client.ObjectKeyFromObject(marker)))
 }
 
 // grace returns how long the problem that an earlier manager stored is kept although no pod has it, or only
@@ -269,7 +269,7 @@ func (r *Reconciler) grace(marker *v1alpha1.PodProbeMarker) time.Duration {
 	if left <= 0 || stored == nil || stored.Status != metav1.ConditionFalse || last.causes[v1alpha1.ConditionMarksApplied] != "" {
 		return 0
 	}
-	if found := applied(r.Problems.Of(key)); found.Status == metav1.ConditionFalse && (found.Reason != stored.Reason || found.Message == stored.Message) {
+	if found := applied(r.Problems.OfMarker(key)); found.Status == metav1.ConditionFalse && (found.Reason != stored.Reason || found.Message == stored.Message) {
 		return 0
 	}
 	return left

@@ -155,12 +155,12 @@ func message[T comparable](all []T, describe func(T) string, counts map[T]pods, 
 }
 
 // survey collects the problems of some markers of a namespace, given each of its pods once.
-type survey struct{ found map[string]*summary }
+type survey struct{ summaries map[string]*summary }
 
 func newSurvey(markers []*plan.Marker) survey {
-	s := survey{found: make(map[string]*summary, len(markers))}
+	s := survey{summaries: make(map[string]*summary, len(markers))}
 	for _, marker := range markers {
-		s.found[marker.Name] = newSummary()
+		s.summaries[marker.Name] = newSummary()
 	}
 	return s
 }
@@ -199,7 +199,7 @@ func (r *Reconciler) survey(ctx context.Context, checked []*v1alpha1.PodProbeMar
 		}
 		s.add(pod, planned, report.Errors(pod.UID))
 	}
-	return s.found, nil
+	return s.summaries, nil
 }
 
 // fewMarkers is the number of markers up to which comparing each pod with each of them costs less than a search in the
@@ -223,7 +223,7 @@ func (r *Reconciler) podsOf(ctx context.Context, namespace string, markers []*pl
 func (s survey) selects(pod *corev1.Pod, markers []*plan.Marker) bool {
 	selected := false
 	for _, marker := range markers {
-		if found := s.found[marker.Name]; found != nil && marker.Selects(pod) {
+		if found := s.summaries[marker.Name]; found != nil && marker.Selects(pod) {
 			found.matched++
 			selected = true
 		}
@@ -243,7 +243,7 @@ func (s survey) add(pod *corev1.Pod, planned plan.PodPlan, errs []v1alpha1.Conta
 	s.addErrors(pod, planned, errs)
 	_, conflicts := mark.Claim(planned.Probes)
 	for _, c := range conflicts {
-		if found := s.found[c.Loser.Marker]; found != nil {
+		if found := s.summaries[c.Loser.Marker]; found != nil {
 			found.conflicts[c] = found.conflicts[c].with(pod.Name)
 		}
 	}
@@ -265,7 +265,7 @@ func (s survey) addErrors(pod *corev1.Pod, planned plan.PodPlan, errs []v1alpha1
 }
 
 func (s survey) addProblem(p plan.Problem, pod, detail string) {
-	if found := s.found[p.ID.Marker]; found != nil {
+	if found := s.summaries[p.ID.Marker]; found != nil {
 		found.problems[p] = found.problems[p].reporting(pod, detail)
 	}
 }

@@ -144,7 +144,7 @@ func TestSummary(t *testing.T) {
 					collected.add(pod, plan.Pod(pod, all, plan.KubernetesDefaults()), tc.errs[pod.Name])
 				}
 			}
-			s := collected.found["web"]
+			s := collected.summaries["web"]
 			if s.matched != tc.matched {
 				t.Errorf("matched %d pods, want %d", s.matched, tc.matched)
 			}

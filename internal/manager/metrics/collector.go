@@ -174,7 +174,7 @@ func countStates(
 		for _, planned := range pod.Plan.Probes {
 			if counts, found := all[probe{namespace: pod.Object.Namespace, ID: planned.ID}]; found {
 				state, _ := pod.Report.State(planned)
-				counts[known(state.State)]++
+				counts[normalize(state.State)]++
 			}
 		}
 	}
@@ -201,14 +201,14 @@ func addNode(all map[probe]stateCounts, report mark.NodeReport) {
 func stateOf(states []v1alpha1.ContainerProbeState, planned *v1alpha1.ContainerProbe) v1alpha1.ProbeState {
 	for i := range states {
 		if states[i].Name == planned.Name && identity.SamePlan(states[i].Plan, planned.Plan) {
-			return known(states[i].State)
+			return normalize(states[i].State)
 		}
 	}
 	return noResult
 }
 
-// known returns the state, or noResult if it is not a valid one.
-func known(state v1alpha1.ProbeState) v1alpha1.ProbeState {
+// normalize returns the state, or noResult if it is not a valid one.
+func normalize(state v1alpha1.ProbeState) v1alpha1.ProbeState {
 	switch state {
 	case v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown:
 		return state

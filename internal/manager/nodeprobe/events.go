@@ -78,7 +78,7 @@ func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjec
 func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcile.Request] {
 	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
 		markers := func() []*plan.Marker {
-			return affected.Found(r.Reader.MarkersOf(ctx, after.Namespace, before.Labels, after.Labels))(ctx)
+			return affected.LogError(r.Reader.MarkersOf(ctx, after.Namespace, before.Labels, after.Labels))(ctx)
 		}
 		if before != nil && after != nil && plan.SamePlan(before, after, markers) {
 			return
@@ -96,12 +96,12 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 // touchNodes touches the nodes of the pods that match the marker's selector, and those whose
 // plan has a probe of the marker: the pods may have changed their labels since.
 func (r *Reconciler) touchNodes(ctx context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
-	pods := affected.Found(r.Reader.SelectedPods(ctx, marker))(ctx)
+	pods := affected.LogError(r.Reader.SelectedPods(ctx, marker))(ctx)
 	nodes := sets.New[string]()
 	for _, pod := range pods {
 		nodes.Insert(pod.Spec.NodeName)
 	}
-	for node := range nodes.Union(affected.Found(r.Reader.Planned(ctx, marker))(ctx)) {
+	for node := range nodes.Union(affected.LogError(r.Reader.Planned(ctx, marker))(ctx)) {
 		r.touch(q, node, afterMarker())
 	}
 }
@@ -112,7 +112,7 @@ func (r *Reconciler) touchNodes(ctx context.Context, q controllers.Queue, marker
 func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.NodePodProbe, reconcile.Request] {
 	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *v1alpha1.NodePodProbe, _ bool) {
 		if after == nil {
-			r.recent.Forget(before.Name)
+			r.expectedHeaders.Forget(before.Name)
 			r.Refusals.Note(client.ObjectKeyFromObject(before), nil)
 		}
 		if before == nil || after == nil || before.UID != after.UID || before.Generation != after.Generation ||
@@ -127,7 +127,7 @@ func (r *Reconciler) nodePodProbeEvents() handler.TypedEventHandler[*v1alpha1.No
 func (r *Reconciler) planEvents() handler.TypedEventHandler[*seamarkv1alpha1.ProbePlan, reconcile.Request] {
 	return controllers.Changes(func(_ context.Context, q controllers.Queue, before, after *seamarkv1alpha1.ProbePlan, _ bool) {
 		if after == nil {
-			r.slices.Forget(before.Name)
+			r.expectedPlans.Forget(before.Name)
 			r.unstored.Forget(before.Name)
 		}
 		if before == nil || after == nil || before.UID != after.UID || before.Generation != after.Generation {

@@ -69,9 +69,9 @@ type Options struct {
 // Reconciler maintains the plan of one node at a time.
 type Reconciler struct {
 	Options
-	// recent are the last writes of NodePodProbes, and slices those of ProbePlans, by name.
-	recent apply.Recent[string, header]
-	slices apply.Recent[string, *seamarkv1alpha1.ProbePlan]
+	// expectedHeaders are the last writes of NodePodProbes, and expectedPlans those of ProbePlans, by name.
+	expectedHeaders apply.Expectations[string, header]
+	expectedPlans   apply.Expectations[string, *seamarkv1alpha1.ProbePlan]
 	// unstored are the writes that changed nothing, by name.
 	unstored keyed.Store[string, unstored]
 
@@ -170,7 +170,7 @@ func (r *Reconciler) delete(ctx context.Context, npp *v1alpha1.NodePodProbe) err
 	if err := r.Plans.Delete(ctx, npp); err != nil {
 		return err
 	}
-	r.recent.Forget(npp.Name)
+	r.expectedHeaders.Forget(npp.Name)
 	r.unstored.Forget(npp.Name)
 	r.Metrics.PlanWritten(metrics.PlanDeleted)
 	logChanges(ctx, npp.Spec.PodProbes, nil)

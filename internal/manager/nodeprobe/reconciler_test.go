@@ -283,7 +283,7 @@ func TestRefusedSliceDoesNotBlockOthers(t *testing.T) {
 	if diff := cmp.Diff(want, plans.calls); diff != "" || !errors.Is(err, plans.err) {
 		t.Errorf("error %v, calls (-want +got):\n%s", err, diff)
 	}
-	if r.Refusals.Of(types.NamespacedName{Name: "node-1"}) == "" {
+	if r.Refusals.Reason(types.NamespacedName{Name: "node-1"}) == "" {
 		t.Error("the refusal is not recorded")
 	}
 }
@@ -300,7 +300,7 @@ func TestDeletedSliceIsReferredToUntilItIsCreatedAgain(t *testing.T) {
 	r := reconciler(t, plans, objects, nil)
 	for step, want := range []string{"refer node-1 0:100000,1:30", "refer node-1 0:10,1:30"} {
 		plans.refuses, plans.calls = step == 1, nil
-		r.recent.Forget("node-1")
+		r.expectedHeaders.Forget("node-1")
 		r.created.Forget("node-1")
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); (err != nil) != plans.refuses {
 			t.Error(err)

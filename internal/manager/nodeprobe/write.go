@@ -132,7 +132,7 @@ func (r *Reconciler) newest(ctx context.Context, node string) (stored []*seamark
 	seen := make(map[string]bool, len(stored))
 	for i, slice := range stored {
 		seen[slice.Name] = true
-		if newer, unseen := r.slices.Unseen(slice.Name, slice.UID, slice.ResourceVersion); unseen {
+		if newer, pending := r.expectedPlans.Pending(slice.Name, slice.UID, slice.ResourceVersion); pending {
 			stored[i] = newer
 		}
 	}
@@ -141,7 +141,7 @@ func (r *Reconciler) newest(ctx context.Context, node string) (stored []*seamark
 		*created = slices.DeleteFunc(*created, func(c creation) bool { return seen[c.slice.Name] || !now.Before(c.until) })
 		for _, c := range *created {
 			newest := c.slice
-			if newer, unseen := r.slices.Unseen(newest.Name, newest.UID, newest.ResourceVersion); unseen {
+			if newer, pending := r.expectedPlans.Pending(newest.Name, newest.UID, newest.ResourceVersion); pending {
 				newest = newer
 			}
 			stored = append(stored, newest)
@@ -178,7 +178,7 @@ func (r *Reconciler) writeSlice(ctx context.Context, node *metav1.PartialObjectM
 			return true
 		})
 	}
-	r.slices.Wrote(written.Name, written.UID, written.ResourceVersion, written)
+	r.expectedPlans.Expect(written.Name, written.UID, written.ResourceVersion, written)
 	r.Metrics.PlanWritten(operation)
 	logChanges(ctx, before, slice.Pods)
 	log.FromContext(ctx).V(logging.Writes).Info("Wrote ProbePlan", "name", written.Name, "pods", len(slice.Pods))
@@ -199,7 +199,7 @@ func (r *Reconciler) header(npp *v1alpha1.NodePodProbe) header {
 	if npp == nil {
 		return header{}
 	}
-	if last, unseen := r.recent.Unseen(npp.Name, npp.UID, npp.ResourceVersion); unseen {
+	if last, pending := r.expectedHeaders.Pending(npp.Name, npp.UID, npp.ResourceVersion); pending {
 		return last
 	}
 	return header{sliced: slicing.IsSliced(npp), references: npp.Annotations[v1alpha1.ProbePlansAnnotationKey], removed: npp.Spec.RemovedPods}
@@ -227,7 +227,7 @@ func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetada
 		if err != nil {
 			return 0, client.IgnoreAlreadyExists(err)
 		}
-		r.recent.Wrote(node.Name, created.UID, created.ResourceVersion, next)
+		r.expectedHeaders.Expect(node.Name, created.UID, created.ResourceVersion, next)
 		r.Metrics.PlanWritten(metrics.PlanCreated)
 		log.FromContext(ctx).V(logging.Writes).Info("Created NodePodProbe")
 		return 0, nil
@@ -239,7 +239,7 @@ func (r *Reconciler) refer(ctx context.Context, node *metav1.PartialObjectMetada
 	if err != nil {
 		return 0, ignoreGone(err)
 	}
-	r.recent.Wrote(npp.Name, npp.UID, version, next)
+	r.expectedHeaders.Expect(npp.Name, npp.UID, version, next)
 	if version == npp.ResourceVersion && len(removed) > 0 {
 		r.noteUnstored(npp, nil)
 		return afterPod().idle, nil

@@ -19,8 +19,8 @@ import (
 // elections are those of the markers that have exclusive policies and select pods, by namespace. The reconciles of the
 // pods report to them: those of one namespace wait for each other. The zero value is ready for use.
 type elections struct {
-	mu  sync.Mutex
-	all map[string]*electorate
+	mu         sync.Mutex
+	namespaces map[string]*electorate
 }
 
 // electorate has the elections of a namespace, by marker. It is gone when it has no election.
@@ -41,13 +41,13 @@ type election struct {
 func (e *elections) lock(namespace string, create bool) *electorate {
 	for {
 		e.mu.Lock()
-		found := e.all[namespace]
+		found := e.namespaces[namespace]
 		if found == nil && create {
 			found = &electorate{elections: make(map[string]*election)}
-			if e.all == nil {
-				e.all = make(map[string]*electorate)
+			if e.namespaces == nil {
+				e.namespaces = make(map[string]*electorate)
 			}
-			e.all[namespace] = found
+			e.namespaces[namespace] = found
 		}
 		e.mu.Unlock()
 		if found == nil {
@@ -65,7 +65,7 @@ func (e *elections) unlock(namespace string, found *electorate) {
 	if len(found.elections) == 0 {
 		found.gone = true
 		e.mu.Lock()
-		delete(e.all, namespace)
+		delete(e.namespaces, namespace)
 		e.mu.Unlock()
 	}
 	found.Unlock()

@@ -61,11 +61,11 @@ func TestElectionsAreForgotten(t *testing.T) {
 		if err := api.Delete(t.Context(), builders.Pod("ns", name).Build()); err != nil {
 			t.Fatal(err)
 		}
-		if reconcileOne(t, r, name); name == "a" && len(r.elections.all) != 1 {
-			t.Errorf("elections %v, want that of pod b", r.elections.all)
+		if reconcileOne(t, r, name); name == "a" && len(r.elections.namespaces) != 1 {
+			t.Errorf("elections %v, want that of pod b", r.elections.namespaces)
 		}
 	}
-	if len(r.elections.all) != 0 {
-		t.Errorf("elections %v, want none", r.elections.all)
+	if len(r.elections.namespaces) != 0 {
+		t.Errorf("elections %v, want none", r.elections.namespaces)
 	}
 }

@@ -69,7 +69,7 @@ func (r *Reconciler) statusEvents() handler.TypedEventHandler[*v1alpha1.NodePodP
 		}
 		if mark.InStatus(before) != mark.InStatus(after) {
 			// Pods without an entry in the other source may have to lose marks.
-			enqueuePods(q, affected.Found(r.Reader.NodePods(ctx, after.Name))(ctx))
+			enqueuePods(q, affected.LogError(r.Reader.NodePods(ctx, after.Name))(ctx))
 		}
 	})
 }
@@ -84,7 +84,7 @@ func (r *Reconciler) enqueueReported(q controllers.Queue, before, after []seamar
 	now := r.Now()
 	for _, pod := range mark.Changed(before, after) {
 		if live {
-			r.noteArrival(pod, now)
+			r.noteReported(pod, now)
 		}
 		controllers.Enqueue(q, pod)
 	}
@@ -106,10 +106,10 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 			if e.ObjectOld.UID != e.ObjectNew.UID {
 				r.forget(key)
 			}
-			r.recent.Seen(key, e.ObjectNew.UID, e.ObjectNew.ResourceVersion)
+			r.expectations.Observe(key, e.ObjectNew.UID, e.ObjectNew.ResourceVersion)
 			reported := r.isProviderReport(ctx, e.ObjectOld, e.ObjectNew)
 			if reported {
-				r.noteArrival(key, r.Now())
+				r.noteReported(key, r.Now())
 			}
 			// Any change of the pod may make room for marks that were refused.
 			_, refused := r.refused.Get(key)
@@ -120,7 +120,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q controllers.Queue) {
 			key := client.ObjectKeyFromObject(e.Object)
-			r.arrivals.Forget(key)
+			r.reportedAt.Forget(key)
 			r.forget(key)
 			// A reconcile that runs now may remember the pod again. The next one forgets it.
 			controllers.Enqueue(q, key)
@@ -155,11 +155,11 @@ func conditions(pod *corev1.Pod) []corev1.PodCondition {
 }
 
 func (r *Reconciler) enqueueSelected(ctx context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
-	enqueuePods(q, affected.Found(r.Reader.SelectedPods(ctx, marker))(ctx))
+	enqueuePods(q, affected.LogError(r.Reader.SelectedPods(ctx, marker))(ctx))
 }
 
 func (r *Reconciler) enqueueNodePods(ctx context.Context, q controllers.Queue, node *metav1.PartialObjectMetadata) {
-	enqueuePods(q, affected.Found(r.Reader.NodePods(ctx, node.Name))(ctx))
+	enqueuePods(q, affected.LogError(r.Reader.NodePods(ctx, node.Name))(ctx))
 }
 
 func (r *Reconciler) enqueueIfVirtual(ctx context.Context, q controllers.Queue, node *metav1.PartialObjectMetadata) {

@@ -75,7 +75,7 @@ func TestInitialReports(t *testing.T) {
 			if q.Len() != tc.want {
 				t.Errorf("%d pods enqueued, want %d", q.Len(), tc.want)
 			}
-			if r.arrivals.Len() > 0 {
+			if r.reportedAt.Len() > 0 {
 				t.Error("the latency of an initial report is measured")
 			}
 		})
@@ -88,12 +88,12 @@ func TestWriteIsForgottenWhenTheCacheHasIt(t *testing.T) {
 	for version, want := range map[string]bool{"6": true, "7": false, "8": false} {
 		q := fakeapi.Queue(t)
 		r := reconciler(t, &recorded{})
-		r.recent.Wrote(key, "uid-a", "7", nil)
+		r.expectations.Expect(key, "uid-a", "7", nil)
 		before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
 		before.ResourceVersion, after.ResourceVersion = "5", version
 		r.podEvents().Update(t.Context(), event.TypedUpdateEvent[*corev1.Pod]{ObjectOld: before, ObjectNew: after}, q)
-		if _, unseen := r.recent.Unseen(key, "uid-a", "5"); unseen != want {
-			t.Errorf("cache with version %s: write of version 7 is remembered: %t, want %t", version, unseen, want)
+		if _, pending := r.expectations.Pending(key, "uid-a", "5"); pending != want {
+			t.Errorf("cache with version %s: write of version 7 is remembered: %t, want %t", version, pending, want)
 		}
 	}
 }
@@ -107,13 +107,13 @@ func TestDeletedPodIsForgotten(t *testing.T) {
 	r.limits.wait(key, r.Now(), func() []string { return nil })
 	r.outdated.Set(key, "1")
 	r.refused.Set(key, refused{uid: "uid-a"})
-	r.recent.Wrote(key, "uid-a", "1", nil)
+	r.expectations.Expect(key, "uid-a", "1", nil)
 	r.Problems.Set(key, map[types.NamespacedName]problems.Mark{{Namespace: "ns", Name: "web"}: {Limited: problems.LimitLoop}})
 	drain(t, r, q)
 	if r.limits.pods.Len()+r.outdated.Len()+r.refused.Len() > 0 {
 		t.Error("a deleted pod is remembered")
 	}
-	if found := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {
+	if found := r.Problems.OfMarker(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {
 		t.Errorf("problems %v of a deleted pod remain", found)
 	}
 }

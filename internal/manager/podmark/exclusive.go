@@ -63,8 +63,8 @@ func (r *Reconciler) subject(ctx context.Context, name types.NamespacedName) (*c
 }
 
 // contest returns the view with the contests of the pod. It makes no request, except where the pod gets marks. owned are
-// Seamark's marks on the pod, and unseen is whether the cache does not have the last write of them.
-func (r *Reconciler) contest(ctx context.Context, v podview.Pod, markers []*plan.Marker, owned mark.Marks, unseen bool) (podview.Pod, error) {
+// Seamark's marks on the pod, and pending is whether the cache does not have the last write of them.
+func (r *Reconciler) contest(ctx context.Context, v podview.Pod, markers []*plan.Marker, owned mark.Marks, pending bool) (podview.Pod, error) {
 	v = v.WithContests(markers, owned)
 	others, err := r.elections.report(ctx, v, markers, r.Reader.NamespacePods)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Reconciler) contest(ctx context.Context, v podview.Pod, markers []*plan
 	r.Inbox.Enqueue(others...)
 	asked, ended := 0, 0
 	for _, c := range v.Contests {
-		if c.Takes() && !unseen && asked < maxAsked {
+		if c.Takes() && !pending && asked < maxAsked {
 			asked++
 			r.clear(ctx, c, v.Object, &ended)
 		}

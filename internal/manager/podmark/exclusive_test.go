@@ -362,7 +362,7 @@ func TestExclusiveWriteWaitsForTheLastWrite(t *testing.T) {
 	}}}
 	r := reconciler(t, pods, stored, report, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, pod)
 	r.Live = &listing{}
-	r.recent.Wrote(client.ObjectKeyFromObject(pod), pod.UID, "5000", mark.Marks{mark.Label("role"): {Text: "primary"}, mark.Label(ticket): {}})
+	r.expectations.Expect(client.ObjectKeyFromObject(pod), pod.UID, "5000", mark.Marks{mark.Label("role"): {Text: "primary"}, mark.Label(ticket): {}})
 	if again := reconcileOne(t, r, "a").RequeueAfter; len(pods.labels) > 0 || again != recheck {
 		t.Errorf("writes %v, again after %s; want none before the cache has the last write", pods.labels, again)
 	}

@@ -183,9 +183,9 @@ func (l *limits) unneeded(pod types.NamespacedName, now time.Time) (remaining ti
 	return remaining
 }
 
-// of returns why the writes are limited, and the names of the markers that declare their keys. They
+// problem returns why the writes are limited, and the names of the markers that declare their keys. They
 // are none if the pod is not limited.
-func (l *limits) of(pod types.NamespacedName) (problems.Limit, []string) {
+func (l *limits) problem(pod types.NamespacedName) (problems.Limit, []string) {
 	p, _ := l.pods.Get(pod)
 	if p.why() == "" {
 		return "", nil

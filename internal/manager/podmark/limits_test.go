@@ -28,13 +28,13 @@ func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
 	r.Now = func() time.Time { return now }
 	end := now.Add(10 * time.Minute)
 	for now.Before(end) {
-		r.recent.Forget(key)
+		r.expectations.Forget(key)
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 		if err != nil {
 			t.Fatal(err)
 		}
-		why, _ := r.limits.of(key)
-		if got := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}].Limited; got != why {
+		why, _ := r.limits.problem(key)
+		if got := problemOfPod(r).Limited; got != why {
 			t.Errorf("the marker gets the limit %q, want %q", got, why)
 		}
 		now = now.Add(min(result.RequeueAfter, time.Second/10) + time.Millisecond)
@@ -82,10 +82,15 @@ func TestWritesOfAFlappingProbeAreLimited(t *testing.T) {
 	if n := len(server.labels); n < 50 || n > quota+2*60/5 {
 		t.Errorf("%d writes in 2 minutes, want at most %d", n, quota+2*60/5)
 	}
-	if got := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}].Limited; got != problems.LimitRate {
+	if got := problemOfPod(r).Limited; got != problems.LimitRate {
 		t.Errorf("the marker gets the limit %q", got)
 	}
 	if event := <-events.Events; !strings.Contains(event, "because they change more often than every 5s: label healthy") || len(events.Events) > 0 {
 		t.Errorf("event %q, and %d more", event, len(events.Events))
 	}
+}
+
+// problemOfPod returns the problem of pod a with marker web.
+func problemOfPod(r *Reconciler) problems.Mark {
+	return r.Problems.OfMarker(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}]
 }

@@ -76,11 +76,11 @@ type Options struct {
 type Reconciler struct {
 	Options
 	parser *mark.Parser
-	// arrivals are the earliest reports that wait for the marks of a pod, for the latency.
-	arrivals keyed.Store[types.NamespacedName, time.Time]
-	recent   apply.Recent[types.NamespacedName, mark.Marks]
-	limits   limits
-	refused  keyed.Store[types.NamespacedName, refused]
+	// reportedAt are the earliest reports that wait for the marks of a pod, for the latency.
+	reportedAt   keyed.Store[types.NamespacedName, time.Time]
+	expectations apply.Expectations[types.NamespacedName, mark.Marks]
+	limits       limits
+	refused      keyed.Store[types.NamespacedName, refused]
 	// outdated are the cached versions of pods that a write found outdated, so that the write is
 	// repeated only when the cache has another version.
 	outdated keyed.Store[types.NamespacedName, string]
@@ -100,10 +100,10 @@ func New(options Options) *Reconciler {
 // Reconcile corrects the marks of the requested pod. It does not change those of an ending
 // pod, except for exclusive marks that another pod claims.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	arrived, reported := r.arrivals.Take(request.NamespacedName)
+	arrived, reported := r.reportedAt.Take(request.NamespacedName)
 	notMarked := func() {
 		if reported {
-			r.noteArrival(request.NamespacedName, arrived)
+			r.noteReported(request.NamespacedName, arrived)
 		}
 	}
 	permitted := r.Limiter.Take(request.NamespacedName)
@@ -160,9 +160,9 @@ func (r *Reconciler) failed(pod *corev1.Pod, err error) (reconcile.Result, error
 	return reconcile.Result{}, err
 }
 
-// noteArrival records when a state of the pod was reported, unless an earlier one waits for its marks.
-func (r *Reconciler) noteArrival(pod types.NamespacedName, at time.Time) {
-	r.arrivals.Update(pod, func(first *time.Time) bool {
+// noteReported records when a state of the pod was reported, unless an earlier one waits for its marks.
+func (r *Reconciler) noteReported(pod types.NamespacedName, at time.Time) {
+	r.reportedAt.Update(pod, func(first *time.Time) bool {
 		*first = earliest.Time(*first, at)
 		return true
 	})
@@ -184,7 +184,7 @@ func (r *Reconciler) requeue(pod types.NamespacedName, change change) reconcile.
 
 // forget forgets a pod that no longer exists or is ending.
 func (r *Reconciler) forget(pod types.NamespacedName) {
-	r.recent.Forget(pod)
+	r.expectations.Forget(pod)
 	r.limits.pods.Forget(pod)
 	r.refused.Forget(pod)
 	r.outdated.Forget(pod)
@@ -198,8 +198,8 @@ func (r *Reconciler) forget(pod types.NamespacedName) {
 // shows which of them other managers own too, and the removal drops the entry that they are compared with.
 // It does so, too, if there are exclusive marks, whose write needs the version of the pod.
 func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, error) {
-	owned, unseen := r.recent.Unseen(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
-	if !unseen {
+	owned, pending := r.expectations.Pending(client.ObjectKeyFromObject(pod), pod.UID, pod.ResourceVersion)
+	if !pending {
 		var err error
 		if owned, err = r.parser.Owned(pod); err != nil {
 			return change{}, err
@@ -213,7 +213,7 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 	if err != nil {
 		return change{}, err
 	}
-	if v, err = r.contest(ctx, v, markers, owned, unseen); err != nil {
+	if v, err = r.contest(ctx, v, markers, owned, pending); err != nil {
 		return change{}, err
 	}
 	all := v.Desired(owned)
@@ -225,7 +225,7 @@ func (r *Reconciler) compare(ctx context.Context, pod *corev1.Pod) (change, erro
 		change.refused = last
 		change = change.omit(last.probes, last.until, last.again)
 	}
-	if unseen {
+	if pending {
 		_, removed := mark.Differences(owned, change.desired)
 		if len(removed) > 0 || !change.isEmpty() && v.HasExclusive(change.desired) {
 			return change, apply.ErrOutdated

@@ -269,13 +269,13 @@ func TestReconcileErrors(t *testing.T) {
 			r := reconciler(t, &recorded{err: tc.err}, marker,
 				builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", "Succeeded"))
 			key := types.NamespacedName{Namespace: "ns", Name: "a"}
-			r.noteArrival(key, time.Unix(1, 0))
+			r.noteReported(key, time.Unix(1, 0))
 			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if !errors.Is(err, tc.want) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
-			if _, kept := r.arrivals.Take(key); kept != (tc.want != nil) {
-				t.Errorf("arrival kept: %t, want it only if the write is retried", kept)
+			if _, kept := r.reportedAt.Take(key); kept != (tc.want != nil) {
+				t.Errorf("time of the report kept: %t, want it only if the write is retried", kept)
 			}
 		})
 	}

@@ -107,7 +107,7 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 		}
 	}
 	problems := func() []string {
-		return slices.Sorted(maps.Keys(r.Problems.Of(web)[types.NamespacedName{Namespace: "ns", Name: "a"}].Refused))
+		return slices.Sorted(maps.Keys(r.Problems.OfMarker(web)[types.NamespacedName{Namespace: "ns", Name: "a"}].Refused))
 	}
 
 	reconcileAgain(marker("bad"), "1")
@@ -162,7 +162,7 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := len(r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}].Refused); found != 4 {
+		if found := len(problemOfPod(r).Refused); found != 4 {
 			t.Errorf("%d refused probes are reported, want 4", found)
 		}
 		return server.tries - tries, result.RequeueAfter
@@ -252,7 +252,7 @@ func TestRefusedRemovalBlocksNoMark(t *testing.T) {
 	if diff := cmp.Diff([]string{"label sick=true"}, server.written); diff != "" {
 		t.Errorf("marks written (-want +got):\n%s", diff)
 	}
-	if problem := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"})[types.NamespacedName{Namespace: "ns", Name: "a"}]; problem.Refused["p"] == "" {
+	if problem := problemOfPod(r); problem.Refused["p"] == "" {
 		t.Errorf("problem %v, want the refused removal", problem)
 	}
 	if server.tries != 3 {
@@ -274,7 +274,7 @@ func TestDeniedPodAccusesNoProbe(t *testing.T) {
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("error %v, want that of the API server", err)
 	}
-	if found := r.Problems.Of(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {
+	if found := r.Problems.OfMarker(types.NamespacedName{Namespace: "ns", Name: "web"}); len(found) > 0 {
 		t.Errorf("problems %v, want none", found)
 	}
 }

@@ -99,7 +99,7 @@ func (m move) play(t *testing.T, order string, r *Reconciler, others ...client.O
 			m.sliceEvents(t, r, q)
 		}
 		if m.busy {
-			enqueuePods(q, affected.Found(r.Reader.NodePods(t.Context(), "node-1"))(t.Context()))
+			enqueuePods(q, affected.LogError(r.Reader.NodePods(t.Context(), "node-1"))(t.Context()))
 		}
 		drain(t, r, q)
 	}

@@ -30,7 +30,7 @@ import (
 func (r *Reconciler) delay(ctx context.Context, pod *corev1.Pod, change change) time.Duration {
 	key := client.ObjectKeyFromObject(pod)
 	wait, first, began := r.limits.wait(key, r.Now(), func() []string {
-		return change.declaring(pod, affected.Found(r.Reader.MarkersOf(ctx, pod.Namespace, pod.Labels))(ctx))
+		return change.declaring(pod, affected.LogError(r.Reader.MarkersOf(ctx, pod.Namespace, pod.Labels))(ctx))
 	})
 	if first {
 		r.Metrics.MarksLimited()
@@ -49,7 +49,7 @@ func (r *Reconciler) delay(ctx context.Context, pod *corev1.Pod, change change) 
 // publish reports the problems of the pod to the markers that cause them.
 func (r *Reconciler) publish(pod types.NamespacedName, change change) {
 	byMarker := make(map[types.NamespacedName]problems.Mark)
-	limit, limited := r.limits.of(pod)
+	limit, limited := r.limits.problem(pod)
 	for _, marker := range limited {
 		byMarker[types.NamespacedName{Namespace: pod.Namespace, Name: marker}] = problems.Mark{Limited: limit}
 	}
@@ -105,7 +105,7 @@ func (r *Reconciler) apply(ctx context.Context, pod *corev1.Pod, change change) 
 	if change.isEmpty() {
 		return change, nil
 	}
-	r.recent.Wrote(key, pod.UID, version, change.desired)
+	r.expectations.Expect(key, pod.UID, version, change.desired)
 	r.Metrics.MarksApplied(metrics.MarkWritten)
 	change.log(log.FromContext(ctx).V(logging.Writes))
 	return change, nil

@@ -99,8 +99,8 @@ type Marks struct {
 	// Inbox receives the markers whose problems change.
 	controllers.Inbox
 
-	mu sync.Mutex
-	by map[types.NamespacedName]map[types.NamespacedName]Mark
+	mu       sync.Mutex
+	byMarker map[types.NamespacedName]map[types.NamespacedName]Mark
 	// markers are those with a problem, by pod.
 	markers map[types.NamespacedName][]types.NamespacedName
 }
@@ -114,26 +114,26 @@ func (m *Marks) Set(pod types.NamespacedName, problems map[types.NamespacedName]
 func (m *Marks) set(pod types.NamespacedName, problems map[types.NamespacedName]Mark) (changed []types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.by == nil {
-		m.by, m.markers = make(map[types.NamespacedName]map[types.NamespacedName]Mark), make(map[types.NamespacedName][]types.NamespacedName)
+	if m.byMarker == nil {
+		m.byMarker, m.markers = make(map[types.NamespacedName]map[types.NamespacedName]Mark), make(map[types.NamespacedName][]types.NamespacedName)
 	}
 	for _, marker := range m.markers[pod] {
 		if _, still := problems[marker]; still {
 			continue
 		}
-		if delete(m.by[marker], pod); len(m.by[marker]) == 0 {
-			delete(m.by, marker)
+		if delete(m.byMarker[marker], pod); len(m.byMarker[marker]) == 0 {
+			delete(m.byMarker, marker)
 		}
 		changed = append(changed, marker)
 	}
 	for marker, problem := range problems {
-		if old, found := m.by[marker][pod]; found && equality.Semantic.DeepEqual(old, problem) {
+		if old, found := m.byMarker[marker][pod]; found && equality.Semantic.DeepEqual(old, problem) {
 			continue
 		}
-		if m.by[marker] == nil {
-			m.by[marker] = make(map[types.NamespacedName]Mark)
+		if m.byMarker[marker] == nil {
+			m.byMarker[marker] = make(map[types.NamespacedName]Mark)
 		}
-		m.by[marker][pod] = problem
+		m.byMarker[marker][pod] = problem
 		changed = append(changed, marker)
 	}
 	if len(problems) == 0 {
@@ -144,11 +144,11 @@ func (m *Marks) set(pod types.NamespacedName, problems map[types.NamespacedName]
 	return changed
 }
 
-// Of returns the problems of the marker by pod.
-func (m *Marks) Of(marker types.NamespacedName) map[types.NamespacedName]Mark {
+// OfMarker returns the problems of the marker by pod.
+func (m *Marks) OfMarker(marker types.NamespacedName) map[types.NamespacedName]Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.by[marker])
+	return maps.Clone(m.byMarker[marker])
 }
 
 // Refusals remembers why the last write of an object failed, so that a controller that waits for
@@ -168,8 +168,8 @@ func (r *Refusals) Note(object types.NamespacedName, err error) {
 	}
 }
 
-// Of returns why the last write of the object failed, or an empty string if it did not fail.
-func (r *Refusals) Of(object types.NamespacedName) string {
+// Reason returns why the last write of the object failed, or an empty string if it did not fail.
+func (r *Refusals) Reason(object types.NamespacedName) string {
 	reason, _ := r.reasons.Get(object)
 	return reason
 }

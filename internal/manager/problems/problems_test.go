@@ -54,13 +54,13 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s: changed markers (-want +got):\n%s", step.name, diff)
 		}
 		for marker, want := range step.problems {
-			if diff := cmp.Diff(want, m.Of(name(marker))[name(step.pod)]); diff != "" {
+			if diff := cmp.Diff(want, m.OfMarker(name(marker))[name(step.pod)]); diff != "" {
 				t.Errorf("%s: problem of %s (-want +got):\n%s", step.name, marker, diff)
 			}
 		}
 	}
-	if len(m.by)+len(m.markers) > 0 {
-		t.Errorf("problems remain: %v, %v", m.by, m.markers)
+	if len(m.byMarker)+len(m.markers) > 0 {
+		t.Errorf("problems remain: %v, %v", m.byMarker, m.markers)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestMarksAreBounded(t *testing.T) {
 	all[limited] = Mark{Limited: LimitLoop}
 	pod := types.NamespacedName{Namespace: "ns", Name: "a"}
 	m.Set(pod, all)
-	if len(m.markers[pod]) != len(all) || m.Of(limited)[pod].Limited != LimitLoop {
+	if len(m.markers[pod]) != len(all) || m.OfMarker(limited)[pod].Limited != LimitLoop {
 		t.Errorf("%d markers with a problem, want %d", len(m.markers[pod]), len(all))
 	}
 	for i := range 64 {
@@ -86,7 +86,7 @@ func TestMarksAreBounded(t *testing.T) {
 		if i == 0 {
 			want = maxTexts
 		}
-		refused := m.Of(types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("marker-%02d", i)})[pod].Refused
+		refused := m.OfMarker(types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("marker-%02d", i)})[pod].Refused
 		if len(refused) != want {
 			t.Errorf("marker %d has %d reasons, want %d", i, len(refused), want)
 		}

@@ -52,7 +52,7 @@ type Options struct {
 // Reconciler sets the annotations of one pod at a time.
 type Reconciler struct {
 	Options
-	recent apply.Recent[types.NamespacedName, serverless.Annotations]
+	expectations apply.Expectations[types.NamespacedName, serverless.Annotations]
 }
 
 // New returns a Reconciler.
@@ -68,11 +68,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if pod == nil {
-		r.recent.Forget(request.NamespacedName)
+		r.expectations.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	current, unseen := r.recent.Unseen(request.NamespacedName, pod.UID, pod.ResourceVersion)
-	if !unseen {
+	current, pending := r.expectations.Pending(request.NamespacedName, pod.UID, pod.ResourceVersion)
+	if !pending {
 		current = serverless.Of(pod)
 	}
 	desired, err := r.desired(ctx, pod, current)
@@ -111,7 +111,7 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, desired serverl
 	version, err := r.Pods.Handover(ctx, pod, desired)
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		r.recent.Forget(key)
+		r.expectations.Forget(key)
 		return nil
 	case apierrors.IsInvalid(err):
 		// The annotations are too large. A retry cannot succeed, but the next edit may.
@@ -119,7 +119,7 @@ func (r *Reconciler) write(ctx context.Context, pod *corev1.Pod, desired serverl
 	case err != nil:
 		return err
 	}
-	r.recent.Wrote(key, pod.UID, version, desired)
+	r.expectations.Expect(key, pod.UID, version, desired)
 	log.FromContext(ctx).V(logging.Writes).Info("Annotated pod for provider", "markers", desired.Markers)
 	return nil
 }
@@ -139,7 +139,7 @@ func (r *Reconciler) podEvents() handler.TypedEventHandler[*corev1.Pod, reconcil
 	return controllers.Changes(func(ctx context.Context, q controllers.Queue, before, after *corev1.Pod, _ bool) {
 		switch {
 		case after == nil:
-			r.recent.Forget(client.ObjectKeyFromObject(before))
+			r.expectations.Forget(client.ObjectKeyFromObject(before))
 		case before == nil || !sameInputs(before, after):
 			r.enqueue(ctx, q, after)
 		}
@@ -167,11 +167,11 @@ func (r *Reconciler) enqueue(ctx context.Context, q controllers.Queue, pod *core
 }
 
 func (r *Reconciler) enqueueNodePods(ctx context.Context, q controllers.Queue, node *metav1.PartialObjectMetadata) {
-	r.enqueueAll(ctx, q, affected.Found(r.Reader.NodePods(ctx, node.Name))(ctx))
+	r.enqueueAll(ctx, q, affected.LogError(r.Reader.NodePods(ctx, node.Name))(ctx))
 }
 
 func (r *Reconciler) enqueueNamespacePods(ctx context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
-	r.enqueueAll(ctx, q, affected.Found(r.Reader.NamespacePods(ctx, marker.Namespace))(ctx))
+	r.enqueueAll(ctx, q, affected.LogError(r.Reader.NamespacePods(ctx, marker.Namespace))(ctx))
 }
 
 func (r *Reconciler) enqueueAll(ctx context.Context, q controllers.Queue, pods []*corev1.Pod) {

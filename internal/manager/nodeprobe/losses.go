@@ -4,88 +4,14 @@
 package nodeprobe
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 )
-
-// debounce is how long a node's inputs must be unchanged before its plan is compiled, and the
-// maximum time that the plan waits if they keep changing.
-type debounce struct {
-	idle, limit time.Duration
-}
-
-// afterPod applies to changes of the node and its pods.
-func afterPod() debounce { return debounce{idle: 100 * time.Millisecond, limit: time.Second} }
-
-// afterMarker applies to changes of markers. It is longer, because markers are often applied
-// one after the other, and each changes the plans of many nodes.
-func afterMarker() debounce {
-	return debounce{idle: 300 * time.Millisecond, limit: 1500 * time.Millisecond}
-}
-
-// burst is a series of changes to one node's inputs since its last compilation. Its debounce
-// times are the longest of these changes. The zero value has no change and is due.
-type burst struct {
-	first, last time.Time
-	debounce    debounce
-}
-
-// wait returns how long the compilation still has to wait at the time now; zero means that it
-// is due.
-func (b burst) wait(now time.Time) time.Duration {
-	due := b.last.Add(b.debounce.idle)
-	if limit := b.first.Add(b.debounce.limit); limit.Before(due) {
-		due = limit
-	}
-	return max(0, due.Sub(now))
-}
-
-// touch adds a change to the burst.
-func (b *burst) touch(now time.Time, debounce debounce) {
-	if b.first.IsZero() {
-		b.first = now
-	}
-	b.last = now
-	b.debounce.idle = max(b.debounce.idle, debounce.idle)
-	b.debounce.limit = max(b.debounce.limit, debounce.limit)
-}
-
-// unstoredFor is how long such a plan is not written again. The CRD may get the fields meanwhile.
-const unstoredFor = 10 * time.Minute
-
-// unstored is a write that did not change the stored plan: the API server stores plans without some
-// of their fields if its CRD, such as that of OpenKruise, does not have them. The plan in the cache
-// then never equals the compiled one, and each compilation would write it again.
-type unstored struct {
-	write [sha256.Size]byte
-	until time.Time
-}
-
-// writeOf identifies a plan and the object to which it is written.
-func writeOf(object client.Object, pods []v1alpha1.PodProbe) [sha256.Size]byte {
-	// The types of a plan always encode.
-	encoded, _ := json.Marshal([]any{object.GetUID(), object.GetGeneration(), pods})
-	return sha256.Sum256(encoded)
-}
-
-// createdFor is how long a created ProbePlan counts as stored although the cache does not have it. It
-// may be deleted before the cache gets it.
-const createdFor = 10 * time.Second
-
-// creation is a ProbePlan that was created, until the cache has it.
-type creation struct {
-	slice *seamarkv1alpha1.ProbePlan
-	until time.Time
-}
 
 // loss is the deletion or change of a ProbeReport by another client than its agent. It is remembered
 // until the agent is asked to restore its ProbeReports.
