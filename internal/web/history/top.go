@@ -38,26 +38,26 @@ type Group struct {
 	// Row is that of Worst, or nil.
 	Row *probestatus.Row `json:"-"`
 
-	worst badness
+	worst severity
 }
 
-// badness orders probes and groups: the greater, the worse.
-type badness struct {
+// severity orders probes and groups: the greater, the worse.
+type severity struct {
 	notRun, slow, failed int
 	perHour              float64
 }
 
 // compare orders from worst to best.
-func (b badness) compare(other badness) int {
+func (b severity) compare(other severity) int {
 	return cmp.Or(
 		cmp.Compare(other.notRun, b.notRun), cmp.Compare(other.slow, b.slow),
 		cmp.Compare(other.perHour, b.perHour), cmp.Compare(other.failed, b.failed),
 	)
 }
 
-// badnessOf returns how bad the state of the row is.
-func badnessOf(row *probestatus.Row, perHour float64) badness {
-	b := badness{perHour: perHour}
+// severityOf returns how bad the state of the row is.
+func severityOf(row *probestatus.Row, perHour float64) severity {
+	b := severity{perHour: perHour}
 	slow := []diagnosis.Reason{
 		diagnosis.Reason(v1alpha1.ProbeWaitingForSlot), diagnosis.Reason(v1alpha1.ProbeNotEnded), diagnosis.Reason(v1alpha1.ProbeRateLimited),
 	}
@@ -94,11 +94,11 @@ func Top(rows []probestatus.Row, events []Event, now time.Time, window time.Dura
 		if groups[k] == nil {
 			groups[k] = &Group{Namespace: row.Namespace, Marker: row.Marker, Node: row.Node}
 		}
-		groups[k].add(row, badnessOf(row, changes[ProbeOf(row)]))
+		groups[k].add(row, severityOf(row, changes[ProbeOf(row)]))
 	}
 	var found []Group
 	for _, g := range groups {
-		if g.total() != (badness{}) {
+		if g.total() != (severity{}) {
 			found = append(found, *g)
 		}
 	}
@@ -109,15 +109,15 @@ func Top(rows []probestatus.Row, events []Event, now time.Time, window time.Dura
 	return found
 }
 
-func (g *Group) total() badness { return badness{g.NotRun, g.Slow, g.Failed, g.PerHour} }
+func (g *Group) total() severity { return severity{g.NotRun, g.Slow, g.Failed, g.PerHour} }
 
-func (g *Group) add(row *probestatus.Row, b badness) {
+func (g *Group) add(row *probestatus.Row, b severity) {
 	g.Probes++
 	g.NotRun += b.notRun
 	g.Slow += b.slow
 	g.Failed += b.failed
 	g.PerHour += b.perHour
-	if b == (badness{}) || g.Worst != "" && b.compare(g.worst) >= 0 {
+	if b == (severity{}) || g.Worst != "" && b.compare(g.worst) >= 0 {
 		return
 	}
 	g.worst, g.Worst, g.Message, g.Row = b, row.Pod+" "+row.Probe, row.Message, row

@@ -49,14 +49,16 @@ func Problems(ctx context.Context, reader client.Reader) ([]model.ObjectProblem,
 	}
 }
 
-// chosen are the reasons for which a set does not inject although nothing is wrong, or for which another
+// isIntended reports whether a set with the reason does not inject although nothing is wrong, or another
 // condition has the reason.
-func chosen(reason string) bool { return slices.Contains([]string{"Paused", "NeverAccepted"}, reason) }
+func isIntended(reason string) bool {
+	return slices.Contains([]string{"Paused", "NeverAccepted"}, reason)
+}
 
 func problemsOf(set *v1alpha1.SidecarSet) []model.ObjectProblem {
 	var found []model.ObjectProblem
 	for _, condition := range set.Status.Conditions {
-		if condition.Status == metav1.ConditionFalse && !chosen(condition.Reason) {
+		if condition.Status == metav1.ConditionFalse && !isIntended(condition.Reason) {
 			found = append(found, model.ObjectProblem{
 				Kind: "SidecarSet", Name: set.Name, Reason: condition.Reason, Message: text.Message(condition.Message),
 			})
