@@ -323,21 +323,21 @@ func handler(gatherer prometheus.Gatherer, checks []health.Check) http.Handler {
 
 // runningContainers are the containers of the node that run. It is safe for concurrent use.
 type runningContainers struct {
-	mu  sync.Mutex
-	are map[identity.ContainerKey]bool
+	mu      sync.Mutex
+	running map[identity.ContainerKey]bool
 }
 
 // set records whether a container runs.
 func (r *runningContainers) set(key identity.ContainerKey, runs bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.are == nil {
-		r.are = map[identity.ContainerKey]bool{}
+	if r.running == nil {
+		r.running = map[identity.ContainerKey]bool{}
 	}
 	if runs {
-		r.are[key] = true
+		r.running[key] = true
 	} else {
-		delete(r.are, key)
+		delete(r.running, key)
 	}
 }
 
@@ -345,8 +345,8 @@ func (r *runningContainers) set(key identity.ContainerKey, runs bool) {
 func (r *runningContainers) pods() map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pods := make(map[string]bool, len(r.are))
-	for key := range r.are {
+	pods := make(map[string]bool, len(r.running))
+	for key := range r.running {
 		pods[string(key.PodUID)] = true
 	}
 	return pods

@@ -100,8 +100,8 @@ func (r *reporter) decide(now time.Time) (batch, bool) {
 	}
 	plan := r.plan
 	plan.Running = running
-	decision := report.Decide(now, plan, r.ledger, r.states, r.changed)
-	r.ledger, r.changed = decision.Ledger, map[string]bool{}
+	decision := report.Decide(now, plan, r.record, r.states, r.changed)
+	r.record, r.changed = decision.Record, map[string]bool{}
 	if !decision.Next.IsZero() {
 		r.wakeBy(decision.Next)
 	}
@@ -167,11 +167,11 @@ func (r *reporter) send(ctx context.Context, b *batch, w report.Write) error {
 func (r *reporter) wrote(b *batch, w report.Write) []report.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	events := r.ledger.Events(b.plan, w)
+	events := r.record.Events(b.plan, w)
 	for _, e := range events {
 		r.log.V(logging.Writes).Info("Reported state", "pod", e.Pod.Namespace+"/"+e.Pod.Name, "probe", e.Probe.Name, "state", string(e.State))
 	}
-	r.ledger = r.ledger.Wrote(b.at, w)
+	r.record = r.record.Wrote(b.at, w)
 	return events
 }
 
@@ -205,7 +205,7 @@ func (r *reporter) finish(b batch) []report.Event {
 	} else {
 		r.wakeBy(b.retry)
 	}
-	events, next := r.announcer.Due(b.at, r.plan, r.ledger)
+	events, next := r.announcer.Due(b.at, r.plan, r.record)
 	if !next.IsZero() {
 		r.wakeBy(next)
 	}

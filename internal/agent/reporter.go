@@ -73,12 +73,12 @@ type reporter struct {
 	// changed are the UIDs of the pods whose states have changed since the last decision, without
 	// the times of runs. It is nil if the plan has changed.
 	changed map[string]bool
-	ledger  report.Ledger
+	record  report.Record
 	// announcer decides on the events for errors.
 	announcer *report.Announcer
 	// stored are the slices that were listed first, until the first object is known.
 	stored []seamarkv1alpha1.ProbeReport
-	// read reports whether the ledger was read from stored.
+	// read reports whether the record was read from stored.
 	read bool
 	// uid is the UID of the object whose plan is in force, and owners are the owners of its
 	// slices. The UID is empty before the first object.
@@ -131,7 +131,7 @@ func (r *reporter) ProbeChanged(change worker.Change) {
 	case before.ContainerID != change.State.ContainerID && change.State.State != "":
 		r.wakeBy(now)
 	case before.Message != change.State.Message:
-		r.wakeBy(later(now, r.ledger.MessageDue(r.plan, key, change.State, before.Message)))
+		r.wakeBy(later(now, r.record.MessageDue(r.plan, key, change.State, before.Message)))
 	}
 	if before.Problem != change.State.Problem {
 		// One decision serves many runs, each of which may change the message of an error.
@@ -252,12 +252,12 @@ func (r *reporter) wakeBy(t time.Time) { schedule(r.wake, &r.wakeAt, t) }
 func (r *reporter) errors(reason v1alpha1.ProbeErrorReason) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ledger.Errors(r.plan, reason)
+	return r.record.Errors(r.plan, reason)
 }
 
 // slices returns the number of stored slices.
 func (r *reporter) slices() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ledger.Slices()
+	return r.record.Slices()
 }

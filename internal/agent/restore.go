@@ -24,7 +24,7 @@ const confirmDelay = 30 * time.Second
 // agents do after a restart of the API server.
 const relistJitter = 5 * time.Minute
 
-// list lists the slices if that is due, and compares them with the ledger. No write is in
+// list lists the slices if that is due, and compares them with the record. No write is in
 // progress meanwhile.
 func (r *reporter) list(ctx context.Context) {
 	if !r.listDue(time.Now()) {
@@ -101,7 +101,7 @@ func (r *reporter) adopt(stored []seamarkv1alpha1.ProbeReport) {
 			parts[i].Pods = nil
 		}
 	}
-	r.ledger = r.ledger.Adopt(parts)
+	r.record = r.record.Adopt(parts)
 	r.wakeBy(time.Now())
 }
 
@@ -133,14 +133,14 @@ func (r *reporter) Restore(object *v1alpha1.NodePodProbe) report.States {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.read {
-		r.ledger, r.read = report.Read(r.slicesOf(r.stored), openKruiseStates(object.Status)), true
-		r.announcer = report.NewAnnouncer(time.Now(), r.ledger)
+		r.record, r.read = report.Read(r.slicesOf(r.stored), openKruiseStates(object.Status)), true
+		r.announcer = report.NewAnnouncer(time.Now(), r.record)
 		r.owners = ownersOf(object)
 		r.adopt(r.stored)
 		r.stored = nil
 		schedule(r.wake, &r.listAt, time.Now().Add(confirmDelay+r.jitter(confirmDelay)))
 	}
-	return report.Restore(planOf(object), r.ledger)
+	return report.Restore(planOf(object), r.record)
 }
 
 // openKruiseStates returns the states that the daemon of OpenKruise has reported in the status. They are

@@ -43,7 +43,7 @@ func baseEnvironment() map[string]string {
 // follow from them. The machine is told what happens to the processes.
 func (l *loop) act(now time.Time, p *pod, actions []lifecycle.Action) {
 	p.dirty = true
-	l.plan.by(now)
+	l.plan.schedule(now)
 	for len(actions) > 0 {
 		action := actions[0]
 		actions = actions[1:]

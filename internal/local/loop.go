@@ -54,7 +54,7 @@ type loop struct {
 	replanned bool
 	// states are those of the markers' probes, slices the reports that an API server would store.
 	states report.States
-	ledger report.Ledger
+	record report.Record
 	slices map[int]*seamarkv1alpha1.ProbeReport
 	// announcer decides on the events for errors.
 	announcer *report.Announcer
@@ -68,7 +68,7 @@ type loop struct {
 func newLoop(r *Runner, keeper *process.Keeper, lease *address.Lease) (*loop, error) {
 	l := &loop{
 		Runner: r, keeper: keeper, execs: &execs{keeper: keeper}, base: baseEnvironment(), lines: make(chan struct{}, maxPendingLines),
-		states: report.States{}, slices: map[int]*seamarkv1alpha1.ProbeReport{}, announcer: report.NewAnnouncer(time.Time{}, report.Ledger{}),
+		states: report.States{}, slices: map[int]*seamarkv1alpha1.ProbeReport{}, announcer: report.NewAnnouncer(time.Time{}, report.Record{}),
 	}
 	if err := l.admit(lease); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (l *loop) refresh(now time.Time, p *pod) {
 		l.addPhase(now, p)
 	}
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
-		l.plan.by(now)
+		l.plan.schedule(now)
 	}
 }
 
@@ -238,11 +238,11 @@ func (l *loop) untilDue() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var next due
-	next.by(l.plan.at)
-	next.by(l.reporting.at)
+	next.schedule(l.plan.at)
+	next.schedule(l.reporting.at)
 	for _, p := range l.pods {
 		at, _ := p.machine.Due()
-		next.by(at)
+		next.schedule(at)
 	}
 	if next.at.IsZero() {
 		return math.MaxInt64
@@ -260,7 +260,7 @@ func (l *loop) stop(now time.Time) {
 		p.delete(now)
 		l.act(now, p, p.machine.Stop(now))
 	}
-	l.plan.by(now)
+	l.plan.schedule(now)
 }
 
 // kill stops all pods without their grace periods, and kills every process.
@@ -290,8 +290,8 @@ func (s sink) ProbeGone(key identity.Key) {
 // due is when something must be done. A zero time means never.
 type due struct{ at time.Time }
 
-// by makes it due at a time, if it is not due earlier. A zero time has no effect.
-func (d *due) by(at time.Time) { d.at = earliest.Time(d.at, at) }
+// schedule makes it due at a time, if it is not due earlier. A zero time has no effect.
+func (d *due) schedule(at time.Time) { d.at = earliest.Time(d.at, at) }
 
 // take reports whether it is due, and resets the time if it is.
 func (d *due) take(now time.Time) bool {

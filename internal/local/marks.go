@@ -27,16 +27,16 @@ const replanDelay = 100 * time.Millisecond
 // report reports the states of the markers' probes as the agent of a node does, with its events,
 // and marks the pods as the manager does.
 func (l *loop) report(now time.Time) {
-	decision := report.Decide(now, l.applied, l.ledger, l.states, nil)
-	l.ledger = decision.Ledger
-	l.reporting.by(decision.Next)
+	decision := report.Decide(now, l.applied, l.record, l.states, nil)
+	l.record = decision.Record
+	l.reporting.schedule(decision.Next)
 	var events []report.Event
 	for _, w := range decision.Writes {
-		events = append(events, l.ledger.Events(l.applied, w)...)
+		events = append(events, l.record.Events(l.applied, w)...)
 		l.write(now, w)
 	}
-	errs, next := l.announcer.Due(now, l.applied, l.ledger)
-	l.reporting.by(next)
+	errs, next := l.announcer.Due(now, l.applied, l.record)
+	l.reporting.schedule(next)
 	for _, e := range append(events, errs...) {
 		if p := l.pod(types.UID(e.Pod.UID)); p != nil {
 			l.addEvent(now, p, e.Probe.ContainerName, e.Type(), e.Reason(), e.Text())
@@ -84,7 +84,7 @@ func (l *loop) compete(p *pod, reported mark.NodeReport) podview.Pod {
 
 // write stores a slice as an API server does.
 func (l *loop) write(now time.Time, w report.Write) {
-	l.ledger = l.ledger.Wrote(now, w)
+	l.record = l.record.Wrote(now, w)
 	if w.Delete {
 		delete(l.slices, w.Number)
 		return
@@ -114,6 +114,6 @@ func (l *loop) mark(now time.Time, p *pod, reported mark.NodeReport) {
 	l.addKeys(now, p, KindAnnotation, before.Annotations, p.object.Annotations)
 	l.addConditions(now, p, before.Status.Conditions)
 	if !maps.Equal(before.Labels, p.object.Labels) {
-		l.plan.by(now.Add(replanDelay))
+		l.plan.schedule(now.Add(replanDelay))
 	}
 }

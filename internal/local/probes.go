@@ -96,7 +96,7 @@ func (l *loop) replan() {
 	l.worker.SetPlan(tasks, func() {
 		l.inbox.Post(func(now time.Time) {
 			l.applied, l.replanned = newest, true
-			l.reporting.by(now)
+			l.reporting.schedule(now)
 		})
 	})
 }

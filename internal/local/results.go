@@ -31,7 +31,7 @@ func (l *loop) probeChanged(now time.Time, change worker.Change) {
 	switch {
 	case planned.kind == ProbeMarker:
 		l.states[change.Key] = state
-		l.reporting.by(now)
+		l.reporting.schedule(now)
 	case transition:
 		l.probed(now, planned, change.Key.Name, change.Transition.To)
 	}

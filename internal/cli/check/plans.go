@@ -120,7 +120,7 @@ func (r *results) add(node mark.NodeReport, now time.Time) {
 	for i := range node.Plan.Spec.PodProbes {
 		entry := &node.Plan.Spec.PodProbes[i]
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: entry.Namespace, Name: entry.Name, UID: types.UID(entry.UID)}}
-		v := podview.Pod{Object: pod, NodeKind: podview.KubeletNode, Report: node.Of(pod.UID)}
+		v := podview.Pod{Object: pod, NodeKind: podview.KubeletNode, Report: node.OfPod(pod.UID)}
 		findings := diagnosis.New(diagnosis.Input{Pod: v, Node: node, Now: now})
 		if r.states += len(v.Report.States); len(v.Report.States) > 0 {
 			r.pods++

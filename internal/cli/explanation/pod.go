@@ -113,7 +113,7 @@ func (e *explainer) look() {
 	kind := podview.NodeKindOf(e.in.Node)
 	e.options = podview.Options{
 		Defaults:   plan.KubernetesDefaults(),
-		Serverless: kind == podview.VirtualNode && serverless.Of(e.in.Pod) != serverless.Annotations{},
+		Serverless: kind == podview.VirtualNode && serverless.AnnotationsOf(e.in.Pod) != serverless.Annotations{},
 	}
 	// The manager's own defaults are known from its plan only.
 	if entry := diagnosis.Entry(e.in.Plan, e.in.Pod); entry != nil && !e.options.Serverless {
@@ -252,7 +252,7 @@ func (e *explainer) provider() {
 	switch {
 	case err != nil:
 		e.problem(title, err.Error(), e.managerLogs())
-	case want != serverless.Of(e.in.Pod):
+	case want != serverless.AnnotationsOf(e.in.Pod):
 		e.late(e.findings.Changed(), title, "they do not have the probes of the markers: the manager has not updated them", e.managerLogs())
 	default:
 		e.add(Step{Title: title, Verdict: OK, Text: "they pass the probes to the provider"})

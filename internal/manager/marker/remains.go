@@ -129,7 +129,7 @@ func (f remains) addPod(pod *corev1.Pod, viewOf func() (podview.Pod, error), ref
 		return nil
 	}
 	left := make(map[string][]mark.Key)
-	for _, marker := range serverless.Of(pod).Names() {
+	for _, marker := range serverless.AnnotationsOf(pod).Names() {
 		left[marker] = nil
 	}
 	owned, err := mark.Owned(pod)

@@ -118,7 +118,7 @@ func (r *Reconciler) search(ctx context.Context, npp *v1alpha1.NodePodProbe) err
 	}
 	var lost []seamarkv1alpha1.PodReport
 	for _, pod := range pods {
-		if mark.Entry(pod.ManagedFields) != nil && !report.Of(pod.UID).Reported {
+		if mark.Entry(pod.ManagedFields) != nil && !report.OfPod(pod.UID).Reported {
 			lost = append(lost, seamarkv1alpha1.PodReport{UID: string(pod.UID)})
 		}
 	}

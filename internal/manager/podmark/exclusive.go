@@ -78,7 +78,7 @@ func (r *Reconciler) contest(ctx context.Context, v podview.Pod, markers []*plan
 			r.clear(ctx, c, v.Object, &ended)
 		}
 	}
-	return v.Settle(), nil
+	return v.ApplyContests(), nil
 }
 
 // clear asks the API server whether another pod of the group has the ticket. The answer is not older than the version of the

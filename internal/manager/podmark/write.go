@@ -162,7 +162,7 @@ func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod, change change, ve
 func (r *Reconciler) writeAccepted(ctx context.Context, pod *corev1.Pod, change change, version string, reason error) (string, change, error) {
 	now := r.Now()
 	if last, _ := r.refused.Get(client.ObjectKeyFromObject(pod)); last.uid == pod.UID && now.Before(last.until) {
-		unmarked := func(refusal mark.Refusal) bool { return len(change.all.Of(change.claims, refusal.Probe)) == 0 }
+		unmarked := func(refusal mark.Refusal) bool { return len(change.all.OfProbe(change.claims, refusal.Probe)) == 0 }
 		if probes := slices.DeleteFunc(slices.Clone(last.probes), unmarked); len(probes) > 0 {
 			change = change.omit(probes, last.until, true)
 			if applied, err := r.set(ctx, pod, change, version); !isRefusal(err) {

@@ -203,7 +203,7 @@ func (u *uninstaller) each(ctx context.Context, resource schema.GroupVersionReso
 // provider of a virtual node. It retries on concurrent writes.
 func (u *uninstaller) unmark(ctx context.Context, _ metadata.ResourceInterface, object *metav1.PartialObjectMetadata) (bool, error) {
 	pod := &corev1.Pod{ObjectMeta: object.ObjectMeta}
-	marked, annotated := mark.Entry(pod.ManagedFields) != nil, serverless.Of(pod) != (serverless.Annotations{})
+	marked, annotated := mark.Entry(pod.ManagedFields) != nil, serverless.AnnotationsOf(pod) != (serverless.Annotations{})
 	err := retry.OnError(retry.DefaultBackoff, isOutdated, func() error { return u.removeShared(ctx, pod) })
 	if err == nil && annotated {
 		_, err = u.pods.Handover(ctx, pod, serverless.Annotations{})

@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	current, pending := r.expectations.Pending(request.NamespacedName, pod.UID, pod.ResourceVersion)
 	if !pending {
-		current = serverless.Of(pod)
+		current = serverless.AnnotationsOf(pod)
 	}
 	desired, err := r.desired(ctx, pod, current)
 	if err != nil || desired == current {
@@ -156,12 +156,12 @@ func (r *Reconciler) nodeEvents() handler.TypedEventHandler[*metav1.PartialObjec
 // does not compare containers, because those that matter are immutable.
 func sameInputs(before, after *corev1.Pod) bool {
 	return before.UID == after.UID && before.Spec.NodeName == after.Spec.NodeName &&
-		serverless.Of(before) == serverless.Of(after) && maps.Equal(before.Labels, after.Labels)
+		serverless.AnnotationsOf(before) == serverless.AnnotationsOf(after) && maps.Equal(before.Labels, after.Labels)
 }
 
 // enqueue adds the pod if it has annotations or runs on a virtual node.
 func (r *Reconciler) enqueue(ctx context.Context, q controllers.Queue, pod *corev1.Pod) {
-	if serverless.Of(pod) != (serverless.Annotations{}) || affected.IsVirtual(ctx, r.Reader, pod) {
+	if serverless.AnnotationsOf(pod) != (serverless.Annotations{}) || affected.IsVirtual(ctx, r.Reader, pod) {
 		controllers.Enqueue(q, client.ObjectKeyFromObject(pod))
 	}
 }

@@ -54,7 +54,7 @@ func (h *Handler) changes(ctx context.Context, request admission.Request) ([]jso
 	}
 	pod.Namespace = request.Namespace
 	annotations, err := h.annotations(ctx, pod)
-	if err != nil || annotations == (serverless.Annotations{}) || annotations == serverless.Of(pod) {
+	if err != nil || annotations == (serverless.Annotations{}) || annotations == serverless.AnnotationsOf(pod) {
 		return nil, err
 	}
 	if size := sizeOf(pod.Annotations) + annotations.Size(); size > apivalidation.TotalAnnotationSizeLimitB {

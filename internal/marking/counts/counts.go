@@ -69,7 +69,7 @@ func (t *Counts) Add(pod Pod, id identity.ID, state v1alpha1.ContainerProbeState
 // AddError collects why a probe of the marker has no result in a pod, for the first pods by name.
 func (t *Counts) AddError(pod string, id identity.ID, e v1alpha1.ContainerProbeError) {
 	if t.index(id) >= 0 {
-		e = mark.Known(e)
+		e = mark.Sanitize(e)
 		t.errors = append(t.errors, v1alpha1.PodError{Pod: pod, Probe: id.Probe, Reason: e.Reason, Message: e.Message})
 		slices.SortFunc(t.errors, func(a, b v1alpha1.PodError) int {
 			return cmp.Or(strings.Compare(a.Pod, b.Pod), strings.Compare(a.Probe, b.Probe))

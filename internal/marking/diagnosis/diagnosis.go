@@ -142,7 +142,7 @@ func OfProblem(p plan.Problem) *Finding {
 // OfError returns the finding about a probe for which an error is reported. An unknown reason is
 // CannotRun.
 func OfError(e v1alpha1.ContainerProbeError) *Finding {
-	e = mark.Known(e)
+	e = mark.Sanitize(e)
 	return &Finding{Reason: Reason(e.Reason), Detail: e.Message}
 }
 

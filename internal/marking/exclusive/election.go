@@ -23,7 +23,7 @@ type Election struct {
 
 // group are the candidates of a seat, by name of the pod.
 type group struct {
-	all map[string]Candidate
+	candidates map[string]Candidate
 	// winner has the best claim, and is empty if there is none. holders have the marks or the ticket.
 	winner  string
 	holders sets.Set[string]
@@ -54,7 +54,7 @@ func (e *Election) Result(seat Seat) Result {
 	if g == nil || g.winner == "" {
 		return r
 	}
-	winner := g.all[g.winner]
+	winner := g.candidates[g.winner]
 	r.Winner = &winner
 	first := ""
 	for name := range g.holders {
@@ -63,7 +63,7 @@ func (e *Election) Result(seat Seat) Result {
 		}
 	}
 	if first != "" {
-		blocker := g.all[first]
+		blocker := g.candidates[first]
 		r.Blocker = &blocker
 	}
 	return r
@@ -101,7 +101,7 @@ func (e *Election) change(pod string, as map[Seat]Candidate, note func()) []stri
 	switch {
 	case opens:
 		for _, g := range e.groups {
-			others.Insert(slices.Collect(maps.Keys(g.all))...)
+			others.Insert(slices.Collect(maps.Keys(g.candidates))...)
 		}
 	case !decided:
 		return nil
@@ -114,18 +114,18 @@ func (e *Election) change(pod string, as map[Seat]Candidate, note func()) []stri
 func (e *Election) set(seat Seat, pod string, candidate *Candidate) []string {
 	g := e.groups[seat]
 	if g == nil {
-		g = &group{all: make(map[string]Candidate), holders: sets.New[string]()}
+		g = &group{candidates: make(map[string]Candidate), holders: sets.New[string]()}
 	}
-	before, found := g.all[pod]
+	before, found := g.candidates[pod]
 	if candidate == nil && !found || candidate != nil && found && before.equal(*candidate) {
 		return nil
 	}
-	last := g.all[g.winner]
+	last := g.candidates[g.winner]
 	g.put(pod, before, candidate)
-	if e.groups[seat] = g; len(g.all) == 0 {
+	if e.groups[seat] = g; len(g.candidates) == 0 {
 		delete(e.groups, seat)
 	}
-	next := g.all[g.winner]
+	next := g.candidates[g.winner]
 	switch {
 	case g.winner == "", last.UID == next.UID && next.Marked && !next.Unreported:
 		return nil
@@ -139,20 +139,20 @@ func (e *Election) set(seat Seat, pod string, candidate *Candidate) []string {
 func (g *group) put(pod string, before Candidate, candidate *Candidate) {
 	g.holders.Delete(pod)
 	if candidate == nil {
-		delete(g.all, pod)
-	} else if g.all[pod] = *candidate; candidate.Marked || candidate.Ticket {
+		delete(g.candidates, pod)
+	} else if g.candidates[pod] = *candidate; candidate.Marked || candidate.Ticket {
 		g.holders.Insert(pod)
 	}
 	contends := candidate != nil && candidate.contends()
 	switch {
 	case pod == g.winner && (!contends || compare(*candidate, before) > 0):
 		g.winner = ""
-		for name, c := range g.all {
-			if c.contends() && (g.winner == "" || compare(c, g.all[g.winner]) < 0) {
+		for name, c := range g.candidates {
+			if c.contends() && (g.winner == "" || compare(c, g.candidates[g.winner]) < 0) {
 				g.winner = name
 			}
 		}
-	case contends && (g.winner == "" || compare(*candidate, g.all[g.winner]) < 0):
+	case contends && (g.winner == "" || compare(*candidate, g.candidates[g.winner]) < 0):
 		g.winner = pod
 	}
 }

@@ -128,13 +128,13 @@ func (r PodReport) marks(probe plan.PlannedProbe, claims Claims, owned Marks) Ma
 	case known && hold == Lost:
 		return reasonedMarks(probe.Source, state, r.Provider, owned, v1alpha1.ReasonClaimLost)
 	case known && hold == Waiting:
-		return owned.Of(claims, probe.ID)
+		return owned.OfProbe(claims, probe.ID)
 	case known:
 		return marksOf(probe.Source, state, r.Provider, owned)
 	case r.Reported:
 		return nil
 	default:
-		return owned.Of(claims, probe.ID)
+		return owned.OfProbe(claims, probe.ID)
 	}
 }
 

@@ -39,7 +39,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	decision := report.Decide(time.Unix(1_700_000_000, 0), report.Plan{Generation: 1, Pods: node.PodProbes}, report.Ledger{},
+	decision := report.Decide(time.Unix(1_700_000_000, 0), report.Plan{Generation: 1, Pods: node.PodProbes}, report.Record{},
 		report.States{key: thresholds.State{State: v1alpha1.ProbeSucceeded}}, nil)
 	written := decision.Writes[0]
 	fmt.Println("reported:", seamarkv1alpha1.SliceName("node-1", written.Number), written.Pods[0].Probes[0].State)
@@ -47,7 +47,7 @@ func Example() {
 	// The manager sets the marks that the state requires.
 	stored := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{{NodeName: "node-1", Pods: written.Pods}}}
 	probes := plan.Pod(pod, markers, defaults).Probes
-	desired := mark.Desired(probes, stored.Of(pod.UID), mark.Marks{})
+	desired := mark.Desired(probes, stored.OfPod(pod.UID), mark.Marks{})
 	for _, key := range desired.Keys() {
 		fmt.Printf("mark: %s=%s\n", key, desired[key].Text)
 	}

@@ -67,8 +67,8 @@ func (r PodReport) Unreported() bool {
 	return !r.Reported && !r.Outage.Lost()
 }
 
-// Meet returns the marks that both have with the same value.
-func (m Marks) Meet(other Marks) Marks {
+// Intersect returns the marks that both have with the same value.
+func (m Marks) Intersect(other Marks) Marks {
 	return m.filter(func(key Key) bool {
 		value, found := other[key]
 		return found && value.equal(m[key])

@@ -21,10 +21,10 @@ const parserSize = 4096
 
 // Parser reads managedFields entries and remembers the result, because pods with the same marks
 // have equal entries. It is safe for concurrent use. A nil Parser remembers nothing.
-type Parser struct{ known *lru.Cache }
+type Parser struct{ cache *lru.Cache }
 
 // NewParser returns a Parser that remembers nothing yet.
-func NewParser() *Parser { return &Parser{known: lru.New(parserSize)} }
+func NewParser() *Parser { return &Parser{cache: lru.New(parserSize)} }
 
 // ownedField is a mark in an entry, or a field of one.
 type ownedField struct {
@@ -56,7 +56,7 @@ func (p *Parser) fields(entry *metav1.ManagedFieldsEntry) ([]ownedField, error) 
 		return nil, nil
 	}
 	if p != nil {
-		if known, found := p.known.Get(entry.FieldsV1.GetRawString()); found {
+		if known, found := p.cache.Get(entry.FieldsV1.GetRawString()); found {
 			return known.([]ownedField), nil
 		}
 	}
@@ -71,7 +71,7 @@ func (p *Parser) fields(entry *metav1.ManagedFieldsEntry) ([]ownedField, error) 
 		}
 	})
 	if p != nil {
-		p.known.Add(entry.FieldsV1.GetRawString(), fields)
+		p.cache.Add(entry.FieldsV1.GetRawString(), fields)
 	}
 	return fields, nil
 }

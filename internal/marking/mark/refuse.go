@@ -44,7 +44,7 @@ func Accepted(desired Marks, claims Claims, order []identity.ID, reason error, t
 	var refused []Refusal
 	tries := 1
 	for _, id := range order {
-		more := desired.Of(claims, id)
+		more := desired.OfProbe(claims, id)
 		if len(more) == 0 {
 			continue
 		}
@@ -67,8 +67,8 @@ func Accepted(desired Marks, claims Claims, order []identity.ID, reason error, t
 	return accepted, refused, nil
 }
 
-// Of returns the marks that belong to the probe.
-func (m Marks) Of(claims Claims, probe identity.ID) Marks {
+// OfProbe returns the marks that belong to the probe.
+func (m Marks) OfProbe(claims Claims, probe identity.ID) Marks {
 	return m.filter(func(key Key) bool { return claims[key] == probe })
 }
 

@@ -42,9 +42,9 @@ func InStatus(npp *v1alpha1.NodePodProbe) bool {
 // InStatus reports whether the states are those in the status of the NodePodProbe.
 func (r NodeReport) InStatus() bool { return InStatus(r.Plan) }
 
-// Of returns the part of the report that is about the pod with the UID. It omits states whose
+// OfPod returns the part of the report that is about the pod with the UID. It omits states whose
 // name is not that of a probe.
-func (r NodeReport) Of(pod types.UID) PodReport {
+func (r NodeReport) OfPod(pod types.UID) PodReport {
 	found, known := r.entry(pod)
 	if !known {
 		return PodReport{Reported: r.InStatus()}
@@ -191,13 +191,13 @@ func (r NodeReport) Errors(pod types.UID) []v1alpha1.ContainerProbeError {
 	}
 	errs := slices.Clone(found.errors)
 	for i := range errs {
-		errs[i] = Known(errs[i])
+		errs[i] = Sanitize(errs[i])
 	}
 	return errs
 }
 
-// Known returns the error with a known reason, and with valid text of at most MaxErrorBytes.
-func Known(e v1alpha1.ContainerProbeError) v1alpha1.ContainerProbeError {
+// Sanitize returns the error with a known reason, and with valid text of at most MaxErrorBytes.
+func Sanitize(e v1alpha1.ContainerProbeError) v1alpha1.ContainerProbeError {
 	if !slices.Contains(v1alpha1.ProbeErrorReasons(), e.Reason) {
 		e.Reason = v1alpha1.ProbeCannotRun
 	}

@@ -111,7 +111,7 @@ func TestNodeReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
 				reported := mark.NodeReport{Plan: tc.npp, Slices: tc.slices}
-				if diff := cmp.Diff(tc.want, reported.Of("new")); diff != "" {
+				if diff := cmp.Diff(tc.want, reported.OfPod("new")); diff != "" {
 					t.Errorf("report (-want +got):\n%s", diff)
 				}
 				states := reported.States()["new"]
@@ -159,7 +159,7 @@ func TestAgentAndManagerAgree(t *testing.T) {
 			for _, state := range report.Restore(report.Plan{Pods: []v1alpha1.PodProbe{planned}}, report.Read(listed, nil)) {
 				got = append(got, state.State)
 			}
-			for _, state := range (mark.NodeReport{Slices: stored}).Of("new").States {
+			for _, state := range (mark.NodeReport{Slices: stored}).OfPod("new").States {
 				got = append(got, state.State)
 			}
 			if diff := cmp.Diff([]v1alpha1.ProbeState{tc.want, tc.want}, got); diff != "" {
@@ -215,7 +215,7 @@ func TestStatesOfEarlierMarker(t *testing.T) {
 			state := named("web#p", v1alpha1.ProbeSucceeded)
 			state.Plan = tc.reported
 			reported := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", podReport("a", "new", state))}}
-			marks := mark.Desired(probes, reported.Of("new"), nil)
+			marks := mark.Desired(probes, reported.OfPod("new"), nil)
 			if got := marks.Has(mark.ConditionType("game.io/idle")); got != tc.want {
 				t.Errorf("condition set: %t, want %t", got, tc.want)
 			}
@@ -237,7 +237,7 @@ func TestCostOfFullNode(t *testing.T) {
 		}
 		uid := types.UID(fmt.Sprint(slices-1, "-", pods-1))
 		return testing.AllocsPerRun(100, func() {
-			if !reported.Of(uid).Reported {
+			if !reported.OfPod(uid).Reported {
 				t.Fatal("the pod is not found")
 			}
 		})

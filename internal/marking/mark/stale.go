@@ -58,7 +58,7 @@ func (r PodReport) Counted(probe plan.PlannedProbe, state v1alpha1.ContainerProb
 	if !known || r.Outage.Cause == "" || probe.Source.StaleAfterSeconds == nil {
 		return counted, false, known
 	}
-	mine := owned.Of(claims, probe.ID)
+	mine := owned.OfProbe(claims, probe.ID)
 	if stale = r.IsStale(probe) || r.wasStale(probe, state, claims, mine); !stale {
 		return counted, false, known
 	}
@@ -103,7 +103,7 @@ func (r PodReport) stale(probe plan.PlannedProbe, claims Claims, owned Marks) (v
 	if r.Outage.Cause == "" || probe.Source.StaleAfterSeconds == nil {
 		return v1alpha1.ContainerProbeState{}, false
 	}
-	mine := owned.Of(claims, probe.ID)
+	mine := owned.OfProbe(claims, probe.ID)
 	state, known := r.State(probe)
 	if !known && (r.Reported || len(mine) == 0) {
 		return state, false
@@ -131,7 +131,7 @@ func (r PodReport) wasStale(probe plan.PlannedProbe, reported v1alpha1.Container
 	}
 	texts := mine.filter(func(key Key) bool { return key.Kind != KindCondition })
 	are := func(state v1alpha1.ContainerProbeState) bool {
-		return texts.Equal(marksOf(probe.Source, state, true, nil).Of(claims, probe.ID))
+		return texts.Equal(marksOf(probe.Source, state, true, nil).OfProbe(claims, probe.ID))
 	}
 	return are(v1alpha1.ContainerProbeState{State: v1alpha1.ProbeUnknown}) && !are(reported)
 }

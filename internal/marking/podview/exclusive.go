@@ -62,7 +62,7 @@ func (p Pod) WithContests(markers []*plan.Marker, owned mark.Marks) Pod {
 			c := &Contest{Exclusive: e, own: mark.Fixed(e.Policy).Unclaimed(claims, e.ID), ticket: mark.Label(e.Ticket)}
 			c.Group, c.Grouped = e.Group(p.Object)
 			c.Self = c.candidate(p, planned, claims, owned)
-			c.holds = c.Self.Ticket && len(c.own.Meet(owned)) > 0
+			c.holds = c.Self.Ticket && len(c.own.Intersect(owned)) > 0
 			p.Contests = append(p.Contests, c)
 		}
 	}
@@ -146,8 +146,8 @@ func (c *Contest) Why() string {
 	}
 }
 
-// Settle returns the view after its contests are decided: the pod has the marks of exclusive policies only if it may have them.
-func (p Pod) Settle() Pod {
+// ApplyContests returns the view after its contests are decided: the pod has the marks of exclusive policies only if it may have them.
+func (p Pod) ApplyContests() Pod {
 	for _, c := range p.Contests {
 		if hold := c.hold(); hold != "" {
 			if p.Report.Held == nil {
@@ -178,7 +178,7 @@ func (p Pod) Compete(markers []*plan.Marker, pods []Pod) Pod {
 			c.Cleared = c.Takes()
 		}
 	}
-	return p.Settle()
+	return p.ApplyContests()
 }
 
 // owned returns Seamark's marks on the pod, or none if its managed fields cannot be parsed.
@@ -216,14 +216,14 @@ func (p Pod) WithTickets(markers []*plan.Marker) Pod {
 			c.Winner = &exclusive.Candidate{}
 		}
 	}
-	return p.Settle()
+	return p.ApplyContests()
 }
 
 // restrict removes the exclusive marks that the pod may not have, and adds the tickets. A pod that has marks without the ticket
 // keeps them until it has the ticket, or another pod wins.
 func (p Pod) restrict(owned, desired mark.Marks) mark.Marks {
 	for _, c := range p.Contests {
-		marks := c.own.Meet(desired)
+		marks := c.own.Intersect(desired)
 		if !c.permits() {
 			for key := range marks {
 				if c.loses() || !owned.Has(key) {
@@ -270,7 +270,7 @@ func (p Pod) InGroup(owned, desired mark.Marks) mark.Marks {
 		}
 		kept = maps.Clone(kept)
 		delete(kept, c.ticket)
-		for key := range c.own.Meet(kept) {
+		for key := range c.own.Intersect(kept) {
 			delete(kept, key)
 		}
 	}
@@ -306,7 +306,7 @@ func (p Pod) foreign(leftover []mark.Key, owned, desired mark.Marks) []mark.Key 
 		if explicit {
 			keys = append(keys, c.ticket)
 		}
-		stays := c.own.Meet(desired)
+		stays := c.own.Intersect(desired)
 		for _, key := range keys {
 			removed := explicit && !stays.Has(key) || !desired.Has(key) && (!owned.Has(key) || shared.Has(key))
 			if removed && !slices.Contains(leftover, key) {
@@ -339,5 +339,5 @@ func (p Pod) Loss(probe identity.ID) (reason, selector string) {
 
 // HasExclusive reports whether one of the marks is exclusive.
 func (p Pod) HasExclusive(marks mark.Marks) bool {
-	return slices.ContainsFunc(p.Contests, func(c *Contest) bool { return len(c.own.Meet(marks)) > 0 })
+	return slices.ContainsFunc(p.Contests, func(c *Contest) bool { return len(c.own.Intersect(marks)) > 0 })
 }

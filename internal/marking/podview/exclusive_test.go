@@ -302,7 +302,7 @@ func TestTickets(t *testing.T) {
 		}
 		v = v.WithContests([]*plan.Marker{marker}, owned)
 		v.Contests[0].Result, v.Contests[0].Cleared = tc.result, tc.cleared
-		v = v.Settle()
+		v = v.ApplyContests()
 		desired := v.Desired(owned)
 		got, removes := desired[mark.Label("role")].Text, []string(nil)
 		if desired.Has(mark.Label(ticket)) {

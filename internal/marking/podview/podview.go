@@ -80,7 +80,7 @@ func New(pod *corev1.Pod, markers []*plan.Marker, kind NodeKind, report mark.Nod
 	case options.Provided(kind):
 		v.Report = mark.Provided(pod, v.Plan.Probes)
 	default:
-		v.Report = report.Of(pod.UID)
+		v.Report = report.OfPod(pod.UID)
 	}
 	v.Report.Outage = report.Outage
 	return v

@@ -101,20 +101,20 @@ const poolSize = 16384
 // pool returns one copy of equal values, so that the pods of a workload share their labels and
 // containers. It forgets the values that were requested longest ago; pods keep the values that they
 // have. It is safe for concurrent use.
-type pool[T any] struct{ known *lru.Cache }
+type pool[T any] struct{ cache *lru.Cache }
 
 // digest is the hash of a value's bytes. It takes less memory than the bytes.
 type digest [sha256.Size]byte
 
-func newPool[T any]() *pool[T] { return &pool[T]{known: lru.New(poolSize)} }
+func newPool[T any]() *pool[T] { return &pool[T]{cache: lru.New(poolSize)} }
 
 // share returns the known value that has the bytes, or else the given one.
 func (p *pool[T]) share(text []byte, value T) T {
 	key := digest(sha256.Sum256(text))
-	if known, found := p.known.Get(key); found {
+	if known, found := p.cache.Get(key); found {
 		return known.(T)
 	}
-	p.known.Add(key, value)
+	p.cache.Add(key, value)
 	return value
 }
 

@@ -87,7 +87,7 @@ func observe(pod *corev1.Pod, markers []*plan.Marker, place podview.NodeKind, np
 		Shared: mark.Shared(pod.ManagedFields), Unparsable: errOwned != nil, Ending: plan.Ending(pod),
 	}
 	if options.Serverless {
-		o.Annotations = serverless.Of(pod)
+		o.Annotations = serverless.AnnotationsOf(pod)
 	}
 	return o
 }

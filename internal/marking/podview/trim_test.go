@@ -246,7 +246,7 @@ func FuzzTrimReport(f *testing.F) {
 			for j := range want.Pods[i].Probes {
 				want.Pods[i].Probes[j].ContainerID = ""
 			}
-			if uid := types.UID(want.Pods[i].UID); !report.Of(uid).Reported {
+			if uid := types.UID(want.Pods[i].UID); !report.OfPod(uid).Reported {
 				t.Errorf("no report about pod %s", uid)
 			}
 		}

@@ -52,11 +52,11 @@ func errorID(podUID string, e v1alpha1.ContainerProbeError) entryID {
 	return entryID{podUID: podUID, name: e.Name}
 }
 
-// NewAnnouncer returns an announcer that starts with a ledger at now. The errors in it got
+// NewAnnouncer returns an announcer that starts with a record at now. The errors in it got
 // their event before.
-func NewAnnouncer(now time.Time, ledger Ledger) *Announcer {
+func NewAnnouncer(now time.Time, record Record) *Announcer {
 	a := &Announcer{announced: map[entryID]errorEvent{}}
-	for uid, pod := range ledger.pods {
+	for uid, pod := range record.pods {
 		for _, e := range pod.report.Errors {
 			a.announced[errorID(uid, e)] = errorEvent{reason: e.Reason, at: now, repeat: RepeatFirst}
 		}
@@ -67,7 +67,7 @@ func NewAnnouncer(now time.Time, ledger Ledger) *Announcer {
 // Due returns the events that are due at now for the errors that have been reported, in the
 // order of the plan, and when the next event is due if the errors stay. The time is zero if
 // there are no errors.
-func (a *Announcer) Due(now time.Time, plan Plan, ledger Ledger) (events []Event, next time.Time) {
+func (a *Announcer) Due(now time.Time, plan Plan, record Record) (events []Event, next time.Time) {
 	planned, stays := map[entryID]bool{}, map[entryID]bool{}
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
@@ -75,7 +75,7 @@ func (a *Announcer) Due(now time.Time, plan Plan, ledger Ledger) (events []Event
 		for j := range pod.Probes {
 			name := pod.Probes[j].Name
 			planned[entryID{podUID: pod.UID, name: name}] = true
-			entry := ledger.pod(pod.UID).error(name)
+			entry := record.pod(pod.UID).error(name)
 			if entry.Reason == "" {
 				continue
 			}

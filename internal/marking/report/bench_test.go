@@ -32,13 +32,13 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			plan, states := report.Plan{Generation: 1}, report.States{}
 			largePlan(b, &plan, states, "games", tc.pods, tc.probes, tc.message)
-			ledger, _ := wrote(at(10), plan, report.Ledger{}, states)
-			ledger = report.Decide(at(11), plan, ledger, states, nil).Ledger
+			record, _ := wrote(at(10), plan, report.Record{}, states)
+			record = report.Decide(at(11), plan, record, states, nil).Record
 			changed := map[string]bool{plan.Pods[tc.pods/2].UID: true}
 			states[key(b, plan.Pods[tc.pods/2].Name, plan.Pods[0].Probes[1].Name)] = known(failed, tc.message, 20, 20)
 			var decision report.Decision
 			floor.Compare(b, "x_of_encoding", func() {
-				decision = report.Decide(at(20), plan, ledger, states, changed)
+				decision = report.Decide(at(20), plan, record, states, changed)
 			}, func() {
 				if _, err := json.Marshal(decision.Writes[0].Pods); err != nil || len(decision.Writes) != 1 {
 					b.Fatalf("%d writes, error %v", len(decision.Writes), err)
@@ -54,10 +54,10 @@ func BenchmarkWrote(b *testing.B) {
 		b.Run(fmt.Sprint(pods, " pods"), func(b *testing.B) {
 			plan, states := report.Plan{Generation: 1}, report.States{}
 			largePlan(b, &plan, states, "games", pods, 3, "ok")
-			ledger, d := wrote(at(10), plan, report.Ledger{}, states)
+			record, d := wrote(at(10), plan, report.Record{}, states)
 			b.ReportAllocs()
 			for b.Loop() {
-				ledger.Wrote(at(20), d.Writes[0])
+				record.Wrote(at(20), d.Writes[0])
 			}
 		})
 	}

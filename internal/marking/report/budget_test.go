@@ -52,7 +52,7 @@ func TestLargestNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan, states := report.Plan{Generation: 1}, report.States{}
 			largePlan(t, &plan, states, "games", 250, 8, message)
-			ledger, d := wrote(at(1), plan, report.Ledger{}, states)
+			record, d := wrote(at(1), plan, report.Record{}, states)
 			reported, shortest, largest := 0, len(message), 0
 			for _, w := range d.Writes {
 				size := encodedSize(t, w.Pods)
@@ -75,7 +75,7 @@ func TestLargestNode(t *testing.T) {
 			if largest < report.MaxBytes*3/4 && shortest < len(message) {
 				t.Errorf("messages shortened although the slices have only %d bytes", largest)
 			}
-			if again := report.Decide(at(200), plan, ledger, states, nil); len(again.Writes) > 0 {
+			if again := report.Decide(at(200), plan, record, states, nil); len(again.Writes) > 0 {
 				t.Error("shortened messages are written again")
 			}
 		})
@@ -106,7 +106,7 @@ func TestLargestPod(t *testing.T) {
 				largest.Probes = largest.Probes[:len(largest.Probes)*plan.MaxPodBytes/size]
 			}
 			both := report.Plan{Pods: []v1alpha1.PodProbe{small, largest}}
-			_, d := wrote(at(1), both, report.Ledger{}, states)
+			_, d := wrote(at(1), both, report.Record{}, states)
 			if len(d.Writes) != 2 || len(d.Writes[1].Pods[0].Probes) != len(largest.Probes) {
 				t.Fatalf("%d writes, want the small pod and the large one in slices of their own", len(d.Writes))
 			}
@@ -134,8 +134,8 @@ func TestMessagesDependOnTheirPodOnly(t *testing.T) {
 		return lengths
 	}
 	want := []int{1024, 1024, 1024}
-	ledger, alone := wrote(at(1), first, report.Ledger{}, states)
-	ledger, d := wrote(at(2), all, ledger, states)
+	record, alone := wrote(at(1), first, report.Record{}, states)
+	record, d := wrote(at(2), all, record, states)
 	if got := lengths(d.Writes[0].Pods[0]); len(d.Writes) != 1 || len(alone.Writes) != 1 || !slices.Equal(got, want) {
 		t.Fatalf("%d writes, messages of %v bytes; want one, and all of each message", len(d.Writes), got)
 	}
@@ -148,7 +148,7 @@ func TestMessagesDependOnTheirPodOnly(t *testing.T) {
 			states[key] = state
 		}
 	}
-	ledger, d = wrote(at(9), all, ledger, states)
+	record, d = wrote(at(9), all, record, states)
 	if got := lengths(d.Writes[0].Pods[0]); !slices.Equal(got, want) || len(d.Writes[0].Pods[1].Errors) == 0 {
 		t.Errorf("messages of %v bytes after errors of another pod, want all of each", got)
 	}
@@ -158,7 +158,7 @@ func TestMessagesDependOnTheirPodOnly(t *testing.T) {
 	more := report.Plan{Generation: 2, Pods: slices.Clone(all.Pods)}
 	more.Pods[2].Probes = append(slices.Clone(more.Pods[2].Probes), v1alpha1.ContainerProbe{Name: "n#new", ContainerName: "main"})
 	for what, plan := range map[string]report.Plan{"all pods": all, "the others have left": first, "another probe": more} {
-		if again := report.Decide(at(300), plan, ledger, states, nil); len(again.Writes) > 0 {
+		if again := report.Decide(at(300), plan, record, states, nil); len(again.Writes) > 0 {
 			t.Errorf("%s: shortened messages are written again", what)
 		}
 	}
@@ -194,11 +194,11 @@ func FuzzBudget(f *testing.F) {
 			}
 			plan.Pods = append(plan.Pods, pod)
 		}
-		ledger, first := wrote(at(1), plan, report.Ledger{}, before)
+		record, first := wrote(at(1), plan, report.Record{}, before)
 		for _, w := range first.Writes {
 			checkSize(t, w)
 		}
-		_, d := wrote(at(2), plan, ledger, after)
+		_, d := wrote(at(2), plan, record, after)
 		for _, w := range d.Writes {
 			checkSize(t, w)
 			checkMessages(t, w.Pods, full)

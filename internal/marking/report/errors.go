@@ -40,7 +40,7 @@ func (s *sliceDecider) errors(m *member) []v1alpha1.ContainerProbeError {
 	var errs []v1alpha1.ContainerProbeError
 	free := m.budget.errors()
 	for i := range m.probes {
-		entry := s.error(m.ledger, &m.probes[i])
+		entry := s.error(m.record, &m.probes[i])
 		if n := encodedError(entry); entry.Reason != "" && n <= free {
 			errs, free = append(errs, entry), free-n
 		}
@@ -54,13 +54,13 @@ func encodedError(e v1alpha1.ContainerProbeError) int {
 
 // error returns the current or the reported error of a probe. Its reason is empty if there
 // is none.
-func (s *sliceDecider) error(ledger *podLedger, c *candidate) v1alpha1.ContainerProbeError {
-	reported := ledger.error(c.planned.Name)
+func (s *sliceDecider) error(record *podRecord, c *candidate) v1alpha1.ContainerProbeError {
+	reported := record.error(c.planned.Name)
 	if !c.known {
 		return reported
 	}
 	fresh := errorOf(c.planned.Name, c.state.Problem)
-	due := ledger.errorAt[c.planned.Name]
+	due := record.errorAt[c.planned.Name]
 	switch {
 	case fresh == reported:
 		return reported

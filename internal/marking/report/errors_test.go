@@ -60,11 +60,11 @@ func TestErrors(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger, states := report.Ledger{}, report.States{}
+			record, states := report.Record{}, report.States{}
 			var got []string
 			decide := func(now time.Time) time.Time {
 				var decision report.Decision
-				ledger, decision = wrote(now, onePlan(), ledger, states)
+				record, decision = wrote(now, onePlan(), record, states)
 				for _, w := range decision.Writes {
 					line := fmt.Sprint(now.Sub(at(0)))
 					for _, pod := range w.Pods {
@@ -101,13 +101,13 @@ func TestErrorsSurviveAgentRestart(t *testing.T) {
 	pod := podReport("a")
 	pod.Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: cannotRun, Message: "no"}}
 	want := report.States{key(t, "a", "m#p"): {Problem: thresholds.Problem{Reason: cannotRun, Message: "no"}}}
-	ledger := report.Read(stored(pod), nil)
-	restored := report.Restore(onePlan(), ledger)
+	record := report.Read(stored(pod), nil)
+	restored := report.Restore(onePlan(), record)
 	if diff := cmp.Diff(want, restored); diff != "" {
 		t.Errorf("restored states (-want +got):\n%s", diff)
 	}
 	for known, states := range map[string]report.States{"unknown": {}, "restored": restored} {
-		if got := report.Decide(at(0), onePlan(), ledger, states, nil); len(got.Writes) > 0 {
+		if got := report.Decide(at(0), onePlan(), record, states, nil); len(got.Writes) > 0 {
 			t.Errorf("%s: writes %v", known, got.Writes)
 		}
 	}
@@ -134,7 +134,7 @@ func TestErrorsAreWithinTheBudget(t *testing.T) {
 		}
 		plan.Pods = append(plan.Pods, pod)
 	}
-	ledger, decision := wrote(at(0), plan, report.Ledger{}, states)
+	record, decision := wrote(at(0), plan, report.Record{}, states)
 	if len(decision.Writes) != 1 {
 		t.Fatalf("%d writes, want 1", len(decision.Writes))
 	}
@@ -153,24 +153,24 @@ func TestErrorsAreWithinTheBudget(t *testing.T) {
 	if last := pods[7]; len(last.Errors) != 1 {
 		t.Errorf("the namespace with one error reports %d", len(last.Errors))
 	}
-	if again := report.Decide(at(3600), plan, ledger, states, nil); len(again.Writes) > 0 {
+	if again := report.Decide(at(3600), plan, record, states, nil); len(again.Writes) > 0 {
 		t.Error("errors that do not fit cause another write")
 	}
-	if n := ledger.Errors(plan, cannotRun); n != errs {
-		t.Errorf("%d errors in the ledger, want %d", n, errs)
+	if n := record.Errors(plan, cannotRun); n != errs {
+		t.Errorf("%d errors in the record, want %d", n, errs)
 	}
 }
 
 func TestAnnouncer(t *testing.T) {
-	errored := func(reason v1alpha1.ProbeErrorReason) report.Ledger {
+	errored := func(reason v1alpha1.ProbeErrorReason) report.Record {
 		pod := podReport("a")
 		pod.Errors = []v1alpha1.ContainerProbeError{{Name: "m#p", Reason: reason, Message: "no"}}
 		return report.Read(stored(pod), nil)
 	}
-	none := report.Ledger{}
+	none := report.Record{}
 	type written struct {
 		at     time.Duration
-		ledger report.Ledger
+		record report.Record
 	}
 	flapping := func() (all []written) {
 		for minute := range time.Duration(300) {
@@ -179,7 +179,7 @@ func TestAnnouncer(t *testing.T) {
 		return all
 	}
 	cases := map[string]struct {
-		stored  report.Ledger
+		stored  report.Record
 		written []written
 		want    []string
 	}{
@@ -215,7 +215,7 @@ func TestAnnouncer(t *testing.T) {
 			}
 			for _, w := range tc.written {
 				until(at(0).Add(w.at))
-				current = w.ledger
+				current = w.record
 				due(at(0).Add(w.at))
 			}
 			until(at(0).Add(tc.written[len(tc.written)-1].at + 8*time.Hour))
@@ -230,31 +230,31 @@ func TestAnnouncer(t *testing.T) {
 func TestAnnouncerOfLimitedRate(t *testing.T) {
 	plan := onePlan()
 	plan.Pods[0].Probes = append(plan.Pods[0].Probes, v1alpha1.ContainerProbe{Name: "m#q", ContainerName: "main"})
-	errored := func(names ...string) report.Ledger {
+	errored := func(names ...string) report.Record {
 		pod := podReport("a")
 		for _, name := range names {
 			pod.Errors = append(pod.Errors, v1alpha1.ContainerProbeError{Name: name, Reason: v1alpha1.ProbeRateLimited, Message: "slow"})
 		}
 		return report.Read(stored(pod), nil)
 	}
-	a := report.NewAnnouncer(at(0), report.Ledger{})
+	a := report.NewAnnouncer(at(0), report.Record{})
 	for i, step := range []struct {
 		minute int
-		ledger report.Ledger
+		record report.Record
 		want   []string
 	}{
 		{0, errored("m#p", "m#q"), []string{"m#p: slow"}},
 		{1, errored("m#q"), nil},
 		{30, errored("m#p", "m#q"), nil},
 		{60, errored("m#q"), []string{"m#q: slow"}},
-		{61, report.Ledger{}, nil},
+		{61, report.Record{}, nil},
 		{170, errored("m#p"), nil},
 		{180, errored("m#p", "m#q"), []string{"m#p: slow"}},
-		{900, report.Ledger{}, nil},
+		{900, report.Record{}, nil},
 		{901, errored("m#p", "m#q"), []string{"m#p: slow"}},
 	} {
 		var got []string
-		events, _ := a.Due(at(60*float64(step.minute)), plan, step.ledger)
+		events, _ := a.Due(at(60*float64(step.minute)), plan, step.record)
 		for _, e := range events {
 			got = append(got, e.Text())
 		}

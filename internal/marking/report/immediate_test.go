@@ -17,7 +17,7 @@ type node struct {
 	testing.TB
 	plan   report.Plan
 	states report.States
-	ledger report.Ledger
+	record report.Record
 	now    float64
 	next   time.Time
 	// changed are the pods whose messages have changed since the last step, and since when those of pods
@@ -43,7 +43,7 @@ func newNode(t testing.TB, updates v1alpha1.MessageUpdates, pods map[string]int)
 			n.states[key(t, pod.Name, "m#p")] = known(succeeded, "before", 0, 0)
 		}
 	}
-	n.ledger, _ = wrote(at(0), n.plan, report.Ledger{}, n.states)
+	n.record, _ = wrote(at(0), n.plan, report.Record{}, n.states)
 	return n
 }
 
@@ -68,11 +68,11 @@ func (n *node) sayOne(pod, message string) {
 func (n *node) step() {
 	now := at(n.now)
 	if len(n.changed) > 0 || !n.next.IsZero() && !now.Before(n.next) {
-		decision := report.Decide(now, n.plan, n.ledger, n.states, n.changed)
-		n.ledger, n.next, n.changed = decision.Ledger, decision.Next, map[string]bool{}
+		decision := report.Decide(now, n.plan, n.record, n.states, n.changed)
+		n.record, n.next, n.changed = decision.Record, decision.Next, map[string]bool{}
 		n.writes += len(decision.Writes)
 		for _, w := range decision.Writes {
-			n.ledger = n.ledger.Wrote(now, w)
+			n.record = n.record.Wrote(now, w)
 			for i := range w.Pods {
 				pod := &w.Pods[i]
 				since, waits := n.since[pod.UID]
@@ -188,12 +188,12 @@ func TestTransitionsDoNotWaitForMessages(t *testing.T) {
 	}
 	for uid := range n.since {
 		k := key(t, uid[len("uid-"):], "m#p")
-		due := n.ledger.MessageDue(n.plan, k, n.states[k], "before")
+		due := n.record.MessageDue(n.plan, k, n.states[k], "before")
 		if !due.Equal(n.next) || !due.Equal(at(0.1)) {
 			t.Errorf("the message is due at %s, and the next decision at %s, want both after a tenth of a second", due, n.next)
 		}
 		n.states[k] = known(failed, "x", 0.05, 0.05)
-		decision := report.Decide(at(0.05), n.plan, n.ledger, n.states, map[string]bool{uid: true})
+		decision := report.Decide(at(0.05), n.plan, n.record, n.states, map[string]bool{uid: true})
 		if len(decision.Writes) != 1 || !decision.Next.IsZero() {
 			t.Errorf("%d writes, next %s, want the transition and nothing later", len(decision.Writes), decision.Next)
 		}
@@ -219,7 +219,7 @@ func TestEditOfMessageUpdates(t *testing.T) {
 		t.Fatalf("%d messages are reported, want three", n.reports["a"])
 	}
 	plan(v1alpha1.MessageUpdatesImmediate)
-	decision := report.Decide(at(n.now), n.plan, n.ledger, n.states, nil)
+	decision := report.Decide(at(n.now), n.plan, n.record, n.states, nil)
 	if len(decision.Writes) != 1 {
 		t.Fatalf("%d writes after the edit, want one", len(decision.Writes))
 	}
@@ -227,11 +227,11 @@ func TestEditOfMessageUpdates(t *testing.T) {
 	if entry.Message != "9" || entry.State != succeeded || !entry.LastTransitionTime.Time.Equal(at(0)) {
 		t.Errorf("reported %+v, want the newest message with the state and its time", entry)
 	}
-	n.ledger = decision.Ledger.Wrote(at(n.now), decision.Writes[0])
+	n.record = decision.Record.Wrote(at(n.now), decision.Writes[0])
 	for _, later := range []v1alpha1.MessageUpdates{v1alpha1.MessageUpdatesLimited, "", "Other"} {
 		plan(later)
 		n.say("a", 1, "later")
-		decision = report.Decide(at(n.now), n.plan, n.ledger, n.states, nil)
+		decision = report.Decide(at(n.now), n.plan, n.record, n.states, nil)
 		if len(decision.Writes) > 0 || decision.Next.IsZero() {
 			t.Errorf("messageUpdates %q: %d writes, next %s, want that the message waits", later, len(decision.Writes), decision.Next)
 		}
@@ -243,8 +243,8 @@ func TestEditOfMessageUpdates(t *testing.T) {
 func TestLostResponseTakesOneToken(t *testing.T) {
 	n := newNode(t, v1alpha1.MessageUpdatesImmediate, map[string]int{"a": 200})
 	n.say("a", 200, "x")
-	lost := report.Decide(at(0), n.plan, n.ledger, n.states, n.changed)
-	again := report.Decide(at(0), n.plan, lost.Ledger, n.states, map[string]bool{})
+	lost := report.Decide(at(0), n.plan, n.record, n.states, n.changed)
+	again := report.Decide(at(0), n.plan, lost.Record, n.states, map[string]bool{})
 	count := func(d report.Decision) (reported int) {
 		for _, w := range d.Writes {
 			for i := range w.Pods {

@@ -77,7 +77,7 @@ func TestMessageTokens(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger, states := report.Ledger{}, report.States{}
+			record, states := report.Record{}, report.States{}
 			var got []string
 			var last, next time.Time
 			for now := at(0); !now.After(at(310)); now = now.Add(time.Second) {
@@ -94,7 +94,7 @@ func TestMessageTokens(t *testing.T) {
 					continue
 				}
 				var decision report.Decision
-				ledger, decision = wrote(now, onePlan(), ledger, states)
+				record, decision = wrote(now, onePlan(), record, states)
 				next = decision.Next
 				for _, w := range decision.Writes {
 					got = append(got, fmt.Sprint(now.Sub(at(0)), " ", w.Pods[0].Probes[0].Message))
@@ -114,12 +114,12 @@ func TestAllowedValueIsReportedAtOnce(t *testing.T) {
 	plan.Pods = slices.Clone(plan.Pods)
 	plan.Pods[0].Probes = slices.Clone(plan.Pods[0].Probes)
 	plan.Pods[0].Probes[0].Values = []v1alpha1.WatchedValue{{State: succeeded, AllowedValues: []string{"primary", "secondary"}}}
-	ledger, states := report.Ledger{}, report.States{}
+	record, states := report.Record{}, report.States{}
 	var got []string
 	for i, message := range []string{"primary", "x1", "x2", "x3", "x4", "primary", "secondary", "x5", "x6", "primary\n1", "primary\n2"} {
 		states[key(t, "a", "m#p")] = known(succeeded, message, float64(i), 0)
 		var decision report.Decision
-		ledger, decision = wrote(at(float64(i)), plan, ledger, states)
+		record, decision = wrote(at(float64(i)), plan, record, states)
 		for _, w := range decision.Writes {
 			got = append(got, w.Pods[0].Probes[0].Message)
 		}
@@ -128,10 +128,10 @@ func TestAllowedValueIsReportedAtOnce(t *testing.T) {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 	k := key(t, "a", "m#p")
-	if due := ledger.MessageDue(plan, k, known(succeeded, "primary", 11, 0), "x"); !due.IsZero() {
+	if due := record.MessageDue(plan, k, known(succeeded, "primary", 11, 0), "x"); !due.IsZero() {
 		t.Errorf("an allowed value is due at %s, want at once", due)
 	}
-	if due := ledger.MessageDue(plan, k, known(succeeded, "y", 11, 0), "x"); !due.After(at(11)) {
+	if due := record.MessageDue(plan, k, known(succeeded, "y", 11, 0), "x"); !due.After(at(11)) {
 		t.Errorf("another message is due at %s, want later", due)
 	}
 }
@@ -140,20 +140,20 @@ func TestAllowedValueIsReportedAtOnce(t *testing.T) {
 // and that reports of the counter do not contain the other's message.
 func TestMessageTokensOfEachProbe(t *testing.T) {
 	plan := report.Plan{Generation: 1, Pods: []v1alpha1.PodProbe{podPlan("a", "m#count", "m#p")}}
-	ledger, states := report.Ledger{}, report.States{}
+	record, states := report.Record{}, report.States{}
 	count, other := key(t, "a", "m#count"), key(t, "a", "m#p")
 	states[other] = known(succeeded, "before", 0, 0)
 	for i := range 10 {
 		now := at(float64(i))
 		states[count] = known(succeeded, fmt.Sprint(i), 0, 0)
 		var decision report.Decision
-		ledger, decision = wrote(now, plan, ledger, states)
+		record, decision = wrote(now, plan, record, states)
 		if written := len(decision.Writes) > 0; written != (i < 4) {
 			t.Errorf("message %d: written: %t", i, written)
 		}
 	}
 	states[other] = known(succeeded, "after", 10, 0)
-	decision := report.Decide(at(10), plan, ledger, states, nil)
+	decision := report.Decide(at(10), plan, record, states, nil)
 	want := []string{"3", "after"}
 	var got []string
 	for _, w := range decision.Writes {
@@ -169,14 +169,14 @@ func TestMessageTokensOfEachProbe(t *testing.T) {
 // TestMessageTokensAfterClockWasSetBack covers an agent that restarts after the wall clock was set
 // back: the reported transition is in the future. A counter still costs one report per minute.
 func TestMessageTokensAfterClockWasSetBack(t *testing.T) {
-	ledger := report.Read(stored(podReport("a", entry("m#p", succeeded, "before", 3600, 3600))), nil)
-	states, writes := report.Restore(onePlan(), ledger), 0
+	record := report.Read(stored(podReport("a", entry("m#p", succeeded, "before", 3600, 3600))), nil)
+	states, writes := report.Restore(onePlan(), record), 0
 	for i := range 300 {
 		now, state := at(float64(i)), states[key(t, "a", "m#p")]
 		state.Message, state.LastProbe = fmt.Sprint(i), now
 		states[key(t, "a", "m#p")] = state
 		var decision report.Decision
-		ledger, decision = wrote(now, onePlan(), ledger, states)
+		record, decision = wrote(now, onePlan(), record, states)
 		writes += len(decision.Writes)
 	}
 	if writes != 7 {

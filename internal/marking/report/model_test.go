@@ -30,7 +30,7 @@ type model struct {
 	now    time.Time
 	plan   report.Plan
 	states report.States
-	ledger report.Ledger
+	record report.Record
 	// changed are the pods whose states have changed since the last decision, or nil for any pod.
 	changed map[string]bool
 	store   map[int][]seamarkv1alpha1.PodReport
@@ -211,8 +211,8 @@ func (m *model) change() {
 
 // decide decides with the changes since the last decision.
 func (m *model) decide() report.Decision {
-	d := report.Decide(m.now, m.plan, m.ledger, m.states, m.changed)
-	m.ledger, m.changed = d.Ledger, map[string]bool{}
+	d := report.Decide(m.now, m.plan, m.record, m.states, m.changed)
+	m.record, m.changed = d.Record, map[string]bool{}
 	return d
 }
 
@@ -241,7 +241,7 @@ func (m *model) round(failures bool) []report.Write {
 			delete(m.store, w.Number)
 		}
 		if !failures || outcome == 1 {
-			m.ledger = m.ledger.Wrote(m.now, w)
+			m.record = m.record.Wrote(m.now, w)
 		}
 	}
 	return d.Writes
@@ -284,7 +284,7 @@ func (m *model) foreignEdit() {
 		}
 		m.store[number] = pods
 	}
-	m.ledger = m.ledger.Adopt(m.list())
+	m.record = m.record.Adopt(m.list())
 }
 
 // inStatus returns the stored states and errors of the planned pods as if they were in NodePodProbe.status.
@@ -302,8 +302,8 @@ func (m *model) inStatus() []v1alpha1.PodProbeStatus {
 
 // restart starts the agent with what is stored, and with the states in the status unless it is nil.
 func (m *model) restart(inStatus []v1alpha1.PodProbeStatus) {
-	m.ledger = report.Read(m.list(), inStatus)
-	restored := report.Restore(m.plan, m.ledger)
+	m.record = report.Read(m.list(), inStatus)
+	restored := report.Restore(m.plan, m.record)
 	m.states, m.want, m.changed = restored, report.States{}, nil
 	for _, key := range m.probes() {
 		state, found := restored[key]
@@ -350,8 +350,8 @@ func (m *model) settle() {
 	}
 	m.checkNoMore(found)
 	// A decision without what earlier decisions remembered has the same result.
-	again := report.Decide(m.now, m.plan, m.ledger.Adopt(m.list()), m.states, nil)
-	if len(again.Writes) > 0 || !again.Next.Equal(report.Decide(m.now, m.plan, m.ledger, m.states, m.changed).Next) {
+	again := report.Decide(m.now, m.plan, m.record.Adopt(m.list()), m.states, nil)
+	if len(again.Writes) > 0 || !again.Next.Equal(report.Decide(m.now, m.plan, m.record, m.states, m.changed).Next) {
 		m.Fatalf("%d writes, next %s, want none and %s", len(again.Writes), again.Next, d.Next)
 	}
 }

@@ -37,15 +37,15 @@ func (p *place) add(pod, bytes int) {
 // report.
 func (d *decider) locate() []*place {
 	d.planned = make(map[string]int, len(d.plan.Pods))
-	d.pods = make([]*podLedger, len(d.plan.Pods))
+	d.pods = make([]*podRecord, len(d.plan.Pods))
 	for i := range d.plan.Pods {
-		d.pods[i] = d.ledger.pod(d.plan.Pods[i].UID)
+		d.pods[i] = d.record.pod(d.plan.Pods[i].UID)
 		if _, twice := d.planned[d.plan.Pods[i].UID]; !twice {
 			d.planned[d.plan.Pods[i].UID] = i
 		}
 	}
 	d.prune()
-	places := d.known()
+	places := d.storedPlaces()
 	for _, pod := range d.overflow(places) {
 		places = d.place(places, pod)
 	}
@@ -60,26 +60,26 @@ func (d *decider) locate() []*place {
 // isFirst reports whether a pod of the plan is the first with its UID.
 func (d *decider) isFirst(i int) bool { return d.planned[d.plan.Pods[i].UID] == i }
 
-// prune removes the pods that are neither planned nor stored from the ledger, and the times of
+// prune removes the pods that are neither planned nor stored from the record, and the times of
 // those that are planned again.
 func (d *decider) prune() {
-	for uid, pod := range d.ledger.pods {
-		if _, planned := d.planned[uid]; planned || pod.number != nowhere && indexOf(d.ledger.stored[pod.number], uid) >= 0 {
+	for uid, pod := range d.record.pods {
+		if _, planned := d.planned[uid]; planned || pod.number != nowhere && indexOf(d.record.stored[pod.number], uid) >= 0 {
 			continue
 		}
 		d.ownPods()
-		delete(d.ledger.pods, uid)
+		delete(d.record.pods, uid)
 	}
-	maps.DeleteFunc(d.ledger.leftPlan, func(uid string, _ time.Time) bool {
+	maps.DeleteFunc(d.record.leftPlan, func(uid string, _ time.Time) bool {
 		_, planned := d.planned[uid]
-		return planned || d.ledger.pods[uid] == nil
+		return planned || d.record.pods[uid] == nil
 	})
 }
 
-// ownPods makes the pods of the ledger safe to modify.
+// ownPods makes the pods of the record safe to modify.
 func (d *decider) ownPods() {
 	if !d.owned {
-		d.owned, d.ledger.pods = true, maps.Clone(d.ledger.pods)
+		d.owned, d.record.pods = true, maps.Clone(d.record.pods)
 	}
 }
 
@@ -87,9 +87,9 @@ func indexOf(pods []seamarkv1alpha1.PodReport, uid string) int {
 	return slices.IndexFunc(pods, func(p seamarkv1alpha1.PodReport) bool { return p.UID == uid })
 }
 
-// known returns the slices that are stored or may be, with the pods that have their place in
+// storedPlaces returns the slices that are stored or may be, with the pods that have their place in
 // them, by number.
-func (d *decider) known() []*place {
+func (d *decider) storedPlaces() []*place {
 	byNumber, taken := map[int]*place{}, make([]bool, len(d.plan.Pods))
 	at := func(number int) *place {
 		if byNumber[number] == nil {
@@ -97,7 +97,7 @@ func (d *decider) known() []*place {
 		}
 		return byNumber[number]
 	}
-	for number, pods := range d.ledger.stored {
+	for number, pods := range d.record.stored {
 		p := at(number)
 		p.stored = true
 		for j := range pods {
@@ -113,7 +113,7 @@ func (d *decider) known() []*place {
 			}
 		}
 	}
-	for number := range d.ledger.unsure {
+	for number := range d.record.unsure {
 		at(number)
 	}
 	for i := range d.plan.Pods {
@@ -135,10 +135,10 @@ func (d *decider) mustLeave(uid string) bool {
 	if !d.plan.Running[uid] {
 		return false
 	}
-	since, known := d.ledger.leftPlan[uid]
+	since, known := d.record.leftPlan[uid]
 	if !known {
 		since = d.now
-		d.ledger.leftPlan = set(d.ledger.leftPlan, uid, since)
+		d.record.leftPlan = set(d.record.leftPlan, uid, since)
 	}
 	due := since.Add(LeftDelay)
 	if due.After(d.now) {
@@ -190,7 +190,7 @@ func (d *decider) place(places []*place, i int) []*place {
 	p.add(i, bytes)
 	d.ownPods()
 	d.pods[i] = d.pods[i].moved(p.number)
-	d.ledger.pods = set(d.ledger.pods, d.plan.Pods[i].UID, d.pods[i])
+	d.record.pods = set(d.record.pods, d.plan.Pods[i].UID, d.pods[i])
 	return places
 }
 

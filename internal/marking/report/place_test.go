@@ -120,11 +120,11 @@ func TestPlaces(t *testing.T) {
 			for _, pod := range tc.results {
 				states[key(t, pod, "m#p")] = known(failed, "no", 10, 10)
 			}
-			ledger, d := wrote(at(10), plan, report.Read(tc.stored, nil), states)
+			record, d := wrote(at(10), plan, report.Read(tc.stored, nil), states)
 			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if again := report.Decide(at(10), plan, ledger, states, nil); len(again.Writes) > 0 {
+			if again := report.Decide(at(10), plan, record, states, nil); len(again.Writes) > 0 {
 				t.Errorf("writes again %v", summary(again.Writes))
 			}
 		})
@@ -140,15 +140,16 @@ func TestMaxSlices(t *testing.T) {
 		plan.Pods = append(plan.Pods, podPlan(name, "m#p"))
 		states[key(t, name, "m#p")] = known(succeeded, "ok", 1, 1)
 	}
-	ledger, d := wrote(at(1), plan, report.Ledger{}, states)
+	record, d := wrote(at(1), plan, report.Record{}, states)
 	if n := len(d.Writes); n != report.MaxSlices || d.Writes[n-1].Number != report.MaxSlices-1 || len(d.Writes[n-1].Pods) != report.MaxPods {
 		t.Errorf("%d writes, the last one of slice %d, want %d", n, d.Writes[n-1].Number, report.MaxSlices)
 	}
-	if again := report.Decide(at(2), plan, ledger, states, nil); len(again.Writes) > 0 {
+	if again := report.Decide(at(2), plan, record, states, nil); len(again.Writes) > 0 {
 		t.Errorf("writes again %v", summary(again.Writes))
 	}
 	plan.Pods = plan.Pods[report.MaxPods:]
-	if again := report.Decide(at(3), plan, ledger, states, nil); len(again.Writes) != 1 || again.Writes[0].Number != 0 || len(again.Writes[0].Pods) != report.MaxPods {
+	again := report.Decide(at(3), plan, record, states, nil)
+	if len(again.Writes) != 1 || again.Writes[0].Number != 0 || len(again.Writes[0].Pods) != report.MaxPods {
 		t.Errorf("writes %v, want the first slice with pods that had no place", summary(again.Writes))
 	}
 }
@@ -174,7 +175,7 @@ func TestLargePodHasItsOwnSlice(t *testing.T) {
 	for i := range plan.Pods {
 		plan.Pods[i].Name = plan.Pods[i].Name[:1]
 	}
-	_, d := wrote(at(1), plan, report.Ledger{}, states)
+	_, d := wrote(at(1), plan, report.Record{}, states)
 	if diff := cmp.Diff([]string{"+0 a c e", "+1 b", "+2 d"}, summary(d.Writes)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
@@ -206,13 +207,13 @@ func TestEmptySlices(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var ledger report.Ledger
+			var record report.Record
 			var plan report.Plan
 			var got []string
 			states, next := report.States{}, time.Time{}
 			decide := func(now time.Time) {
 				var d report.Decision
-				ledger, d = wrote(now, plan, ledger, states)
+				record, d = wrote(now, plan, record, states)
 				next = d.Next
 				for _, line := range summary(d.Writes) {
 					got = append(got, fmt.Sprint(now.Sub(at(0)), " ", line))
@@ -245,11 +246,11 @@ func TestReplacedPods(t *testing.T) {
 	const pods, most = 110, (110 + report.MaxPods - 1) / report.MaxPods
 	plan, states, now := report.Plan{Generation: 1}, report.States{}, 0.0
 	store := map[int][]seamarkv1alpha1.PodReport{}
-	var ledger report.Ledger
+	var record report.Record
 	decide := func() (writes int) {
 		var d report.Decision
 		now++
-		ledger, d = wrote(at(now), plan, ledger, states)
+		record, d = wrote(at(now), plan, record, states)
 		for _, w := range d.Writes {
 			if store[w.Number] = w.Pods; w.Delete {
 				delete(store, w.Number)
@@ -276,8 +277,8 @@ func TestReplacedPods(t *testing.T) {
 		total += decide()
 		add(pods + n)
 		total += decide()
-		if len(store) > most || ledger.Slices() != len(store) {
-			t.Fatalf("%d slices, %d in the ledger, want at most %d", len(store), ledger.Slices(), most)
+		if len(store) > most || record.Slices() != len(store) {
+			t.Fatalf("%d slices, %d in the record, want at most %d", len(store), record.Slices(), most)
 		}
 	}
 	t.Logf("%d slices, %.2f writes of each replaced pod", len(store), float64(total)/(5*pods))
@@ -294,13 +295,13 @@ func TestLostResponses(t *testing.T) {
 		states[key(t, pod, "m#p")] = known(succeeded, "ok", 0, 0)
 	}
 	first := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
-	ledger, _ := wrote(at(0), planOf(first...), report.Ledger{}, states)
-	d := report.Decide(at(1), planOf(append(first, "i")...), ledger, states, nil)
+	record, _ := wrote(at(0), planOf(first...), report.Record{}, states)
+	d := report.Decide(at(1), planOf(append(first, "i")...), record, states, nil)
 	if diff := cmp.Diff([]string{"+1 i"}, summary(d.Writes)); diff != "" {
 		t.Fatalf("writes (-want +got):\n%s", diff)
 	}
 	// The response is lost, and then slice 0 has room.
-	lost := d.Ledger
+	lost := d.Record
 	cases := map[string]struct {
 		plan []string
 		want []string
@@ -311,11 +312,11 @@ func TestLostResponses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger, d := wrote(at(2), planOf(tc.plan...), lost, states)
+			record, d := wrote(at(2), planOf(tc.plan...), lost, states)
 			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if again := report.Decide(at(2), planOf(tc.plan...), ledger, states, nil); len(again.Writes) > 0 {
+			if again := report.Decide(at(2), planOf(tc.plan...), record, states, nil); len(again.Writes) > 0 {
 				t.Errorf("writes again %v", summary(again.Writes))
 			}
 		})
@@ -326,15 +327,15 @@ func TestLostResponses(t *testing.T) {
 // changed one may be stored.
 func TestChangeBackAfterLostResponse(t *testing.T) {
 	before := podReport("a", entry("m#p", succeeded, "before", 0, 0))
-	ledger := report.Ledger{}.Wrote(at(0), create(before))
+	record := report.Record{}.Wrote(at(0), create(before))
 	states := report.States{key(t, "a", "m#p"): known(succeeded, "after", 1, 0)}
-	lost := report.Decide(at(1), onePlan(), ledger, states, nil)
+	lost := report.Decide(at(1), onePlan(), record, states, nil)
 	states[key(t, "a", "m#p")] = known(succeeded, "before", 2, 0)
-	ledger, d := wrote(at(2), onePlan(), lost.Ledger, states)
+	record, d := wrote(at(2), onePlan(), lost.Record, states)
 	if diff := cmp.Diff([]report.Write{write(before)}, d.Writes); diff != "" || len(lost.Writes) != 1 {
 		t.Errorf("%d writes before, then (-want +got):\n%s", len(lost.Writes), diff)
 	}
-	if again := report.Decide(at(2), onePlan(), ledger, states, nil); len(again.Writes) > 0 {
+	if again := report.Decide(at(2), onePlan(), record, states, nil); len(again.Writes) > 0 {
 		t.Errorf("writes again %v", summary(again.Writes))
 	}
 }

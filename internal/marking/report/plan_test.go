@@ -50,7 +50,7 @@ func TestDecideRecreatedMarker(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ledger := report.Read(stored(podReport("a", of(base, tc.reported, "a"))), nil)
+			record := report.Read(stored(podReport("a", of(base, tc.reported, "a"))), nil)
 			states := report.States{}
 			if tc.state != nil {
 				states[key(t, "a", "m#p")] = *tc.state
@@ -59,7 +59,7 @@ func TestDecideRecreatedMarker(t *testing.T) {
 			if tc.write {
 				want = append(want, write(podReport("a", tc.want...)))
 			}
-			if diff := cmp.Diff(want, report.Decide(at(0), planWith(tc.planned), ledger, states, nil).Writes); diff != "" {
+			if diff := cmp.Diff(want, report.Decide(at(0), planWith(tc.planned), record, states, nil).Writes); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 		})
@@ -87,8 +87,8 @@ func TestDecideOtherContainer(t *testing.T) {
 			if tc.write {
 				want = append(want, write(podReport("a", of(base, "1", tc.current))))
 			}
-			ledger := report.Read(stored(podReport("a", of(base, "1", tc.reported))), nil)
-			got := report.Decide(at(0), planWith("1"), ledger, report.States{key(t, "a", "m#p"): state}, nil).Writes
+			record := report.Read(stored(podReport("a", of(base, "1", tc.reported))), nil)
+			got := report.Decide(at(0), planWith("1"), record, report.States{key(t, "a", "m#p"): state}, nil).Writes
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
@@ -128,8 +128,8 @@ func TestRestoreRecreatedMarker(t *testing.T) {
 func TestEventsOfRecreatedMarker(t *testing.T) {
 	after := write(podReport("a", of(entry("m#p", succeeded, "ok", 9, 9), "2", "")))
 	for before, want := range map[string]int{"1": 1, "2": 0, "": 0} {
-		ledger := report.Read(stored(podReport("a", of(entry("m#p", succeeded, "ok", 0, 0), before, ""))), nil)
-		if got := len(ledger.Events(planWith("2"), after)); got != want {
+		record := report.Read(stored(podReport("a", of(entry("m#p", succeeded, "ok", 0, 0), before, ""))), nil)
+		if got := len(record.Events(planWith("2"), after)); got != want {
 			t.Errorf("%d events after a report of plan %q, want %d", got, before, want)
 		}
 	}
@@ -156,10 +156,10 @@ func TestPodsThatLeaveThePlan(t *testing.T) {
 			for _, pod := range []string{"a", "b"} {
 				states[key(t, pod, "m#p")] = known(succeeded, "ok", 0, 0)
 			}
-			ledger, _ := wrote(at(0), planOf("a", "b"), report.Ledger{}, states)
+			record, _ := wrote(at(0), planOf("a", "b"), report.Record{}, states)
 			plan := planOf("a")
 			plan.Running = tc.running
-			ledger, d := wrote(at(1), plan, ledger, states)
+			record, d := wrote(at(1), plan, record, states)
 			if len(d.Writes) > 0 || d.Next.IsZero() != (tc.running == nil) {
 				t.Fatalf("writes %v, next decision at %v", summary(d.Writes), d.Next)
 			}
@@ -167,11 +167,11 @@ func TestPodsThatLeaveThePlan(t *testing.T) {
 				plan = planOf("a", "b")
 			}
 			plan.Running = tc.later
-			ledger, d = wrote(at(1).Add(report.LeftDelay/2), plan, ledger, states)
+			record, d = wrote(at(1).Add(report.LeftDelay/2), plan, record, states)
 			if len(d.Writes) > 0 {
 				t.Fatalf("writes %v before the delay has passed", summary(d.Writes))
 			}
-			_, d = wrote(at(1).Add(report.LeftDelay+time.Second), plan, ledger, states)
+			_, d = wrote(at(1).Add(report.LeftDelay+time.Second), plan, record, states)
 			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
@@ -186,11 +186,11 @@ func TestEvents(t *testing.T) {
 		return write(podReport("a", entry("m#p", state, message, 9, 9)))
 	}
 	cases := map[string]struct {
-		ledger report.Ledger
+		record report.Record
 		write  report.Write
 		want   []string
 	}{
-		"first result":                    {report.Ledger{}, after(failed, "no"), []string{"Failed no"}},
+		"first result":                    {report.Record{}, after(failed, "no"), []string{"Failed no"}},
 		"transition":                      {read, after(failed, "no"), []string{"Failed no"}},
 		"to Unknown":                      {read, after(unknown, ""), nil},
 		"from Unknown":                    {read.Wrote(at(1), after(unknown, "")), after(succeeded, "ok"), []string{"Succeeded ok"}},
@@ -204,7 +204,7 @@ func TestEvents(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, e := range tc.ledger.Events(onePlan(), tc.write) {
+			for _, e := range tc.record.Events(onePlan(), tc.write) {
 				if e.Pod.Name != "a" || e.Probe.Name != "m#p" {
 					t.Errorf("event of %s %s", e.Pod.Name, e.Probe.Name)
 				}

@@ -16,8 +16,8 @@ import (
 // nowhere is the number of the slice of a pod that has no place.
 const nowhere = -1
 
-// podLedger records what has been reported about one pod. It is immutable.
-type podLedger struct {
+// podRecord records what has been reported about one pod. It is immutable.
+type podRecord struct {
 	// number is the slice in which the pod has its place, or nowhere.
 	number int
 	// report is what the agent last read or wrote. Its UID is empty if there is nothing.
@@ -39,16 +39,16 @@ type messages struct {
 	tokens bucket
 }
 
-// pod returns the ledger of a pod. It is empty if nothing was reported about the pod.
-func (l Ledger) pod(uid string) *podLedger {
+// pod returns the record of a pod. It is empty if nothing was reported about the pod.
+func (l Record) pod(uid string) *podRecord {
 	if pod := l.pods[uid]; pod != nil {
 		return pod
 	}
-	return &podLedger{number: nowhere}
+	return &podRecord{number: nowhere}
 }
 
-// moved returns the ledger of the pod with another place.
-func (p *podLedger) moved(number int) *podLedger {
+// moved returns the record of the pod with another place.
+func (p *podRecord) moved(number int) *podRecord {
 	moved := *p
 	moved.number = number
 	return &moved
@@ -56,7 +56,7 @@ func (p *podLedger) moved(number int) *podLedger {
 
 // find returns the index of a probe in the report, or -1. Most probes are found at the hint:
 // reports have the order of the plan.
-func (p *podLedger) find(name string, hint int) int {
+func (p *podRecord) find(name string, hint int) int {
 	if hint < len(p.report.Probes) && p.report.Probes[hint].Name == name {
 		return hint
 	}
@@ -64,15 +64,15 @@ func (p *podLedger) find(name string, hint int) int {
 }
 
 // entry returns the reported state at an index that find returned.
-func (p *podLedger) entry(at int) (v1alpha1.ContainerProbeState, bool) {
+func (p *podRecord) entry(at int) (v1alpha1.ContainerProbeState, bool) {
 	if at < 0 {
 		return v1alpha1.ContainerProbeState{}, false
 	}
 	return p.report.Probes[at], true
 }
 
-// of returns the reported state of a probe that is planned with the plan value.
-func (p *podLedger) of(at int, plan string) (v1alpha1.ContainerProbeState, bool) {
+// planned returns the reported state of a probe that is planned with the plan value.
+func (p *podRecord) planned(at int, plan string) (v1alpha1.ContainerProbeState, bool) {
 	entry, found := p.entry(at)
 	if !found || !identity.SamePlan(entry.Plan, plan) {
 		return v1alpha1.ContainerProbeState{}, false
@@ -81,7 +81,7 @@ func (p *podLedger) of(at int, plan string) (v1alpha1.ContainerProbeState, bool)
 }
 
 // messagesAt returns the reports of the messages of the probe at an index that find returned.
-func (p *podLedger) messagesAt(at int) messages {
+func (p *podRecord) messagesAt(at int) messages {
 	if at < 0 || at >= len(p.messages) {
 		return messages{}
 	}
@@ -89,7 +89,7 @@ func (p *podLedger) messagesAt(at int) messages {
 }
 
 // error returns the reported error of a probe. Its reason is empty if there is none.
-func (p *podLedger) error(name string) v1alpha1.ContainerProbeError {
+func (p *podRecord) error(name string) v1alpha1.ContainerProbeError {
 	for _, e := range p.report.Errors {
 		if e.Name == name {
 			return e
@@ -98,8 +98,8 @@ func (p *podLedger) error(name string) v1alpha1.ContainerProbeError {
 	return v1alpha1.ContainerProbeError{}
 }
 
-// grant returns the ledger of the pod after its changed messages took a token of the node.
-func (p *podLedger) grant(now time.Time) *podLedger {
+// grant returns the record of the pod after its changed messages took a token of the node.
+func (p *podRecord) grant(now time.Time) *podRecord {
 	granted := *p
 	granted.granted, granted.unwritten = now, true
 	return &granted
@@ -109,18 +109,18 @@ func (p *podLedger) grant(now time.Time) *podLedger {
 // changed back since the last report, at transition: within a second, reported times do not show the
 // change. The reported transition is never newer than the report, although a wall clock that was set
 // back before an agent restart makes it look so.
-func (p *podLedger) changedBack(at int, transition time.Time) bool {
+func (p *podRecord) changedBack(at int, transition time.Time) bool {
 	entry, _ := p.entry(at)
 	return transition.After(p.messagesAt(at).at) && !transition.Equal(entry.LastTransitionTime.Time)
 }
 
-// wrote returns the ledger of the pod after a write of its slice.
-func (p *podLedger) wrote(now time.Time, number int, report seamarkv1alpha1.PodReport) *podLedger {
-	next := &podLedger{number: number, report: report, messages: make([]messages, len(report.Probes)), granted: p.granted}
+// wrote returns the record of the pod after a write of its slice.
+func (p *podRecord) wrote(now time.Time, number int, report seamarkv1alpha1.PodReport) *podRecord {
+	next := &podRecord{number: number, report: report, messages: make([]messages, len(report.Probes)), granted: p.granted}
 	for i := range report.Probes {
 		entry := &report.Probes[i]
 		at := p.find(entry.Name, i)
-		before, reported := p.of(at, entry.Plan)
+		before, reported := p.planned(at, entry.Plan)
 		m := p.messagesAt(at)
 		switch {
 		case reported && before.State == entry.State && before.Message == entry.Message:
@@ -136,7 +136,7 @@ func (p *podLedger) wrote(now time.Time, number int, report seamarkv1alpha1.PodR
 }
 
 // wroteErrors returns when the errors were last reported or cleared, after a write.
-func (p *podLedger) wroteErrors(now time.Time, next *podLedger) map[string]time.Time {
+func (p *podRecord) wroteErrors(now time.Time, next *podRecord) map[string]time.Time {
 	at := maps.Clone(p.errorAt)
 	// A cleared error is remembered until it no longer delays the next one.
 	maps.DeleteFunc(at, func(name string, before time.Time) bool {

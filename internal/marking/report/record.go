@@ -16,32 +16,32 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 )
 
-// Ledger records what has been reported, and where it is stored. It is immutable: its methods
-// return a new ledger. The zero ledger is that of a node without slices.
-type Ledger struct {
+// Record is what the agent has reported, and in which slice it is stored. It is immutable: its methods
+// return a new record. The zero value is the record of a node without slices.
+type Record struct {
 	// stored are the pods of each slice that is stored, as far as the agent knows.
 	stored map[int][]seamarkv1alpha1.PodReport
 	// unsure are the slices that Decide has returned since their last Wrote.
 	unsure map[int]bool
 	// pods is what is in force of each pod that is planned or stored, by UID.
-	pods map[string]*podLedger
+	pods map[string]*podRecord
 	// empty is when Decide first found that a slice has no planned pods.
 	empty map[int]time.Time
 	// leftPlan is when Decide first found that a stored pod with running containers is not planned.
 	leftPlan map[string]time.Time
-	// settled are the slices that Decide found no need to write, until the time. It is zero if there
-	// is no need until their pods change.
-	settled map[int]time.Time
+	// unchangedUntil has, by slice, until when Decide need not write it. The time is zero if that is until
+	// its pods change.
+	unchangedUntil map[int]time.Time
 	// tokens are those of the node, for changed messages that are reported at once.
 	tokens bucket
 }
 
-// Read returns the ledger of an agent that starts with the stored slices. If inStatus is not nil, the
+// Read returns the record of an agent that starts with the stored slices. If inStatus is not nil, the
 // states that OpenKruise has reported in NodePodProbe.status are in force: the slices only provide the
 // places of the pods, and everything in them that differs is written. The states that are in force need
 // no event.
-func Read(stored []Slice, inStatus []v1alpha1.PodProbeStatus) Ledger {
-	l, numbers := Ledger{stored: storedOf(stored), pods: map[string]*podLedger{}}, map[string]int{}
+func Read(stored []Slice, inStatus []v1alpha1.PodProbeStatus) Record {
+	l, numbers := Record{stored: storedOf(stored), pods: map[string]*podRecord{}}, map[string]int{}
 	for _, slice := range stored {
 		for _, pod := range slice.Pods {
 			before, twice := l.pods[pod.UID]
@@ -52,37 +52,37 @@ func Read(stored []Slice, inStatus []v1alpha1.PodProbeStatus) Ledger {
 			if place < 0 || place >= MaxSlices {
 				place = nowhere
 			}
-			l.pods[pod.UID], numbers[pod.UID] = &podLedger{number: place, report: pod}, slice.Number
+			l.pods[pod.UID], numbers[pod.UID] = &podRecord{number: place, report: pod}, slice.Number
 		}
 	}
 	if inStatus == nil {
 		return l
 	}
 	for uid, pod := range l.pods {
-		l.pods[uid] = &podLedger{number: pod.number, report: seamarkv1alpha1.PodReport{
+		l.pods[uid] = &podRecord{number: pod.number, report: seamarkv1alpha1.PodReport{
 			Namespace: pod.report.Namespace, Name: pod.report.Name, UID: uid,
 		}}
 	}
 	for _, pod := range inStatus {
-		l.pods[pod.UID] = &podLedger{number: l.pod(pod.UID).number, report: seamarkv1alpha1.PodReport{
+		l.pods[pod.UID] = &podRecord{number: l.pod(pod.UID).number, report: seamarkv1alpha1.PodReport{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Probes: pod.ProbeStates,
 		}}
 	}
 	return l
 }
 
-// Adopt returns the ledger after the slices have been listed again, because another client has
+// Adopt returns the record after the slices have been listed again, because another client has
 // changed or removed some. Call it while no write is in progress. Decide compares with these
 // slices and repairs them: what the agent last read or wrote stays in force, and it does not
 // change which states need an event, or when messages and errors may be reported.
-func (l Ledger) Adopt(stored []Slice) Ledger {
-	l.stored, l.settled = storedOf(stored), nil
+func (l Record) Adopt(stored []Slice) Record {
+	l.stored, l.unchangedUntil = storedOf(stored), nil
 	return l
 }
 
-// Wrote returns the ledger after a write of a slice. The other slices are not affected, so
+// Wrote returns the record after a write of a slice. The other slices are not affected, so
 // slices can be written in parallel and some may fail.
-func (l Ledger) Wrote(now time.Time, w Write) Ledger {
+func (l Record) Wrote(now time.Time, w Write) Record {
 	l.stored, l.unsure = maps.Clone(l.stored), maps.Clone(l.unsure)
 	delete(l.unsure, w.Number)
 	if w.Delete {
@@ -100,11 +100,11 @@ func (l Ledger) Wrote(now time.Time, w Write) Ledger {
 }
 
 // Slices returns the number of stored slices.
-func (l Ledger) Slices() int { return len(l.stored) }
+func (l Record) Slices() int { return len(l.stored) }
 
 // Events returns the events of a slice that has been written, in the order of the plan. Call
 // it before Wrote. Unknown causes no event, and neither does a state that is reported again.
-func (l Ledger) Events(plan Plan, w Write) []Event {
+func (l Record) Events(plan Plan, w Write) []Event {
 	var events []Event
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
@@ -112,7 +112,7 @@ func (l Ledger) Events(plan Plan, w Write) []Event {
 		if at < 0 {
 			continue
 		}
-		written, known := &podLedger{report: w.Pods[at]}, l.pod(pod.UID)
+		written, known := &podRecord{report: w.Pods[at]}, l.pod(pod.UID)
 		for j := range pod.Probes {
 			probe := &pod.Probes[j]
 			entry, found := written.entry(written.find(probe.Name, j))
@@ -128,7 +128,7 @@ func (l Ledger) Events(plan Plan, w Write) []Event {
 }
 
 // Errors returns how many planned probes have a reported error with the reason.
-func (l Ledger) Errors(plan Plan, reason v1alpha1.ProbeErrorReason) int {
+func (l Record) Errors(plan Plan, reason v1alpha1.ProbeErrorReason) int {
 	n := 0
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
@@ -199,11 +199,11 @@ func newest(entries []v1alpha1.ContainerProbeState) (transition, result time.Tim
 }
 
 // Restore returns the reported states of the planned probes. An agent starts from them.
-func Restore(plan Plan, ledger Ledger) States {
+func Restore(plan Plan, record Record) States {
 	states := States{}
 	for i := range plan.Pods {
 		pod := &plan.Pods[i]
-		reported := ledger.pod(pod.UID)
+		reported := record.pod(pod.UID)
 		for j := range pod.Probes {
 			planned := &pod.Probes[j]
 			key, err := identity.KeyOf(pod, planned)
@@ -212,7 +212,7 @@ func Restore(plan Plan, ledger Ledger) States {
 			}
 			problem := reported.error(planned.Name)
 			state := thresholds.State{Problem: thresholds.Problem{Reason: problem.Reason, Message: problem.Message}}
-			if entry, _ := reported.of(reported.find(planned.Name, j), planned.Plan); isState(entry.State) {
+			if entry, _ := reported.planned(reported.find(planned.Name, j), planned.Plan); isState(entry.State) {
 				state.State, state.Message, state.ContainerID = entry.State, entry.Message, entry.ContainerID
 				state.LastProbe, state.LastTransition = entry.LastProbeTime.Time, entry.LastTransitionTime.Time
 			}

@@ -3,7 +3,7 @@
 
 // Package report decides what an agent reports, and when. A report consists of slices of a few
 // pods each (ProbeReport), so that the cost of a change does not depend on the number of pods on
-// the node. From the plan in force, the ledger of earlier reports and the current states, Decide
+// the node. From the plan in force, the record of earlier reports and the current states, Decide
 // computes which slices to write now.
 //
 // Its rules for places:
@@ -51,6 +51,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 const (
@@ -113,7 +114,7 @@ type Write struct {
 	Number int
 	// Pods are all pods of the slice, which may be none. They must not be modified.
 	Pods []seamarkv1alpha1.PodReport
-	// Create reports whether the slice is not stored as far as the ledger knows.
+	// Create reports whether the slice is not stored as far as the record knows.
 	Create bool
 	// Delete reports whether to delete the slice. A slice that does not exist is deleted.
 	Delete bool
@@ -123,10 +124,10 @@ type Write struct {
 type Decision struct {
 	// Writes are the slices to write now, by number. Each number occurs once.
 	Writes []Write
-	// Ledger replaces the ledger before the writes are sent, even if there are none. It
+	// Record replaces the record before the writes are sent, even if there are none. It
 	// records the places of the pods, and that the slices in Writes may have been written
 	// although the response is lost. Until Wrote, Decide returns such slices again.
-	Ledger Ledger
+	Record Record
 	// Next is when to decide again if nothing changes until then and this decision is
 	// carried out. It is zero if there is no need to.
 	Next time.Time
@@ -134,12 +135,12 @@ type Decision struct {
 
 // Decide decides which slices to write now. It omits planned probes with an invalid name. Changed
 // contains the UIDs of the pods whose states may have changed since the decision that returned the
-// ledger. It is nil if the plan or any state may have changed.
-func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[string]bool) Decision {
-	ledger.unsure, ledger.empty, ledger.leftPlan = maps.Clone(ledger.unsure), maps.Clone(ledger.empty), maps.Clone(ledger.leftPlan)
-	d := &decider{now: now, plan: plan, ledger: ledger, states: states, changed: changed}
+// record. It is nil if the plan or any state may have changed.
+func Decide(now time.Time, plan Plan, record Record, states States, changed map[string]bool) Decision {
+	record.unsure, record.empty, record.leftPlan = maps.Clone(record.unsure), maps.Clone(record.empty), maps.Clone(record.leftPlan)
+	d := &decider{now: now, plan: plan, record: record, states: states, changed: changed}
 	places := d.locate()
-	spare, settled := d.spare(places), make(map[int]time.Time, len(places))
+	spare, unchangedUntil := d.spare(places), make(map[int]time.Time, len(places))
 	gathered := make([]*sliceDecider, len(places))
 	for i, p := range places {
 		gathered[i] = d.gatherSlice(p)
@@ -154,62 +155,54 @@ func Decide(now time.Time, plan Plan, ledger Ledger, states States, changed map[
 			spare--
 			continue
 		}
-		delete(d.ledger.empty, p.number)
+		delete(d.record.empty, p.number)
 		w, write, next := d.slice(p, gathered[i])
 		d.recheck(next)
 		if write {
 			writes = append(writes, w)
 		} else {
-			settled[p.number] = next
+			unchangedUntil[p.number] = next
 		}
 	}
-	d.ledger.settled = settled
+	d.record.unchangedUntil = unchangedUntil
 	for _, w := range writes {
-		d.ledger.unsure = set(d.ledger.unsure, w.Number, true)
+		d.record.unsure = set(d.record.unsure, w.Number, true)
 	}
-	return Decision{Writes: writes, Ledger: d.ledger, Next: d.next}
+	return Decision{Writes: writes, Record: d.record, Next: d.next}
 }
 
 // decider decides on all slices of a node.
 type decider struct {
 	now    time.Time
 	plan   Plan
-	ledger Ledger
+	record Record
 	states States
 	// changed are the UIDs of the pods that may have changed, or nil if any may have.
 	changed map[string]bool
 
-	// planned are the indexes of the planned pods by UID, and pods their ledgers.
+	// planned are the indexes of the planned pods by UID, and pods their records.
 	planned map[string]int
-	pods    []*podLedger
-	// owned reports whether ledger.pods is a copy.
+	pods    []*podRecord
+	// owned reports whether record.pods is a copy.
 	owned bool
 	next  time.Time
 }
 
 // recheck schedules another decision.
-func (d *decider) recheck(at time.Time) { d.next = earlier(d.next, at) }
+func (d *decider) recheck(at time.Time) { d.next = earliest.Time(d.next, at) }
 
-// earlier returns the earlier of two times. A zero time is no time.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// isSettled reports whether an earlier decision not to write a slice still applies.
-func (d *decider) isSettled(p *place) bool {
-	until, settled := d.ledger.settled[p.number]
-	return settled && d.changed != nil && (until.IsZero() || until.After(d.now)) &&
+// isUnchanged reports whether an earlier decision not to write a slice still applies.
+func (d *decider) isUnchanged(p *place) bool {
+	until, found := d.record.unchangedUntil[p.number]
+	return found && d.changed != nil && (until.IsZero() || until.After(d.now)) &&
 		!slices.ContainsFunc(p.pods, func(i int) bool { return d.changed[d.plan.Pods[i].UID] })
 }
 
 // gatherSlice returns the planned pods of a slice with what is known about them. It is nil if the slice
 // has none, or if an earlier decision not to write it still applies.
 func (d *decider) gatherSlice(p *place) *sliceDecider {
-	must := p.moved || !p.stored || d.ledger.unsure[p.number]
-	if len(p.pods) == 0 || !must && d.isSettled(p) {
+	must := p.moved || !p.stored || d.record.unsure[p.number]
+	if len(p.pods) == 0 || !must && d.isUnchanged(p) {
 		return nil
 	}
 	s := &sliceDecider{now: d.now, write: must || d.isForeign(p), members: make([]member, 0, len(p.pods))}
@@ -232,23 +225,23 @@ func (d *decider) grant(gathered []*sliceDecider) {
 			if m := &s.members[i]; m.needsToken() {
 				index := d.planned[m.pod.UID]
 				members[index] = m
-				waiting = append(waiting, turn{index: index, namespace: m.pod.Namespace, uid: m.pod.UID, last: m.ledger.granted})
+				waiting = append(waiting, turn{index: index, namespace: m.pod.Namespace, uid: m.pod.UID, last: m.record.granted})
 			}
 		}
 	}
-	tokens := d.ledger.tokens.tokens(d.now, messagesOfNode())
+	tokens := d.record.tokens.tokens(d.now, messagesOfNode())
 	if len(waiting) > tokens {
 		d.setLast(waiting)
 	}
 	for _, t := range inTurn(waiting, tokens) {
-		d.ledger.tokens = d.ledger.tokens.take(d.now, messagesOfNode())
+		d.record.tokens = d.record.tokens.take(d.now, messagesOfNode())
 		d.ownPods()
 		d.pods[t.index] = d.pods[t.index].grant(d.now)
-		d.ledger.pods[t.uid], members[t.index].ledger = d.pods[t.index], d.pods[t.index]
+		d.record.pods[t.uid], members[t.index].record = d.pods[t.index], d.pods[t.index]
 	}
 	for _, s := range gathered {
 		if s != nil {
-			s.tokenDue = d.ledger.tokens.due(messagesOfNode())
+			s.tokenDue = d.record.tokens.due(messagesOfNode())
 		}
 	}
 }
@@ -270,7 +263,7 @@ func (d *decider) setLast(waiting []turn) {
 // returns when to decide again, which is zero if there is no need to.
 func (d *decider) slice(p *place, s *sliceDecider) (w Write, write bool, next time.Time) {
 	if s == nil {
-		return Write{}, false, d.ledger.settled[p.number]
+		return Write{}, false, d.record.unchangedUntil[p.number]
 	}
 	pods := s.decide()
 	return Write{Number: p.number, Pods: pods, Create: !p.stored}, s.write, s.next
@@ -279,8 +272,8 @@ func (d *decider) slice(p *place, s *sliceDecider) (w Write, write bool, next ti
 // isForeign reports whether the planned pods in a stored slice, which are those of the place,
 // have other content than the agent last read or wrote.
 func (d *decider) isForeign(p *place) bool {
-	for i := range d.ledger.stored[p.number] {
-		pod := &d.ledger.stored[p.number][i]
+	for i := range d.record.stored[p.number] {
+		pod := &d.record.stored[p.number][i]
 		if at, planned := d.planned[pod.UID]; planned && !equalReports(pod, &d.pods[at].report) {
 			return true
 		}
@@ -308,10 +301,10 @@ func (d *decider) spare(places []*place) int {
 // vacate decides whether to write or delete a slice without planned pods, which is kept for
 // EmptyDelay, and longer if it is a spare one.
 func (d *decider) vacate(p *place, spare bool) (w Write, write bool) {
-	since, known := d.ledger.empty[p.number]
+	since, known := d.record.empty[p.number]
 	if !known {
 		since = d.now
-		d.ledger.empty = set(d.ledger.empty, p.number, since)
+		d.record.empty = set(d.record.empty, p.number, since)
 	}
 	due := since.Add(EmptyDelay)
 	if !p.stored || p.number >= MaxSlices || !spare && !due.After(d.now) {
@@ -320,5 +313,5 @@ func (d *decider) vacate(p *place, spare bool) (w Write, write bool) {
 	if !spare {
 		d.recheck(due)
 	}
-	return Write{Number: p.number, Pods: []seamarkv1alpha1.PodReport{}}, p.moved || d.ledger.unsure[p.number]
+	return Write{Number: p.number, Pods: []seamarkv1alpha1.PodReport{}}, p.moved || d.record.unsure[p.number]
 }

@@ -67,13 +67,13 @@ func create(pods ...seamarkv1alpha1.PodReport) report.Write {
 }
 
 // wrote decides and writes everything.
-func wrote(now time.Time, plan report.Plan, ledger report.Ledger, states report.States) (report.Ledger, report.Decision) {
-	d := report.Decide(now, plan, ledger, states, nil)
-	ledger = d.Ledger
+func wrote(now time.Time, plan report.Plan, record report.Record, states report.States) (report.Record, report.Decision) {
+	d := report.Decide(now, plan, record, states, nil)
+	record = d.Record
 	for _, w := range d.Writes {
-		ledger = ledger.Wrote(now, w)
+		record = record.Wrote(now, w)
 	}
-	return ledger, d
+	return record, d
 }
 
 func onePlan() report.Plan {
@@ -83,17 +83,17 @@ func onePlan() report.Plan {
 func TestDecideOneProbe(t *testing.T) {
 	before := podReport("a", entry("m#p", succeeded, "ok", 0, 0))
 	cases := map[string]struct {
-		ledger report.Ledger
+		record report.Record
 		state  *thresholds.State
 		now    float64
 		want   []report.Write
 	}{
 		"not known, not reported": {},
 		"not known, reported": {
-			ledger: report.Read(stored(before), nil),
+			record: report.Read(stored(before), nil),
 		},
 		"no result, reported": {
-			ledger: report.Read(stored(before), nil),
+			record: report.Read(stored(before), nil),
 			state:  &thresholds.State{},
 			want:   []report.Write{write(podReport("a"))},
 		},
@@ -103,51 +103,51 @@ func TestDecideOneProbe(t *testing.T) {
 			want:  []report.Write{create(podReport("a", entry("m#p", failed, "no", 1, 1)))},
 		},
 		"transition": {
-			ledger: report.Ledger{}.Wrote(at(0), create(before)),
+			record: report.Record{}.Wrote(at(0), create(before)),
 			state:  new(known(failed, "no", 1, 1)),
 			now:    1,
 			want:   []report.Write{write(podReport("a", entry("m#p", failed, "no", 1, 1)))},
 		},
 		"state changed and changed back": {
-			ledger: report.Read(stored(before), nil),
+			record: report.Read(stored(before), nil),
 			state:  new(known(succeeded, "ok", 3, 3)),
 			now:    3,
 			want:   []report.Write{write(podReport("a", entry("m#p", succeeded, "ok", 3, 3)))},
 		},
 		"message of a state that changed and changed back within a second": {
-			ledger: report.Ledger{}.Wrote(at(0.5), create(before)),
+			record: report.Record{}.Wrote(at(0.5), create(before)),
 			state:  new(known(succeeded, "fine", 0.9, 0.9)),
 			now:    0.9,
 			want:   []report.Write{write(podReport("a", entry("m#p", succeeded, "fine", 0, 0)))},
 		},
 		"first message after an agent restart": {
-			ledger: report.Read(stored(before), nil),
+			record: report.Read(stored(before), nil),
 			state:  new(known(succeeded, "fine", 1, 0)),
 			now:    1,
 			want:   []report.Write{write(podReport("a", entry("m#p", succeeded, "fine", 1, 0)))},
 		},
 		"only the probe time": {
-			ledger: report.Read(stored(before), nil),
+			record: report.Read(stored(before), nil),
 			state:  new(known(succeeded, "ok", 86400, 0)),
 			now:    86400,
 		},
 		"takeover of equal states": {
-			ledger: report.Read(stored(before), []v1alpha1.PodProbeStatus{podStatus(before)}),
+			record: report.Read(stored(before), []v1alpha1.PodProbeStatus{podStatus(before)}),
 		},
 		"takeover of other states": {
-			ledger: report.Read(stored(podReport("a", entry("m#p", failed, "no", 9, 9))), []v1alpha1.PodProbeStatus{podStatus(before)}),
+			record: report.Read(stored(podReport("a", entry("m#p", failed, "no", 9, 9))), []v1alpha1.PodProbeStatus{podStatus(before)}),
 			want:   []report.Write{write(before)},
 		},
 		"takeover without slices": {
-			ledger: report.Read(nil, []v1alpha1.PodProbeStatus{podStatus(before)}),
+			record: report.Read(nil, []v1alpha1.PodProbeStatus{podStatus(before)}),
 			want:   []report.Write{create(before)},
 		},
 		"changed by another client": {
-			ledger: report.Read(stored(before), nil).Adopt(stored(podReport("a", entry("m#p", failed, "no", 9, 9)))),
+			record: report.Read(stored(before), nil).Adopt(stored(podReport("a", entry("m#p", failed, "no", 9, 9)))),
 			want:   []report.Write{write(before)},
 		},
 		"deleted by another client": {
-			ledger: report.Read(stored(before), nil).Adopt(nil),
+			record: report.Read(stored(before), nil).Adopt(nil),
 			want:   []report.Write{create(before)},
 		},
 	}
@@ -157,7 +157,7 @@ func TestDecideOneProbe(t *testing.T) {
 			if tc.state != nil {
 				states[key(t, "a", "m#p")] = *tc.state
 			}
-			got := report.Decide(at(tc.now), onePlan(), tc.ledger, states, nil)
+			got := report.Decide(at(tc.now), onePlan(), tc.record, states, nil)
 			if diff := cmp.Diff(tc.want, got.Writes); diff != "" || !got.Next.IsZero() {
 				t.Errorf("next %s, writes (-want +got):\n%s", got.Next, diff)
 			}

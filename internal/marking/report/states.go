@@ -13,12 +13,13 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/internal/program/earliest"
 )
 
 // member is a planned pod of a slice.
 type member struct {
 	pod    *v1alpha1.PodProbe
-	ledger *podLedger
+	record *podRecord
 	budget budget
 	// probes are the planned probes with a valid name.
 	probes []candidate
@@ -30,7 +31,7 @@ type candidate struct {
 	// state is the current state if known is set. Otherwise the reported state stays.
 	state thresholds.State
 	known bool
-	// reported is the reported entry if wasReported is set. at is its index in the ledger,
+	// reported is the reported entry if wasReported is set. at is its index in the record,
 	// also if it is the entry of an earlier marker.
 	reported    v1alpha1.ContainerProbeState
 	wasReported bool
@@ -43,7 +44,7 @@ func (c candidate) hasState() bool {
 
 // gather returns a pod of the plan with what is known about its probes.
 func (d *decider) gather(i int) member {
-	m := member{pod: &d.plan.Pods[i], ledger: d.pods[i], budget: budgetOf(&d.plan.Pods[i])}
+	m := member{pod: &d.plan.Pods[i], record: d.pods[i], budget: budgetOf(&d.plan.Pods[i])}
 	m.probes = make([]candidate, 0, len(m.pod.Probes))
 	hint := 0
 	for j := range m.pod.Probes {
@@ -52,10 +53,10 @@ func (d *decider) gather(i int) member {
 		if err != nil {
 			continue
 		}
-		if c.at = m.ledger.find(c.planned.Name, hint); c.at >= 0 {
+		if c.at = m.record.find(c.planned.Name, hint); c.at >= 0 {
 			hint = c.at + 1
 		}
-		c.reported, c.wasReported = m.ledger.of(c.at, c.planned.Plan)
+		c.reported, c.wasReported = m.record.planned(c.at, c.planned.Plan)
 		c.state, c.known = d.states[key]
 		m.probes = append(m.probes, c)
 	}
@@ -73,7 +74,7 @@ type sliceDecider struct {
 }
 
 // recheck schedules another decision.
-func (s *sliceDecider) recheck(at time.Time) { s.next = earlier(s.next, at) }
+func (s *sliceDecider) recheck(at time.Time) { s.next = earliest.Time(s.next, at) }
 
 func (s *sliceDecider) decide() []seamarkv1alpha1.PodReport {
 	pods := make([]seamarkv1alpha1.PodReport, 0, len(s.members))
@@ -81,7 +82,7 @@ func (s *sliceDecider) decide() []seamarkv1alpha1.PodReport {
 		m := &s.members[i]
 		report := seamarkv1alpha1.PodReport{Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID, Errors: s.errors(m)}
 		report.Probes = s.states(m, m.budget.limit(report.Errors))
-		s.write = s.write || !sameShape(&report, &m.ledger.report)
+		s.write = s.write || !sameShape(&report, &m.record.report)
 		pods = append(pods, report)
 	}
 	return pods
@@ -91,7 +92,7 @@ func (s *sliceDecider) decide() []seamarkv1alpha1.PodReport {
 // that were reported have the limit of the reported errors, so a change of the limit alone is not a
 // change of the messages.
 func (s *sliceDecider) states(m *member, limit int) []v1alpha1.ContainerProbeState {
-	before := m.budget.limit(m.ledger.report.Errors)
+	before := m.budget.limit(m.record.report.Errors)
 	var entries []v1alpha1.ContainerProbeState
 	for i := range m.probes {
 		if m.probes[i].hasState() {
@@ -111,7 +112,7 @@ func (s *sliceDecider) state(m *member, c *candidate, before int) v1alpha1.Conta
 	}
 	fresh, reported := entryOf(c.planned, c.state), c.reported
 	reported.Plan = fresh.Plan
-	switch c.news(m.ledger, before) {
+	switch c.news(m.record, before) {
 	case newNothing:
 		reported.Message = fresh.Message
 		return reported
@@ -130,8 +131,8 @@ func (s *sliceDecider) state(m *member, c *candidate, before int) v1alpha1.Conta
 func (s *sliceDecider) messageDue(m *member, c *candidate) time.Time {
 	switch {
 	case !c.isImmediate():
-		return m.ledger.messagesAt(c.at).tokens.due(messagesOfProbe())
-	case m.ledger.unwritten:
+		return m.record.messagesAt(c.at).tokens.due(messagesOfProbe())
+	case m.record.unwritten:
 		return time.Time{}
 	default:
 		return s.tokenDue
@@ -152,7 +153,7 @@ const (
 
 // news returns what of a probe with a current state has changed. Before is the limit of the reported
 // message.
-func (c *candidate) news(ledger *podLedger, before int) news {
+func (c *candidate) news(record *podRecord, before int) news {
 	state, reported := &c.state, &c.reported
 	// A later agent compares the container with the reported one: if they differ, the state starts again.
 	if !c.wasReported || state.ContainerID != reported.ContainerID || state.State != reported.State ||
@@ -163,7 +164,7 @@ func (c *candidate) news(ledger *podLedger, before int) news {
 	switch {
 	case now == last:
 		return newNothing
-	case c.hasOtherValues(state.State, now, last), ledger.changedBack(c.at, state.LastTransition):
+	case c.hasOtherValues(state.State, now, last), record.changedBack(c.at, state.LastTransition):
 		return newState
 	default:
 		return newMessage
@@ -177,12 +178,12 @@ func (c *candidate) isImmediate() bool {
 
 // needsToken reports whether the pod has a changed message that needs a token of the node.
 func (m *member) needsToken() bool {
-	if m.ledger.unwritten {
+	if m.record.unwritten {
 		return false
 	}
-	before := m.budget.limit(m.ledger.report.Errors)
+	before := m.budget.limit(m.record.report.Errors)
 	return slices.ContainsFunc(m.probes, func(c candidate) bool {
-		return c.isImmediate() && c.known && c.news(m.ledger, before) == newMessage
+		return c.isImmediate() && c.known && c.news(m.record, before) == newMessage
 	})
 }
 

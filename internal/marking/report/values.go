@@ -16,7 +16,7 @@ import (
 // reported. It is due at once if it changes a value that marks the pod, or if the state has changed and
 // changed back since the last report. Otherwise it needs a token: of the node with
 // MessageUpdatesImmediate, or else of the probe.
-func (l Ledger) MessageDue(p Plan, key identity.Key, state thresholds.State, before string) time.Time {
+func (l Record) MessageDue(p Plan, key identity.Key, state thresholds.State, before string) time.Time {
 	planned, reported := p.find(key), l.pod(string(key.PodUID))
 	if planned == nil || !extract.SameValues(planned.Values, state.State, before, state.Message) {
 		return time.Time{}

@@ -51,8 +51,8 @@ type Annotations struct {
 	Markers string
 }
 
-// Of returns the annotations of the pod.
-func Of(pod *corev1.Pod) Annotations {
+// AnnotationsOf returns the annotations of the pod.
+func AnnotationsOf(pod *corev1.Pod) Annotations {
 	return Annotations{
 		Probes:  pod.Annotations[v1alpha1.PodProbeMarkerAnnotationKey],
 		Markers: pod.Annotations[v1alpha1.PodProbeMarkerListAnnotationKey],

@@ -171,7 +171,7 @@ func TestEncodeDoesNotModifyTheMarker(t *testing.T) {
 
 func TestOfAndNames(t *testing.T) {
 	pod := game().Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "a,web").Build()
-	annotations := serverless.Of(pod)
+	annotations := serverless.AnnotationsOf(pod)
 	if diff := cmp.Diff(serverless.Annotations{Probes: "[]", Markers: "a,web"}, annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}

@@ -43,42 +43,42 @@ type Slice struct {
 // has another owner than the Node with the UID is returned too. A pod that two stored slices have
 // stays in the first one.
 func Place(pods []v1alpha1.PodProbe, stored []*seamarkv1alpha1.ProbePlan, node types.UID) []Slice {
-	slots := make(map[int]*Slice, len(stored))
-	of := make(map[string]int, len(pods))
+	sliceOf := make(map[int]*Slice, len(stored))
+	numberOf := make(map[string]int, len(pods))
 	for _, known := range byNumber(stored) {
-		slots[known.number] = &Slice{Number: known.number, Stored: known.plan}
+		sliceOf[known.number] = &Slice{Number: known.number, Stored: known.plan}
 		for i := range known.plan.Pods {
-			if _, twice := of[known.plan.Pods[i].UID]; !twice {
-				of[known.plan.Pods[i].UID] = known.number
+			if _, twice := numberOf[known.plan.Pods[i].UID]; !twice {
+				numberOf[known.plan.Pods[i].UID] = known.number
 			}
 		}
 	}
 	var added []*v1alpha1.PodProbe
 	for i := range pods {
-		if number, found := of[pods[i].UID]; found {
-			slots[number].Pods = append(slots[number].Pods, pods[i])
+		if number, found := numberOf[pods[i].UID]; found {
+			sliceOf[number].Pods = append(sliceOf[number].Pods, pods[i])
 		} else {
 			added = append(added, &pods[i])
 		}
 	}
 	for number := 0; len(added) > 0; number++ {
-		slot := slots[number]
-		if slot == nil {
-			slot = &Slice{Number: number}
-			slots[number] = slot
+		slice := sliceOf[number]
+		if slice == nil {
+			slice = &Slice{Number: number}
+			sliceOf[number] = slice
 		}
-		room := min(len(added), max(0, MaxPods-len(slot.Pods)))
+		room := min(len(added), max(0, MaxPods-len(slice.Pods)))
 		for _, pod := range added[:room] {
-			slot.Pods = append(slot.Pods, *pod)
+			slice.Pods = append(slice.Pods, *pod)
 		}
 		added = added[room:]
 	}
 	var changed []Slice
-	for _, number := range slices.Sorted(maps.Keys(slots)) {
-		slot := slots[number]
-		slices.SortFunc(slot.Pods, ByName)
-		if slot.Stored == nil || !ownedBy(slot.Stored, node) || !equality.Semantic.DeepEqual(slot.Stored.Pods, slot.Pods) {
-			changed = append(changed, *slot)
+	for _, number := range slices.Sorted(maps.Keys(sliceOf)) {
+		slice := sliceOf[number]
+		slices.SortFunc(slice.Pods, ByName)
+		if slice.Stored == nil || !ownedBy(slice.Stored, node) || !equality.Semantic.DeepEqual(slice.Stored.Pods, slice.Pods) {
+			changed = append(changed, *slice)
 		}
 	}
 	return changed

@@ -95,7 +95,7 @@ func reportAll(t *testing.T, plan report.Plan) []report.Write {
 			}
 		}
 	}
-	return report.Decide(now, plan, report.Ledger{}, states, nil).Writes
+	return report.Decide(now, plan, report.Record{}, states, nil).Writes
 }
 
 // largePods returns the plan of the pods of one slice, each with as many probes as the plan of a pod has
