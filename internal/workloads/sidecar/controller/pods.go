@@ -30,7 +30,7 @@ import (
 const (
 	// setIndex is the index of the pods by the sets that they have, and boundIndex that of the sets in force by the namespaces
 	// that they are bound to. The others have the value anyNamespace.
-	setIndex, boundIndex, anyNamespace = "sidecarset", "namespace", ""
+	setIndex, boundIndex, anyNamespace = "sidecarset", "bound", ""
 	// podPause is how long events of pods are collected: a set with many pods is planned once for all.
 	podPause = 100 * time.Millisecond
 	// recountPeriod is how often selected pods without a set are counted, if there are any: some end.
