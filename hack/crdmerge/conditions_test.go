@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestRelaxConditions(t *testing.T) {
@@ -27,9 +29,7 @@ func TestRelaxConditions(t *testing.T) {
 			t.Parallel()
 			var got, want map[string]any
 			for into, text := range map[*map[string]any]string{&got: test.schema, &want: test.want} {
-				if err := yaml.Unmarshal([]byte(text), into); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, yaml.Unmarshal([]byte(text), into))
 			}
 			if relaxConditions(got); cmp.Diff(want, got) != "" {
 				t.Errorf("schema (-want +got):\n%s", cmp.Diff(want, got))

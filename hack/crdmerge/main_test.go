@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const generated = `---
@@ -131,9 +131,7 @@ spec:
 			case err != nil:
 				t.Fatal(err)
 			default:
-				if diff := cmp.Diff(test.want, string(got)); diff != "" {
-					t.Errorf("merged CRD (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, test.want, string(got), "merged CRD")
 			}
 		})
 	}
@@ -160,9 +158,7 @@ func TestRun(t *testing.T) {
 	generated := strings.NewReplacer("            minimum: 1\n", "", " &schema", "").Replace(schema)
 	writeFile(t, filepath.Join(crds, "a.yaml"), head+names+"  versions:\n  - name: v1\n"+generated+"    served: true\n    storage: true\n")
 	writeFile(t, filepath.Join(crds, "b.yaml"), head+names+"  versions:\n  - name: v1\n"+generated)
-	if err := run(parts, crds, map[string]string{"a": "v1alpha1"}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, run(parts, crds, map[string]string{"a": "v1alpha1"}))
 	const block = "  names:\n    kind: PodProbeMarker\n"
 	for name, want := range map[string]string{
 		"a.yaml": head + "  conversion:\n    strategy: None\n" + block + "  versions:\n  - name: v1\n" + schema + "    served: true\n    storage: true\n" +
@@ -170,12 +166,8 @@ func TestRun(t *testing.T) {
 		"b.yaml": head + block + "  versions:\n  - name: v1\n" + strings.Replace(schema, " &schema", "", 1),
 	} {
 		got, err := os.ReadFile(filepath.Join(crds, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, want, string(got), "%s", name)
 	}
 	refuses("already several versions", "must have one version", map[string]string{"a": "v2"})
 	refuses("no such CRD", "serve", map[string]string{"c": "v2"})
@@ -183,7 +175,5 @@ func TestRun(t *testing.T) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }

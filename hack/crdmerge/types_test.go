@@ -10,11 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestComplete completes a template of which a part is written manually. Fields of a part that is not open are not added.
@@ -41,13 +42,9 @@ properties:
 			corev1.LocalObjectReference `json:",inline"`
 		} `json:"secret"`
 	}](), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got, err := write(map[string]any{"schema": schema}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const want = `---
 schema:
   properties:
@@ -64,9 +61,7 @@ schema:
       x-kubernetes-preserve-unknown-fields: true
   type: object
 `
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("schema (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, string(got), "schema")
 	for _, unknown := range []reflect.Type{reflect.TypeFor[metav1.Duration](), reflect.TypeFor[[]byte](), reflect.TypeFor[float32]()} {
 		if err := types.complete(map[string]any{}, unknown, true); err == nil {
 			t.Errorf("%s has a schema", unknown)
@@ -86,9 +81,7 @@ func TestQuantityIsWhatTheDecoderTakes(t *testing.T) {
 			text.WriteString(parts[n%len(parts)])
 		}
 		encoded, err := json.Marshal(text.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		var decoded resource.Quantity
 		err = decoded.UnmarshalJSON(encoded)
 		matches := pattern.MatchString(text.String())

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // newPod returns a ready pod whose container runs an image with the tag.
@@ -137,9 +139,7 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("holder %q (-want +got):\n%s", holder, diff)
 		}
 		changed := changes(map[string]string{"primary": primary, "db-1": "is ready, v1", "db-4": "is ready, v1"}, got.states)
-		if diff := cmp.Diff([]string{"db-0 is ready, v1", "db-1 is ready, v2", "db-2 is not ready", "db-3 is deleted"}, changed); diff != "" {
-			t.Errorf("changes (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, []string{"db-0 is ready, v1", "db-1 is ready, v2", "db-2 is not ready", "db-3 is deleted"}, changed, "changes")
 	}
 }
 

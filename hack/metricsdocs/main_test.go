@@ -14,6 +14,8 @@ import (
 	// The controller package registers the metrics of controllers and queues.
 	_ "sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestLabelsAreBounded checks the labels against a list, which contains no label for pods.
@@ -22,9 +24,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		"handler", "in_force", "kind", "limit", "marker", "method", "namespace", "node", "object", "operation", "probe", "reason", "result", "state", "version",
 	}
 	all, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, program := range all {
 		least := 8
 		if program.Name == "seamark-injector" {
@@ -88,9 +88,7 @@ func TestPage(t *testing.T) {
 		Name: "runs", Type: "histogram", Help: "Runs.", Buckets: []float64{0.5, 1, 20},
 		Labels: []Label{{Name: "node"}, {Name: "result", Values: []string{"error", "success"}}},
 	}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got := page.String()
 	const want = "| `runs` | histogram | `node`; `result`: error, success | Runs. Buckets from 0.5 to 20. |\n"
 	if !strings.Contains(got, want) {

@@ -6,6 +6,7 @@ package await
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,4 +55,12 @@ func textOf(err error) string {
 		return ""
 	}
 	return "error: " + err.Error()
+}
+
+// ErrorIf returns an error with the state if the condition holds, as a check of Success does.
+func ErrorIf(condition bool, format string, args ...any) error {
+	if condition {
+		return fmt.Errorf(format, args...)
+	}
+	return nil
 }

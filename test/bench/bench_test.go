@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/test/bench/page"
 	"github.com/seamark-dev/seamark/test/bench/reports"
 	"github.com/seamark-dev/seamark/test/bench/workloads"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -73,9 +74,7 @@ type run struct {
 func TestMeasures(t *testing.T) {
 	r := &run{}
 	root, err := env.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	r.docs, r.data = filepath.Join(root, "docs"), filepath.Join(os.Getenv("SEAMARK_BIN"), "bench", "results.json")
 	switch sizes := os.Getenv(sizesVariable); sizes {
 	case "":
@@ -90,9 +89,7 @@ func TestMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	server, err := env.Binaries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	r.machine = page.Describe(t.Context(), root, server, time.Now().UTC().Format(time.DateOnly))
 	t.Cleanup(func() { r.write(t) })
 	for _, m := range measures() {
@@ -120,25 +117,19 @@ func (r *run) measure(t *testing.T, m harness.Measure) {
 		}
 	}()
 	out = m.Run(&harness.Bench{T: t, Quick: r.quick})
-	if err := m.Check(out); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.Check(out))
 	t.Logf("\n%s", page.Table(out.Results))
 }
 
 // write writes the pages, or only renders them in a quick run.
 func (r *run) write(t *testing.T) {
 	pages, err := page.Read(r.docs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if pages, err = page.Render(pages, measures(), r.records); err != nil {
 		t.Fatal(err)
 	}
 	if r.quick {
 		return
 	}
-	if err := pages.Write(r.docs); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, pages.Write(r.docs))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/process"
 )
 
@@ -32,9 +33,7 @@ func TestChartMatchesConfig(t *testing.T) {
 	// Helm creates the namespace with --create-namespace.
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
 	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system")))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("objects (-config/default +chart):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "objects")
 }
 
 func withoutHooks(objects map[key]map[string]any) map[key]map[string]any {
@@ -176,9 +175,7 @@ func template(t *testing.T, helm, namespace string, args ...string) []byte {
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := process.Built(name, "verify-chart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return path
 }
 
@@ -202,9 +199,7 @@ func parse(t *testing.T, rendered []byte) map[key]map[string]any {
 		if errors.Is(err, io.EOF) {
 			return objects
 		}
-		if err != nil {
-			t.Fatalf("parse: %v", err)
-		}
+		expect.NoErrorf(t, err, "parse")
 		if object.Object == nil {
 			continue
 		}

@@ -20,6 +20,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/internal/program/config"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestManifestsMatchDefaults checks that the manifests repeat the defaults of the programs.
@@ -72,26 +73,18 @@ func TestManifestsMatchDefaults(t *testing.T) {
 func port(t *testing.T, endpoint configv1alpha1.Endpoint) int64 {
 	t.Helper()
 	_, text, err := net.SplitHostPort(endpoint.BindAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	number, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return number
 }
 
 func readValues(t *testing.T) map[string]any {
 	t.Helper()
 	content, err := os.ReadFile("../../charts/seamark/values.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var values map[string]any
-	if err := yaml.Unmarshal(content, &values); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal(content, &values))
 	return values
 }
 
@@ -107,13 +100,9 @@ func TestSchemaMatchesConfigurations(t *testing.T) {
 	root := readSchema(t)
 	for component, defaults := range map[string]any{"manager": m, "agent": a, "workloads": w} {
 		text, err := json.Marshal(defaults)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		var values map[string]any
-		if err := json.Unmarshal(text, &values); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal(text, &values))
 		var walk func(path []string, s *schema)
 		walk = func(path []string, s *schema) {
 			s = s.resolve(root)
@@ -163,13 +152,9 @@ func checkMaximum(t *testing.T, component string, path []string, maximum int64) 
 func load(t *testing.T, component string, file map[string]any) error {
 	t.Helper()
 	content, err := yaml.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, content, 0o600))
 	set := pflag.NewFlagSet(component, pflag.ContinueOnError)
 	var loader func() error
 	switch component {
@@ -183,8 +168,6 @@ func load(t *testing.T, component string, file map[string]any) error {
 		c := config.NewManager(set, "")
 		loader = func() error { _, err := c.Load(); return err }
 	}
-	if err := set.Parse([]string{"--config=" + path}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, set.Parse([]string{"--config=" + path}))
 	return loader()
 }

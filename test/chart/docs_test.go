@@ -9,17 +9,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestDocumentedValues renders the chart with each set of values that docs/install.md
 // recommends.
 func TestDocumentedValues(t *testing.T) {
 	page, err := os.ReadFile("../../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.+?)^```$").FindAllSubmatch(page, -1)
 	if len(blocks) < 2 {
 		t.Fatalf("found %d sets of values, want those for a small and for a large cluster", len(blocks))
@@ -32,9 +31,7 @@ func TestDocumentedValues(t *testing.T) {
 // TestReadmeValues checks that the README of the chart states the defaults of values.yaml.
 func TestReadmeValues(t *testing.T) {
 	readme, err := os.ReadFile("../../charts/seamark/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]*)` \\|").FindAllSubmatch(readme, -1)
 	if len(rows) < 10 {
 		t.Fatalf("found %d rows in the table of values, want the main values", len(rows))
@@ -42,12 +39,8 @@ func TestReadmeValues(t *testing.T) {
 	values := readValues(t)
 	for _, row := range rows {
 		var documented any
-		if err := yaml.Unmarshal(row[2], &documented); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(at(values, strings.Split(string(row[1]), ".")), documented); diff != "" {
-			t.Errorf("default of %s (-values.yaml +README.md):\n%s", row[1], diff)
-		}
+		expect.NoError(t, yaml.Unmarshal(row[2], &documented))
+		expect.Equal(t, at(values, strings.Split(string(row[1]), ".")), documented, "default of %s", row[1])
 	}
 }
 
@@ -55,13 +48,9 @@ func TestReadmeValues(t *testing.T) {
 func TestIcon(t *testing.T) {
 	const folder = "https://raw.githubusercontent.com/seamark-dev/seamark/main/"
 	content, err := os.ReadFile("../../charts/seamark/Chart.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var chart struct{ Icon string }
-	if err := yaml.Unmarshal(content, &chart); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal(content, &chart))
 	path, found := strings.CutPrefix(chart.Icon, folder)
 	if !found {
 		t.Fatalf("icon %q is not below %s", chart.Icon, folder)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +14,7 @@ import (
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func agentPod(t *testing.T, manifests []byte, namespace string) corev1.PodTemplateSpec {
@@ -22,9 +22,7 @@ func agentPod(t *testing.T, manifests []byte, namespace string) corev1.PodTempla
 	object := parse(t, manifests)[key{Kind: "DaemonSet", Namespace: namespace, Name: "seamark-agent"}]
 	var pod corev1.PodTemplateSpec
 	template := at(object, []string{"spec", "template"}).(map[string]any)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &pod); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(template, &pod))
 	return pod
 }
 
@@ -68,9 +66,7 @@ func TestVirtualNodesRunNoAgents(t *testing.T) {
 		if len(terms) != 1 {
 			t.Fatalf("%s: %d terms, want 1: terms are alternatives", source, len(terms))
 		}
-		if diff := cmp.Diff(want, terms[0].MatchExpressions); diff != "" {
-			t.Errorf("%s: excluded nodes (-manager +DaemonSet):\n%s", source, diff)
-		}
+		expect.Equal(t, want, terms[0].MatchExpressions, "%s: excluded nodes", source)
 		affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: pod.Spec})
 		for name, tc := range nodes {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"kubernetes.io/os": "linux"}}}
@@ -78,9 +74,7 @@ func TestVirtualNodesRunNoAgents(t *testing.T) {
 			if runs, err := affinity.Match(node); runs != tc.agent || err != nil {
 				t.Errorf("%s: node %s runs an agent: %t, %v, want %t", source, name, runs, err, tc.agent)
 			}
-			if has := serverless.HasAgent(tc.labels); has != tc.agent {
-				t.Errorf("the manager expects an agent on node %s: %t, want %t", name, has, tc.agent)
-			}
+			expect.Equal(t, tc.agent, serverless.HasAgent(tc.labels), "the manager expects an agent on node %s", name)
 		}
 	}
 }
@@ -123,15 +117,11 @@ func TestAgentPort(t *testing.T) {
 func TestAgentSecurityValues(t *testing.T) {
 	pod := agentPod(t, template(t, tool(t, "helm"), "ns", "--set",
 		"agent.seLinuxOptions.type=spc_t,agent.securityContext.capabilities.add={DAC_OVERRIDE}"), "ns")
-	if diff := cmp.Diff(&corev1.SELinuxOptions{Type: "spc_t"}, pod.Spec.SecurityContext.SELinuxOptions); diff != "" {
-		t.Errorf("SELinux options (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, &corev1.SELinuxOptions{Type: "spc_t"}, pod.Spec.SecurityContext.SELinuxOptions, "SELinux options")
 	want := &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
 		ReadOnlyRootFilesystem:   new(true),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE"}},
 	}
-	if diff := cmp.Diff(want, pod.Spec.Containers[0].SecurityContext); diff != "" {
-		t.Errorf("security context (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, pod.Spec.Containers[0].SecurityContext, "security context")
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestNullValues sets every optional value to null, as users do to remove a default, with all
@@ -22,9 +24,7 @@ func TestNullValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Enabled features have settings of their own.
 			nulls, err := yaml.Marshal(optional(root, root, defaults, values != ""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			rendered := template(t, helm, "ns", "--values", valuesFile(t, string(nulls)), "--values", valuesFile(t, values))
 			parse(t, rendered)
 			for _, bad := range []string{"<nil>", "<no value>", "%!"} {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestMarkerAuthorEnforcement checks that the value changes the binding of this policy and no
@@ -24,17 +26,13 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 		t.Run(enforcement, func(t *testing.T) {
 			objects := parse(t, template(t, helm, "ns", "--set", workloads+",policies.markerAuthor.enforcement="+enforcement))
 			got := at(objects[binding], []string{"spec", "validationActions"})
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the binding's actions (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, want, got, "the binding's actions")
 			if _, there := objects[policy]; there != (want != nil) {
 				t.Errorf("the policy exists: %t", there)
 			}
 			for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-workloads-pods"} {
 				k := key{Kind: binding.Kind, Name: name}
-				if diff := cmp.Diff([]any{"Deny", "Audit"}, at(objects[k], []string{"spec", "validationActions"})); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", name, diff)
-				}
+				expect.Equal(t, []any{"Deny", "Audit"}, at(objects[k], []string{"spec", "validationActions"}), "%s", name)
 			}
 		})
 	}
@@ -48,9 +46,7 @@ func TestAuthorPolicies(t *testing.T) {
 		"policies.markerAuthor.trusted={"+trusted+",ann},manager.excludedNamespaces={kube-system,ops},workloads.excludedNamespaces={kube-system,db}"))
 	for _, name := range []string{"seamark-marker-author", "seamark-sidecarset-author", "seamark-imagepulljob-author"} {
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: name}]
-		if diff := cmp.Diff([]any{"Deny", "Audit"}, at(binding, []string{"spec", "validationActions"})); diff != "" {
-			t.Errorf("actions of %s (-want +got):\n%s", name, diff)
-		}
+		expect.Equal(t, []any{"Deny", "Audit"}, at(binding, []string{"spec", "validationActions"}), "actions of %s", name)
 		policy := objects[key{Kind: "ValidatingAdmissionPolicy", Name: name}]
 		want := `!(request.userInfo.username in ["` + trusted + `","ann"])`
 		if got := at(policy, []string{"spec", "matchConditions", "0", "expression"}); got != want {

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/config"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // schema is the part of a JSON schema that the tests read.
@@ -36,13 +36,9 @@ type schema struct {
 func readSchema(t *testing.T) *schema {
 	t.Helper()
 	content, err := os.ReadFile("../../charts/seamark/values.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	root := &schema{}
-	if err := json.Unmarshal(content, root); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(content, root))
 	return root
 }
 
@@ -88,13 +84,9 @@ func TestSchemaIsClosed(t *testing.T) {
 // defaults elsewhere.
 func TestSchemaAndValues(t *testing.T) {
 	content, err := os.ReadFile("../../charts/seamark/values.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var document yaml.Node
-	if err := yaml.Unmarshal(content, &document); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal(content, &document))
 	root := readSchema(t)
 	var walk func(path string, s *schema, node *yaml.Node)
 	walk = func(path string, s *schema, node *yaml.Node) {
@@ -173,9 +165,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 			want["featureGates"] = gates
 		}
 		got := propertiesOf(root, root.Properties[component].Properties["config"])
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: fields (-types +schema):\n%s", component, diff)
-		}
+		expect.Equal(t, want, got, "%s: fields", component)
 	}
 }
 

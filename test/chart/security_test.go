@@ -11,9 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // everything enables all features of the chart.
@@ -48,9 +49,7 @@ func TestPodSecurity(t *testing.T) {
 			continue
 		}
 		var pod corev1.PodSpec
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec.(map[string]any), &pod); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(spec.(map[string]any), &pod))
 		got[k.Kind+" "+k.Name] = grants(&pod)
 	}
 	want := map[string][]string{
@@ -60,18 +59,14 @@ func TestPodSecurity(t *testing.T) {
 		"Pod seamark-selftest":         nil,
 		"DaemonSet seamark-agent":      {"host network", "host port 18357", "host path /run", "user 0"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("privileges of the pods (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "privileges of the pods")
 }
 
 // valuesFile writes values to a temporary file.
 func valuesFile(t *testing.T, values string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte(values), 0o600))
 	return file
 }
 

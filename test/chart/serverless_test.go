@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const gate = "featureGates.EnablePodProbeMarkerOnServerless=true"
@@ -44,9 +44,7 @@ func TestServerlessMatchesConfig(t *testing.T) {
 		delete(container, "args")
 		delete(container, "volumeMounts")
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("objects (-config/serverless +chart):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "objects")
 	if count := len(hookKinds(want)); count != 7 {
 		t.Errorf("config/serverless has %d kinds of objects of the webhook, want 7", count)
 	}
@@ -70,9 +68,7 @@ func TestWebhookRequiresGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
-			if diff := cmp.Diff(test.want, hookKinds(objects)); diff != "" {
-				t.Errorf("kinds (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, test.want, hookKinds(objects), "kinds")
 		})
 	}
 }
@@ -106,9 +102,7 @@ func TestServerlessValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
-			if diff := cmp.Diff(test.want, at(any(objects[test.object]), strings.Split(test.path, "."))); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", test.path, diff)
-			}
+			expect.Equal(t, test.want, at(any(objects[test.object]), strings.Split(test.path, ".")), "%s", test.path)
 		})
 	}
 	configMap := parse(t, template(t, tool(t, "helm"), "ns", "--set", byCertManager))[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}]

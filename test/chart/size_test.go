@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestReleaseFitsIntoASecret installs everything without a cluster, and measures what Helm would store: the chart and the
@@ -23,15 +25,11 @@ func TestReleaseFitsIntoASecret(t *testing.T) {
 		"sidecarSets.enabled=true,workloads.controllers={cloneset,statefulset,advancedcronjob,daemonset,broadcastjob,imagepulljob}")
 	var compressed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if _, err := writer.Write(release); err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Close())
 	size := base64.StdEncoding.EncodedLen(compressed.Len())
 	t.Logf("the release has %d KiB", size>>10)
 	if size > limit {
@@ -51,13 +49,9 @@ func TestCRDsAreSmall(t *testing.T) {
 			continue
 		}
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		encoded, err := yaml.YAMLToJSON(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if len(encoded) > limit {
 			t.Errorf("%s has %d bytes, more than %d", path, len(encoded), limit)
 		}

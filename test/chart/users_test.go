@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestRolesOfUsers checks which roles of Kubernetes include those of the chart for users, and that the
@@ -44,7 +44,5 @@ func TestRolesOfUsers(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("roles that include the roles for users (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "roles that include the roles for users")
 }

@@ -16,6 +16,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const workloads = "workloads.enabled=true"
@@ -25,9 +27,7 @@ func TestWorkloadsMatchConfig(t *testing.T) {
 	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/workloads"))
 	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", workloads)))
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("objects (-config/workloads +chart):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "objects")
 }
 
 // TestKindsMatchConfig compares the chart with the folders of config that add a kind, except how the program is
@@ -153,16 +153,12 @@ func TestEnabledControllers(t *testing.T) {
 				}
 			}
 			slices.Sort(crds)
-			if diff := cmp.Diff(test.crds, crds); diff != "" {
-				t.Errorf("CRDs (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, test.crds, crds, "CRDs")
 			if got, want := strings.Count(string(rendered), "helm.sh/resource-policy: keep"), 4+len(test.crds); got != want {
 				t.Errorf("%d CRDs are kept by an uninstallation, want %d", got, want)
 			}
 			for _, role := range []string{"seamark-workloads", "seamark-workloads-view", "seamark-workloads-edit"} {
-				if diff := cmp.Diff(test.kinds, kindsOf(t, objects[key{Kind: "ClusterRole", Name: role}])); diff != "" {
-					t.Errorf("workloads in ClusterRole %s (-want +got):\n%s", role, diff)
-				}
+				expect.Equal(t, test.kinds, kindsOf(t, objects[key{Kind: "ClusterRole", Name: role}]), "workloads in ClusterRole %s", role)
 			}
 			file, _ := at(any(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-workloads"}]), []string{"data", "workloads.yaml"}).(string)
 			if !strings.Contains(file, test.file) || test.file == "" && file != "" {
@@ -176,9 +172,7 @@ func TestEnabledControllers(t *testing.T) {
 func kindsOf(t *testing.T, object map[string]any) []string {
 	t.Helper()
 	role := &rbacv1.ClusterRole{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object, role))
 	var kinds []string
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
@@ -244,9 +238,7 @@ func TestImagePullJobAuthors(t *testing.T) {
 		objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",workloads.controllers={imagepulljob},workloads.imagePullJobAuthorEnforcement="+action))
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: "seamark-imagepulljob-author"}]
 		actions, _, _ := unstructured.NestedStringSlice(binding, "spec", "validationActions")
-		if diff := cmp.Diff([]string{action, "Audit"}, actions); diff != "" {
-			t.Errorf("actions (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, []string{action, "Audit"}, actions, "actions")
 	}
 }
 
@@ -267,9 +259,7 @@ func TestPolicyCoversRights(t *testing.T) {
 			continue
 		}
 		role := &rbacv1.ClusterRole{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, role); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object, role))
 		for _, rule := range role.Rules {
 			readOnly := !slices.ContainsFunc(rule.Verbs, func(verb string) bool {
 				return !slices.Contains([]string{"get", "list", "watch"}, verb)
@@ -306,9 +296,7 @@ func TestPolicyCoversRights(t *testing.T) {
 	// The one for deletions and status comes first, also by name.
 	bindings := []string{"seamark-workloads-pod-deletion-and-status", "seamark-workloads-pods"}
 	manifest, err := os.ReadFile("../../config/workloads/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	at0 := bytes.Index(manifest, []byte("kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: "+bindings[0]+"\n"))
 	at1 := bytes.Index(manifest, []byte("kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: "+bindings[1]+"\n"))
 	if at0 < 0 || at1 < at0 || !slices.IsSorted(bindings) {
@@ -323,9 +311,7 @@ func TestPolicyCoversRights(t *testing.T) {
 			bound[write] = true
 		}
 	}
-	if diff := cmp.Diff(writes(any(rules)), bound); diff != "" {
-		t.Errorf("the writes of both bindings (-policy +bindings):\n%s", diff)
-	}
+	expect.Equal(t, writes(any(rules)), bound, "the writes of both bindings")
 	if len(permitted) > 0 {
 		t.Errorf("the policy covers %v, and the roles also permit writes of %v", covered, slices.Collect(maps.Keys(permitted)))
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -23,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestCommandTest runs `seamark test` with all handlers. Nothing in the cluster may change.
@@ -77,9 +77,7 @@ func TestCommandTest(t *testing.T) {
 			t.Errorf("probe %s: %s %q, want %s %q", item.Probe, item.Result, item.Message, want.result, want.says)
 		}
 	}
-	if diff := cmp.Diff(before, s.versions()); diff != "" {
-		t.Errorf("objects changed (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, before, s.versions(), "objects changed")
 }
 
 // result is what the test reads of a result of `seamark test`.

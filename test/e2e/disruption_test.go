@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/process"
 )
 
@@ -166,9 +166,7 @@ func TestKilledDaemons(t *testing.T) {
 	})
 	s.systemReady("manager")
 	s.systemReady("agent")
-	if diff := cmp.Diff(before, f.writes()); diff != "" {
-		t.Errorf("pods were written although no state changed (-before +now):\n%s", diff)
-	}
+	expect.Equal(t, before, f.writes(), "pods were written although no state changed")
 	f.flip()
 	f.settled()
 }

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // TestProbeThatCannotRun has a typo in the command of one probe. The pod gets a Warning event and
@@ -95,10 +96,8 @@ func TestUnendedExec(t *testing.T) {
 	})
 	s.Eventually("the pod has an event", s.hasProbeError("unended", "unended#unended", "not ended"))
 	s.Never(15*time.Second, "the command ran again", func(context.Context) error {
-		if runs := strings.Count(s.exec("unended", "cat /tmp/runs"), "run"); runs != 1 {
-			return fmt.Errorf("the command ran %d times, want once", runs)
-		}
-		return nil
+		runs := strings.Count(s.exec("unended", "cat /tmp/runs"), "run")
+		return await.ErrorIf(runs != 1, "the command ran %d times, want once", runs)
 	})
 
 	s.exec("unended", "touch /tmp/fixed; kill -9 $(pidof sleep | tr ' ' '\\n' | while read pid; do tr '\\0' ' ' </proc/$pid/cmdline | grep -q 987654 && echo $pid; done)")

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // history watches the pod and returns the first statuses of the condition, each with its message.
@@ -66,9 +67,7 @@ echo "run $n"; result=$(echo SSFFSFFFSFSS | cut -c$n); [ "${result:-S}" = S ]`
 
 	got := s.history("scripted", "test.dev/scripted", 3)
 	want := []string{"True: run 2", "False: run 8", "True: run 12"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("statuses of the condition (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "statuses of the condition")
 }
 
 func TestMessages(t *testing.T) {
@@ -130,10 +129,8 @@ func TestHangingProbe(t *testing.T) {
 		hasCondition("test.dev/hangs", corev1.ConditionFalse, "timed out"),
 		hasCondition("test.dev/ticks", corev1.ConditionTrue))
 	s.Eventually("twelve runs of the other probe", func(context.Context) error {
-		if ticks := strings.Count(s.exec("hanging", "cat /tmp/ticks"), "tick"); ticks < 12 {
-			return fmt.Errorf("%d ticks", ticks)
-		}
-		return nil
+		ticks := strings.Count(s.exec("hanging", "cat /tmp/ticks"), "tick")
+		return await.ErrorIf(ticks < 12, "%d ticks", ticks)
 	})
 	// At most one run is in progress at any time.
 	if left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399"); left > 1 {
@@ -142,9 +139,7 @@ func TestHangingProbe(t *testing.T) {
 	s.edit("hanging", func(m *appsv1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[1:] })
 	s.podIs("hanging", lacksCondition("test.dev/hangs"))
 	s.Eventually("no process of the hanging probe remains", func(context.Context) error {
-		if left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399"); left > 0 {
-			return fmt.Errorf("%d processes", left)
-		}
-		return nil
+		left := strings.Count(s.exec("hanging", "ps -o args"), "sleep 86399")
+		return await.ErrorIf(left > 0, "%d processes", left)
 	})
 }

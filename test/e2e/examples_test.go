@@ -14,15 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
 // restarted expects that the first container restarted at least once.
 func restarted(pod *corev1.Pod) error {
-	if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount == 0 {
-		return fmt.Errorf("pod %s: no restarts", pod.Name)
-	}
-	return nil
+	return await.ErrorIf(len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount == 0, "pod %s: no restarts", pod.Name)
 }
 
 // costsItsPlayers expects that the deletion cost is the number of players in the message.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // staleAfter is the staleAfterSeconds of examples/one-primary.
@@ -97,8 +98,6 @@ func (s *suite) killOn(node, name string) {
 		s.Fatalf("no process of %s on node %s", name, node)
 	}
 	for _, pid := range found {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			s.Fatalf("kill %s with process ID %d: %v", name, pid, err)
-		}
+		expect.NoErrorf(s, syscall.Kill(pid, syscall.SIGKILL), "kill %s with process ID %d", name, pid)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/follow"
 )
 
@@ -94,7 +94,5 @@ func TestEditedProbeKeepsMarks(t *testing.T) {
 	want := map[string][]string{
 		"primary label app": {"primary"}, "primary label role": {"primary"}, "primary condition test.dev/primary": {"True"},
 	}
-	if diff := cmp.Diff(want, stop()); diff != "" {
-		t.Errorf("values of the marks (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, stop(), "values of the marks")
 }

@@ -14,6 +14,7 @@ import (
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -61,29 +62,23 @@ func lacksCondition(conditionType string) expectation {
 
 func hasLabel(key, value string) expectation {
 	return func(pod *corev1.Pod) error {
-		if got, has := pod.Labels[key]; !has || got != value {
-			return fmt.Errorf("pod %s: label %s is %q (exists: %t), want %q", pod.Name, key, got, has, value)
-		}
-		return nil
+		got, has := pod.Labels[key]
+		return await.ErrorIf(!has || got != value, "pod %s: label %s is %q (exists: %t), want %q", pod.Name, key, got, has, value)
 	}
 }
 
 // lacksLabel expects no label with the key.
 func lacksLabel(key string) expectation {
 	return func(pod *corev1.Pod) error {
-		if got, has := pod.Labels[key]; has {
-			return fmt.Errorf("pod %s still has label %s=%s", pod.Name, key, got)
-		}
-		return nil
+		got, has := pod.Labels[key]
+		return await.ErrorIf(has, "pod %s still has label %s=%s", pod.Name, key, got)
 	}
 }
 
 func hasAnnotation(key, value string) expectation {
 	return func(pod *corev1.Pod) error {
-		if got, has := pod.Annotations[key]; !has || got != value {
-			return fmt.Errorf("pod %s: annotation %s is %q (exists: %t), want %q", pod.Name, key, got, has, value)
-		}
-		return nil
+		got, has := pod.Annotations[key]
+		return await.ErrorIf(!has || got != value, "pod %s: annotation %s is %q (exists: %t), want %q", pod.Name, key, got, has, value)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -163,10 +164,8 @@ func (s *suite) markerHas(ctx context.Context, name, conditionType string, parts
 // lacksAnnotation expects no annotation with the key.
 func lacksAnnotation(key string) expectation {
 	return func(pod *corev1.Pod) error {
-		if got, has := pod.Annotations[key]; has {
-			return fmt.Errorf("pod %s still has annotation %s=%s", pod.Name, key, got)
-		}
-		return nil
+		got, has := pod.Annotations[key]
+		return await.ErrorIf(has, "pod %s still has annotation %s=%s", pod.Name, key, got)
 	}
 }
 
@@ -208,9 +207,6 @@ func (s *suite) endpointReady(service string, want bool) func(context.Context) e
 				}
 			}
 		}
-		if found != 1 {
-			return fmt.Errorf("service %s has %d endpoints, want one", service, found)
-		}
-		return nil
+		return await.ErrorIf(found != 1, "service %s has %d endpoints, want one", service, found)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -60,10 +61,7 @@ func (s *suite) running(names ...string) {
 			if err := s.Client.Get(ctx, s.Key(name), pod); err != nil {
 				return err
 			}
-			if pod.Status.Phase != corev1.PodRunning {
-				return fmt.Errorf("phase %s: %v", pod.Status.Phase, pod.Status.ContainerStatuses)
-			}
-			return nil
+			return await.ErrorIf(pod.Status.Phase != corev1.PodRunning, "phase %s: %v", pod.Status.Phase, pod.Status.ContainerStatuses)
 		})
 	}
 }

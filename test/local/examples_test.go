@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/manifest"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // All manifests of the examples are valid.
@@ -25,9 +24,7 @@ func TestManifestsAreValid(t *testing.T) {
 	folders := map[string][]document.File{}
 	for _, file := range files {
 		contents, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		folder := filepath.Dir(file)
 		folders[folder] = append(folders[folder], document.File{Name: file, Content: contents})
 	}
@@ -121,9 +118,7 @@ func TestOnePrimary(t *testing.T) {
 			primaries = append(primaries, one.Pod)
 		}
 	}
-	if diff := cmp.Diff([]string{"ledger-0", "ledger-1", "ledger-2"}, primaries); diff != "" {
-		t.Errorf("pods that became the primary (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, []string{"ledger-0", "ledger-1", "ledger-2"}, primaries, "pods that became the primary")
 }
 
 // The pods become ready only after the condition of their readiness gate is True.
@@ -140,9 +135,7 @@ func TestReadinessGate(t *testing.T) {
 				order = append(order, one.Condition.Type)
 			}
 		}
-		if diff := cmp.Diff([]string{"example.com/open", "Ready"}, order); diff != "" {
-			t.Errorf("%s: conditions that became True (-want +got):\n%s", pod, diff)
-		}
+		expect.Equal(t, []string{"example.com/open", "Ready"}, order, "%s: conditions that became True", pod)
 	}
 }
 

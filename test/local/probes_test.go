@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // failure is the expected failure of a probe that restarts its container once.
@@ -50,9 +50,7 @@ func (f failure) check(t *testing.T, r result) {
 	for i := range f.threshold {
 		want = append(want, i+1)
 	}
-	if diff := cmp.Diff(want, streaks); diff != "" {
-		t.Errorf("failures (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, streaks, "failures")
 	unhealthy := 0
 	for _, message := range r.events("", "Unhealthy") {
 		if strings.HasPrefix(message, f.probe+" probe failed: ") && strings.Contains(message, f.message) {
@@ -130,9 +128,7 @@ func checkUnreadyBeforeRestart(t *testing.T, r result) {
 	if at < 0 || len(order) < at+3 {
 		t.Fatalf("order %v", order)
 	}
-	if diff := cmp.Diff([]string{"Ready True", "Ready False", "Killing"}, order[at:at+3]); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, []string{"Ready True", "Ready False", "Killing"}, order[at:at+3], "order")
 }
 
 // All probes resolve the named port, and the container is not restarted.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/process"
 	"github.com/seamark-dev/seamark/test/terminal"
 )
@@ -28,9 +29,7 @@ func TestTerminal(t *testing.T) {
 	screen.Press(t, "p")
 	out.Await(t, "PAUSED")
 	screen.Press(t, "q")
-	if err := screen.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, screen.Wait())
 	// The table before the pods ended stays on the terminal, without the filter.
 	_, last, found := strings.Cut(out.String(), "PAUSED")
 	if at := strings.LastIndex(last, "POD / PROBE"); !found || at < 0 {
@@ -53,15 +52,11 @@ func TestSecondInterruptKills(t *testing.T) {
 	command := exec.Command("seamark", "local", "-f", "-", "--logs")
 	out := &process.Buffer{}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(manifest), out, os.Stderr
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, command.Start())
 	// Only the container prints this. The event "Container started" comes before the shell sets its trap.
 	out.Await(t, "trapped")
 	for _, want := range []string{"Stopping container main", "signal 9"} {
-		if err := command.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, command.Process.Signal(syscall.SIGINT))
 		out.Await(t, want)
 	}
 	if err := command.Wait(); err != nil {

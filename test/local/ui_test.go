@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
 
@@ -23,12 +24,8 @@ func TestWebPage(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), "seamark", "local", "-o", "json", "-f", examples+"first-marker", "--ui")
 	stderr, err := command.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, command.Start())
 	var address string
 	lines := bufio.NewScanner(stderr)
 	for address == "" && lines.Scan() {
@@ -38,9 +35,7 @@ func TestWebPage(t *testing.T) {
 		}
 	}
 	page, err := uistream.Enter(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if status, _ := get(t, http.DefaultClient, page.Base+"/api/v1/session"); status == http.StatusOK {
 		t.Error("the page shows data without the key")
 	}
@@ -60,9 +55,7 @@ func TestWebPage(t *testing.T) {
 		t.Errorf("timeline %s: %v", body, err)
 	}
 
-	if err := command.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, command.Process.Signal(syscall.SIGINT))
 	for {
 		if _, more := stream.Next(); !more {
 			break
@@ -80,17 +73,11 @@ func TestWebPage(t *testing.T) {
 func get(t *testing.T, client *http.Client, address string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return response.StatusCode, string(text)
 }

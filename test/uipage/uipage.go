@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
 
@@ -62,9 +63,7 @@ func Serve(tb testing.TB, args ...string) *Page {
 func (p *Page) Get(path string) (status int, body string) {
 	p.Helper()
 	status, body, err := p.Try(p.Context(), path)
-	if err != nil {
-		p.Fatal(err)
-	}
+	expect.NoError(p, err)
 	return status, body
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // Event is an event of a stream.
@@ -69,13 +70,9 @@ type Stream struct {
 func Open(tb testing.TB, client *http.Client, base, query string) *Stream {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, base+"/api/v1/stream?"+query, http.NoBody)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	response, err := client.Do(request)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	tb.Cleanup(func() { _ = response.Body.Close() })
 	if response.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(response.Body)
@@ -160,8 +157,6 @@ func (s *Stream) End() string {
 func Decode[T any](tb testing.TB, e Event) T {
 	tb.Helper()
 	var value T
-	if err := json.Unmarshal(e.Data, &value); err != nil {
-		tb.Fatalf("event %s: %v", e.Name, err)
-	}
+	expect.NoErrorf(tb, json.Unmarshal(e.Data, &value), "event %s", e.Name)
 	return value
 }

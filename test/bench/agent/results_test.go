@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestResults checks what is divided by what.
@@ -49,7 +48,5 @@ func TestResults(t *testing.T) {
 		"runtime calls per exec probe: 1.00 , 0.00 ×",
 		"one TCP probe per pod, 10 times per second: part of a processor: 0.17 %, 0.00 ×",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "results")
 }

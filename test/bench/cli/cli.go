@@ -20,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/fill"
 )
@@ -143,9 +144,7 @@ func ended(b *harness.Bench, command ...string) (cost, []byte) {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "out")
 	c, err := harness.Answer[cost](b.Self(append([]string{Argument, file}, command...)...))
-	if err != nil {
-		b.Fatalf("%s: %v", strings.Join(command, " "), err)
-	}
+	expect.NoErrorf(b, err, "%s", strings.Join(command, " "))
 	text, err := os.ReadFile(file)
 	b.Must(err)
 	return c, text

@@ -6,15 +6,15 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestOutputHasAllRows(t *testing.T) {
 	out := output(map[string][]cost{
 		floorName: {{2, 100}, {4, 300}}, "get": {{1, 50}, {3, 70}}, "top": {{1, 40}, {1, 40}}, page: {{1, 90}, {2, 110}},
 	})
-	if err := Measures()[0].Check(out); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Measures()[0].Check(out))
 	if r := out.Results[1]; r.Value != 60 || r.Floor != 200 || r.Unit != "MiB" {
 		t.Errorf("result %+v, want 60 of 200 MiB", r)
 	}

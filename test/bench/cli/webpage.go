@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
@@ -110,8 +111,5 @@ func checkPods(events [][]byte, want int) error {
 			keys[pod.Key] = true
 		}
 	}
-	if len(keys) != want {
-		return fmt.Errorf("the page has %d pods, want %d", len(keys), want)
-	}
-	return nil
+	return await.ErrorIf(len(keys) != want, "the page has %d pods, want %d", len(keys), want)
 }

@@ -6,6 +6,8 @@ package code
 import (
 	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const text = `goos: linux
@@ -23,9 +25,7 @@ PASS
 
 func TestParseReadsRatios(t *testing.T) {
 	out, err := parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got := out.Results[1]
 	if got.Value != 20 || got.Ratio() != 2.5 {
 		t.Errorf("%s: %v µs, ratio %v, want 20 µs, ratio 2.5", got.Name, got.Value, got.Ratio())

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // Clients is the number of concurrent requests that act as users, kubelets and agents.
@@ -38,9 +40,7 @@ func Pick[T any](b *Bench, full, quick T) T {
 // Must ends the measure if there is an error.
 func (b *Bench) Must(err error) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, err)
 }
 
 // Part runs a part of the measure. What it has started is stopped when it returns. The measure ends
@@ -68,9 +68,7 @@ func (b *Bench) Each(n, limit int, work func(ctx context.Context, i int) error) 
 func (b *Bench) Until(what string, every time.Duration, done func(context.Context) (bool, error)) {
 	b.Helper()
 	patience := Pick(b, 15*time.Minute, 3*time.Minute)
-	if err := wait.PollUntilContextTimeout(b.Context(), every, patience, true, done); err != nil {
-		b.Fatalf("wait until %s: %v", what, err)
-	}
+	expect.NoErrorf(b, wait.PollUntilContextTimeout(b.Context(), every, patience, true, done), "wait until %s", what)
 }
 
 // Idle waits.

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // Measure is one experiment.
@@ -33,10 +35,7 @@ func (m Measure) Check(o Output) error {
 			return fmt.Errorf("%s: result %q has the value %v and the floor %v", m.Name, r.Name, r.Value, r.Floor)
 		}
 	}
-	if !slices.Equal(rows, m.Rows) {
-		return fmt.Errorf("%s: has the results %q, want %q", m.Name, rows, m.Rows)
-	}
-	return nil
+	return await.ErrorIf(!slices.Equal(rows, m.Rows), "%s: has the results %q, want %q", m.Name, rows, m.Rows)
 }
 
 // Output is what a measure returns.

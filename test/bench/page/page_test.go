@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func example() (harness.Measure, Record) {
@@ -38,9 +37,7 @@ func TestRenderFillsBlocks(t *testing.T) {
 		details: []byte("<!-- generated: reports/example -->\nold\n<!-- end -->\n<!-- generated: reports/example/curves -->\nold\n<!-- end -->\n<!-- generated: other -->\nkept\n<!-- end -->\n"),
 	}
 	rendered, err := Render(pages, []harness.Measure{m}, Records{m.Name: record})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text := string(rendered[Name]) + string(rendered[details])
 	for _, want := range []string{
 		"text\n", "| 2 × cpu, 24 GiB | abc |", "kept",
@@ -62,19 +59,11 @@ func TestRenderFillsBlocks(t *testing.T) {
 		t.Errorf("page has old blocks:\n%s", text)
 	}
 	again, err := Render(rendered, []harness.Measure{m}, Records{m.Name: record})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(rendered, again); diff != "" {
-		t.Errorf("the second rendering differs:\n%s", diff)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, rendered, again, "the second rendering differs")
 	without, err := Render(rendered, []harness.Measure{m}, Records{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(summary(rendered), summary(without)); diff != "" {
-		t.Errorf("the summary without records of earlier runs differs:\n%s", diff)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, summary(rendered), summary(without), "the summary without records of earlier runs differs")
 }
 
 // summary returns the summary of the first page.
@@ -101,9 +90,7 @@ func TestRenderNamesFailedAndMissingMeasures(t *testing.T) {
 		text.WriteString("<!-- generated: " + name + " -->\n<!-- end -->\n")
 	}
 	rendered, err := Render(Pages{Name: []byte(text.String())}, measures, records)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got := string(rendered[Name])
 	for _, want := range []string{
 		"abc | 2026-01-01 | `reports/example` |\n", "abc | 2026-01-02 | `reports/other` |\n",
@@ -127,8 +114,6 @@ func TestRenderRequiresBlocks(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	for want, value := range map[string]float64{"0": 0, "0.001": 0.001, "1.5": 1.5, "12.3": 12.345, "1235": 1234.6, "110": 110} {
-		if got := number(value); got != want {
-			t.Errorf("number(%v) = %s, want %s", value, got, want)
-		}
+		expect.Equal(t, want, number(value), "number(%v)", value)
 	}
 }

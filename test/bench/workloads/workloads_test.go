@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -23,7 +22,5 @@ func TestWritesOfTheBenchmarkDoNotCount(t *testing.T) {
 	})}
 	c.subtract("pods/status", 30)
 	c.subtract("clonesets", 3)
-	if diff := cmp.Diff(map[string]int{"pods": 32, "pods/status": 3}, c.writes); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, map[string]int{"pods": 32, "pods/status": 3}, c.writes, "writes")
 }

@@ -29,6 +29,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -64,9 +65,7 @@ func Connect(t testing.TB, root string) *Cluster {
 	Must(t, err)
 	c := &Cluster{TB: t, Dir: dir, Root: root}
 	c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	if err != nil {
-		t.Fatalf("no cluster, start one with `make install`: %v", err)
-	}
+	expect.NoErrorf(t, err, "no cluster, start one with `make install`")
 	c.Config.QPS = -1
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -130,9 +129,7 @@ func (c *Cluster) Create(objects ...client.Object) {
 	c.Helper()
 	for _, o := range objects {
 		o.SetNamespace(c.Namespace)
-		if err := c.Client.Create(c.Context(), o); err != nil {
-			c.Fatalf("create %T %s: %v", o, o.GetName(), err)
-		}
+		expect.NoErrorf(c, c.Client.Create(c.Context(), o), "create %T %s", o, o.GetName())
 	}
 }
 
@@ -182,7 +179,5 @@ func (c *Cluster) Run(ctx context.Context, name string, args ...string) (string,
 // Must fails the test on an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/follow"
 )
 
@@ -177,12 +178,7 @@ func (s *suite) watchHistory() *history {
 		cancel()
 	}
 	cluster.Must(s, err)
-	s.Cleanup(func() {
-		cancel()
-		if err := finish(); err != nil {
-			s.Error(err)
-		}
-	})
+	s.Cleanup(func() { cancel(); expect.NoError(s, finish()) })
 	return h
 }
 

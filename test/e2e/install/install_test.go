@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -68,10 +69,8 @@ func (s *suite) helmTest() {
 		if err := s.Client.List(ctx, &markers, client.InNamespace(cluster.SystemNamespace)); err != nil {
 			return err
 		}
-		if n := len(pods.Items) + len(markers.Items); n > 0 {
-			return fmt.Errorf("%d pods and markers", n)
-		}
-		return nil
+		n := len(pods.Items) + len(markers.Items)
+		return await.ErrorIf(n > 0, "%d pods and markers", n)
 	})
 }
 

@@ -5,7 +5,6 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -83,10 +83,7 @@ func (s *suite) trusted(ctx context.Context) error {
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: hook}, configuration); err != nil {
 		return err
 	}
-	if len(configuration.Webhooks[0].ClientConfig.CABundle) == 0 {
-		return errors.New("no CA certificate yet")
-	}
-	return nil
+	return await.ErrorIf(len(configuration.Webhooks[0].ClientConfig.CABundle) == 0, "no CA certificate yet")
 }
 
 // createAnnotated creates a pod on the virtual node and returns it with the annotation that the webhook
@@ -110,10 +107,7 @@ func (s *suite) createAnnotated(node string) *corev1.Pod {
 		} else {
 			inARow++
 		}
-		if inARow < 10 {
-			return fmt.Errorf("%d in a row", inARow)
-		}
-		return nil
+		return await.ErrorIf(inARow < 10, "%d in a row", inARow)
 	})
 	pod := newPod()
 	cluster.Must(s, s.Client.Create(s.Context(), pod))

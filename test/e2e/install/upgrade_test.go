@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -63,9 +64,7 @@ func (u *upgrade) onlyCurrentPods() {
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		if got := strings.Count(out, "\n"); got != want {
-			return fmt.Errorf("%d pods, want %d", got, want)
-		}
-		return nil
+		got := strings.Count(out, "\n")
+		return await.ErrorIf(got != want, "%d pods, want %d", got, want)
 	})
 }

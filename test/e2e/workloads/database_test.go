@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -105,10 +106,8 @@ func hasRole(primary string) func(*corev1.Pod) error {
 		if pod.Name == primary {
 			want = "primary"
 		}
-		if got := pod.Labels["role"]; got != want {
-			return fmt.Errorf("pod %s has role %q, want %q", pod.Name, got, want)
-		}
-		return nil
+		got := pod.Labels["role"]
+		return await.ErrorIf(got != want, "pod %s has role %q, want %q", pod.Name, got, want)
 	}
 }
 

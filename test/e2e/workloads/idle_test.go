@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -75,10 +76,8 @@ func TestIdleFirst(t *testing.T) {
 
 	s.settled("idle-first", 5)
 	s.Eventually("five servers have ended", func(context.Context) error {
-		if gone, _, _ := g.result(); gone < 5 {
-			return fmt.Errorf("%d servers", gone)
-		}
-		return nil
+		gone, _, _ := g.result()
+		return await.ErrorIf(gone < 5, "%d servers", gone)
 	})
 	gone, held, interrupted := g.result()
 	t.Logf("%d servers ended, %d of them were held by the hook", gone, held)
@@ -93,10 +92,7 @@ func TestIdleFirst(t *testing.T) {
 
 func labelled(key string) func(*corev1.Pod) error {
 	return func(pod *corev1.Pod) error {
-		if pod.Labels[key] == "" {
-			return fmt.Errorf("pod %s has no label %s", pod.Name, key)
-		}
-		return nil
+		return await.ErrorIf(pod.Labels[key] == "", "pod %s has no label %s", pod.Name, key)
 	}
 }
 
@@ -112,10 +108,7 @@ func (s *suite) busy(ctx context.Context, want int) error {
 			busy++
 		}
 	}
-	if busy < want {
-		return fmt.Errorf("%d servers are busy", busy)
-	}
-	return nil
+	return await.ErrorIf(busy < want, "%d servers are busy", busy)
 }
 
 // interrupt deletes a server during a match, to check that the test observes interruptions.

@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -120,10 +121,8 @@ func (s *suite) updated(ctx context.Context, set ctrl.Object, want int32) error 
 
 // gateOpen expects that the readiness gate of updates in place is open.
 func gateOpen(pod *corev1.Pod) error {
-	if c := condition(pod, pub.InPlaceUpdateReady); c == nil || c.Status != corev1.ConditionTrue {
-		return fmt.Errorf("pod %s: condition %s: %+v", pod.Name, pub.InPlaceUpdateReady, c)
-	}
-	return nil
+	c := condition(pod, pub.InPlaceUpdateReady)
+	return await.ErrorIf(c == nil || c.Status != corev1.ConditionTrue, "pod %s: condition %s: %+v", pod.Name, pub.InPlaceUpdateReady, c)
 }
 
 // TestResourcesInPlace changes the CPU request and limit: the kubelet resizes the container and does not

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // TestPullsFromAPrivateRegistry pulls with and without a secret, and updates a CloneSet in place to an image that was
@@ -97,10 +98,7 @@ func (s *suite) pullEnds(name, reason string) *v1alpha1.ImagePullJob {
 		if err := s.Client.Get(ctx, s.Key(name), job); err != nil {
 			return err
 		}
-		if !meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ImagePullJobComplete) {
-			return fmt.Errorf("status %+v", job.Status)
-		}
-		return nil
+		return await.ErrorIf(!meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ImagePullJobComplete), "status %+v", job.Status)
 	})
 	if c := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ImagePullJobComplete); c.Reason != reason {
 		s.Fatalf("job %s ended with %+v, want the reason %s", name, c, reason)

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // keptByOpenKruise expects that OpenKruise 1.9 would neither write to a pod nor recreate one. Its
@@ -41,9 +42,7 @@ func (m *moved) keptByOpenKruise() {
 	}
 	pods, err := m.pods(m.Context(), m.name)
 	cluster.Must(m, err)
-	if len(pods) != len(m.ids) {
-		m.Errorf("%d pods, want %d", len(pods), len(m.ids))
-	}
+	expect.Equal(m, len(m.ids), len(pods), "pods")
 	for _, pod := range pods {
 		if err := m.upToDate(set, &pod, newest.Name); err != nil {
 			m.Errorf("OpenKruise would write to pod %s: %v", pod.Name, err)

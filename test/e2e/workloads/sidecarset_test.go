@@ -5,7 +5,6 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -50,10 +50,7 @@ func (s *suite) inject(set *v1alpha1.SidecarSet) {
 		if err := s.Client.Create(ctx, created, ctrl.DryRunAll); err != nil {
 			return err
 		}
-		if len(created.Spec.InitContainers) == 0 {
-			return errors.New("no container is injected")
-		}
-		return nil
+		return await.ErrorIf(len(created.Spec.InitContainers) == 0, "no container is injected")
 	})
 }
 
@@ -133,10 +130,7 @@ func TestWithoutInjectors(t *testing.T) {
 	s.Create(optional)
 	s.Eventually("the second set is injected", func(ctx context.Context) error {
 		cluster.Must(s, s.Client.Get(ctx, ctrl.ObjectKeyFromObject(optional), optional))
-		if !meta.IsStatusConditionTrue(optional.Status.Conditions, v1alpha1.SidecarSetInjecting) {
-			return fmt.Errorf("%+v", optional.Status.Conditions)
-		}
-		return nil
+		return await.ErrorIf(!meta.IsStatusConditionTrue(optional.Status.Conditions, v1alpha1.SidecarSetInjecting), "%+v", optional.Status.Conditions)
 	})
 	injectors := &appsv1.Deployment{}
 	key := ctrl.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-injector"}
@@ -172,19 +166,13 @@ func TestWithoutInjectors(t *testing.T) {
 	s.settled("optional", 2)
 	s.Eventually("pods that run without the set are counted", func(ctx context.Context) error {
 		cluster.Must(s, s.Client.Get(ctx, ctrl.ObjectKeyFromObject(optional), optional))
-		if optional.Status.UninjectedPods != 2 {
-			return fmt.Errorf("%d", optional.Status.UninjectedPods)
-		}
-		return nil
+		return await.ErrorIf(optional.Status.UninjectedPods != 2, "%d", optional.Status.UninjectedPods)
 	})
 	if pods, err := s.pods(t.Context(), "required"); err != nil || len(pods) > 0 {
 		t.Errorf("%d pods of a set exist without an injector, error %v", len(pods), err)
 	}
 	scale(2)
 	s.settled("required", 2, func(pod *corev1.Pod) error {
-		if len(pod.Spec.InitContainers) != 1 {
-			return fmt.Errorf("pod %s does not have the agent", pod.Name)
-		}
-		return nil
+		return await.ErrorIf(len(pod.Spec.InitContainers) != 1, "pod %s does not have the agent", pod.Name)
 	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/follow"
 )
 
@@ -81,12 +82,7 @@ func (s *suite) stream(list ctrl.ObjectList, see func(o ctrl.Object, deleted boo
 		cancel()
 		s.Fatalf("follow %T: %v", list, err)
 	}
-	s.Cleanup(func() {
-		cancel()
-		if err := wait(); err != nil {
-			s.Errorf("follow %T: %v", list, err)
-		}
-	})
+	s.Cleanup(func() { cancel(); expect.NoErrorf(s, wait(), "follow %T", list) })
 }
 
 // patch changes an object that exists. It does not depend on the version of the argument.
@@ -146,10 +142,8 @@ func ready(pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return fmt.Errorf("pod %s is terminating", pod.Name)
 	}
-	if c := condition(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
-		return fmt.Errorf("pod %s is not ready: %+v", pod.Name, pod.Status.Conditions)
-	}
-	return nil
+	c := condition(pod, corev1.PodReady)
+	return await.ErrorIf(c == nil || c.Status != corev1.ConditionTrue, "pod %s is not ready: %+v", pod.Name, pod.Status.Conditions)
 }
 
 func condition(pod *corev1.Pod, name corev1.PodConditionType) *corev1.PodCondition {
@@ -163,10 +157,8 @@ func condition(pod *corev1.Pod, name corev1.PodConditionType) *corev1.PodConditi
 
 func inState(state pub.LifecycleStateType) func(*corev1.Pod) error {
 	return func(pod *corev1.Pod) error {
-		if got := pod.Labels[pub.LifecycleStateKey]; got != string(state) {
-			return fmt.Errorf("pod %s: state %q, want %q", pod.Name, got, state)
-		}
-		return nil
+		got := pod.Labels[pub.LifecycleStateKey]
+		return await.ErrorIf(got != string(state), "pod %s: state %q, want %q", pod.Name, got, state)
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestTakeOverAndReturn moves a CloneSet and a StatefulSet from OpenKruise to Seamark and back. Only a
@@ -162,9 +163,7 @@ func (m *moved) unchanged(after string) {
 	m.Helper()
 	set := m.typed()
 	m.Eventually("the status after "+after, func(ctx context.Context) error { return m.updated(ctx, set, int32(len(m.ids))) })
-	if err := m.same(m.Context()); err != nil {
-		m.Fatalf("after %s: %v", after, err)
-	}
+	expect.NoErrorf(m, m.same(m.Context()), "after %s", after)
 	if revisions := m.revisions(); len(revisions) != 1 {
 		m.Fatalf("after %s: %d revisions, want that of OpenKruise", after, len(revisions))
 	}

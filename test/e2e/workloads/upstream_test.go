@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -95,9 +96,6 @@ func TestFailedPodIsReplaced(t *testing.T) {
 	})
 	cluster.Must(t, s.Client.Delete(t.Context(), holder))
 	s.settled("rejected", 1, func(pod *corev1.Pod) error {
-		if pod.Status.Phase != corev1.PodRunning {
-			return fmt.Errorf("pod %s: phase %s", pod.Name, pod.Status.Phase)
-		}
-		return nil
+		return await.ErrorIf(pod.Status.Phase != corev1.PodRunning, "pod %s: phase %s", pod.Name, pod.Status.Phase)
 	})
 }

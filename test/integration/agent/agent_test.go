@@ -21,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -148,13 +149,9 @@ func TestRuntimeCalls(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served <- struct{}{} }))
 	defer server.Close()
 	address, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	port, err := strconv.Atoi(address.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	w := newWorld(t, shared, critest.Streamed)
 	w.run("p")
 	pod := w.pod("p")
@@ -169,9 +166,7 @@ func TestRuntimeCalls(t *testing.T) {
 	for range 3 {
 		<-served
 	}
-	if diff := cmp.Diff(before, w.runtime.Calls()); diff != "" {
-		t.Errorf("network probes called the runtime:\n%s", diff)
-	}
+	expect.Equal(t, before, w.runtime.Calls(), "network probes called the runtime")
 
 	w.plan(w.pod("p", "yes"))
 	w.reported("p yes", succeeded, "")

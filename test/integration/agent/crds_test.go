@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -15,9 +16,7 @@ func TestAgentStartsBeforeCRDs(t *testing.T) {
 	own := env.Start(t, env.NoCRDs())
 	w := newWorld(t, own, critest.Streamed)
 	stop := w.startAgent()
-	if err := own.InstallCRDs(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, own.InstallCRDs())
 	w.run("a")
 	w.plan(w.pod("a", "p"))
 	w.reported("a p", succeeded, "")

@@ -12,6 +12,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/chaos/proxy"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestOutage checks that probing continues while the API server can't be reached, and that the
@@ -23,23 +24,17 @@ func TestOutage(t *testing.T) {
 	w.setAnswer("other", answer{stdout: "other"})
 	w.plan(w.pod("p", "yes"))
 	line, err := proxy.New(proxy.Options{Upstream: w.config})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	// The agent stops first.
 	t.Cleanup(func() { _ = line.Close() })
 	config, err := line.Config("agent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	config.BearerToken = w.config.BearerToken
 	w.startAgentWith(config)
 	w.reported("p yes", succeeded, "before")
 	w.eventually(func() (bool, string) { return len(w.events()) == 1, fmt.Sprintf("events: %v", w.events()) })
 
-	if err := line.Set(proxy.Fault{Kind: proxy.Down}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, line.Set(proxy.Fault{Kind: proxy.Down}))
 	w.setAnswer("yes", answer{stdout: "in between", code: 1})
 	w.ranAgain("yes", 4)
 	w.setAnswer("yes", answer{stdout: "at last", code: 1})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -20,13 +21,9 @@ import (
 func (w *world) setStatus(status v1alpha1.NodePodProbeStatus) {
 	w.Helper()
 	patch, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
-	if err := w.client.Status().Patch(w.Context(), object, env.MergePatch(string(patch))); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, w.client.Status().Patch(w.Context(), object, env.MergePatch(string(patch))))
 }
 
 // openKruiseStatus returns a status with the state of the probe m#yes of pod p, as the daemon of

@@ -35,6 +35,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -141,9 +142,7 @@ func (w *world) startAgentWith(config *rest.Config, change ...func(*agent.Option
 	metrics := agentmetrics.New(registry)
 	ctx, cancel := context.WithCancel(context.Background())
 	runtime, err := cri.Dial(ctx, w.runtime.Socket(), metrics.RuntimeCalled)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 	options := agent.Options{
 		ReportInterval: 100 * time.Millisecond,
 		NodeName:       w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
@@ -153,9 +152,7 @@ func (w *world) startAgentWith(config *rest.Config, change ...func(*agent.Option
 		c(&options)
 	}
 	a, err := agent.New(options)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
 	stop = sync.OnceValue(func() time.Duration {
@@ -207,9 +204,7 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 	w.Helper()
 	ctx := w.Context()
 	var stored seamarkv1alpha1.ProbePlanList
-	if err := w.client.List(ctx, &stored, client.MatchingFields{"nodeName": w.node}); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, w.client.List(ctx, &stored, client.MatchingFields{"nodeName": w.node}))
 	var known []*seamarkv1alpha1.ProbePlan
 	for i := range stored.Items {
 		stored.Items[i].OwnerReferences = []metav1.OwnerReference{{}}
@@ -227,9 +222,7 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 			slice.ResourceVersion = placed.Stored.ResourceVersion
 			err = w.client.Update(ctx, slice)
 		}
-		if err != nil {
-			w.Fatal("write the plan:", err)
-		}
+		expect.NoErrorf(w, err, "write the plan")
 		references[placed.Number] = slice.ResourceVersion
 	}
 	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
@@ -239,18 +232,14 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 	if apierrors.IsAlreadyExists(err) {
 		err = w.client.Patch(ctx, object, client.Merge)
 	}
-	if err != nil {
-		w.Fatal("write the plan:", err)
-	}
+	expect.NoErrorf(w, err, "write the plan")
 }
 
 // object returns the NodePodProbe with the whole plan.
 func (w *world) object() *v1alpha1.NodePodProbe {
 	w.Helper()
 	object, err := gather.Reader{Client: w.client}.NodePlan(w.Context(), w.node)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 	return object
 }
 
@@ -258,9 +247,7 @@ func (w *world) object() *v1alpha1.NodePodProbe {
 func (w *world) slices() map[string]seamarkv1alpha1.ProbeReport {
 	w.Helper()
 	list := &seamarkv1alpha1.ProbeReportList{}
-	if err := w.client.List(w.Context(), list, client.MatchingFields{"nodeName": w.node}); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, w.client.List(w.Context(), list, client.MatchingFields{"nodeName": w.node}))
 	all := map[string]seamarkv1alpha1.ProbeReport{}
 	for _, slice := range list.Items {
 		all[slice.Name] = slice
@@ -328,9 +315,7 @@ func (w *world) ranAgain(command string, n int) {
 func (w *world) events() []string {
 	w.Helper()
 	list := &corev1.EventList{}
-	if err := w.client.List(w.Context(), list, client.InNamespace(w.namespace)); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
 	var lines []string
 	for _, e := range list.Items {
 		if e.Source.Component != "kruise-daemon-podprobe" || e.Source.Host != w.node || e.Type != corev1.EventTypeNormal ||

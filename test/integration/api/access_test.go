@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -97,18 +98,12 @@ func setRights() rights {
 func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 	t.Parallel()
 	objects, err := env.ReadManifests("config/rbac")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.SystemNamespace}}
-	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)))
 	for _, path := range []string{"config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
 		more, err := env.ReadManifests(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		objects = append(objects, more...)
 	}
 	server.Apply(t, objects...)
@@ -143,9 +138,7 @@ func TestServiceAccountsHaveTheLeastRights(t *testing.T) {
 			t.Parallel()
 			account, err := client.NewWithWatch(server.ServiceAccount(t, env.SystemNamespace, test.account, nil),
 				client.Options{Scheme: server.Scheme})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := awaitRights(t, account, test.namespace, test.want); diff != "" {
 				t.Fatalf("rights in namespace %s (-want +got):\n%s", test.namespace, diff)
 			}
@@ -201,13 +194,9 @@ func TestManagerMarksPodsWithoutTheRightToPatchThem(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: server.Namespace(t), Name: "marked"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox"}}},
 	}
-	if err := server.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), pod))
 	manager, err := client.New(server.Component(t, "seamark-manager"), client.Options{Scheme: server.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := awaitRights(t, manager, pod.Namespace, managerRights()); diff != "" {
 		t.Fatalf("rights (-want +got):\n%s", diff)
 	}

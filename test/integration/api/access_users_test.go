@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -50,9 +51,7 @@ func TestViewersOfMarkers(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "seamark-view"},
 		Subjects:   []rbacv1.Subject{env.UserSubject("viewer-of-markers")},
 	}
-	if err := server.Client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), binding))
 	viewer := userClient(t, "viewer-of-markers")
 	for namespace, want := range map[string]rights{
 		viewed: join(basic(), rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch")),
@@ -67,8 +66,6 @@ func TestViewersOfMarkers(t *testing.T) {
 func userClient(t *testing.T, name string) client.WithWatch {
 	t.Helper()
 	c, err := client.NewWithWatch(server.User(t, name), client.Options{Scheme: server.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return c
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const validCronJob = `
@@ -89,9 +91,7 @@ func TestValidCronJobsAreAccepted(t *testing.T) {
 			t.Parallel()
 			object := parsed(t, validCronJob, "default", edit{"metadata.name", name}, edit{"spec.schedule", text}, edit{"spec.timeZone", remove{}},
 				edit{"spec.concurrencyPolicy", remove{}}, edit{"spec.successfulJobsHistoryLimit", remove{}}, edit{"spec.failedJobsHistoryLimit", remove{}})
-			if err := create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, create(t.Context(), object))
 			policy, _, _ := unstructured.NestedString(object.Object, "spec", "concurrencyPolicy")
 			labels, _, _ := unstructured.NestedString(object.Object, "spec", "template", "jobTemplate", "metadata", "labels", "app")
 			if policy != "Allow" || labels != "report" {
@@ -111,9 +111,7 @@ func TestBroadcastJobTemplatesAreAccepted(t *testing.T) {
 	object := parsed(t, validCronJob, server.Namespace(t), edit{"spec.template", map[string]any{"broadcastJobTemplate": map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"app": "report"}}, "spec": map[string]any{"parallelism": int64(1), "later": "field"},
 	}}})
-	if err := create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, create(t.Context(), object))
 	if later, _, _ := unstructured.NestedString(object.Object, "spec", "template", "broadcastJobTemplate", "spec", "later"); later != "field" {
 		t.Error("a field of the template is lost")
 	}

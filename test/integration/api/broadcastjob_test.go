@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -85,18 +86,12 @@ func TestInvalidBroadcastJobsAreRejected(t *testing.T) {
 func TestBroadcastJobDefaults(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, smallBroadcastJob, server.Namespace(t))
-	if err := create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, create(t.Context(), object))
 	spec, _, err := unstructured.NestedMap(object.Object, "spec")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	delete(spec, "template")
 	want := map[string]any{
 		"parallelism": int64(1<<31 - 1), "completionPolicy": map[string]any{"type": "Always"}, "failurePolicy": map[string]any{"type": "FailFast"},
 	}
-	if diff := cmp.Diff(want, spec); diff != "" {
-		t.Errorf("spec (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, spec, "spec")
 }

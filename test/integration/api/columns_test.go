@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestColumnsShowProblems checks the columns of `kubectl get podprobemarkers`. Markers that
@@ -49,24 +49,18 @@ func TestColumnsShowProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stored := marker(t, server.Namespace(t))
-			if err := server.Client.Create(t.Context(), stored); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), stored))
 			stored.Object["status"] = map[string]any{
 				"matchedPods": int64(2), "succeeded": int64(1), "failed": int64(0), "unknown": int64(3), "conditions": tc.conditions,
 			}
 			if tc.conditions == nil {
 				unstructured.RemoveNestedField(stored.Object, "status", "conditions")
 			}
-			if err := server.Client.Status().Update(t.Context(), stored); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Status().Update(t.Context(), stored))
 			got := columns(t, v1alpha1.GroupVersion(), "podprobemarkers", stored)
 			delete(got, "Age")
 			want := map[string]any{"Name": stored.GetName(), "Matched": int64(2), "Succeeded": int64(1), "Failed": int64(0), "Unknown": int64(3), "Problem": tc.want}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("columns (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, want, got, "columns")
 		})
 	}
 }
@@ -80,21 +74,15 @@ func TestColumnsOfPlansAndReports(t *testing.T) {
 	}
 	report := slice("columns", "columns.0", 3, "Succeeded")
 	for _, object := range []client.Object{plan, part, report} {
-		if err := server.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), object))
 	}
 	unreported := columns(t, v1alpha1.GroupVersion(), "nodepodprobes", plan)
 	plan.Status = v1alpha1.NodePodProbeStatus{ObservedGeneration: 1, Pods: 3, Probes: 4, ProbeReports: true}
-	if err := server.Client.Status().Update(t.Context(), plan); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Status().Update(t.Context(), plan))
 	inForce := columns(t, v1alpha1.GroupVersion(), "nodepodprobes", plan)
 	first := columns(t, seamarkv1alpha1.GroupVersion(), "probereports", report)
 	report.Pods = nil
-	if err := server.Client.Update(t.Context(), report); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Update(t.Context(), report))
 	empty := columns(t, seamarkv1alpha1.GroupVersion(), "probereports", report)
 	planned := columns(t, seamarkv1alpha1.GroupVersion(), "probeplans", part)
 	for _, row := range []map[string]any{unreported, inForce, planned, first, empty} {
@@ -117,9 +105,7 @@ func TestColumnsOfPlansAndReports(t *testing.T) {
 		{"Name": "columns.0", "Node": "columns", "First pod": "pod-0"},
 		{"Name": "columns.0", "Node": "columns", "First pod": nil},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("columns (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "columns")
 }
 
 // columns returns the columns of an object by name, as kubectl receives them.
@@ -132,15 +118,11 @@ func columns(t *testing.T, version schema.GroupVersion, resource string, object 
 	config.AcceptContentTypes = "application/json;as=Table;v=v1;g=meta.k8s.io"
 	config.ContentType = "application/json"
 	kubernetes, err := rest.RESTClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	table := &metav1.Table{}
 	err = kubernetes.Get().NamespaceIfScoped(object.GetNamespace(), object.GetNamespace() != "").Resource(resource).Name(object.GetName()).
 		Do(t.Context()).Into(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	found := map[string]any{}
 	for i, definition := range table.ColumnDefinitions {
 		found[definition.Name] = table.Rows[0].Cells[i]

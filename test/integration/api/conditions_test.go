@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestConditionsNeedOnlyATypeAndAStatus writes, to each kind with conditions, those that clients of OpenKruise's types write:
@@ -21,17 +23,13 @@ func TestConditionsNeedOnlyATypeAndAStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := parsed(t, manifest, server.Namespace(t), edit{"metadata.name", "conditions"})
-			if err := server.Client.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), object))
 			status := map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}, zero}}
 			if name == "ImagePullJob" {
 				status["desired"] = int64(1) // OpenKruise requires it, too.
 			}
 			object.Object["status"] = status
-			if err := server.Client.Status().Update(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Status().Update(t.Context(), object))
 			stored, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 			if len(stored) != 2 {
 				t.Errorf("conditions %v", stored)

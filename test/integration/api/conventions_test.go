@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -18,9 +19,7 @@ import (
 func TestCRDsFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	crds, err := env.ReadCRDs("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	shortNames := map[string][]string{
 		"podprobemarkers": {"ppm"}, "nodepodprobes": {"npp"}, "probeplans": {"ppl"}, "probereports": {"prr"},
 		"clonesets": {"clone"}, "statefulsets": {"sts", "asts"}, "advancedcronjobs": {"acj"}, "daemonsets": {"daemon", "ads"}, "broadcastjobs": {"bcj"},

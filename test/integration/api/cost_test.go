@@ -17,6 +17,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -40,16 +41,12 @@ type ruleCost struct {
 func TestRuleCosts(t *testing.T) {
 	t.Parallel()
 	crds, err := env.ReadCRDs("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, crd := range crds {
 		t.Run(crd.Spec.Names.Plural, func(t *testing.T) {
 			t.Parallel()
 			costs, err := ruleCosts(crd)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var total uint64
 			for _, rule := range costs {
 				total += rule.cost

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -115,9 +115,7 @@ func TestInvalidDaemonSetsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		namespace, manifest := server.Namespace(t), strings.Replace(validDaemonSet, "v1alpha1", version, 1)
-		if err := create(t.Context(), parsed(t, manifest, namespace)); err != nil {
-			t.Fatalf("the unchanged object is rejected: %v", err)
-		}
+		expect.NoErrorf(t, create(t.Context(), parsed(t, manifest, namespace)), "the unchanged object is rejected")
 		cases := sharedRejections()
 		addAll(cases, daemonSetRejections())
 		for name, test := range cases {
@@ -191,9 +189,7 @@ func TestValidDaemonSetsAreAccepted(t *testing.T) {
 func TestDaemonSetsInBothVersions(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, smallDaemonSet, server.Namespace(t))
-	if err := server.Client.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), object))
 	want := map[string]any{
 		"minReadySeconds": int64(0), "burstReplicas": int64(250), "revisionHistoryLimit": int64(10),
 		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"rollingUpdateType": "Standard"}},
@@ -203,26 +199,16 @@ func TestDaemonSetsInBothVersions(t *testing.T) {
 		got.SetAPIVersion("apps.kruise.io/" + version)
 		got.SetKind("DaemonSet")
 		got.SetNamespace(object.GetNamespace())
-		if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), got); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), got))
 		spec, _, _ := unstructured.NestedMap(got.Object, "spec")
 		delete(spec, "selector")
 		delete(spec, "template")
-		if diff := cmp.Diff(want, spec); diff != "" {
-			t.Errorf("%s: spec (-want +got):\n%s", version, diff)
-		}
+		expect.Equal(t, want, spec, "%s: spec", version)
 	}
 	stored := parsed(t, smallDaemonSet, object.GetNamespace())
-	if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
-		t.Fatal(err)
-	}
-	if err := (edit{"spec.selector.matchLabels.a", "b"}).apply(stored.Object); err != nil {
-		t.Fatal(err)
-	}
-	if err := (edit{"spec.template.metadata.labels.a", "b"}).apply(stored.Object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored))
+	expect.NoError(t, (edit{"spec.selector.matchLabels.a", "b"}).apply(stored.Object))
+	expect.NoError(t, (edit{"spec.template.metadata.labels.a", "b"}).apply(stored.Object))
 	expectRejection(t, server.Client.Update(t.Context(), stored), one("spec.selector", nil, "field is immutable: delete the set and create a new one"))
 }
 
@@ -230,24 +216,18 @@ func TestDaemonSetsInBothVersions(t *testing.T) {
 func TestDaemonSetColumns(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, smallDaemonSet, server.Namespace(t))
-	if err := server.Client.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), object))
 	object.Object["status"] = map[string]any{
 		"desiredNumberScheduled": int64(5), "currentNumberScheduled": int64(4), "numberReady": int64(3), "updatedNumberScheduled": int64(2),
 		"numberAvailable": int64(1), "numberMisscheduled": int64(0), "daemonSetHash": "a",
 		"conditions": []any{map[string]any{"type": "Progressing", "status": "True", "reason": "Updating"}},
 	}
-	if err := server.Client.Status().Update(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Status().Update(t.Context(), object))
 	got := columns(t, v1alpha1.GroupVersion(), "daemonsets", object)
 	delete(got, "AGE")
 	want := map[string]any{
 		"Name": "agent", "DESIRED": int64(5), "CURRENT": int64(4), "READY": int64(3), "UP-TO-DATE": int64(2), "AVAILABLE": int64(1),
 		"CONTAINERS": "server", "IMAGES": "agent:1",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("columns (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "columns")
 }

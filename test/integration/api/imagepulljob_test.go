@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -65,9 +65,7 @@ func TestInvalidPullJobsAreRejected(t *testing.T) {
 	}
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		manifest := strings.Replace(validPullJob, "v1alpha1", version, 1)
-		if err := create(t.Context(), parsed(t, manifest, "default", edit{"metadata.name", "pull-" + version})); err != nil {
-			t.Fatalf("the unchanged object is rejected: %v", err)
-		}
+		expect.NoErrorf(t, create(t.Context(), parsed(t, manifest, "default", edit{"metadata.name", "pull-" + version})), "the unchanged object is rejected")
 		for name, test := range tests {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -86,9 +84,7 @@ func TestValidPullJobsAreAccepted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := parsed(t, validPullJob, "default", edit{"metadata.name", "image-" + name}, edit{"spec.image", image})
-			if err := create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, create(t.Context(), object))
 		})
 	}
 }
@@ -96,25 +92,19 @@ func TestValidPullJobsAreAccepted(t *testing.T) {
 func TestDefaultsOfPullJobs(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, "apiVersion: apps.kruise.io/v1beta1\nkind: ImagePullJob\nmetadata: {name: defaults}\nspec: {image: 'game:1'}\n", "default")
-	if err := create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, create(t.Context(), object))
 	want := map[string]any{
 		"image": "game:1", "parallelism": int64(1), "imagePullPolicy": "IfNotPresent", "completionPolicy": map[string]any{"type": "Always"},
 		"pullPolicy": map[string]any{"timeoutSeconds": int64(600), "backoffLimit": int64(3)},
 	}
-	if diff := cmp.Diff(want, object.Object["spec"]); diff != "" {
-		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, object.Object["spec"], "defaults")
 }
 
 // TestFixedFieldsOfPullJobs checks that only the image and the selectors cannot be changed.
 func TestFixedFieldsOfPullJobs(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, validPullJob, "default", edit{"metadata.name", "fixed"})
-	if err := server.Client.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), object))
 	patch := func(spec string) error {
 		return server.Client.Patch(t.Context(), object.DeepCopyObject().(*unstructured.Unstructured), env.MergePatch(`{"spec": `+spec+`}`), client.DryRunAll)
 	}

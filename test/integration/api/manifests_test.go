@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -17,22 +18,14 @@ import (
 func TestDefaultInstallationIsAccepted(t *testing.T) {
 	t.Parallel()
 	root, err := env.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).
 		Run(filesys.MakeFsOnDisk(), filepath.Join(root, "config", "default"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text, err := rendered.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	objects, err := env.ParseManifests(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	e := env.Start(t, env.NoCRDs())
 	kinds := map[string]int{}
 	for _, object := range objects {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // rejection is a change that makes the valid marker invalid for one reason.
@@ -303,23 +304,17 @@ func manyLong(n int) map[string]any {
 func TestInvalidMarkersAreRejected(t *testing.T) {
 	t.Parallel()
 	namespace := server.Namespace(t)
-	if err := create(t.Context(), marker(t, namespace)); err != nil {
-		t.Fatal("the unchanged marker is rejected:", err)
-	}
+	expect.NoErrorf(t, create(t.Context(), marker(t, namespace)), "the unchanged marker is rejected")
 	for name, test := range rejections() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := create(t.Context(), marker(t, namespace, test.edits...))
 			got, err := causes(err)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if len(got) != 1 {
 				t.Fatalf("the response has %d causes, want one: %v", len(got), got)
 			}
-			if got[0].Field != test.field {
-				t.Errorf("the response has field %q, want %q", got[0].Field, test.field)
-			}
+			expect.Equal(t, test.field, got[0].Field, "the response has field")
 			for _, words := range test.message {
 				if !strings.Contains(got[0].Message, words) {
 					t.Errorf("message %q, want it to contain %q", got[0].Message, words)

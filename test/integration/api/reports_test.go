@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -128,9 +128,7 @@ func TestProbeReportBounds(t *testing.T) {
 func TestProbeReportNodeNameIsImmutable(t *testing.T) {
 	t.Parallel()
 	report := slice("immutable", "immutable.0", 1, "Succeeded")
-	if err := server.Client.Create(t.Context(), report); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), report))
 	for name, body := range map[string]string{"change": `{"nodeName": "b"}`, "remove": `{"nodeName": null}`} {
 		err := server.Client.Patch(t.Context(), report.DeepCopy(), env.MergePatch(body))
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nodeName: ") {
@@ -151,18 +149,14 @@ func TestProbeReportsAreSelectedByNode(t *testing.T) {
 	all := []string{"selected.0", "selected.1", "selected.1.0"}
 	selector := client.MatchingFields{"nodeName": node}
 	watcher, err := server.Client.Watch(t.Context(), &seamarkv1alpha1.ProbeReportList{}, selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer watcher.Stop()
 	for _, name := range all {
 		of := node
 		if name == all[2] {
 			of = other
 		}
-		if err := server.Client.Create(t.Context(), slice(of, name, 1, "Succeeded")); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), slice(of, name, 1, "Succeeded")))
 	}
 	var events []string
 	for range all[:2] {
@@ -173,29 +167,19 @@ func TestProbeReportsAreSelectedByNode(t *testing.T) {
 		}
 		events = append(events, report.Name)
 	}
-	if diff := cmp.Diff(all[:2], events); diff != "" {
-		t.Errorf("watched reports (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(all[:2], namesOf(t, selector)); diff != "" {
-		t.Errorf("listed reports (-want +got):\n%s", diff)
-	}
-	if err := server.Client.DeleteAllOf(t.Context(), &seamarkv1alpha1.ProbeReport{}, selector); err != nil {
-		t.Fatal(err)
-	}
+	expect.Equal(t, all[:2], events, "watched reports")
+	expect.Equal(t, all[:2], namesOf(t, selector), "listed reports")
+	expect.NoError(t, server.Client.DeleteAllOf(t.Context(), &seamarkv1alpha1.ProbeReport{}, selector))
 	if rest := namesOf(t, selector); len(rest) > 0 {
 		t.Errorf("reports %v remain", rest)
 	}
-	if diff := cmp.Diff(all[2:], namesOf(t, client.MatchingFields{"nodeName": other})); diff != "" {
-		t.Errorf("reports of the other node (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, all[2:], namesOf(t, client.MatchingFields{"nodeName": other}), "reports of the other node")
 }
 
 func namesOf(t *testing.T, options ...client.ListOption) []string {
 	t.Helper()
 	var list seamarkv1alpha1.ProbeReportList
-	if err := server.Client.List(t.Context(), &list, options...); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.List(t.Context(), &list, options...))
 	var names []string
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)

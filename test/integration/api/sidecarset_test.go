@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // validSidecarSet has every part of a SidecarSet.
@@ -129,9 +129,7 @@ func TestInvalidSidecarSetsAreRejected(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		manifest := strings.Replace(validSidecarSet, "v1alpha1", version, 1)
-		if err := create(t.Context(), parsed(t, manifest, "", edit{"metadata.name", "logs-" + version})); err != nil {
-			t.Fatalf("the unchanged set is rejected: %v", err)
-		}
+		expect.NoErrorf(t, create(t.Context(), parsed(t, manifest, "", edit{"metadata.name", "logs-" + version})), "the unchanged set is rejected")
 		for name, test := range sidecarSetRejections() {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -163,9 +161,7 @@ func TestValidSidecarSetsAreAccepted(t *testing.T) {
 			t.Parallel()
 			edits = append(edits, edit{"metadata.name", strings.ReplaceAll(strings.ToLower(name), " ", "-")})
 			object := parsed(t, validSidecarSet, "", edits...)
-			if err := create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, create(t.Context(), object))
 			if policy, found, err := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type"); err != nil || !found || policy == "" {
 				t.Errorf("the set has no default of updateStrategy.type: %v", object.Object)
 			}
@@ -177,9 +173,7 @@ func TestValidSidecarSetsAreAccepted(t *testing.T) {
 func TestColumnsOfSidecarSets(t *testing.T) {
 	t.Parallel()
 	stored := parsed(t, validSidecarSet, "", edit{"metadata.name", "columns"})
-	if err := server.Client.Create(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), stored))
 	for _, status := range []any{nil, "False", "True"} {
 		stored.Object["status"] = map[string]any{"matchedPods": int64(3), "updatedPods": int64(2), "readyPods": int64(1)}
 		if status != nil {
@@ -187,15 +181,11 @@ func TestColumnsOfSidecarSets(t *testing.T) {
 				"type": v1alpha1.SidecarSetInjecting, "status": status, "reason": "Tested", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 			}}
 		}
-		if err := server.Client.Status().Update(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Status().Update(t.Context(), stored))
 		got := columns(t, v1alpha1.GroupVersion(), "sidecarsets", stored)
 		delete(got, "AGE")
 		want := map[string]any{"Name": "columns", "MATCHED": int64(3), "UPDATED": int64(2), "READY": int64(1), "INJECTING": status}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("columns (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, want, got, "columns")
 	}
 }
 
@@ -237,17 +227,11 @@ spec:
 	}
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		object := parsed(t, strings.ReplaceAll(manifest, "VERSION", version), "")
-		if err := create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, object.Object["spec"]); diff != "" {
-			t.Errorf("%s: spec (-want +got):\n%s", version, diff)
-		}
+		expect.NoError(t, create(t.Context(), object))
+		expect.Equal(t, want, object.Object["spec"], "%s: spec", version)
 	}
 	without := parsed(t, strings.NewReplacer("VERSION", "v1alpha1", "  injectionStrategy: {revision: {customVersion: v1}}\n", "").Replace(manifest), "", edit{"metadata.name", "defaults-injection"})
-	if err := create(t.Context(), without); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, create(t.Context(), without))
 	if strategy, found, _ := unstructured.NestedMap(without.Object, "spec", "injectionStrategy"); !found || len(strategy) != 0 {
 		t.Errorf("injectionStrategy %v, want {}", strategy)
 	}

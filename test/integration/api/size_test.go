@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestLargestNodeIsStored stores large plans and the reports of their states, whose messages all have
@@ -67,9 +68,7 @@ func TestLargestNodeIsStored(t *testing.T) {
 // store stores an object until the test ends.
 func store(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := server.Client.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), object))
 	t.Cleanup(func() {
 		if err := server.Client.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
 			t.Logf("delete %s: %v", object.GetName(), err)
@@ -85,9 +84,7 @@ func reportAll(t *testing.T, plan report.Plan) []report.Write {
 		pod := &plan.Pods[i]
 		for j := range pod.Probes {
 			key, err := identity.KeyOf(pod, &pod.Probes[j])
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			states[key] = thresholds.State{
 				State: v1alpha1.ProbeSucceeded, Message: strings.Repeat("<m>", 341), ContainerID: "0123456789abc",
 				LastProbe: now, LastTransition: now,
@@ -139,8 +136,6 @@ func manyPods(pods, probes int) []v1alpha1.PodProbe {
 func size(t *testing.T, part any) int {
 	t.Helper()
 	body, err := json.Marshal(part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return len(body)
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +24,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/manifest/schema"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // typed is a kind whose fields have a Go type, with which the programs of Seamark decode them.
@@ -165,9 +165,7 @@ func (k typed) rules(t *testing.T) *schema.Schema {
 	t.Helper()
 	_, version, _ := strings.Cut(k.version, "/")
 	rules, err := schema.New(k.definition, version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return rules
 }
 
@@ -259,14 +257,10 @@ func TestFullTemplatesAreKept(t *testing.T) {
 				all, _ := kind.build(1000, nil)
 				kind.fill(object.Object["spec"], all["spec"], "spec")
 				sent, _, _ := unstructured.NestedMap(object.Object, "spec")
-				if err := server.Client.Create(t.Context(), object); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, server.Client.Create(t.Context(), object))
 				stored, _, _ := unstructured.NestedMap(object.Object, "spec")
 				for name, value := range sent {
-					if diff := cmp.Diff(value, stored[name]); diff != "" {
-						t.Errorf("spec.%s (-sent +stored):\n%s", name, diff)
-					}
+					expect.Equal(t, value, stored[name], "spec.%s", name)
 				}
 			})
 		}

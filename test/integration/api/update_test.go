@@ -15,15 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 func TestSelectorIsImmutable(t *testing.T) {
 	t.Parallel()
 	stored := marker(t, server.Namespace(t))
-	if err := server.Client.Create(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), stored))
 	for name, change := range map[string]edit{
 		"label added":         {"spec.selector.matchLabels.more", "a"},
 		"label changed":       {"spec.selector.matchLabels.app", "other"},
@@ -34,9 +33,7 @@ func TestSelectorIsImmutable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := causes(update(t, stored, change))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			const words = "field is immutable: delete the marker and create a new one"
 			if len(got) != 1 || got[0].Field != "spec.selector" || !strings.Contains(got[0].Message, words) {
 				t.Errorf("causes %v, want %q for spec.selector", got, words)
@@ -48,9 +45,7 @@ func TestSelectorIsImmutable(t *testing.T) {
 func TestOtherFieldsCanChange(t *testing.T) {
 	t.Parallel()
 	stored := marker(t, server.Namespace(t))
-	if err := server.Client.Create(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), stored))
 	for name, change := range map[string]edit{
 		"period":         {"spec.probes[0].probe.periodSeconds", int64(3)},
 		"handler":        {"spec.probes[0].probe", map[string]any{"tcpSocket": map[string]any{"port": int64(1)}}},
@@ -74,9 +69,7 @@ func update(t *testing.T, stored *unstructured.Unstructured, edits ...edit) erro
 	t.Helper()
 	changed := stored.DeepCopy()
 	for _, e := range edits {
-		if err := e.apply(changed.Object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.apply(changed.Object))
 	}
 	return server.Client.Update(t.Context(), changed, client.DryRunAll)
 }
@@ -96,9 +89,7 @@ func TestInvalidMarkersAfterCRDUpdate(t *testing.T) {
 		edit{"spec.probes[2].podConditionType", "Initialized"},
 		edit{"spec.probes[3].probe.exec", map[string]any{"command": []any{"true"}}},
 	)
-	if err := old.Client.Create(t.Context(), bad); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, old.Client.Create(t.Context(), bad))
 	replaceCRDs(t, old)
 
 	patch := func(text string) error {
@@ -137,25 +128,17 @@ func TestInvalidMarkersAfterCRDUpdate(t *testing.T) {
 func replaceCRDs(t *testing.T, e *env.Env) {
 	t.Helper()
 	crds, err := env.ReadCRDs("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, crd := range crds {
 		installed := crd.DeepCopy()
-		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), installed); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), installed))
 		installed.Spec = crd.Spec
-		if err := e.Client.Update(t.Context(), installed); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.Client.Update(t.Context(), installed))
 	}
 	bad := marker(t, e.Namespace(t), edit{"spec.probes[0].name", "Ready"})
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
 		func(ctx context.Context) (bool, error) {
 			return apierrors.IsInvalid(e.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)), nil
 		})
-	if err != nil {
-		t.Fatal("wait until the new rules are in effect:", err)
-	}
+	expect.NoErrorf(t, err, "wait until the new rules are in effect")
 }

@@ -6,7 +6,6 @@ package api_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // The smallest valid workloads.
@@ -99,18 +99,12 @@ func TestDefaultsOfWorkloads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := parsed(t, tc.manifest, server.Namespace(t), tc.edits...)
-			if err := create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, create(t.Context(), object))
 			spec, _, err := unstructured.NestedMap(object.Object, "spec")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			delete(spec, "selector")
 			delete(spec, "template")
-			if diff := cmp.Diff(tc.want, spec); diff != "" {
-				t.Errorf("spec (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, tc.want, spec, "spec")
 		})
 	}
 }
@@ -127,16 +121,10 @@ func TestTypedClientsKeepDefaults(t *testing.T) {
 		{smallCloneSet, &v1alpha1.CloneSet{}}, {smallStatefulSet, &v1beta1.StatefulSet{}}, {smallDaemonSet, &v1alpha1.DaemonSet{}}, {smallBroadcastJob, &v1alpha1.BroadcastJob{}},
 	} {
 		object := parsed(t, tc.manifest, namespace)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, tc.typed); err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Client.Create(t.Context(), tc.typed); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, tc.typed))
+		expect.NoError(t, server.Client.Create(t.Context(), tc.typed))
 		tc.typed.SetAnnotations(map[string]string{"a": "b"})
-		if err := server.Client.Update(t.Context(), tc.typed); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Update(t.Context(), tc.typed))
 		if tc.typed.GetGeneration() != 1 {
 			t.Errorf("%s: generation %d after an update of annotations, want 1", object.GetKind(), tc.typed.GetGeneration())
 		}
@@ -148,9 +136,7 @@ func TestWorkloadsScale(t *testing.T) {
 	namespace := server.Namespace(t)
 	for _, manifest := range []string{smallCloneSet, smallStatefulSet} {
 		object := parsed(t, manifest, namespace)
-		if err := server.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), object))
 		object.Object["status"] = map[string]any{
 			"replicas": int64(3), "readyReplicas": int64(2), "availableReplicas": int64(1), "updatedReplicas": int64(2),
 			"updatedReadyReplicas": int64(1), "currentReplicas": int64(0), "labelSelector": "app=x",
@@ -158,17 +144,11 @@ func TestWorkloadsScale(t *testing.T) {
 		if object.GetKind() == "CloneSet" {
 			unstructured.RemoveNestedField(object.Object, "status", "currentReplicas")
 		}
-		if err := server.Client.Status().Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Status().Update(t.Context(), object))
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
 		typed := newTyped(t, object)
-		if err := server.Client.SubResource("scale").Update(t.Context(), typed, client.WithSubResourceBody(scale)); err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Client.SubResource("scale").Get(t.Context(), typed, scale); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.SubResource("scale").Update(t.Context(), typed, client.WithSubResourceBody(scale)))
+		expect.NoError(t, server.Client.SubResource("scale").Get(t.Context(), typed, scale))
 		want := autoscalingv1.ScaleStatus{Replicas: 3, Selector: "app=x"}
 		if scale.Spec.Replicas != 7 || scale.Status != want {
 			t.Errorf("%s: scale %+v %+v, want 7 replicas and %+v", object.GetKind(), scale.Spec, scale.Status, want)
@@ -180,9 +160,7 @@ func TestWorkloadsScale(t *testing.T) {
 func newTyped(t *testing.T, object *unstructured.Unstructured) client.Object {
 	t.Helper()
 	typed, err := server.Client.Scheme().New(object.GroupVersionKind())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	named, ok := typed.(client.Object)
 	if !ok {
 		t.Fatalf("%T is not an object", typed)
@@ -198,9 +176,7 @@ func TestWorkloadColumns(t *testing.T) {
 	namespace := server.Namespace(t)
 	clone, sts := parsed(t, smallCloneSet, namespace), parsed(t, smallStatefulSet, namespace)
 	for _, object := range []*unstructured.Unstructured{clone, sts} {
-		if err := server.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), object))
 		object.Object["status"] = map[string]any{
 			"replicas": int64(3), "readyReplicas": int64(2), "availableReplicas": int64(1),
 			"updatedReplicas": int64(2), "updatedReadyReplicas": int64(1), "updatedAvailableReplicas": int64(1), "labelSelector": "app=x",
@@ -208,9 +184,7 @@ func TestWorkloadColumns(t *testing.T) {
 		if object == sts {
 			unstructured.RemoveNestedField(object.Object, "status", "updatedReadyReplicas")
 		}
-		if err := server.Client.Status().Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Status().Update(t.Context(), object))
 	}
 	got := columns(t, v1alpha1.GroupVersion(), "clonesets", clone)
 	delete(got, "AGE")
@@ -218,18 +192,14 @@ func TestWorkloadColumns(t *testing.T) {
 		"Name": "game", "DESIRED": int64(1), "UPDATED": int64(2), "UPDATED_READY": int64(1), "UPDATED_AVAILABLE": int64(1), "READY": int64(2),
 		"TOTAL": int64(3), "CONTAINERS": "server", "IMAGES": "game:1", "SELECTOR": "app=x",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("columns of CloneSets (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "columns of CloneSets")
 	got = columns(t, v1beta1.GroupVersion(), "statefulsets", sts)
 	delete(got, "AGE")
 	want = map[string]any{
 		"Name": "db", "DESIRED": int64(1), "CURRENT": int64(3), "UPDATED": int64(2), "READY": int64(2),
 		"CONTAINERS": "server", "IMAGES": "db:1",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("columns of StatefulSets (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "columns of StatefulSets")
 }
 
 func TestImmutableFieldsOfWorkloads(t *testing.T) {
@@ -256,13 +226,9 @@ func TestImmutableFieldsOfWorkloads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := parsed(t, tc.manifest, server.Namespace(t))
-			if err := server.Client.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), object))
 			for _, e := range tc.want.edits {
-				if err := e.apply(object.Object); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, e.apply(object.Object))
 			}
 			err := client.WithFieldValidation(server.Client, metav1.FieldValidationStrict).Update(t.Context(), object)
 			expectRejection(t, err, tc.want)
@@ -275,9 +241,7 @@ func TestImmutableFieldsOfWorkloads(t *testing.T) {
 func TestServiceNameMayBeOmitted(t *testing.T) {
 	t.Parallel()
 	object := parsed(t, smallStatefulSet, server.Namespace(t), edit{"spec.serviceName", ""})
-	if err := server.Client.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), object))
 	unstructured.RemoveNestedField(object.Object, "spec", "serviceName")
 	if err := server.Client.Update(t.Context(), object); err != nil {
 		t.Error(err)
@@ -290,13 +254,9 @@ func TestTemplatesKeepOnlyTheirFields(t *testing.T) {
 	t.Parallel()
 	for kind, manifest := range map[string]string{"CloneSet": smallCloneSet, "StatefulSet": smallStatefulSet} {
 		set := parsed(t, manifest, server.Namespace(t), edit{"spec.template.$patch", "replace"}, edit{"spec.template.spec.newer", "kept"})
-		if err := server.Client.Create(t.Context(), set, client.DryRunAll); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), set, client.DryRunAll))
 		template, _, err := unstructured.NestedMap(set.Object, "spec", "template")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if _, has := template["$patch"]; has {
 			t.Errorf("%s: the template is stored with $patch", kind)
 		}

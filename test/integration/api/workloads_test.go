@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -116,15 +117,11 @@ spec:
 func parsed(t *testing.T, manifest, namespace string, edits ...edit) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := env.ParseManifests([]byte(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	object := objects[0]
 	object.SetNamespace(namespace)
 	for _, e := range edits {
-		if err := e.apply(object.Object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.apply(object.Object))
 	}
 	return object
 }
@@ -133,9 +130,7 @@ func TestInvalidWorkloadsAreRejected(t *testing.T) {
 	t.Parallel()
 	namespace := server.Namespace(t)
 	for kind, manifest := range map[string]string{"CloneSet": validCloneSet, "StatefulSet": validStatefulSet} {
-		if err := create(t.Context(), parsed(t, manifest, namespace)); err != nil {
-			t.Fatalf("the unchanged %s is rejected: %v", kind, err)
-		}
+		expect.NoErrorf(t, create(t.Context(), parsed(t, manifest, namespace)), "the unchanged %s is rejected", kind)
 		cases := sharedRejections()
 		switch kind {
 		case "CloneSet":
@@ -165,9 +160,7 @@ func addAll(to map[string]rejection, from ...map[string]rejection) {
 func expectRejection(t *testing.T, err error, want rejection) {
 	t.Helper()
 	got, err := causes(err)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	got = slices.DeleteFunc(got, func(cause metav1.StatusCause) bool {
 		// The scale subresource has the path .spec.replicas. The template does not match a selector
 		// that is invalid.

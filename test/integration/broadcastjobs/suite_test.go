@@ -23,6 +23,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
@@ -71,11 +73,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 	}
 	wait, err := follow.Objects(t.Context(), server.Client, &corev1.PodList{}, w.see, client.InNamespace(w.namespace))
 	must(t, err)
-	t.Cleanup(func() {
-		if err := wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { expect.NoError(t, wait()) })
 	return w
 }
 
@@ -199,10 +197,7 @@ func (w *world) is(phase v1alpha1.BroadcastJobPhase, numbers string) {
 	w.until(fmt.Sprintf("%s %s", phase, numbers), func() error {
 		s := &w.job.Status
 		got := fmt.Sprintf("%d %d %d %d", s.Desired, s.Active, s.Succeeded, s.Failed)
-		if s.Phase != phase || got != numbers || s.ObservedGeneration != w.job.Generation {
-			return fmt.Errorf("%s %s, status %+v", s.Phase, got, s)
-		}
-		return nil
+		return await.ErrorIf(s.Phase != phase || got != numbers || s.ObservedGeneration != w.job.Generation, "%s %s, status %+v", s.Phase, got, s)
 	})
 }
 

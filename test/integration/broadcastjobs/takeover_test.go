@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/openkruise"
 )
@@ -43,9 +43,7 @@ func TestTakeOver(t *testing.T) {
 			return err
 		})
 	}
-	if diff := cmp.Diff(before, written()); diff != "" {
-		t.Errorf("the take-over has written objects (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, before, written(), "the take-over has written objects")
 	for _, object := range slices.Concat(jobs, schedules) {
 		if err := openkruise.Changed(t, server.Client, object); err != nil {
 			t.Error(err)

@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -84,13 +85,9 @@ func TestCheck(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: grants.Role},
 	}
 	granter := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "seamark-workloads-grants"}}
-	if err := errors.Join(e.Client.Create(t.Context(), left), e.Client.Delete(t.Context(), granter)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(e.Client.Create(t.Context(), left), e.Client.Delete(t.Context(), granter)))
 	step("a RoleBinding for seamark-workloads is left", exit.OK, "warning grants")
-	if err := e.Client.Delete(t.Context(), left); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Delete(t.Context(), left))
 
 	restricted(t, e)
 	broken(t, e)
@@ -106,9 +103,7 @@ func restricted(t *testing.T, e *env.Env) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 		Subjects:   []rbacv1.Subject{env.UserSubject("dev")},
 	}
-	if err := e.Client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), binding))
 	problems, out, code := checked(t, e.User(t, "dev"))
 	if code != exit.Access {
 		t.Errorf("exit code %d as a user without permissions, want %d:\n%s", code, exit.Access, out)
@@ -131,29 +126,21 @@ func broken(t *testing.T, e *env.Env) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: "seamark-manager"}}
 	patch(t, e.Client, lease, `{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "seamark-manager"}}
-	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
 	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Resources, []string{"pods/status"}) })
-	if err := e.Client.Update(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Update(t.Context(), role))
 	plan := &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{Name: "virtual"},
 		Spec:       v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{Namespace: "game", Name: "p", UID: "u"}}},
 	}
-	if err := e.Client.Create(t.Context(), plan); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), plan))
 }
 
 func installed(t *testing.T, e *env.Env, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
 		manifests, err := env.ReadManifests(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		e.Apply(t, manifests...)
 	}
 }
@@ -165,9 +152,7 @@ func node(t *testing.T, e *env.Env, name string, labels map[string]string) {
 		all[key] = value
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}}
-	if err := e.Client.Create(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), n))
 	patchStatus(t, e.Client, n, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 }
 
@@ -193,21 +178,15 @@ func pods(t *testing.T, e *env.Env) {
 	lease := &coordinationv1.Lease{ObjectMeta: in("seamark-manager"), Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: new("manager"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NewMicroTime(time.Now())),
 	}}
-	if err := e.Client.Create(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), lease))
 }
 
 func patch(t *testing.T, c client.Client, object client.Object, body string) {
 	t.Helper()
-	if err := c.Patch(t.Context(), object, env.MergePatch(body)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Patch(t.Context(), object, env.MergePatch(body)))
 }
 
 func patchStatus(t *testing.T, c client.Client, object client.Object, body string) {
 	t.Helper()
-	if err := c.Status().Patch(t.Context(), object, env.MergePatch(body)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Status().Patch(t.Context(), object, env.MergePatch(body)))
 }

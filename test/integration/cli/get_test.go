@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var blanks = regexp.MustCompile(` +`)
@@ -60,9 +59,7 @@ func TestGet(t *testing.T) {
 				return
 			}
 			stdout, stderr, code := w.run(t, test.args...)
-			if diff := cmp.Diff(test.want, columns(stdout, w.node)); diff != "" {
-				t.Errorf("output (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, test.want, columns(stdout, w.node), "output")
 			if code != test.code || !strings.Contains(stderr, test.stderr) || (test.stderr == "") != (stderr == "") {
 				t.Errorf("exit code %d, want %d; standard error %q, want %q", code, test.code, stderr, test.stderr)
 			}
@@ -83,8 +80,6 @@ func (w world) complete(t *testing.T) {
 		"--node node-": nil,
 	} {
 		stdout := w.completions(t, append(flags, strings.Fields(typed)...))
-		if diff := cmp.Diff(want, stdout); diff != "" {
-			t.Errorf("completion of %q (-want +got):\n%s", typed, diff)
-		}
+		expect.Equal(t, want, stdout, "completion of %q", typed)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -99,9 +100,7 @@ func probed(t *testing.T, e *env.Env, namespace string) {
 	t.Helper()
 	create := func(object client.Object) {
 		t.Helper()
-		if err := e.Client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.Client.Create(t.Context(), object))
 	}
 	node(t, e, "n1", nil)
 	marker := builders.Marker(namespace, "game").Unsaved().Selector("app", "game").
@@ -109,13 +108,9 @@ func probed(t *testing.T, e *env.Env, namespace string) {
 	create(marker)
 	pod := builders.Pod(namespace, "game-0").Unsaved().Label("app", "game").Node("n1").Ran().IP("10.0.0.1").Build()
 	pod, err := env.CreatePod(t.Context(), e.Client, pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	npp := &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults()),
 	}

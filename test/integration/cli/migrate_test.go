@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -55,9 +56,7 @@ func TestMigrateCheck(t *testing.T) {
 		builders.Probe("idle").Container("worker").Label(v1alpha1.ProbeSucceeded, "idle", "yes").
 			Handler(corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "example.com", Port: intstr.FromInt32(80)}})).Build()
 	marker.Spec.Probes[0].Probe.PeriodSeconds, marker.Spec.Probes[0].Probe.FailureThreshold = 0, 0
-	if err := e.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), marker))
 	node(t, e, "virtual", map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet})
 	pod := builders.Pod(game, "worker-0").Unsaved().Label("app", "worker").Label("idle", "yes").Node("virtual").Container("worker").Build()
 	if _, err := env.CreatePod(t.Context(), e.Client, pod); err != nil {
@@ -75,9 +74,7 @@ func TestMigrateCheck(t *testing.T) {
 		t.Errorf("exit code %d, unread %q, findings %q, want %q", code, unread, findings, want)
 	}
 	after := &v1alpha1.PodProbeMarker{}
-	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), after); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), after))
 	if after.ResourceVersion != marker.ResourceVersion {
 		t.Error("the command changed the marker")
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -53,9 +54,7 @@ func newWorld(t *testing.T) world {
 	w := world{namespace: shared.Namespace(t), kubeconfig: env.Kubeconfig(t, shared.Config)}
 	w.node = "node-" + w.namespace
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
 	must(shared.Client.Create(ctx, node))
@@ -125,9 +124,7 @@ func (w world) completions(t *testing.T, args []string) []string {
 	var out, errOut bytes.Buffer
 	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, "kubectl-seamark", "test")
 	command.SetArgs(append([]string{cobra.ShellCompRequestCmd, "get"}, args...))
-	if err := command.ExecuteContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, command.ExecuteContext(t.Context()))
 	var names []string
 	for line := range strings.Lines(out.String()) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, ":") {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/uipage"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
@@ -62,9 +62,7 @@ func TestUI(t *testing.T) {
 			want := map[string]string{
 				"game-0": fmt.Sprintf("Succeeded from %q: no players [game.io/idle=True role=idle]", test.source), "game-1": ` from "":  []`,
 			}
-			if diff := cmp.Diff(want, rows(stream)); diff != "" {
-				t.Errorf("pods (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, want, rows(stream), "pods")
 			if len(stream.Markers) != 1 || stream.Markers[0].Pods != 2 || stream.Markers[0].Succeeded != 1 {
 				t.Errorf("markers %+v", stream.Markers)
 			}
@@ -73,9 +71,7 @@ func TestUI(t *testing.T) {
 				t.Errorf("timeline %+v", timeline)
 			}
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "game-1"}}
-			if err := shared.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, shared.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 			stream.Until("pod game-1 is gone", func(uistream.Event) bool { return len(stream.Pods) == 1 })
 		})
 	}
@@ -88,28 +84,18 @@ func TestProblemsOfSidecarSets(t *testing.T) {
 		Selector:   &metav1.LabelSelector{MatchLabels: map[string]string{"app": "game"}},
 		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:1"}}},
 	}}
-	if err := shared.Client.Create(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := shared.Client.Delete(context.WithoutCancel(t.Context()), set); err != nil {
-			t.Error(err)
-		}
-	})
+	expect.NoError(t, shared.Client.Create(t.Context(), set))
+	t.Cleanup(func() { expect.NoError(t, shared.Client.Delete(context.WithoutCancel(t.Context()), set)) })
 	set.Status.Conditions = []metav1.Condition{{
 		Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse, Reason: "NameConflict", Message: "taken", LastTransitionTime: metav1.Now(),
 	}}
-	if err := shared.Client.Status().Update(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Status().Update(t.Context(), set))
 	for user, want := range map[string][]model.ObjectProblem{
 		"":        {{Kind: "SidecarSet", Name: set.Name, Reason: "NameConflict", Message: "taken"}},
 		developer: {},
 	} {
 		p := w.serve(t, "--namespace="+w.namespace, "--as="+user)
-		if diff := cmp.Diff(want, uipage.Read[[]model.ObjectProblem](p, "/api/v1/problems?namespace="+w.namespace)); diff != "" {
-			t.Errorf("problems for user %q (-want +got):\n%s", user, diff)
-		}
+		expect.Equal(t, want, uipage.Read[[]model.ObjectProblem](p, "/api/v1/problems?namespace="+w.namespace), "problems for user %q", user)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/process"
 )
 
@@ -28,9 +29,7 @@ type watching struct {
 func (w world) watchCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := process.Built("seamark", "test-integration")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return exec.CommandContext(t.Context(), program, append([]string{"get", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace}, args...)...)
 }
 
@@ -38,18 +37,14 @@ func (w world) watch(t *testing.T, args ...string) *watching {
 	t.Helper()
 	running := &watching{command: w.watchCommand(t, args...)}
 	running.command.Stdout, running.command.Stderr = &running.stdout, &running.stderr
-	if err := running.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, running.command.Start())
 	return running
 }
 
 // interrupt ends the program as Ctrl-C does.
 func (r *watching) interrupt(t *testing.T) {
 	t.Helper()
-	if err := r.command.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, r.command.Process.Signal(syscall.SIGINT))
 	if err := r.command.Wait(); err != nil {
 		t.Errorf("%v after an interrupt: %s", err, &r.stderr)
 	}
@@ -59,14 +54,10 @@ func (r *watching) interrupt(t *testing.T) {
 func (w world) report(t *testing.T, state v1alpha1.ProbeState, message string) {
 	t.Helper()
 	report := &seamarkv1alpha1.ProbeReport{}
-	if err := shared.Client.Get(t.Context(), client.ObjectKey{Name: w.node + ".0"}, report); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Get(t.Context(), client.ObjectKey{Name: w.node + ".0"}, report))
 	probe := &report.Pods[0].Probes[0]
 	probe.State, probe.Message, probe.LastTransitionTime = state, message, metav1.Now().Rfc3339Copy()
-	if err := shared.Client.Update(t.Context(), report); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Update(t.Context(), report))
 }
 
 // lines returns the output with the pattern of the test's columns.
@@ -97,9 +88,7 @@ func TestWatch(t *testing.T) {
 	table.stdout.Await(t, "empty")
 	object.stdout.Await(t, `"message": "empty"`)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "game-1"}}
-	if err := shared.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	table.stdout.Await(t, "Removed")
 	developer.stdout.Await(t, "game-1  true")
 	for _, running := range []*watching{table, failed, object, developer, ofNode} {
@@ -115,16 +104,12 @@ func TestWatch(t *testing.T) {
 
 func stopAPIServer(t *testing.T) {
 	t.Helper()
-	if err := shared.StopAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.StopAPIServer())
 }
 
 func startAPIServer(t *testing.T) {
 	t.Helper()
-	if err := shared.StartAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.StartAPIServer())
 }
 
 func TestWatchEnds(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -54,10 +55,8 @@ func TestCronJobs(t *testing.T) {
 func testJobs(t *testing.T) {
 	w := create(t, server, nil)
 	w.until("four Jobs exist", func() error {
-		if n := len(w.jobs()); n < 4 {
-			return fmt.Errorf("%d Jobs", n)
-		}
-		return nil
+		n := len(w.jobs())
+		return await.ErrorIf(n < 4, "%d Jobs", n)
 	})
 	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(true) })
 	w.has(v1alpha1.AdvancedCronJobScheduled, metav1.ConditionFalse, "Paused")
@@ -79,10 +78,7 @@ func testJobs(t *testing.T) {
 	}
 	w.complete(&jobs[0])
 	w.until("the Job is no longer active", func() error {
-		if len(w.object.Status.Active) != len(jobs)-1 || w.object.Status.LastSuccessfulTime == nil {
-			return fmt.Errorf("%+v", w.object.Status)
-		}
-		return nil
+		return await.ErrorIf(len(w.object.Status.Active) != len(jobs)-1 || w.object.Status.LastSuccessfulTime == nil, "%+v", w.object.Status)
 	})
 }
 
@@ -97,10 +93,7 @@ func testHistory(t *testing.T) {
 			slots.Insert(jobs[i].Name)
 			w.complete(&jobs[i])
 		}
-		if slots.Len() < 8 {
-			return fmt.Errorf("%d slots", slots.Len())
-		}
-		return nil
+		return await.ErrorIf(slots.Len() < 8, "%d slots", slots.Len())
 	})
 	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(true) })
 	w.until("all Jobs are deleted", func() error {
@@ -110,10 +103,7 @@ func testHistory(t *testing.T) {
 			slots.Insert(jobs[i].Name)
 			w.complete(&jobs[i])
 		}
-		if len(jobs) > 0 {
-			return fmt.Errorf("%d Jobs", len(jobs))
-		}
-		return nil
+		return await.ErrorIf(len(jobs) > 0, "%d Jobs", len(jobs))
 	})
 	if uids.Len() != slots.Len() {
 		t.Errorf("%d Jobs for %d slots", uids.Len(), slots.Len())
@@ -125,10 +115,8 @@ func testForbid(t *testing.T) {
 	w.until("a Job exists", func() error { return atLeast(len(w.jobs()), 1) })
 	first := w.jobs()[0]
 	w.until("later slots are dropped", func() error {
-		if last := w.object.Status.LastScheduleTime; last == nil || last.Time.Before(slot(t, &first).Add(2*time.Second)) {
-			return fmt.Errorf("the last slot is %v", last)
-		}
-		return nil
+		last := w.object.Status.LastScheduleTime
+		return await.ErrorIf(last == nil || last.Time.Before(slot(t, &first).Add(2*time.Second)), "the last slot is %v", last)
 	})
 	jobs := w.jobs()
 	if len(jobs) != 1 {
@@ -139,10 +127,7 @@ func testForbid(t *testing.T) {
 }
 
 func atLeast(n, want int) error {
-	if n < want {
-		return fmt.Errorf("%d, want %d", n, want)
-	}
-	return nil
+	return await.ErrorIf(n < want, "%d, want %d", n, want)
 }
 
 func testReplace(t *testing.T) {
@@ -190,10 +175,7 @@ func testEdit(t *testing.T) {
 	})
 	w.until("a Job has the new template", func() error {
 		jobs := w.jobs()
-		if len(jobs) == 0 || jobs[len(jobs)-1].Spec.Template.Spec.Containers[0].Image != "report:2" {
-			return fmt.Errorf("%d Jobs", len(jobs))
-		}
-		return nil
+		return await.ErrorIf(len(jobs) == 0 || jobs[len(jobs)-1].Spec.Template.Spec.Containers[0].Image != "report:2", "%d Jobs", len(jobs))
 	})
 }
 
@@ -274,14 +256,10 @@ func testRestart(t *testing.T) {
 	})
 	w.until("slots pass", func() error {
 		must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease))
-		if passed := time.Since(lease.CreationTimestamp.Time); passed < 5*time.Second {
-			return fmt.Errorf("%v have passed", passed)
-		}
-		return nil
+		passed := time.Since(lease.CreationTimestamp.Time)
+		return await.ErrorIf(passed < 5*time.Second, "%v have passed", passed)
 	})
-	if n := len(w.jobs()); n != before {
-		t.Errorf("%d Jobs while OpenKruise holds its lease, want %d", n, before)
-	}
+	expect.Equal(t, before, len(w.jobs()), "Jobs while OpenKruise holds its lease")
 	must(t, e.Client.Delete(t.Context(), lease))
 	w.until("the program runs again", func() error { return atLeast(len(w.jobs()), before+2) })
 	events := &corev1.EventList{}

@@ -4,7 +4,6 @@
 package daemonsets_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 func TestDaemonSets(t *testing.T) {
@@ -95,10 +95,8 @@ func testRecreation(t *testing.T) {
 				order = append(order, pod.Spec.NodeName)
 			}
 		}
-		if n := readyNodes(pods); n < 3 {
-			return fmt.Errorf("%d nodes have a ready pod", n)
-		}
-		return nil
+		n := readyNodes(pods)
+		return await.ErrorIf(n < 3, "%d nodes have a ready pod", n)
 	})
 	w.setImage("agent:2")
 	w.images("agent:2", "agent:2", "agent:2", "agent:2")
@@ -109,10 +107,8 @@ func testRecreation(t *testing.T) {
 	// A broken image stops after one node, and a rollback needs no other one.
 	w.setImage("agent:broken")
 	w.until("one node has the broken image", func() error {
-		if pods := w.on(3); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:broken" {
-			return errors.New("not yet")
-		}
-		return nil
+		pods := w.on(3)
+		return await.ErrorIf(len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:broken", "not yet")
 	})
 	w.setImage("agent:2")
 	w.images("agent:2", "agent:2", "agent:2", "agent:2")
@@ -135,10 +131,8 @@ func testInPlace(t *testing.T) {
 	}
 	before := uids()
 	stop := w.watch(func(pods map[string]*corev1.Pod) error {
-		if n := readyNodes(pods); n < 1 {
-			return fmt.Errorf("%d nodes have a ready pod", n)
-		}
-		return nil
+		n := readyNodes(pods)
+		return await.ErrorIf(n < 1, "%d nodes have a ready pod", n)
 	})
 	w.setImage("agent:2")
 	w.images("agent:2", "agent:2", "agent:2")
@@ -172,10 +166,8 @@ func testSurge(t *testing.T) {
 				active++
 			}
 		}
-		if n := readyNodes(pods); n < 4 || active > 6 {
-			return fmt.Errorf("%d nodes have a ready pod, and %d pods exist", n, active)
-		}
-		return nil
+		n := readyNodes(pods)
+		return await.ErrorIf(n < 4 || active > 6, "%d nodes have a ready pod, and %d pods exist", n, active)
 	})
 	w.setImage("agent:2")
 	w.images("agent:2", "agent:2", "agent:2", "agent:2")
@@ -184,10 +176,8 @@ func testSurge(t *testing.T) {
 	w.setBroken(0, true)
 	w.setImage("agent:3")
 	w.until("the new pod of the broken node is alone", func() error {
-		if pods := w.on(0); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:3" {
-			return fmt.Errorf("%d pods", len(pods))
-		}
-		return nil
+		pods := w.on(0)
+		return await.ErrorIf(len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:3", "%d pods", len(pods))
 	})
 	w.setBroken(0, false)
 	w.images("agent:3", "agent:3", "agent:3", "agent:3")

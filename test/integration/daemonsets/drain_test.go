@@ -4,7 +4,6 @@
 package daemonsets_test
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // testDrain evicts the pod of a cordoned node, as kubectl drain does: the node gets another one at once. A selector of pods
@@ -33,9 +33,6 @@ func testDrain(t *testing.T) {
 	must(t, w.Client.SubResource("eviction").Create(t.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}))
 	w.until("the cordoned node has another pod", func() error {
 		found := w.on(0)
-		if len(found) != 1 || found[0].UID == pod.UID || found[0].DeletionTimestamp != nil {
-			return fmt.Errorf("%d pods", len(found))
-		}
-		return nil
+		return await.ErrorIf(len(found) != 1 || found[0].UID == pod.UID || found[0].DeletionTimestamp != nil, "%d pods", len(found))
 	})
 }

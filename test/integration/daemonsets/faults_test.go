@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // testTwoUpdates starts an update before the pods of the last one are available.
@@ -24,19 +25,15 @@ func testTwoUpdates(t *testing.T) {
 	w := newWorld(t, 3).create(nil)
 	w.images("agent:1", "agent:1", "agent:1")
 	stop := w.watch(func(pods map[string]*corev1.Pod) error {
-		if n := readyNodes(pods); n < 2 {
-			return fmt.Errorf("%d nodes have a ready pod", n)
-		}
-		return nil
+		n := readyNodes(pods)
+		return await.ErrorIf(n < 2, "%d nodes have a ready pod", n)
 	})
 	w.edit(func(set *v1alpha1.DaemonSet) {
 		set.Spec.MinReadySeconds, set.Spec.Template.Spec.Containers[0].Image = 2, "agent:2"
 	})
 	w.until("the first pod is new", func() error {
-		if pods := w.on(2); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || !planning.Ready(&pods[0]) {
-			return errors.New("not yet")
-		}
-		return nil
+		pods := w.on(2)
+		return await.ErrorIf(len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || !planning.Ready(&pods[0]), "not yet")
 	})
 	w.setImage("agent:3")
 	w.images("agent:3", "agent:3", "agent:3")
@@ -49,19 +46,15 @@ func testUnreachable(t *testing.T) {
 	w.images("agent:1", "agent:1", "agent:1")
 	w.setBroken(2, true)
 	w.until("the pod is not ready", func() error {
-		if pods := w.on(2); planning.Ready(&pods[0]) {
-			return errors.New("it is")
-		}
-		return nil
+		pods := w.on(2)
+		return await.ErrorIf(planning.Ready(&pods[0]), "it is")
 	})
 	w.taint(2, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
 	w.setImage("agent:2")
 	// The pod that was not ready is replaced, and blocks the others at once.
 	w.until("the pod that was not ready is replaced", func() error {
-		if pods := w.on(2); len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || planning.Ready(&pods[0]) {
-			return errors.New("not yet")
-		}
-		return nil
+		pods := w.on(2)
+		return await.ErrorIf(len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || planning.Ready(&pods[0]), "not yet")
 	})
 	for i := range 2 {
 		if pods := w.on(i); pods[0].Spec.Containers[0].Image != "agent:1" {
@@ -93,10 +86,8 @@ func testFailedPods(t *testing.T) {
 		pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
 		must(t, w.Client.Status().Update(t.Context(), &pod))
 		w.until("the pod is replaced", func() error {
-			if pods := w.on(0); len(pods) != 1 || pods[0].UID == pod.UID || !planning.Ready(&pods[0]) {
-				return errors.New("not yet")
-			}
-			return nil
+			pods := w.on(0)
+			return await.ErrorIf(len(pods) != 1 || pods[0].UID == pod.UID || !planning.Ready(&pods[0]), "not yet")
 		})
 		replaced = append(replaced, time.Since(start))
 	}
@@ -159,10 +150,7 @@ func testAdoption(t *testing.T) {
 	w.create(func(set *v1alpha1.DaemonSet) { set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteDaemonSetStrategyType })
 	w.until("one pod remains", func() error {
 		pods := w.on(0)
-		if len(pods) != 1 || metav1.GetControllerOf(&pods[0]) == nil {
-			return fmt.Errorf("%d pods", len(pods))
-		}
-		return nil
+		return await.ErrorIf(len(pods) != 1 || metav1.GetControllerOf(&pods[0]) == nil, "%d pods", len(pods))
 	})
 	pod := w.on(0)[0]
 	before := pod.DeepCopy()
@@ -170,9 +158,6 @@ func testAdoption(t *testing.T) {
 	must(t, w.Client.Patch(t.Context(), &pod, client.MergeFrom(before)))
 	w.until("the pod is released and replaced", func() error {
 		pods := w.on(0)
-		if len(pods) != 2 || (metav1.GetControllerOf(&pods[0]) == nil) == (metav1.GetControllerOf(&pods[1]) == nil) {
-			return fmt.Errorf("%d pods", len(pods))
-		}
-		return nil
+		return await.ErrorIf(len(pods) != 2 || (metav1.GetControllerOf(&pods[0]) == nil) == (metav1.GetControllerOf(&pods[1]) == nil), "%d pods", len(pods))
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // testPreDownload pulls the images of an update that is paused, on the nodes that it reaches, and then updates.
@@ -38,10 +39,7 @@ func testPreDownload(t *testing.T) {
 	}
 	pulledOn := func(n int32) func(*v1alpha1.ImagePullJob) error {
 		return func(job *v1alpha1.ImagePullJob) error {
-			if job.Spec.Image != "agent:2" || job.Status.Succeeded != n || job.Status.CompletionTime == nil {
-				return fmt.Errorf("job %+v", job.Status)
-			}
-			return nil
+			return await.ErrorIf(job.Spec.Image != "agent:2" || job.Status.Succeeded != n || job.Status.CompletionTime == nil, "job %+v", job.Status)
 		}
 	}
 	w.setImage("agent:2")

@@ -233,10 +233,7 @@ func (w *world) images(images ...string) {
 			}
 			got[pod.Spec.NodeName] = pod.Spec.Containers[0].Image
 		}
-		if !maps.Equal(got, want) {
-			return fmt.Errorf("images %v, want %v", got, want)
-		}
-		return nil
+		return await.ErrorIf(!maps.Equal(got, want), "images %v, want %v", got, want)
 	})
 }
 

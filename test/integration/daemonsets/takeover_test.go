@@ -4,7 +4,6 @@
 package daemonsets_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +17,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/openkruise"
 )
 
@@ -53,10 +54,8 @@ func TestTakeOver(t *testing.T) {
 	scheduled := func(n int32) func() {
 		return func() {
 			w.until("the set is processed", func() error {
-				if s := w.set.Status; len(s.Conditions) == 0 || s.CurrentNumberScheduled != n {
-					return fmt.Errorf("%s: %+v", w.set.Name, s)
-				}
-				return nil
+				s := w.set.Status
+				return await.ErrorIf(len(s.Conditions) == 0 || s.CurrentNumberScheduled != n, "%s: %+v", w.set.Name, s)
 			})
 		}
 	}
@@ -65,9 +64,7 @@ func TestTakeOver(t *testing.T) {
 	stop := start(t, server, withoutPulls)
 	each(scheduled(2))
 	stop()
-	if diff := cmp.Diff(before, written()); diff != "" {
-		t.Errorf("the take-over has written objects (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, before, written(), "the take-over has written objects")
 	for _, set := range sets {
 		if err := openkruise.Changed(t, w.Client, set); err != nil {
 			t.Error(err)
@@ -151,10 +148,8 @@ func TestRestarts(t *testing.T) {
 				nodes[node] = true
 			}
 		}
-		if n := readyNodes(pods); n < 3 {
-			return fmt.Errorf("%d nodes have a ready pod", n)
-		}
-		return nil
+		n := readyNodes(pods)
+		return await.ErrorIf(n < 3, "%d nodes have a ready pod", n)
 	})
 	w.setImage("agent:2")
 	updated := func(n int) {
@@ -164,10 +159,7 @@ func TestRestarts(t *testing.T) {
 					n--
 				}
 			}
-			if n > 0 {
-				return errors.New("not yet")
-			}
-			return nil
+			return await.ErrorIf(n > 0, "not yet")
 		})
 	}
 	for n := range 4 {

@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // startTimeout is the timeout for the start of etcd, for that of the API server, and until it serves
@@ -157,14 +158,8 @@ func run(m *testing.M, shared **Env, opts []Option) (code int) {
 func Start(tb testing.TB, opts ...Option) *Env {
 	tb.Helper()
 	e, err := New(opts...)
-	if err != nil {
-		tb.Fatal("integration environment:", err)
-	}
-	tb.Cleanup(func() {
-		if err := e.Stop(); err != nil {
-			tb.Error("integration environment:", err)
-		}
-	})
+	expect.NoErrorf(tb, err, "integration environment")
+	tb.Cleanup(func() { expect.NoErrorf(tb, e.Stop(), "integration environment") })
 	return e
 }
 

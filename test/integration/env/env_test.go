@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -86,9 +87,7 @@ func TestCrashedTestLeavesNoProcesses(t *testing.T) {
 	}
 	for _, word := range started {
 		pid, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatal("parse process ID:", err)
-		}
+		expect.NoErrorf(t, err, "parse process ID")
 		err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 			return !alive(pid), nil
 		})
@@ -138,15 +137,11 @@ func TestEnvironment(t *testing.T) {
 
 	t.Run("request counts", func(t *testing.T) { testRequestCounts(t, e, namespace) })
 	t.Run("API server restart", func(t *testing.T) {
-		if err := e.StopAPIServer(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.StopAPIServer())
 		if err := e.Client.List(t.Context(), &v1alpha1.PodProbeMarkerList{}); err == nil {
 			t.Error("the API server responds after StopAPIServer")
 		}
-		if err := e.StartAPIServer(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.StartAPIServer())
 		if err := e.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{}); err != nil {
 			t.Error("the API server lost its data or certificates:", err)
 		}
@@ -155,13 +150,9 @@ func TestEnvironment(t *testing.T) {
 
 func testRequestCounts(t *testing.T, e *env.Env, namespace string) {
 	before, err := e.Requests(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "counted"}}
-	if err := e.Client.Create(t.Context(), config.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), config.DeepCopy()))
 	if err := e.Client.Create(t.Context(), config.DeepCopy()); !apierrors.IsAlreadyExists(err) {
 		t.Fatalf("second create: %v, want already exists", err)
 	}

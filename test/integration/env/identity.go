@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // Namespace creates a namespace with a unique name and returns the name. The namespace stays
@@ -24,9 +25,7 @@ import (
 func (e *Env) Namespace(tb testing.TB) string {
 	tb.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	if err := e.Client.Create(tb.Context(), namespace); err != nil {
-		tb.Fatal("create namespace:", err)
-	}
+	expect.NoErrorf(tb, e.Client.Create(tb.Context(), namespace), "create namespace")
 	return namespace.Name
 }
 
@@ -48,9 +47,7 @@ func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 	config := e.ServiceAccount(tb, SystemNamespace, account, nil)
 	for _, path := range append([]string{"config/rbac", "config/policies/manager.yaml"}, WorkloadsRights()...) {
 		manifests, err := ReadManifests(path)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		expect.NoError(tb, err)
 		e.Apply(tb, manifests...)
 	}
 	return config
@@ -61,9 +58,7 @@ func (e *Env) Component(tb testing.TB, account string) *rest.Config {
 func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {
 	tb.Helper()
 	user, err := e.environment.AddUser(envtest.User{Name: name, Groups: groups}, nil)
-	if err != nil {
-		tb.Fatalf("issue a client certificate for %s: %v", name, err)
-	}
+	expect.NoErrorf(tb, err, "issue a client certificate for %s", name)
 	return unlimited(user.Config())
 }
 
@@ -71,13 +66,9 @@ func (e *Env) User(tb testing.TB, name string, groups ...string) *rest.Config {
 func (e *Env) ApplyUserRoles(tb testing.TB) {
 	tb.Helper()
 	roles, err := ReadManifests("config/rbac/users.yaml")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}}
-	if err := client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), namespace)); err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), namespace)))
 	e.Apply(tb, roles...)
 }
 
@@ -99,9 +90,7 @@ func (e *Env) GrantStates(tb testing.TB, user string) {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
 		},
 	} {
-		if err := client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), object)); err != nil {
-			tb.Fatal(err)
-		}
+		expect.NoError(tb, client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), object)))
 	}
 	e.AwaitRight(tb, "", subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
 	e.AwaitRight(tb, SystemNamespace, subject, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
@@ -114,9 +103,7 @@ func (e *Env) GrantStates(tb testing.TB, user string) {
 func (e *Env) ServiceAccount(tb testing.TB, namespace, name string, bound *authenticationv1.BoundObjectReference) *rest.Config {
 	tb.Helper()
 	config, err := e.Token(tb.Context(), namespace, name, bound)
-	if err != nil {
-		tb.Fatalf("get a token for service account %s/%s: %v", namespace, name, err)
-	}
+	expect.NoErrorf(tb, err, "get a token for service account %s/%s", namespace, name)
 	return config
 }
 

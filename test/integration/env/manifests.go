@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // ReadManifests returns the objects of a YAML file, or of all YAML files below a folder, in
@@ -76,8 +78,6 @@ func (e *Env) Apply(tb testing.TB, objects ...*unstructured.Unstructured) {
 	tb.Helper()
 	strict := client.WithFieldValidation(e.Client, "Strict")
 	for _, object := range objects {
-		if err := client.IgnoreAlreadyExists(strict.Create(tb.Context(), object.DeepCopy())); err != nil {
-			tb.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
-		}
+		expect.NoErrorf(tb, client.IgnoreAlreadyExists(strict.Create(tb.Context(), object.DeepCopy())), "create %s %s", object.GetKind(), object.GetName())
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/kubeconfig"
 )
 
@@ -21,9 +22,7 @@ import (
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
 }
@@ -51,8 +50,6 @@ func Get(ctx context.Context, address, path string) string {
 func Kubeconfig(tb testing.TB, config *rest.Config) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "kubeconfig")
-	if err := kubeconfig.Write(path, config); err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, kubeconfig.Write(path, config))
 	return path
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // Pool has the API servers of a package whose tests run in parallel and rely on cluster-scoped
@@ -45,9 +47,7 @@ func (p *Pool) Parallel(t *testing.T) *Env {
 func (p *Pool) Serial(t testing.TB) *Env {
 	t.Helper()
 	e, err := p.take()
-	if err != nil {
-		t.Fatal("integration environment:", err)
-	}
+	expect.NoErrorf(t, err, "integration environment")
 	t.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

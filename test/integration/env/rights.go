@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // UserSubject returns the subject of a user in a binding.
@@ -66,17 +67,13 @@ func WorkloadsBinding(namespace string) *rbacv1.RoleBinding {
 func (e *Env) GrantWorkloads(tb testing.TB, namespace string) {
 	tb.Helper()
 	binding := WorkloadsBinding(namespace)
-	if err := client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), binding)); err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), binding)))
 	e.AwaitRight(tb, namespace, binding.Subjects[0], rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}})
 }
 
 func (e *Env) create(tb testing.TB, object client.Object) {
 	tb.Helper()
-	if err := e.Client.Create(tb.Context(), object); err != nil {
-		tb.Fatalf("create %T: %v", object, err)
-	}
+	expect.NoErrorf(tb, e.Client.Create(tb.Context(), object), "create %T", object)
 }
 
 // AwaitRight waits until the API server allows the subject what the rule lists first.

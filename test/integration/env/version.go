@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/discovery"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // WritesStatusOfInvalidObjects reports whether the API server accepts a change of the status of an
@@ -16,16 +18,10 @@ import (
 func (e *Env) WritesStatusOfInvalidObjects(tb testing.TB) bool {
 	tb.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(e.Config)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	version, err := client.ServerVersion()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	minor, err := strconv.Atoi(strings.TrimSuffix(version.Minor, "+"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	return minor > 32
 }

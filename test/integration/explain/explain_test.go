@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -137,10 +138,8 @@ func TestManagerDown(t *testing.T) {
 	stop()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: "seamark-manager"}}
 	renewed := time.Now().Add(-10 * time.Minute).UTC().Format("2006-01-02T15:04:05.000000Z")
-	if err := shared.Client.Patch(t.Context(), lease, env.MergePatch(fmt.Sprintf(
-		`{"spec":{"holderIdentity":"manager-1","renewTime":%q}}`, renewed))); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Patch(t.Context(), lease, env.MergePatch(fmt.Sprintf(
+		`{"spec":{"holderIdentity":"manager-1","renewTime":%q}}`, renewed))))
 	w.answered("Problem: Manager: no manager has led for 10m: plans and marks do not change")
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -51,9 +52,7 @@ func startManager(t *testing.T) (stop func()) {
 		LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
 		Controllers: defaults.Controllers, Defaults: plan.KubernetesDefaults(), Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
 	})
-	if err != nil {
-		t.Fatal("create manager:", err)
-	}
+	expect.NoErrorf(t, err, "create manager")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
@@ -88,9 +87,7 @@ func newWorld(t *testing.T) world {
 
 func (w world) create(object client.Object) {
 	w.Helper()
-	if err := shared.Client.Create(w.Context(), object); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, shared.Client.Create(w.Context(), object))
 }
 
 // agent creates the agent of the node.
@@ -104,9 +101,7 @@ func (w world) agent(ready corev1.ConditionStatus) {
 func (w world) runPod(pod *corev1.Pod) *corev1.Pod {
 	w.Helper()
 	created, err := env.CreatePod(w.Context(), shared.Client, pod)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 	return created
 }
 
@@ -156,9 +151,7 @@ func (w world) observe(npp *v1alpha1.NodePodProbe, less int64) {
 	w.Helper()
 	body := fmt.Sprintf(`{"status":{"observedGeneration":%d,"probeReports":true}}`, npp.Generation-less)
 	err := shared.Client.Status().Patch(w.Context(), npp.DeepCopy(), env.MergePatch(body), client.FieldOwner(v1alpha1.AgentFieldManager))
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 }
 
 // report writes the same state for all planned probes, as the agent does. An empty state is none.
@@ -180,9 +173,7 @@ func (w world) report(npp *v1alpha1.NodePodProbe, state v1alpha1.ProbeState, mes
 		}
 		slice.Pods = append(slice.Pods, pod)
 	}
-	if err := shared.Client.Create(w.Context(), slice, client.FieldOwner(v1alpha1.AgentFieldManager)); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, shared.Client.Create(w.Context(), slice, client.FieldOwner(v1alpha1.AgentFieldManager)))
 }
 
 // running creates the pod, the marker with the probe and a ready agent that runs the plan and

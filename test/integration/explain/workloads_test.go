@@ -32,6 +32,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	runner "github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
@@ -43,9 +44,7 @@ func startWorkloads(t *testing.T) {
 	cfg := shared.Component(t, workloads.Name)
 	for _, path := range []string{"config/workloads/policy.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml"} {
 		manifests, err := env.ReadManifests(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		shared.Apply(t, manifests...)
 	}
 	runner.Grant(t, shared)
@@ -57,18 +56,11 @@ func startWorkloads(t *testing.T) {
 		LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace, Namespace: env.SystemNamespace,
 		Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- program.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error("run the controllers:", err)
-		}
-	})
+	t.Cleanup(func() { cancel(); expect.NoErrorf(t, <-done, "run the controllers") })
 }
 
 // settles waits until the conclusion about a set or a job, which flags may follow, matches, and each of the lines is that of a step or of its
@@ -128,9 +120,7 @@ func TestWorkloads(t *testing.T) {
 		Config: shared.Config, Namespace: w.namespace, Failed: func(err error) { t.Error(err) },
 		Ready: func(pod *corev1.Pod) bool { return pod.Spec.NodeName != b || serves.Load() },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { nodes.Run(ctx); close(done) }()

@@ -188,10 +188,7 @@ func testDemandedRequests(t *testing.T) {
 					return fmt.Errorf("requests %v", got)
 				}
 			}
-			if len(pods.Items) != 2 {
-				return fmt.Errorf("%d pods", len(pods.Items))
-			}
-			return nil
+			return await.ErrorIf(len(pods.Items) != 2, "%d pods", len(pods.Items))
 		})
 	}
 	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "defaults"}}
@@ -265,10 +262,8 @@ func testNodeDies(t *testing.T) {
 
 // atLeast returns an error if fewer than n nodes were asked.
 func (w *world) atLeast(n int) error {
-	if asked, _ := w.asks(); len(asked) < n {
-		return fmt.Errorf("asked %v", asked)
-	}
-	return nil
+	asked, _ := w.asks()
+	return await.ErrorIf(len(asked) < n, "asked %v", asked)
 }
 
 func testDiskPressure(t *testing.T) {

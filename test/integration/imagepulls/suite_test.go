@@ -23,6 +23,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
@@ -80,11 +82,7 @@ func newWorld(t *testing.T, nodes int) *world {
 	}
 	wait, err := follow.Objects(t.Context(), server.Client, &corev1.PodList{}, w.see, client.InNamespace(w.namespace))
 	must(t, err)
-	t.Cleanup(func() {
-		if err := wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { expect.NoError(t, wait()) })
 	return w
 }
 
@@ -216,10 +214,8 @@ func (w *world) counts(want string) {
 	w.Helper()
 	w.until("the numbers of the status are "+want, func() error {
 		s := w.job.Status
-		if got := fmt.Sprintf("%d %d %d %d", s.Desired, s.Active, s.Succeeded, s.Failed); got != want {
-			return fmt.Errorf("%s: %s", got, s.Message)
-		}
-		return nil
+		got := fmt.Sprintf("%d %d %d %d", s.Desired, s.Active, s.Succeeded, s.Failed)
+		return await.ErrorIf(got != want, "%s: %s", got, s.Message)
 	})
 }
 
@@ -236,10 +232,7 @@ func (w *world) ends(reason string) {
 	w.until("the pods are gone", func() error {
 		pods := &corev1.PodList{}
 		must(w, server.Client.List(w.Context(), pods, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.ImagePullJobKey}))
-		if len(pods.Items) > 0 || w.job.Status.CompletionTime == nil {
-			return fmt.Errorf("%d pods, status %+v", len(pods.Items), w.job.Status)
-		}
-		return nil
+		return await.ErrorIf(len(pods.Items) > 0 || w.job.Status.CompletionTime == nil, "%d pods, status %+v", len(pods.Items), w.job.Status)
 	})
 }
 
@@ -252,9 +245,6 @@ func (w *world) events(reasons ...string) {
 		for i := range events.Items {
 			found.Insert(events.Items[i].Reason)
 		}
-		if !found.HasAll(reasons...) {
-			return fmt.Errorf("%v, want %v", found, reasons)
-		}
-		return nil
+		return await.ErrorIf(!found.HasAll(reasons...), "%v, want %v", found, reasons)
 	})
 }

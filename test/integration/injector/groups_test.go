@@ -6,7 +6,6 @@ package injector_test
 import (
 	"context"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -29,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -103,10 +103,7 @@ func TestGroupsAreExact(t *testing.T) {
 	})].Status.InForce.Selector.MatchLabels
 	// The API server learns of the entry by a watch.
 	await.Poll{Interval: 10 * time.Millisecond, Timeout: await.Timeout}.Success(t, "the entry is used", func(context.Context) error {
-		if !create(w.namespace, known) {
-			return errors.New("no request")
-		}
-		return nil
+		return await.ErrorIf(!create(w.namespace, known), "no request")
 	})
 	yes := 0
 	for range 400 {
@@ -120,9 +117,7 @@ func TestGroupsAreExact(t *testing.T) {
 			of = nil
 		}
 		want := selected(namespace, of)
-		if got := create(namespace, of); got != want {
-			t.Errorf("pod of %s with labels %v: sent %t, want %t", namespace, of, got, want)
-		}
+		expect.Equal(t, want, create(namespace, of), "pod of %s with labels %v: sent", namespace, of)
 		if want {
 			yes++
 		}

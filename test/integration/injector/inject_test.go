@@ -33,6 +33,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -94,9 +95,7 @@ func revision(set *v1alpha1.SidecarSet) *inject.Revision {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }
 
 // install makes the API server call the injector for the sets, in this order.
@@ -130,10 +129,8 @@ func (w *world) await(what string, want int) {
 		if err := server.Client.Create(ctx, pod(w.namespace, "probe"), client.DryRunAll); err != nil {
 			return fmt.Errorf("create pod: %w", err)
 		}
-		if asked := int(w.asked.Load() - before); asked < want || want == 0 && asked > 0 {
-			return fmt.Errorf("%d sets were asked, want %d", asked, want)
-		}
-		return nil
+		asked := int(w.asked.Load() - before)
+		return await.ErrorIf(asked < want || want == 0 && asked > 0, "%d sets were asked, want %d", asked, want)
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -98,10 +99,7 @@ func testRevisions(t *testing.T, i *installation) {
 		if full == "" || stored.Annotations[v1alpha1.SidecarSetHashKey] != full || stored.Annotations[v1alpha1.SidecarSetHashWithoutImageKey] != withoutImage {
 			return fmt.Errorf("annotations %v, want %s and %s", stored.Annotations, full, withoutImage)
 		}
-		if stored.Generation != 2 {
-			return fmt.Errorf("generation %d, want 2: annotations do not change it", stored.Generation)
-		}
-		return nil
+		return await.ErrorIf(stored.Generation != 2, "generation %d, want 2: annotations do not change it", stored.Generation)
 	})
 	// The first content again is the first revision with a higher number.
 	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "revised:1" })
@@ -227,10 +225,7 @@ func testSimultaneous(t *testing.T, i *installation) {
 		t.Cleanup(func() { _ = i.Client.Delete(context.Background(), set) })
 		i.eventually(t, "the set is decided", pod(namespace, "game"), func(*corev1.Pod, error) error {
 			must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-			if set.Status.ObservedGeneration == 0 {
-				return errors.New("it is not")
-			}
-			return nil
+			return await.ErrorIf(set.Status.ObservedGeneration == 0, "it is not")
 		})
 		if set.Status.InForce != nil {
 			accepted++
@@ -292,10 +287,7 @@ func testNotChecked(t *testing.T, i *installation) {
 		sample := pod(env.SystemNamespace, "sample")
 		sample.Spec.Containers[0].Name = set.Name
 		i.eventually(t, "the dry runs are denied", sample, func(_ *corev1.Pod, err error) error {
-			if err == nil {
-				return errors.New("they are not")
-			}
-			return nil
+			return await.ErrorIf(err == nil, "they are not")
 		})
 		i.apply(t, set)
 	}

@@ -28,7 +28,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -124,10 +126,7 @@ func TestTakeOver(t *testing.T) {
 	})
 	i.eventually(t, "the status is written when OpenKruise has ended", pod(namespace, "game"), func(*corev1.Pod, error) error {
 		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-		if set.Status.MatchedPods != 1 || set.Status.UpdatedPods != 1 || set.Status.ObservedGeneration != set.Generation {
-			return fmt.Errorf("%+v", set.Status)
-		}
-		return nil
+		return await.ErrorIf(set.Status.MatchedPods != 1 || set.Status.UpdatedPods != 1 || set.Status.ObservedGeneration != set.Generation, "%+v", set.Status)
 	})
 	after := &corev1.Pod{}
 	must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(running), after))
@@ -157,9 +156,7 @@ func (i *installation) dropped(t *testing.T, set *v1alpha1.SidecarSet, namespace
 	before := i.versions(t)
 	for n := range 50 {
 		for _, p := range []*corev1.Pod{pod(namespace, "game"), pod(namespace, "game")} {
-			if err := image("logs", "logs:1")(p, i.Client.Create(t.Context(), p, client.DryRunAll)); err != nil {
-				t.Fatalf("after %d writes of the status: %v", n, err)
-			}
+			expect.NoErrorf(t, image("logs", "logs:1")(p, i.Client.Create(t.Context(), p, client.DryRunAll)), "after %d writes of the status", n)
 		}
 		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 		set.Status.InForce, set.Status.Conditions = nil, nil

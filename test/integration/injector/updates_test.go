@@ -20,6 +20,8 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/kubelet"
 )
 
@@ -90,10 +92,8 @@ func testUninjected(t *testing.T, i *installation) {
 		t.Helper()
 		i.eventually(t, fmt.Sprintf("%d pods run without the set", want), pod(set.Spec.Namespace, "x"), func(*corev1.Pod, error) error {
 			must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-			if got := set.Status.UninjectedPods; got != want {
-				return fmt.Errorf("%d", got)
-			}
-			return nil
+			got := set.Status.UninjectedPods
+			return await.ErrorIf(got != want, "%d", got)
 		})
 	}
 	counts(3)
@@ -144,10 +144,7 @@ func testTogether(t *testing.T, i *installation) {
 					}
 				}
 			}
-			if len(found) != 4 {
-				return fmt.Errorf("%d pods", len(found))
-			}
-			return nil
+			return await.ErrorIf(len(found) != 4, "%d pods", len(found))
 		})
 		return found
 	}
@@ -158,16 +155,11 @@ func testTogether(t *testing.T, i *installation) {
 	owner.Spec.Template.Spec.Containers[0].Image = "game:2"
 	must(t, i.Client.Patch(t.Context(), owner, client.MergeFrom(base)))
 	after := pods("first:2", "second:2", "game:2")
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("pods were replaced (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, before, after, "pods were replaced")
 	for _, set := range []*v1alpha1.SidecarSet{first, second} {
 		i.eventually(t, set.Name+" reports all pods as updated", template, func(*corev1.Pod, error) error {
 			must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-			if set.Status.UpdatedReadyPods != 4 {
-				return fmt.Errorf("%+v", set.Status)
-			}
-			return nil
+			return await.ErrorIf(set.Status.UpdatedReadyPods != 4, "%+v", set.Status)
 		})
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 )
@@ -117,10 +118,7 @@ func observed(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	program.Until(t, server.Client, object, object.GetKind()+" "+object.GetName()+" is observed", func() error {
 		seen, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-		if seen != object.GetGeneration() {
-			return fmt.Errorf("generation %d of %d, status %v", seen, object.GetGeneration(), object.Object["status"])
-		}
-		return nil
+		return await.ErrorIf(seen != object.GetGeneration(), "generation %d of %d, status %v", seen, object.GetGeneration(), object.Object["status"])
 	})
 }
 
@@ -133,10 +131,7 @@ func (s sample) reported(t *testing.T, object *unstructured.Unstructured, want b
 			c, _ := each.(map[string]any)
 			return c["type"] == s.condition && c["status"] == "False" && strings.Contains(fmt.Sprint(c["message"]), s.text)
 		})
-		if s.condition != "" && is != want {
-			return fmt.Errorf("%v", list)
-		}
-		return nil
+		return await.ErrorIf(s.condition != "" && is != want, "%v", list)
 	})
 	if !want {
 		return

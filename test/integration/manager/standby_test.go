@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -49,9 +50,7 @@ func TestStandby(t *testing.T) {
 // queued returns the number of requests in the queues of this process's managers.
 func queued(t *testing.T) float64 {
 	families, err := ctrlmetrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	sum := 0.0
 	for _, family := range families {
 		if family.GetName() != "workqueue_depth" {

@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -147,9 +148,7 @@ func (w *world) until(what string, missing func(ctx context.Context) (string, er
 // must fails the test on an error.
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 }
 
 // node creates a node and waits for its NodePodProbe.

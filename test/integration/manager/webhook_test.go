@@ -32,6 +32,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/webhook"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -67,13 +68,9 @@ func newWebhookWorld(t *testing.T) *webhookWorld {
 func freePort(t *testing.T) int {
 	t.Helper()
 	_, port, err := net.SplitHostPort(env.FreeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return number
 }
 
@@ -253,21 +250,15 @@ func TestWebhookCertificateRenewal(t *testing.T) {
 func expiring(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "old"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().AddDate(0, -11, 0), NotAfter: time.Now().AddDate(0, 1, 0), KeyUsage: x509.KeyUsageCertSign,
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/process"
 )
@@ -31,13 +32,9 @@ type helm struct {
 func newHelm(t *testing.T, e *env.Env) *helm {
 	t.Helper()
 	root, err := env.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	program, err := process.Built("helm", "test-integration")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return &helm{TB: t, root: root, program: program, kubeconfig: env.Kubeconfig(t, e.Config)}
 }
 
@@ -72,9 +69,7 @@ func kruiseChart(t *testing.T, e *env.Env) string {
 		crd = crd.DeepCopy()
 		crd.APIVersion, crd.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
 		text, err := yaml.Marshal(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		crds.WriteString("---\n")
 		crds.Write(text)
 	}
@@ -86,12 +81,8 @@ func kruiseChart(t *testing.T, e *env.Env) string {
 	}
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -223,9 +223,7 @@ func (w *world) checkMove(record *record) {
 		"fresh": {"annotation cost: -, 10", "condition game.io/idle: False, Unknown, False", "label busy: -, true"},
 	}
 	for pod, changes := range want {
-		if diff := cmp.Diff(changes, record.changes(pod)); diff != "" {
-			w.Errorf("changes of the marks of pod %s during the move (-want +got):\n%s", pod, diff)
-		}
+		expect.Equal(w, changes, record.changes(pod), "changes of the marks of pod %s during the move", pod)
 	}
 }
 
@@ -236,12 +234,8 @@ func (w *world) checkAfterMove(record *record) {
 		"annotation cost: -10, 10, -10", "condition game.io/idle: True, False, True", "label busy: -, true, -",
 		"label healthy: true, -, true", "label idle: true, -, true",
 	}
-	if diff := cmp.Diff(want, record.changes("idle")); diff != "" {
-		w.Errorf("changes of the marks of pod idle since the move (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"label healthy: true, -"}, record.changes("silent")); diff != "" {
-		w.Errorf("changes of the marks of pod silent since the move (-want +got):\n%s", diff)
-	}
+	expect.Equal(w, want, record.changes("idle"), "changes of the marks of pod idle since the move")
+	expect.Equal(w, []string{"label healthy: true, -"}, record.changes("silent"), "changes of the marks of pod silent since the move")
 	if changes := record.changes("busy"); len(changes) > 0 {
 		w.Errorf("marks of pod busy changed: %v", changes)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/follow"
 )
 
@@ -40,12 +41,7 @@ func startRecord(w *world) *record {
 		cancel()
 		w.Fatal("follow pods:", err)
 	}
-	w.Cleanup(func() {
-		cancel()
-		if err := wait(); err != nil {
-			w.Error("follow pods:", err)
-		}
-	})
+	w.Cleanup(func() { cancel(); expect.NoErrorf(w, wait(), "follow pods") })
 	return r
 }
 

@@ -35,6 +35,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -166,9 +167,7 @@ func (w *world) background(cancel context.CancelFunc, run func() error) (stop fu
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 }
 
 // gone waits until the marker is deleted.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -45,9 +46,7 @@ func agentIn(t *testing.T, e *env.Env, namespace, node string) *rest.Config {
 			Containers: []corev1.Container{{Name: "agent", Image: "seamark-agent"}},
 		},
 	}
-	if err := e.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), pod))
 	return e.ServiceAccount(t, namespace, agentAccount, &authenticationv1.BoundObjectReference{
 		APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
 	})
@@ -57,13 +56,9 @@ func agentIn(t *testing.T, e *env.Env, namespace, node string) *rest.Config {
 func newNode(t *testing.T) string {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}}
-	if err := server.Client.Create(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), node))
 	plan := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
-	if err := server.Client.Create(t.Context(), plan); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), plan))
 	return node.Name
 }
 
@@ -241,9 +236,7 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		t.Parallel()
 		agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 		own := event(server.Namespace(t), node)
-		if err := agent.Create(t.Context(), own); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, agent.Create(t.Context(), own))
 		if err := agent.Patch(t.Context(), own.DeepCopy(), env.MergePatch(`{"count": 2}`)); err != nil {
 			t.Error(err)
 		}
@@ -266,9 +259,7 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		t.Parallel()
 		agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 		foreign := event(server.Namespace(t), "other")
-		if err := server.Client.Create(t.Context(), foreign); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), foreign))
 		err := agent.Patch(t.Context(), foreign, env.MergePatch(`{"source": {"host": "`+node+`"}, "reportingInstance": "`+node+`"}`))
 		if err := rejectedWith("its own node")(err); err != nil {
 			t.Error(err)

@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -54,9 +56,7 @@ func installForAuthors(t *testing.T) {
 			},
 		},
 	}
-	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), binding)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, client.IgnoreAlreadyExists(server.Client.Create(t.Context(), binding)))
 	lenient, strict := namespaces(t)
 	user := env.UserSubject("early")
 	c, warned := clientOf(t, server, server.User(t, user.Name))
@@ -78,9 +78,7 @@ func namespaces(t *testing.T) (lenient, strict string) {
 	t.Helper()
 	lenient, strict = server.Namespace(t), server.Namespace(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: strict}}
-	if err := server.Client.Patch(t.Context(), namespace, env.MergePatch(`{"metadata": {"labels": {"`+denyLabel+`": "true"}}}`)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Patch(t.Context(), namespace, env.MergePatch(`{"metadata": {"labels": {"`+denyLabel+`": "true"}}}`)))
 	return lenient, strict
 }
 
@@ -154,10 +152,8 @@ func (a author) check(err error, missing ...func(user, namespace string) string)
 	case err != nil:
 		return fmt.Errorf("%w, want success", err)
 	}
-	if diff := cmp.Diff(texts, warned); diff != "" {
-		return fmt.Errorf("warnings (-want +got):\n%s", diff)
-	}
-	return nil
+	diff := cmp.Diff(texts, warned)
+	return await.ErrorIf(diff != "", "warnings (-want +got):\n%s", diff)
 }
 
 func missing(text func(user, namespace, probes string) string, probes string) func(user, namespace string) string {
@@ -256,9 +252,7 @@ func TestAuthorOfChange(t *testing.T) {
 // checkEdit checks the response to an edit of a stored marker.
 func (a author) checkEdit(t *testing.T, marker *v1alpha1.PodProbeMarker, edit func(*v1alpha1.PodProbeMarker), want missingTexts) {
 	t.Helper()
-	if err := server.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), marker))
 	eventually(t, "response", func(ctx context.Context) error {
 		edited := marker.DeepCopy()
 		edit(edited)
@@ -274,9 +268,7 @@ func TestStatusNeedsNoOtherRights(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			marker := markerIn(a.namespace, execProbe())
-			if err := server.Client.Create(t.Context(), marker); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), marker))
 			eventually(t, "response", func(ctx context.Context) error {
 				return a.check(a.Status().Patch(ctx, marker.DeepCopy(), env.MergePatch(`{"status": {"matchedPods": 3}}`)))
 			})
@@ -292,9 +284,7 @@ func TestManagerWritesOnlyFinalizers(t *testing.T) {
 	install(t, server, "rbac")
 	_, strict := namespaces(t)
 	marker := markerIn(strict, execProbe(), httpProbe())
-	if err := server.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), marker))
 	for _, finalizers := range []string{`["` + v1alpha1.PodProbeMarkerFinalizer + `"]`, `null`} {
 		eventually(t, "finalizers "+finalizers, func(ctx context.Context) error {
 			return manager.Patch(ctx, marker.DeepCopy(), env.MergePatch(`{"metadata": {"finalizers": `+finalizers+`}}`))
@@ -339,9 +329,7 @@ func TestLargestMarker(t *testing.T) {
 		return rejectedWith(text)(a.Create(ctx, large("x")))
 	})
 	marker := large("x")
-	if err := server.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), marker))
 	edited := marker.DeepCopy()
 	edited.Spec = large("y").Spec
 	if err := rejectedWith(text)(a.Update(t.Context(), edited)); err != nil {
@@ -362,9 +350,7 @@ func TestChangedSelector(t *testing.T) {
 	e.Grant(t, namespace, user, writeMarkers)
 	c, warned := clientOf(t, e, e.User(t, user.Name))
 	marker := markerIn(namespace, execProbe())
-	if err := e.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), marker))
 	want := []string{noExec(user.Name, namespace, "busy"), noPatch(user.Name, namespace, "busy")}
 	eventually(t, "warnings", func(ctx context.Context) error {
 		edited := marker.DeepCopy()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -121,13 +122,9 @@ func TestAuthorOfPublishedMarker(t *testing.T) {
 func TestStatusDoesNotPublishBodies(t *testing.T) {
 	t.Parallel()
 	marker := markerIn(server.Namespace(t), httpProbe())
-	if err := server.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), marker))
 	patch := env.MergePatch(`{"metadata": {"annotations": {"` + v1alpha1.PublishHTTPBodyAnnotationKey + `": "true"}}, "status": {"matchedPods": 3}}`)
-	if err := server.Client.Status().Patch(t.Context(), marker, patch); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Status().Patch(t.Context(), marker, patch))
 	if marker.Status.MatchedPods != 3 || len(marker.Annotations) > 0 {
 		t.Errorf("%d matched pods and annotations %v, want 3 and none", marker.Status.MatchedPods, marker.Annotations)
 	}
@@ -146,9 +143,7 @@ func TestEditorsMayPublishBodies(t *testing.T) {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-edit"},
 		Subjects: []rbacv1.Subject{user},
 	}
-	if err := server.Client.Create(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), binding))
 	c, warned := clientOf(t, server, server.User(t, user.Name))
 	eventually(t, "creation", func(ctx context.Context) error {
 		return c.Create(ctx, publishing(markerIn(strict, execProbe(), httpProbe()), "true"), client.DryRunAll)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -24,14 +25,10 @@ func oldestSupported() *version.Version { return version.MajorMinor(1, 31) }
 func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 	t.Parallel()
 	objects, err := env.ReadManifests("config/policies")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, path := range []string{"config/workloads/policy.yaml", "config/cronjobs/policy.yaml", "config/imagepulls/author.yaml", "config/sidecarsets/author.yaml"} {
 		more, err := env.ReadManifests(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		objects = append(objects, more...)
 	}
 	seen := 0
@@ -43,9 +40,7 @@ func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 		t.Run(object.GetName(), func(t *testing.T) {
 			t.Parallel()
 			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy, true); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy, true))
 			compile(t, policy)
 		})
 	}
@@ -59,9 +54,7 @@ func compile(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPo
 	t.Helper()
 	set := environment.MustBaseEnvSet(oldestSupported())
 	compiler, err := plugincel.NewCompositedCompiler(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	// Message expressions have no authorizer.
 	full, message := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, plugincel.OptionalVariableDeclarations{}
 	for _, v := range policy.Spec.Variables {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -20,9 +21,7 @@ import (
 func TestDeleteProtection(t *testing.T) {
 	t.Parallel()
 	manifests, err := env.ReadManifests("config/policies/deletion.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server.Apply(t, manifests...)
 	namespace := server.Namespace(t)
 	meta := func(protection string) metav1.ObjectMeta {
@@ -84,9 +83,7 @@ func TestDeleteProtection(t *testing.T) {
 
 func create(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
-	if err := c.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Create(t.Context(), object))
 	copied, is := object.DeepCopyObject().(client.Object)
 	if !is {
 		t.Fatalf("%T is no object", object)

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -23,13 +23,9 @@ import (
 func securityDoc(t *testing.T) (lines []string, root string) {
 	t.Helper()
 	root, err := env.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return strings.Split(string(text), "\n"), root
 }
 
@@ -39,18 +35,14 @@ func TestDocumentedGrants(t *testing.T) {
 	want := map[string]string{}
 	for _, folder := range []string{"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
 		objects, err := env.ReadManifests(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, object := range objects {
 			account, is := accountOf(object.GetName())
 			if kind := object.GetKind(); !is || kind != "Role" && kind != "ClusterRole" {
 				continue
 			}
 			role := &rbacv1.Role{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role))
 			for _, rule := range role.Rules {
 				for _, resource := range rule.Resources {
 					name := strings.Join(append([]string{resource}, rule.ResourceNames...), " ")
@@ -80,9 +72,7 @@ func TestDocumentedGrants(t *testing.T) {
 			got[strings.TrimPrefix(cells[0], "| ")+" "+cells[1]] = cells[2]
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("grants (-config/ +docs/security.md):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "grants")
 }
 
 // accountOf returns the name in the table for the program whose service account is bound to the
@@ -126,9 +116,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	for _, name := range named {
 		if !exists[name] {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -144,9 +145,7 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 				}
 				return
 			}
-			if err := server.Client.Create(t.Context(), binding); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), binding))
 			if err := rejectedWith(test.want)(test.write(t.Context(), test.as, binding, test.change)); err != nil {
 				t.Error(err)
 			}
@@ -168,18 +167,14 @@ func TestPolicyOutlivesRights(t *testing.T) {
 	config := server.Component(t, workloadsAccount)
 	namespace := granted(t)
 	pod := podOf(namespace, replicaSet)
-	if err := server.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), pod))
 	program, _ := clientOf(t, server, config)
 	const foreign = "must be a CloneSet, StatefulSet, DaemonSet or BroadcastJob of apps.kruise.io"
 	label := patched("", `{"metadata": {"labels": {"a": "b"}}}`)
 	eventually(t, "policy in effect", func(ctx context.Context) error { return rejectedWith(foreign)(label(ctx, program, pod.DeepCopy())) })
 	send, answer := slowPatch(t, config, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", namespace, pod.Name))
 	binding := env.WorkloadsBinding(namespace)
-	if err := server.Client.Patch(t.Context(), binding, env.MergePatch(`{"subjects": null}`)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Patch(t.Context(), binding, env.MergePatch(`{"subjects": null}`)))
 	eventually(t, "rights gone", func(ctx context.Context) error {
 		return rejectedWith(`cannot patch resource "pods"`)(label(ctx, program, pod.DeepCopy()))
 	})
@@ -193,18 +188,14 @@ func TestPolicyOutlivesRights(t *testing.T) {
 func slowPatch(t *testing.T, config *rest.Config, path string) (send func(body string), answer <-chan error) {
 	t.Helper()
 	secure, err := rest.TLSConfigFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	transport := &http.Transport{TLSClientConfig: secure, ExpectContinueTimeout: time.Minute, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 	t.Cleanup(transport.CloseIdleConnections)
 	reader, writer := io.Pipe()
 	authorized, answers := make(chan struct{}), make(chan error, 1)
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(authorized) }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, strings.TrimSuffix(config.Host, "/")+path, reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request.Header = http.Header{"Authorization": {"Bearer " + config.BearerToken}, "Content-Type": {"application/merge-patch+json"}, "Expect": {"100-continue"}}
 	go func() {
 		response, err := transport.RoundTrip(request)
@@ -239,18 +230,11 @@ func TestManagerGivesAndTakesRights(t *testing.T) {
 		Config: server.Component(t, managerAccount), Namespace: env.SystemNamespace, Resources: []string{"clonesets", "sidecarsets"}, Log: logr.Discard(),
 		Idle: time.Millisecond, Drained: time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- granter.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { cancel(); expect.NoError(t, <-done) })
 	namespaces := map[string]client.Object{}
 	one, two := server.Namespace(t), server.Namespace(t)
 	namespaces[one] = &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: one, Name: "web"}, Spec: v1alpha1.CloneSetSpec{
@@ -262,9 +246,7 @@ func TestManagerGivesAndTakesRights(t *testing.T) {
 		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "agent", Image: "a"}}},
 	}}
 	for namespace, set := range namespaces {
-		if err := server.Client.Create(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), set))
 		binding := env.WorkloadsBinding(namespace)
 		eventually(t, "rights for "+namespace, func(ctx context.Context) error {
 			err := server.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
@@ -273,9 +255,7 @@ func TestManagerGivesAndTakesRights(t *testing.T) {
 			}
 			return err
 		})
-		if err := server.Client.Delete(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Delete(t.Context(), set))
 		eventually(t, "no RoleBinding in "+namespace, func(ctx context.Context) error {
 			if err := server.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%+v, %w", binding.Subjects, err)
@@ -367,9 +347,7 @@ func TestWorkloadsWriteOnlyObjectsOfTheirSets(t *testing.T) {
 				}
 				return
 			}
-			if err := server.Client.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), object))
 			if test.change == nil {
 				if err := rejectedWith(test.want)(as.Delete(t.Context(), object)); err != nil {
 					t.Error(err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -30,17 +31,13 @@ func TestMain(m *testing.M) { env.Main(m, &server) }
 func install(t *testing.T, e *env.Env, folder string) {
 	t.Helper()
 	objects, err := env.ReadManifests("config/" + folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if len(objects) == 0 {
 		t.Fatalf("config/%s has no objects", folder)
 	}
 	for _, object := range objects {
 		if object.GetKind() == "ValidatingAdmissionPolicyBinding" && object.GetName() == authorPolicy {
-			if err := unstructured.SetNestedStringSlice(object.Object, []string{"Warn", "Audit"}, "spec", "validationActions"); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, unstructured.SetNestedStringSlice(object.Object, []string{"Warn", "Audit"}, "spec", "validationActions"))
 		}
 	}
 	e.Apply(t, objects...)
@@ -78,9 +75,7 @@ func clientOf(t *testing.T, e *env.Env, config *rest.Config) (client.Client, *wa
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = warned
 	c, err := client.New(config, client.Options{Scheme: e.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return c, warned
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -55,9 +56,7 @@ func TestWebhookConfigurations(t *testing.T) {
 	}
 	for _, name := range []string{"seamark-sidecarsets-0", "seamark-webhook", "of-others"} {
 		stored := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := server.Client.Create(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), stored))
 	}
 	if err := server.Client.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "seamark-sidecarsets-0"}}); err != nil {
 		t.Fatal(err)
@@ -229,15 +228,11 @@ func marked(t *testing.T, namespace string) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "main"}}},
 	}
-	if err := server.Client.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), pod))
 	pod.Status.Phase = corev1.PodRunning
 	for _, kind := range append(v1alpha1.NativePodConditionTypes(), "Idle") {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
 	}
-	if err := server.Client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Status().Update(t.Context(), pod))
 	return pod
 }

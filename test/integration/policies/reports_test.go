@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -105,9 +106,7 @@ func TestAgentCannotWriteReportsOfOtherNodes(t *testing.T) {
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dotted}},
 		slice(node, "0"), slice(node, "1"), slice(dotted, "0"), slice(other, "0"),
 	} {
-		if err := server.Client.Create(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, server.Client.Create(t.Context(), stored))
 	}
 	mine, dots := unlimited(t, server, node), unlimited(t, server, dotted)
 	create := func(report *seamarkv1alpha1.ProbeReport) func(context.Context, client.Client) error {
@@ -183,9 +182,7 @@ func TestAgentSetsNoOtherMetadataOfReports(t *testing.T) {
 	stored := slice(node, "0", func(r *seamarkv1alpha1.ProbeReport) {
 		r.Finalizers, r.Labels = []string{"example.com/a"}, map[string]string{"a": "b"}
 	})
-	if err := server.Client.Create(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), stored))
 	agent, _ := clientOf(t, server, unlimited(t, server, node))
 	const (
 		owners     = "metadata.ownerReferences: the agent of node"
@@ -255,9 +252,7 @@ func TestReportPolicyDoesNotDependOnTheCRD(t *testing.T) {
 	eventually(t, "policies in effect", func(ctx context.Context) error {
 		return rejectedWith("the token is not bound to a node")(unbound.Create(ctx, slice("a", "0"), client.DryRunAll))
 	})
-	if err := e.Client.Create(t.Context(), slice("b", "0", func(r *seamarkv1alpha1.ProbeReport) { r.Name = "a.1" })); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), slice("b", "0", func(r *seamarkv1alpha1.ProbeReport) { r.Name = "a.1" })))
 	c, _ := clientOf(t, e, mine)
 	for suffix, want := range map[string]string{
 		"0": "", "99": "", "399": "",
@@ -269,9 +264,7 @@ func TestReportPolicyDoesNotDependOnTheCRD(t *testing.T) {
 	}
 	// An agent deletes what an earlier policy permitted.
 	for suffix, want := range map[string]string{"400": "", "9999": "", "0400": name, "4.0": name} {
-		if err := e.Client.Create(t.Context(), slice("a", suffix)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, e.Client.Create(t.Context(), slice("a", suffix)))
 		if err := rejectedWith(want)(c.Delete(t.Context(), slice("a", suffix))); err != nil {
 			t.Errorf("delete slice %q: %v", suffix, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -27,25 +28,19 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 	t.Parallel()
 	const account = "seamark-workloads-with-sidecars"
 	manifests, err := env.ReadManifests("config/workloads/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, object := range manifests {
 		if !strings.HasPrefix(object.GetName(), "seamark-workloads-pod") {
 			continue
 		}
 		text, err := object.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		changed := strings.NewReplacer(
 			"':seamark-workloads'", "':"+account+"'", "seamark-workloads-pod", account+"-pod",
 			`{"expression":"false","name":"sidecarSets"}`, `{"expression":"true","name":"sidecarSets"}`,
 		).Replace(string(text))
 		copied := &unstructured.Unstructured{}
-		if err := json.Unmarshal([]byte(changed), &copied.Object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal([]byte(changed), &copied.Object))
 		server.Apply(t, copied)
 	}
 	namespace := server.Namespace(t)
@@ -108,9 +103,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 			if !test.plain {
 				pod.Annotations = map[string]string{v1alpha1.SidecarSetListKey: "logs"}
 			}
-			if err := server.Client.Create(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), pod))
 			if err := rejectedWith(test.want)(test.write(t.Context(), as, pod)); err != nil {
 				t.Error(err)
 			}
@@ -122,9 +115,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 func TestSidecarSetAuthor(t *testing.T) {
 	t.Parallel()
 	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server.Apply(t, manifests...)
 	// Ann may create pods in her namespace, bob in all of them, and the collector deletes whatever it is told to.
 	own, other := server.Namespace(t), server.Namespace(t)
@@ -211,9 +202,7 @@ func TestSidecarSetAuthor(t *testing.T) {
 func TestWorkloadsWriteOnlyHashesOfSets(t *testing.T) {
 	t.Parallel()
 	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server.Apply(t, manifests...)
 	as := stolen(t, server.Namespace(t), workloadsAccount)
 	const refused = "seamark-workloads can only change the annotations kruise.io/sidecarset-hash and kruise.io/sidecarset-hash-without-image of SidecarSets"
@@ -287,18 +276,14 @@ func grantInCluster(t *testing.T, user rbacv1.Subject, rules ...rbacv1.PolicyRul
 		ObjectMeta: metav1.ObjectMeta{Name: user.Name}, Subjects: []rbacv1.Subject{user},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user.Name},
 	}
-	if err := errors.Join(server.Client.Create(t.Context(), role), server.Client.Create(t.Context(), binding)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(server.Client.Create(t.Context(), role), server.Client.Create(t.Context(), binding)))
 }
 
 // TestSidecarSetAnnotations checks which annotations a set may have.
 func TestSidecarSetAnnotations(t *testing.T) {
 	t.Parallel()
 	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server.Apply(t, manifests...)
 	for name, test := range map[string]struct{ key, value, want string }{
 		"failure policy":         {v1alpha1.InjectionFailurePolicyKey, "Ignore", ""},

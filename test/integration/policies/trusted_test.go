@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -24,9 +25,7 @@ func TestTrustedAuthors(t *testing.T) {
 	installForAuthors(t)
 	_, strict := namespaces(t)
 	trusting := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{label: "true", denyLabel: "false"}}}
-	if err := server.Client.Create(t.Context(), trusting); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, server.Client.Create(t.Context(), trusting))
 	game := env.ServiceAccountSubject("kruise-game-system", "kruise-game-controller-manager")
 	c, _ := clientOf(t, server, server.ServiceAccount(t, game.Namespace, game.Name, nil))
 	other, _ := clientOf(t, server, server.ServiceAccount(t, game.Namespace, "other", nil))
@@ -39,9 +38,7 @@ func TestTrustedAuthors(t *testing.T) {
 		server.Grant(t, namespace, env.ServiceAccountSubject(game.Namespace, "other"), rights...)
 	}
 	manifests, err := env.ReadManifests("config/policies/marker-author.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, object := range manifests {
 		object.SetName(policy)
 		if object.GetKind() == "ValidatingAdmissionPolicy" {
@@ -55,9 +52,7 @@ func TestTrustedAuthors(t *testing.T) {
 				"matchResources": map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{label: "true"}}},
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	server.Apply(t, manifests...)
 	// The policy is in effect for the last account when it is for the one before.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -243,9 +244,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 				test.namespace = granted(t)
 			}
 			pod := podOf(test.namespace, test.owners...)
-			if err := server.Client.Create(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, server.Client.Create(t.Context(), pod))
 			if err := rejectedWith(test.want)(test.write(t.Context(), test.as, pod)); err != nil {
 				t.Error(err)
 			}

@@ -25,15 +25,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // Must ends the test if there is an error.
 func Must(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 }
 
 // Install gives the program the rights that the files grant it, within the policy of config/workloads. With those of

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -29,9 +29,7 @@ import (
 func createNode(t *testing.T, name string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := shared.Client.Create(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Create(t.Context(), node))
 	t.Cleanup(func() {
 		for _, object := range []client.Object{node, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
 			if err := client.IgnoreNotFound(shared.Client.Delete(context.Background(), object)); err != nil {
@@ -45,18 +43,14 @@ func createNode(t *testing.T, name string) {
 func createPod(t *testing.T, namespace, name, node string) *corev1.Pod {
 	t.Helper()
 	pod, err := env.CreatePod(t.Context(), shared.Client, builders.Pod(namespace, name).Label("app", "game").Node(node).Build())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return pod
 }
 
 func createMarker(t *testing.T, builder *builders.MarkerBuilder) *v1alpha1.PodProbeMarker {
 	t.Helper()
 	marker := builder.Unsaved().Build()
-	if err := shared.Client.Create(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Create(t.Context(), marker))
 	return marker
 }
 
@@ -97,9 +91,7 @@ logging: {verbosity: 10, format: json}
 	want := corev1.Probe{
 		ProbeHandler: got.ProbeHandler, InitialDelaySeconds: 7, PeriodSeconds: 1, TimeoutSeconds: 2, SuccessThreshold: 1, FailureThreshold: 4,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("planned probe (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "planned probe")
 	const effective = `"configuration":\{.*"failureThreshold":4.*"featureGates":\{"EnablePodProbeMarkerOnServerless":false,"PodProbeMarkerGate":true\}`
 	if lines := manager.logged(effective); len(lines) != 1 {
 		t.Errorf("%d lines log the configuration, want 1", len(lines))
@@ -107,9 +99,7 @@ logging: {verbosity: 10, format: json}
 	if lines := manager.logged(`"level":"DEBUG"`); len(lines) != 0 {
 		t.Errorf("debug message despite the flag -v=0: %s", lines[0])
 	}
-	if err := shared.Client.Delete(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Delete(t.Context(), marker))
 	hasPlan(t, node, 0)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -22,9 +23,7 @@ func hostile(t *testing.T, address, text string, connections int) {
 	t.Helper()
 	for range connections {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatalf("connect to %s: %v", address, err)
-		}
+		expect.NoErrorf(t, err, "connect to %s", address)
 		t.Cleanup(func() { _ = conn.Close() })
 		_, _ = conn.Write([]byte(text))
 	}
@@ -66,9 +65,7 @@ func TestHostileConnections(t *testing.T) {
 func (p *program) maxMemory() int {
 	p.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	expect.NoError(p.t, err)
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
 	var used int
 	if _, err := fmt.Sscan(rest, &used); err != nil {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // logPattern returns the expression for grep in docs/troubleshooting.md.
@@ -57,9 +57,7 @@ func TestLogLinesOfAPod(t *testing.T) {
 	code.Store(1)
 	logs(t, agent, game, "Wrote event", 2)
 	logs(t, manager, game, "Marked pod", 2)
-	if err := shared.Client.Delete(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, shared.Client.Delete(t.Context(), marker))
 	logs(t, manager, game, "Unmarked pod", 1)
 	logs(t, manager, game, "Unplanned pod", 1)
 	logs(t, agent, game, "Stopped probing pod", 1)
@@ -124,7 +122,5 @@ func logLines(p *program, pod *corev1.Pod, level string) []string {
 
 func compare(t *testing.T, what string, got, want []string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	expect.Equal(t, want, got, "%s", what)
 }

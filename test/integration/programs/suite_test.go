@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/process"
 )
@@ -35,27 +36,19 @@ type program struct {
 func start(t *testing.T, name, kind, configuration string, args ...string) *program {
 	t.Helper()
 	path, err := process.Built(name, "test-integration")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	config := shared.Component(t, name)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
 	content := fmt.Sprintf("apiVersion: config.seamark.dev/v1alpha1\nkind: %s\n%s", kind, configuration)
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	p := &program{t: t, log: filepath.Join(dir, "log")}
 	log, err := os.Create(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	args = append([]string{"--kubeconfig=" + env.Kubeconfig(t, config), "--config=" + file}, args...)
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, p.cmd.Start())
 	_ = log.Close()
 	t.Cleanup(p.stop)
 	return p
@@ -84,9 +77,7 @@ func (p *program) stop() {
 
 func (p *program) lines() []string {
 	content, err := os.ReadFile(p.log)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	expect.NoError(p.t, err)
 	return strings.Split(strings.TrimSpace(string(content)), "\n")
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/chaos/proxy"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -70,9 +71,7 @@ func newWorld(t *testing.T, format string) *world {
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 }
 
 // config returns the configuration of a client with the name.

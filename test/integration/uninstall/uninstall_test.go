@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -33,6 +32,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/uninstall"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -87,9 +87,7 @@ func TestUninstall(t *testing.T) {
 	}, "\n")
 	again := strings.NewReplacer("4 pods", "0 pods", "1 marker", "0 markers", "3 N", "0 N", "1 ProbePlan", "0 ProbePlans", "1201", "0").Replace(first)
 	for i, want := range []string{first, again} {
-		if diff := cmp.Diff(want, run(t, config)); diff != "" {
-			t.Errorf("output of run %d (-want +got):\n%s", i, diff)
-		}
+		expect.Equal(t, want, run(t, config), "output of run %d", i)
 	}
 	checkPods(t, e, namespace)
 	checkObjects(t, e, marker)
@@ -129,17 +127,13 @@ func checkPods(t *testing.T, e *env.Env, namespace string) {
 		}
 	}
 	want := map[string]map[string]string{"a": {"app": "x"}, "ended": {"app": "x"}, "inherited": {"app": "x", "own": "kruise"}, "virtual": nil, "bystander": {"busy": "by-hand"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("labels of the pods (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "labels of the pods")
 }
 
 func checkObjects(t *testing.T, e *env.Env, marker *v1alpha1.PodProbeMarker) {
 	t.Helper()
 	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), marker))
-	if diff := cmp.Diff([]string{foreign}, marker.Finalizers); diff != "" {
-		t.Errorf("finalizers of the marker (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, []string{foreign}, marker.Finalizers, "finalizers of the marker")
 	var plans v1alpha1.NodePodProbeList
 	must(t, e.Client.List(t.Context(), &plans))
 	if len(plans.Items) > 0 {
@@ -329,7 +323,5 @@ func plain(builder *builders.PodBuilder) *corev1.Pod {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
@@ -162,9 +163,7 @@ func (w *world) wellFormed(set client.Object, env string) {
 	w.must(err)
 	used := map[string]bool{}
 	for name, pod := range pods {
-		if got := pod.Spec.Containers[0].Env[0].Value; got != env {
-			w.Errorf("pod %s has V=%s, want %s", name, got, env)
-		}
+		expect.Equal(w, env, pod.Spec.Containers[0].Env[0].Value, "pod %s has V", name)
 		if state := pod.Labels[pub.LifecycleStateKey]; state != string(pub.LifecycleStateNormal) {
 			w.Errorf("pod %s is %s, want Normal", name, state)
 		}

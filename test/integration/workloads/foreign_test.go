@@ -182,10 +182,7 @@ func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 	program.Until(w, w.client, v.daemon, "the DaemonSet runs on its node", func() error { return is(v.daemon.Status.NumberReady, 1) })
 	program.Until(w, w.client, v.broadcast, "the BroadcastJob runs on its node", func() error { return is(v.broadcast.Status.Active, 1) })
 	program.Until(w, w.client, v.cron, "the AdvancedCronJob runs one Job", func() error {
-		if len(v.cron.Status.Active) != 1 || v.cron.Status.Active[0].Namespace != w.namespace {
-			return fmt.Errorf("%+v", v.cron.Status.Active)
-		}
-		return nil
+		return await.ErrorIf(len(v.cron.Status.Active) != 1 || v.cron.Status.Active[0].Namespace != w.namespace, "%+v", v.cron.Status.Active)
 	})
 	program.Until(w, w.client, v.sidecar, "the SidecarSet does not accept the revision", func() error {
 		accepted := meta.FindStatusCondition(v.sidecar.Status.Conditions, v1alpha1.SidecarSetAccepted)
@@ -245,8 +242,5 @@ func (w *world) keepsItsCanary(f *foreign, set *v1alpha1.CloneSet) {
 
 // is returns an error if a count differs.
 func is(got, want int32) error {
-	if got != want {
-		return fmt.Errorf("%d, want %d", got, want)
-	}
-	return nil
+	return await.ErrorIf(got != want, "%d, want %d", got, want)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -71,9 +72,7 @@ func (w *world) writes() int {
 func reconciled(t *testing.T) float64 {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	total := 0.0
 	for _, family := range families {
 		if family.GetName() == "controller_runtime_reconcile_total" {

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/logging"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
@@ -142,9 +143,7 @@ func (w *world) logger() logr.Logger {
 // must fails the test on an error.
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 }
 
 func template(app, image string) corev1.PodTemplateSpec {
