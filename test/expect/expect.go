@@ -34,3 +34,11 @@ func Equal(tb testing.TB, want, got any, format string, args ...any) {
 		tb.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
 	}
 }
+
+// Success reports an error, and lets the test go on.
+func Success(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Error(err)
+	}
+}

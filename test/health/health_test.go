@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/health/internal/script"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
@@ -101,13 +102,8 @@ func start(t *testing.T) *world {
 	t.Helper()
 	cfg := program.Install(t, server, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	program.Must(t, server.Client.Create(t.Context(), node))
-	nodes, err := kubelet.New(kubelet.Options{Config: server.Config, Failed: func(err error) { t.Error(err) }})
-	program.Must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { nodes.Run(ctx); close(done) }()
-	t.Cleanup(func() { cancel(); <-done })
+	expect.NoError(t, server.Client.Create(t.Context(), node))
+	env.RunKubelets(t, kubelet.Options{Config: server.Config, Failed: func(err error) { t.Error(err) }})
 	program.Start(t, cfg, func(_ *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
 		enabled.DaemonSet.Enabled, enabled.BroadcastJob.Enabled, enabled.AdvancedCronJob.Enabled = new(true), new(true), new(true)
 	})
@@ -118,23 +114,23 @@ func start(t *testing.T) *world {
 func (w *world) check(t *testing.T, kind, version string, phases []phase) {
 	t.Helper()
 	text, err := customizations.Embedded.ReadFile("apps.kruise.io/" + kind + "/health.lua")
-	program.Must(t, err)
+	expect.NoError(t, err)
 	object := &unstructured.Unstructured{}
-	program.Must(t, yaml.Unmarshal([]byte("spec: "+phases[0].change), &object.Object))
+	expect.NoError(t, yaml.Unmarshal([]byte("spec: "+phases[0].change), &object.Object))
 	object.SetAPIVersion("apps.kruise.io/" + version)
 	object.SetKind(kind)
 	object.SetNamespace(w.Namespace(t))
 	object.SetName("a")
 	if kind != "AdvancedCronJob" && kind != "BroadcastJob" {
-		program.Must(t, unstructured.SetNestedField(object.Object, "a", "spec", "selector", "matchLabels", "app"))
+		expect.NoError(t, unstructured.SetNestedField(object.Object, "a", "spec", "selector", "matchLabels", "app"))
 	}
 	versions := w.follow(t, object, string(text))
-	program.Must(t, w.Client.Create(t.Context(), object))
+	expect.NoError(t, w.Client.Create(t.Context(), object))
 	w.reaches(t, object, string(text), phases[0].want)
 	for _, phase := range phases[1:] {
 		patch, err := yaml.YAMLToJSON([]byte(phase.change))
-		program.Must(t, err)
-		program.Must(t, w.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
+		expect.NoError(t, err)
+		expect.NoError(t, w.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
 		w.reaches(t, object, string(text), phase.want)
 	}
 	t.Logf("%d versions", versions.Load())
@@ -158,15 +154,15 @@ func (w *world) follow(t *testing.T, object *unstructured.Unstructured, text str
 			once.Do(func() { t.Errorf("stored version %+v: %v", stored.Object, err) })
 		}
 	})
-	program.Must(t, err)
-	t.Cleanup(func() { cancel(); program.Must(t, wait()) })
+	expect.NoError(t, err)
+	t.Cleanup(func() { cancel(); expect.NoError(t, wait()) })
 	return versions
 }
 
 // reaches waits until the health is the wanted one, for the observed generation and the pods of the whole set.
 func (w *world) reaches(t *testing.T, object *unstructured.Unstructured, text, want string) {
 	t.Helper()
-	program.Until(t, w.Client, object, "the health is "+want, func() error {
+	env.WorldOf(t, w.Env, object.GetNamespace()).Shows(object, "the health is "+want, func() error {
 		got, err := script.Run(text, object.Object)
 		observed, has, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 		if err == nil && (got.Status != want || has && observed != object.GetGeneration()) {

@@ -198,9 +198,7 @@ func TestStop(t *testing.T) {
 	if took := stop(); took > 10*time.Second {
 		t.Errorf("the agent took %s to stop", took)
 	}
-	if err := w.client.Get(t.Context(), client.ObjectKey{Name: w.node}, &v1alpha1.NodePodProbe{}); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, w.Client.Get(t.Context(), client.ObjectKey{Name: w.node}, &v1alpha1.NodePodProbe{}))
 	if state, found := w.states()["p hangs"]; found {
 		t.Errorf("an interrupted run was counted: %+v", state)
 	}

@@ -23,13 +23,13 @@ func TestOutage(t *testing.T) {
 	w.setAnswer("yes", answer{stdout: "before"})
 	w.setAnswer("other", answer{stdout: "other"})
 	w.plan(w.pod("p", "yes"))
-	line, err := proxy.New(proxy.Options{Upstream: w.config})
+	line, err := proxy.New(proxy.Options{Upstream: w.rights})
 	expect.NoError(t, err)
 	// The agent stops first.
 	t.Cleanup(func() { _ = line.Close() })
 	config, err := line.Config("agent")
 	expect.NoError(t, err)
-	config.BearerToken = w.config.BearerToken
+	config.BearerToken = w.rights.BearerToken
 	w.startAgentWith(config)
 	w.reported("p yes", succeeded, "before")
 	w.eventually(func() (bool, string) { return len(w.events()) == 1, fmt.Sprintf("events: %v", w.events()) })

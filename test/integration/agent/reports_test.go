@@ -23,7 +23,7 @@ func (w *world) setStatus(status v1alpha1.NodePodProbeStatus) {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	expect.NoError(w, err)
 	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
-	expect.NoError(w, w.client.Status().Patch(w.Context(), object, env.MergePatch(string(patch))))
+	expect.NoError(w, w.Client.Status().Patch(w.Context(), object, env.MergePatch(string(patch))))
 }
 
 // openKruiseStatus returns a status with the state of the probe m#yes of pod p, as the daemon of
@@ -31,7 +31,7 @@ func (w *world) setStatus(status v1alpha1.NodePodProbeStatus) {
 func (w *world) openKruiseStatus(state v1alpha1.ProbeState, message string) v1alpha1.NodePodProbeStatus {
 	at := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	return v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
-		Name: "p", Namespace: w.namespace, UID: string(uidOf("p")),
+		Name: "p", Namespace: w.Namespace, UID: string(uidOf("p")),
 		ProbeStates: []v1alpha1.ContainerProbeState{{
 			Name: "m#yes", State: state, Message: message, LastProbeTime: at, LastTransitionTime: at,
 		}},

@@ -51,13 +51,11 @@ const (
 
 // world is the fixture of one test: a node, its runtime and a namespace.
 type world struct {
-	testing.TB
-	env       *env.Env
-	client    client.Client
-	runtime   *critest.Runtime
-	config    *rest.Config
-	node      string
-	namespace string
+	*env.World
+	runtime *critest.Runtime
+	// rights is the configuration of the agent.
+	rights *rest.Config
+	node   string
 
 	mu      sync.Mutex
 	answers map[string]answer
@@ -75,19 +73,18 @@ type answer struct {
 func newWorld(t *testing.T, e *env.Env, events critest.Events) *world {
 	t.Helper()
 	t.Parallel()
-	config := e.Component(t, "seamark-agent")
 	w := &world{
-		TB: t, env: e, client: e.Client, runtime: critest.New(t, events), config: config,
-		node: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), namespace: e.Namespace(t),
+		World: env.NewWorld(t, e), runtime: critest.New(t, events), rights: e.Component(t, "seamark-agent"),
+		node:    strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())),
 		answers: map[string]answer{}, execs: map[string]int{},
 	}
 	w.runtime.OnExec(w.exec)
 	t.Cleanup(func() {
 		object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
 		ofNode := client.MatchingFields{"nodeName": w.node}
-		err := errors.Join(client.IgnoreNotFound(w.client.Delete(context.Background(), object)),
-			w.client.DeleteAllOf(context.Background(), &seamarkv1alpha1.ProbePlan{}, ofNode),
-			w.client.DeleteAllOf(context.Background(), &seamarkv1alpha1.ProbeReport{}, ofNode))
+		err := errors.Join(client.IgnoreNotFound(w.Client.Delete(context.Background(), object)),
+			w.Client.DeleteAllOf(context.Background(), &seamarkv1alpha1.ProbePlan{}, ofNode),
+			w.Client.DeleteAllOf(context.Background(), &seamarkv1alpha1.ProbeReport{}, ofNode))
 		if err != nil {
 			t.Errorf("clean up: %v", err)
 		}
@@ -132,7 +129,7 @@ func (w *world) ran(command string) int {
 // returns how long the agent took to stop.
 func (w *world) startAgent() (stop func() time.Duration) {
 	w.Helper()
-	return w.startAgentWith(w.config)
+	return w.startAgentWith(w.rights)
 }
 
 // startAgentWith runs an agent with another configuration of its client and changed options.
@@ -185,7 +182,7 @@ func uidOf(pod string) types.UID { return types.UID("uid-" + pod) }
 
 // pod returns the plan of a pod with exec probes, each named after its command.
 func (w *world) pod(name string, probes ...string) v1alpha1.PodProbe {
-	pod := v1alpha1.PodProbe{Name: name, Namespace: w.namespace, UID: string(uidOf(name)), IP: "127.0.0.1"}
+	pod := v1alpha1.PodProbe{Name: name, Namespace: w.Namespace, UID: string(uidOf(name)), IP: "127.0.0.1"}
 	for _, p := range probes {
 		pod.Probes = append(pod.Probes, probe(p, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{p}}}))
 	}
@@ -204,7 +201,7 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 	w.Helper()
 	ctx := w.Context()
 	var stored seamarkv1alpha1.ProbePlanList
-	expect.NoError(w, w.client.List(ctx, &stored, client.MatchingFields{"nodeName": w.node}))
+	expect.NoError(w, w.Client.List(ctx, &stored, client.MatchingFields{"nodeName": w.node}))
 	var known []*seamarkv1alpha1.ProbePlan
 	for i := range stored.Items {
 		stored.Items[i].OwnerReferences = []metav1.OwnerReference{{}}
@@ -217,10 +214,10 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 		}
 		var err error
 		if placed.Stored == nil {
-			err = w.client.Create(ctx, slice)
+			err = w.Client.Create(ctx, slice)
 		} else {
 			slice.ResourceVersion = placed.Stored.ResourceVersion
-			err = w.client.Update(ctx, slice)
+			err = w.Client.Update(ctx, slice)
 		}
 		expect.NoErrorf(w, err, "write the plan")
 		references[placed.Number] = slice.ResourceVersion
@@ -228,9 +225,9 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
 		Name: w.node, Annotations: map[string]string{v1alpha1.ProbePlansAnnotationKey: slicing.FormatReferences(references)},
 	}}
-	err := w.client.Create(ctx, object.DeepCopy())
+	err := w.Client.Create(ctx, object.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
-		err = w.client.Patch(ctx, object, client.Merge)
+		err = w.Client.Patch(ctx, object, client.Merge)
 	}
 	expect.NoErrorf(w, err, "write the plan")
 }
@@ -238,7 +235,7 @@ func (w *world) plan(pods ...v1alpha1.PodProbe) {
 // object returns the NodePodProbe with the whole plan.
 func (w *world) object() *v1alpha1.NodePodProbe {
 	w.Helper()
-	object, err := gather.Reader{Client: w.client}.NodePlan(w.Context(), w.node)
+	object, err := gather.Reader{Client: w.Client}.NodePlan(w.Context(), w.node)
 	expect.NoError(w, err)
 	return object
 }
@@ -247,7 +244,7 @@ func (w *world) object() *v1alpha1.NodePodProbe {
 func (w *world) slices() map[string]seamarkv1alpha1.ProbeReport {
 	w.Helper()
 	list := &seamarkv1alpha1.ProbeReportList{}
-	expect.NoError(w, w.client.List(w.Context(), list, client.MatchingFields{"nodeName": w.node}))
+	expect.NoError(w, w.Client.List(w.Context(), list, client.MatchingFields{"nodeName": w.node}))
 	all := map[string]seamarkv1alpha1.ProbeReport{}
 	for _, slice := range list.Items {
 		all[slice.Name] = slice
@@ -315,7 +312,7 @@ func (w *world) ranAgain(command string, n int) {
 func (w *world) events() []string {
 	w.Helper()
 	list := &corev1.EventList{}
-	expect.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
+	w.List(list)
 	var lines []string
 	for _, e := range list.Items {
 		if e.Source.Component != "kruise-daemon-podprobe" || e.Source.Host != w.node || e.Type != corev1.EventTypeNormal ||

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func keys(n int) map[string]any {
@@ -78,9 +80,7 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := create(t.Context(), marker(t, server.Namespace(t), edits...)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, create(t.Context(), marker(t, server.Namespace(t), edits...)))
 		})
 	}
 }
@@ -93,9 +93,7 @@ func TestLargestMarkerIsAccepted(t *testing.T) {
 		edit{"spec.selector", largestSelector()},
 		edit{"spec.probes", largestProbes()},
 	)
-	if err := create(t.Context(), object); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, create(t.Context(), object))
 }
 
 func largestKey(end string, i int) string {

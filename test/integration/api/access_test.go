@@ -202,9 +202,7 @@ func TestManagerMarksPodsWithoutTheRightToPatchThem(t *testing.T) {
 	}
 	marks := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID).WithLabels(map[string]string{"seen": "true"})
 	owner := client.FieldOwner(v1alpha1.FieldManager)
-	if err := manager.Status().Apply(t.Context(), marks, owner, client.ForceOwnership); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, manager.Status().Apply(t.Context(), marks, owner, client.ForceOwnership))
 	if err := manager.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.Labels["seen"] != "true" {
 		t.Errorf("labels %v after an apply of the status, %v", pod.Labels, err)
 	}

@@ -35,9 +35,7 @@ func TestConditionsNeedOnlyATypeAndAStatus(t *testing.T) {
 				t.Errorf("conditions %v", stored)
 			}
 			object.SetLabels(map[string]string{"again": "yes"})
-			if err := server.Client.Update(t.Context(), object); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, server.Client.Update(t.Context(), object))
 		})
 	}
 }

@@ -167,9 +167,7 @@ func TestValidDaemonSetsAreAccepted(t *testing.T) {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				manifest := strings.Replace(smallDaemonSet, "v1alpha1", version, 1)
-				if err := create(t.Context(), parsed(t, manifest, server.Namespace(t), edits...)); err != nil {
-					t.Error(err)
-				}
+				expect.Success(t, create(t.Context(), parsed(t, manifest, server.Namespace(t), edits...)))
 			})
 		}
 	}
@@ -179,9 +177,7 @@ func TestValidDaemonSetsAreAccepted(t *testing.T) {
 		names := repeat(map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": repeat(strings.Repeat("n", 63), 1000)}, 8)
 		edits[3] = edit{"spec.updateStrategy.rollingUpdate.selector.matchExpressions", names}
 		edits = append(edits, edit{"spec.lifecycle.inPlaceUpdate", remove{}})
-		if err := create(t.Context(), parsed(t, validDaemonSet, server.Namespace(t), edits...)); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, create(t.Context(), parsed(t, validDaemonSet, server.Namespace(t), edits...)))
 	})
 }
 

@@ -136,9 +136,7 @@ func TestProbeReportNodeNameIsImmutable(t *testing.T) {
 		}
 	}
 	// The agent's patch repeats the name.
-	if err := server.Client.Patch(t.Context(), report, env.MergePatch(`{"nodeName": "immutable", "pods": null}`)); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, server.Client.Patch(t.Context(), report, env.MergePatch(`{"nodeName": "immutable", "pods": null}`)))
 }
 
 // TestProbeReportsAreSelectedByNode lists and watches the reports of one node, as agents do, and

@@ -57,9 +57,7 @@ func TestOtherFieldsCanChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := update(t, stored, change); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, update(t, stored, change))
 		})
 	}
 }

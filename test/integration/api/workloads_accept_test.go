@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // gameServerSet is the StatefulSet that OpenKruiseGame generates for a GameServerSet: with the zero
@@ -112,9 +114,7 @@ func TestValidWorkloadsAreAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := create(t.Context(), parsed(t, tc.manifest, server.Namespace(t), tc.edits...)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, create(t.Context(), parsed(t, tc.manifest, server.Namespace(t), tc.edits...)))
 		})
 	}
 }

@@ -243,9 +243,7 @@ func TestServiceNameMayBeOmitted(t *testing.T) {
 	object := parsed(t, smallStatefulSet, server.Namespace(t), edit{"spec.serviceName", ""})
 	expect.NoError(t, server.Client.Create(t.Context(), object))
 	unstructured.RemoveNestedField(object.Object, "spec", "serviceName")
-	if err := server.Client.Update(t.Context(), object); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, server.Client.Update(t.Context(), object))
 }
 
 // TestTemplatesKeepOnlyTheirFields writes a template as `kubectl kruise rollout undo` does: with $patch. Below the fields of the

@@ -7,12 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,8 +21,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
-	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 func noExecute() corev1.Taint { return corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoExecute} }
@@ -34,7 +34,7 @@ func TestBroadcastJobs(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"each node once": func(t *testing.T) {
 			w := newWorld(t, "a", "b", "c")
-			w.join("d", noExecute())
+			w.ReadyNode("d", noExecute())
 			w.create(nil)
 			w.is(v1alpha1.BroadcastJobCompleted, "3 0 3 0")
 			condition := w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionTrue, "Completed")
@@ -42,7 +42,7 @@ func TestBroadcastJobs(t *testing.T) {
 				t.Errorf("pods %s, most %d, status %+v", pods, most, w.job.Status)
 			}
 			pods := &corev1.PodList{}
-			must(t, server.Client.List(t.Context(), pods, client.InNamespace(w.namespace), client.MatchingLabels{"app": "report", "broadcastjob-name": "report"}))
+			w.List(pods, client.MatchingLabels{"app": "report", "broadcastjob-name": "report"})
 			if len(pods.Items) != 3 {
 				t.Errorf("%d pods have the labels", len(pods.Items))
 			}
@@ -60,7 +60,7 @@ func TestBroadcastJobs(t *testing.T) {
 				s.Parallelism, s.FailurePolicy.Type = number(1), v1alpha1.BroadcastJobContinue
 			})
 			w.is(v1alpha1.BroadcastJobCompleted, "3 0 2 1")
-			if condition := w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionTrue, "PodsFailed"); !strings.Contains(condition.Message, "1 failed: "+w.name("a")) {
+			if condition := w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionTrue, "PodsFailed"); !strings.Contains(condition.Message, "1 failed: "+w.NodeName("a")) {
 				t.Errorf("condition %+v", condition)
 			}
 		},
@@ -79,12 +79,7 @@ func TestBroadcastJobs(t *testing.T) {
 		"time to live": func(t *testing.T) {
 			w := newWorld(t, "a")
 			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(1)) })
-			program.Poll().Success(t, "the job is deleted", func(ctx context.Context) error {
-				if err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job); !apierrors.IsNotFound(err) {
-					return fmt.Errorf("%+v: %w", w.job.Status, err)
-				}
-				return nil
-			})
+			w.Gone(w.job)
 		},
 		"pause": func(t *testing.T) {
 			w := newWorld(t, "a", "b")
@@ -97,16 +92,16 @@ func TestBroadcastJobs(t *testing.T) {
 		"a name of others": func(t *testing.T) {
 			w := newWorld(t, "a", "b")
 			other := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: broadcastjob.Name("report", w.name("a"))},
+				ObjectMeta: w.Meta(broadcastjob.Name("report", w.NodeName("a"))),
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "other:1"}}},
 			}
-			must(t, server.Client.Create(t.Context(), other))
+			w.Create(other)
 			w.create(func(s *v1alpha1.BroadcastJobSpec) {
 				s.Parallelism, s.FailurePolicy.Type = number(1), v1alpha1.BroadcastJobContinue
 			})
 			w.is(v1alpha1.BroadcastJobRunning, "2 0 1 0")
 			w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionFalse, "Refused")
-			must(t, server.Client.Delete(t.Context(), other, client.GracePeriodSeconds(0)))
+			w.Delete(other, client.GracePeriodSeconds(0))
 			w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
 			w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionTrue, "Created")
 		},
@@ -176,14 +171,14 @@ func testNodes(t *testing.T) {
 	}
 	w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.Type = v1alpha1.BroadcastJobNever })
 	w.is(v1alpha1.BroadcastJobRunning, "2 1 1 0")
-	w.join("c")
+	w.ReadyNode("c")
 	w.is(v1alpha1.BroadcastJobRunning, "3 1 2 0")
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name("b")}}
-	must(t, server.Client.Patch(t.Context(), node, env.MergePatch(`{"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}`)))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.NodeName("b")}}
+	w.Patch(node, `{"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}`)
 	w.is(v1alpha1.BroadcastJobRunning, "2 0 2 0")
-	must(t, server.Client.Delete(t.Context(), node))
+	w.Delete(node)
 	w.let(all(corev1.PodSucceeded))
-	w.join("b")
+	w.ReadyNode("b")
 	w.is(v1alpha1.BroadcastJobRunning, "3 0 3 0")
 	if pods, _ := w.ranOn(); pods != "map[a:1 b:2 c:1]" {
 		t.Errorf("pods %s", pods)
@@ -209,12 +204,7 @@ func testFailFast(t *testing.T) {
 		t.Errorf("pods %s", pods)
 	}
 	w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(0)) })
-	program.Poll().Success(t, "the job is deleted", func(ctx context.Context) error {
-		if err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), w.job); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%+v: %w", w.job.Status, err)
-		}
-		return nil
-	})
+	w.Gone(w.job)
 }
 
 // testPause deletes the failed pod, after which its node and the others go on.
@@ -227,7 +217,7 @@ func testPause(t *testing.T) {
 	w.is(v1alpha1.BroadcastJobPaused, "2 0 0 1")
 	w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionFalse, "PodFailed")
 	w.let(all(corev1.PodSucceeded))
-	must(t, server.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace)))
+	expect.NoError(t, server.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.Namespace)))
 	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
 	if pods, most := w.ranOn(); pods != "map[a:2 b:1]" || most > 1 {
 		t.Errorf("pods %s, most %d", pods, most)
@@ -244,14 +234,14 @@ func testRestarts(t *testing.T) {
 	w.is(v1alpha1.BroadcastJobRunning, "1 1 0 0")
 	w.let(all(""))
 	pod := &corev1.Pod{}
-	key := types.NamespacedName{Namespace: w.namespace, Name: broadcastjob.Name("report", w.name("a"))}
+	key := types.NamespacedName{Namespace: w.Namespace, Name: broadcastjob.Name("report", w.NodeName("a"))}
 	for restarts := range int32(3) {
-		must(t, server.Client.Get(t.Context(), key, pod))
+		expect.NoError(t, server.Client.Get(t.Context(), key, pod))
 		if pod.Spec.ActiveDeadlineSeconds != nil {
 			t.Errorf("the pod has a deadline after %d restarts", restarts-1)
 		}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "report:1", ImageID: "x", RestartCount: restarts}}
-		must(t, server.Client.Status().Update(t.Context(), pod))
+		w.UpdateStatus(pod)
 	}
 	w.is(v1alpha1.BroadcastJobCompleted, "1 0 0 1")
 	w.until("the pod is stopped", func() error {
@@ -265,20 +255,14 @@ func testRestarts(t *testing.T) {
 // testQuota refuses all pods, and then permits one at a time.
 func testQuota(t *testing.T) {
 	w := newWorld(t, "a", "b")
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pods"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/pods": resource.MustParse("0")}},
-	}
-	must(t, server.Client.Create(t.Context(), quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/pods": resource.MustParse("0")}}
-	must(t, server.Client.Status().Update(t.Context(), quota))
+	quota := w.Quota("pods", "count/pods", "0")
 	w.create(nil)
 	condition := w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionFalse, "Refused")
 	if !strings.Contains(condition.Message, "exceeded quota: pods") {
 		t.Errorf("condition %+v", condition)
 	}
 	w.is(v1alpha1.BroadcastJobRunning, "2 0 0 0")
-	must(t, server.Client.Delete(t.Context(), quota))
+	w.Delete(quota)
 	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
 	w.has(v1alpha1.BroadcastJobPodsCreated, metav1.ConditionTrue, "Created")
 }
@@ -287,42 +271,32 @@ func testQuota(t *testing.T) {
 func testSchedule(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	spec, err := json.Marshal(w.spec())
-	must(t, err)
+	expect.NoError(t, err)
 	object := &v1alpha1.AdvancedCronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "nightly"},
+		ObjectMeta: w.Meta("nightly"),
 		Spec: v1alpha1.AdvancedCronJobSpec{
 			Schedule: "@every 1s", ConcurrencyPolicy: v1alpha1.ForbidConcurrent, SuccessfulJobsHistoryLimit: new(int32(1)),
 			Template: v1alpha1.CronJobTemplate{BroadcastJobTemplate: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"metadata": {"labels": {"app": "nightly"}}, "spec": %s}`, spec)}},
 		},
 	}
 	w.let(all(corev1.PodRunning))
-	must(t, server.Client.Create(t.Context(), object))
-	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), object) })
-	key := client.ObjectKeyFromObject(object)
-	program.Poll().Success(t, "a BroadcastJob is active", func(ctx context.Context) error {
-		if err := server.Client.Get(ctx, key, object); err != nil || len(object.Status.Active) != 1 || object.Status.Active[0].Kind != "BroadcastJob" || object.Status.Type != "BroadcastJob" {
-			return fmt.Errorf("status %+v: %w", object.Status, err)
-		}
-		return nil
+	w.CreateFor(object)
+	w.Shows(object, "a BroadcastJob is active", func() error {
+		s := &object.Status
+		return await.ErrorIf(len(s.Active) != 1 || s.Active[0].Kind != "BroadcastJob" || s.Type != "BroadcastJob", "status %+v", s)
 	})
 	jobs := &v1alpha1.BroadcastJobList{}
-	must(t, server.Client.List(t.Context(), jobs, client.InNamespace(w.namespace), client.MatchingLabels{"app": "nightly"}))
+	w.List(jobs, client.MatchingLabels{"app": "nightly"})
 	if len(jobs.Items) != 1 || jobs.Items[0].Annotations[v1alpha1.ScheduledAtKey] == "" {
 		t.Fatalf("jobs %+v", jobs.Items)
 	}
 	w.job = &jobs.Items[0]
 	first := w.job.Name
 	w.let(all(corev1.PodSucceeded))
-	program.Poll().Success(t, "the history is trimmed", func(ctx context.Context) error {
-		if err := server.Client.List(ctx, jobs, client.InNamespace(w.namespace)); err != nil || len(jobs.Items) == 0 || len(jobs.Items) > 2 {
-			return fmt.Errorf("%d jobs: %w", len(jobs.Items), err)
-		}
-		for _, job := range jobs.Items {
-			if job.Name == first {
-				return fmt.Errorf("job %s exists", first)
-			}
-		}
-		return server.Client.Get(ctx, key, object)
+	w.Shows(object, "the history is trimmed", func() error {
+		w.List(jobs)
+		kept := slices.ContainsFunc(jobs.Items, func(job v1alpha1.BroadcastJob) bool { return job.Name == first })
+		return await.ErrorIf(len(jobs.Items) == 0 || len(jobs.Items) > 2 || kept, "%d jobs, the first is kept: %t", len(jobs.Items), kept)
 	})
 	if object.Status.LastSuccessfulTime == nil {
 		t.Errorf("status %+v", object.Status)
@@ -355,8 +329,7 @@ func TestRestart(t *testing.T) {
 // TestOnlyBroadcastJobsOfSchedulesAreCreated uses the account of the program.
 func TestOnlyBroadcastJobsOfSchedulesAreCreated(t *testing.T) {
 	start(t)
-	account, err := client.New(server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), client.Options{Scheme: server.Scheme})
-	must(t, err)
+	account := server.ClientOf(t, server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil))
 	owner := metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "AdvancedCronJob", Name: "report", UID: "1", Controller: new(true)}
 	for name, change := range map[string]func(*v1alpha1.BroadcastJob){
 		"no owner":     func(job *v1alpha1.BroadcastJob) { job.OwnerReferences = nil },
@@ -366,15 +339,8 @@ func TestOnlyBroadcastJobsOfSchedulesAreCreated(t *testing.T) {
 	} {
 		job := &v1alpha1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "report-1", OwnerReferences: []metav1.OwnerReference{owner}}}
 		job.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a:1"}}}
-		must(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
+		expect.NoError(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
 		change(job)
-		// API servers learn of policies by a watch.
-		program.Poll().Success(t, name+" is refused", func(ctx context.Context) error {
-			err := account.Create(ctx, job.DeepCopy(), client.DryRunAll)
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "seamark-workloads cannot write Job") {
-				return fmt.Errorf("error %w, want a refusal of the policy", err)
-			}
-			return nil
-		})
+		env.Refused(t, name, "seamark-workloads cannot write Job", func(ctx context.Context) error { return account.Create(ctx, job.DeepCopy(), client.DryRunAll) })
 	}
 }

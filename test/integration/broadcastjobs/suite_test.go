@@ -24,8 +24,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
-	"github.com/seamark-dev/seamark/test/expect"
-	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 )
@@ -34,8 +32,6 @@ import (
 var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
-
-func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
 // start runs seamark-workloads until the test ends or the function is called.
 func start(t *testing.T) (stop func()) {
@@ -48,9 +44,8 @@ func start(t *testing.T) (stop func()) {
 
 // world is a job, nodes of its own, and their kubelets.
 type world struct {
-	testing.TB
-	namespace string
-	job       *v1alpha1.BroadcastJob
+	*env.World
+	job *v1alpha1.BroadcastJob
 
 	mu sync.Mutex
 	// becomes is what becomes of the pod of a node: Succeeded or Failed, or it runs.
@@ -65,29 +60,14 @@ type world struct {
 func newWorld(t *testing.T, nodes ...string) *world {
 	t.Helper()
 	w := &world{
-		TB: t, namespace: server.Namespace(t), pods: map[types.UID]*corev1.Pod{}, ran: map[string]int{},
+		World: env.NewWorld(t, server), pods: map[types.UID]*corev1.Pod{}, ran: map[string]int{},
 		becomes: func(string) corev1.PodPhase { return corev1.PodSucceeded },
 	}
 	for _, node := range nodes {
-		w.join(node)
+		w.ReadyNode(node)
 	}
-	wait, err := follow.Objects(t.Context(), server.Client, &corev1.PodList{}, w.see, client.InNamespace(w.namespace))
-	must(t, err)
-	t.Cleanup(func() { expect.NoError(t, wait()) })
+	w.FollowPods(w.see)
 	return w
-}
-
-// name returns the name of a node.
-func (w *world) name(suffix string) string { return w.namespace + "-" + suffix }
-
-// join adds a node.
-func (w *world) join(suffix string, taints ...corev1.Taint) {
-	w.Helper()
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: w.name(suffix), Labels: map[string]string{"world": w.namespace}}, Spec: corev1.NodeSpec{Taints: taints},
-	}
-	must(w, server.Client.Create(w.Context(), node))
-	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
 }
 
 // see plays the scheduler and the kubelets.
@@ -102,7 +82,7 @@ func (w *world) see(event watch.Event) {
 		delete(w.pods, pod.UID)
 		return
 	}
-	node := nodefit.Target(pod)[len(w.namespace)+1:]
+	node := nodefit.Target(pod)[len(w.Namespace)+1:]
 	if w.pods[pod.UID] == nil {
 		w.ran[node]++
 	}
@@ -140,7 +120,7 @@ func (w *world) let(becomes func(node string) corev1.PodPhase) {
 	defer w.mu.Unlock()
 	w.becomes = becomes
 	for _, pod := range w.pods {
-		if phase := becomes(nodefit.Target(pod)[len(w.namespace)+1:]); phase != "" && !planning.Finished(pod) && pod.DeletionTimestamp == nil {
+		if phase := becomes(nodefit.Target(pod)[len(w.Namespace)+1:]); phase != "" && !planning.Finished(pod) && pod.DeletionTimestamp == nil {
 			w.end(pod, phase)
 		}
 	}
@@ -162,7 +142,7 @@ func (w *world) spec() v1alpha1.BroadcastJobSpec {
 	return v1alpha1.BroadcastJobSpec{Template: corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "report"}},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "main", Image: "report:1"}}, NodeSelector: map[string]string{"world": w.namespace},
+			Containers: []corev1.Container{{Name: "main", Image: "report:1"}}, NodeSelector: map[string]string{"world": w.Namespace},
 			TerminationGracePeriodSeconds: new(int64(1)),
 		},
 	}}
@@ -171,24 +151,23 @@ func (w *world) spec() v1alpha1.BroadcastJobSpec {
 // create creates the job.
 func (w *world) create(change func(*v1alpha1.BroadcastJobSpec)) {
 	w.Helper()
-	w.job = &v1alpha1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "report"}, Spec: w.spec()}
+	w.job = &v1alpha1.BroadcastJob{ObjectMeta: w.Meta("report"), Spec: w.spec()}
 	if change != nil {
 		change(&w.job.Spec)
 	}
-	must(w, server.Client.Create(w.Context(), w.job))
-	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), w.job) })
+	w.CreateFor(w.job)
 }
 
 // edit changes the specification.
 func (w *world) edit(change func(*v1alpha1.BroadcastJobSpec)) {
 	w.Helper()
-	program.Edit(w, server.Client, w.job, func() { change(&w.job.Spec) })
+	w.Edit(w.job, func() { change(&w.job.Spec) })
 }
 
 // until waits until the check of the job, which it reads, succeeds.
 func (w *world) until(what string, check func() error) {
 	w.Helper()
-	program.Until(w, server.Client, w.job, what, check)
+	w.Shows(w.job, what, check)
 }
 
 // is waits for the phase, with the numbers of nodes: desired, active, succeeded and failed.
@@ -204,7 +183,7 @@ func (w *world) is(phase v1alpha1.BroadcastJobPhase, numbers string) {
 // has waits for a condition.
 func (w *world) has(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	w.Helper()
-	return program.Has(w, server.Client, w.job, &w.job.Status.Conditions, kind, status, reason)
+	return w.Condition(w.job, &w.job.Status.Conditions, kind, status, reason)
 }
 
 func number(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }

@@ -4,20 +4,16 @@
 package broadcastjobs_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/expect"
-	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/openkruise"
 )
 
@@ -26,31 +22,26 @@ import (
 func TestTakeOver(t *testing.T) {
 	w := newWorld(t, "0", "1")
 	w.becomes = all("")
-	jobs := openkruise.Restore(t, server.Client, w.namespace, "BroadcastJob")
-	schedules := openkruise.Restore(t, server.Client, w.namespace, "AdvancedCronJob")
+	jobs := openkruise.Restore(t, server.Client, w.Namespace, "BroadcastJob")
+	schedules := openkruise.Restore(t, server.Client, w.Namespace, "AdvancedCronJob")
 	written := func() map[string]string {
-		return openkruise.Versions(t, server.Client, w.namespace, corev1.SchemeGroupVersion.WithKind("Pod"), batchv1.SchemeGroupVersion.WithKind("Job"))
+		return openkruise.Versions(t, server.Client, w.Namespace, corev1.SchemeGroupVersion.WithKind("Pod"), batchv1.SchemeGroupVersion.WithKind("Job"))
 	}
 	before := written()
 	start(t)
 	for _, object := range slices.Concat(jobs, schedules) {
-		program.Poll().Success(t, object.GetName()+" is processed", func(ctx context.Context) error {
-			now := object.DeepCopy()
-			err := server.Client.Get(ctx, client.ObjectKeyFromObject(object), now)
-			if observed, _, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration"); err == nil && observed == 0 {
-				err = errors.New("not yet")
-			}
-			return err
+		now := object.DeepCopy()
+		w.Shows(now, object.GetName()+" is processed", func() error {
+			observed, _, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
+			return await.ErrorIf(observed == 0, "not yet")
 		})
 	}
 	expect.Equal(t, before, written(), "the take-over has written objects")
 	for _, object := range slices.Concat(jobs, schedules) {
-		if err := openkruise.Changed(t, server.Client, object); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, openkruise.Changed(t, server.Client, object))
 	}
 	w.let(all(corev1.PodSucceeded))
-	w.job = &v1alpha1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "running"}}
+	w.job = &v1alpha1.BroadcastJob{ObjectMeta: w.Meta("running")}
 	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
 	w.job.Name = "paused"
 	w.is(v1alpha1.BroadcastJobPaused, "2 0 1 0")

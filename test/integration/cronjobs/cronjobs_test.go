@@ -11,10 +11,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,9 +20,9 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
-	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 func TestCronJobs(t *testing.T) {
@@ -151,7 +148,7 @@ func testPause(t *testing.T) {
 	version := w.object.ResourceVersion
 	clock := create(t, server, nil)
 	clock.until("slots pass", func() error { return atLeast(len(clock.jobs()), 2) })
-	must(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(w.object), w.object))
+	w.Get(w.object)
 	if len(w.jobs()) > 0 || w.object.ResourceVersion != version {
 		t.Errorf("%d Jobs, version %s, want none and %s", len(w.jobs()), w.object.ResourceVersion, version)
 	}
@@ -181,19 +178,14 @@ func testEdit(t *testing.T) {
 
 // testQuota checks that a run is tried again until its deadline, and that the condition has the API server's answer.
 func testQuota(t *testing.T) {
-	namespace := server.Namespace(t)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"}}
-	quota.Spec.Hard = corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
-	must(t, server.Client.Create(t.Context(), quota))
-	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
-	must(t, server.Client.Status().Update(t.Context(), quota))
-	w := &world{TB: t, Env: server, object: newObject(namespace, "@every 1s")}
-	must(t, server.Client.Create(t.Context(), w.object))
-	t.Cleanup(func() { _ = server.Client.Delete(t.Context(), w.object) })
+	w := &world{World: env.NewWorld(t, server)}
+	quota := w.Quota("none", "count/jobs.batch", "0")
+	w.object = newObject(w.Namespace, "@every 1s")
+	w.CreateFor(w.object)
 	if condition := w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionFalse, "Refused"); !strings.Contains(condition.Message, "exceeded quota: none") {
 		t.Errorf("condition %+v", condition)
 	}
-	must(t, server.Client.Delete(t.Context(), quota))
+	w.Delete(quota)
 	w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionTrue, "Created")
 }
 
@@ -223,13 +215,14 @@ func testForeignJob(t *testing.T) {
 		Annotations: map[string]string{v1alpha1.ScheduledAtKey: "2026-01-01T00:00:00Z"},
 	}}
 	foreign.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "other:1"}}}
-	must(t, server.Client.Create(t.Context(), foreign))
+	w.Create(foreign)
 	if condition := w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionFalse, "Refused"); !strings.Contains(condition.Message, "belongs to another object: the run is dropped") {
 		t.Errorf("condition %+v", condition)
 	}
 	w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionTrue, "Created")
 	after := &batchv1.Job{}
-	must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), after))
+	after.Namespace, after.Name = foreign.Namespace, foreign.Name
+	w.Get(after)
 	if after.UID != foreign.UID {
 		t.Error("the Job of somebody else was replaced")
 	}
@@ -243,32 +236,22 @@ func testRestart(t *testing.T) {
 	w.until("a Job exists", func() error { return atLeast(len(w.jobs()), 1) })
 	stop()
 	before := len(w.jobs())
-	must(t, e.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}))
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-manager"}}
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
-	must(t, e.Client.Create(t.Context(), builders.OpenKruiseWebhook("kruise-system")))
-	must(t, e.Client.Create(t.Context(), lease))
+	lease := program.OpenKruiseLeads(t, e, 15*time.Second)
 	start(t, e)
 	w.until("the program has seen the lease", func() error {
 		events := &corev1.EventList{}
-		must(t, e.Client.List(t.Context(), events, client.InNamespace("kruise-system")))
+		expect.NoError(t, e.Client.List(t.Context(), events, client.InNamespace("kruise-system")))
 		return atLeast(len(events.Items), 1)
 	})
 	w.until("slots pass", func() error {
-		must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease))
+		w.Get(lease)
 		passed := time.Since(lease.CreationTimestamp.Time)
 		return await.ErrorIf(passed < 5*time.Second, "%v have passed", passed)
 	})
 	expect.Equal(t, before, len(w.jobs()), "Jobs while OpenKruise holds its lease")
-	must(t, e.Client.Delete(t.Context(), lease))
+	w.Delete(lease)
 	w.until("the program runs again", func() error { return atLeast(len(w.jobs()), before+2) })
-	events := &corev1.EventList{}
-	must(t, e.Client.List(t.Context(), events, client.InNamespace(w.object.Namespace)))
-	missed := false
-	for i := range events.Items {
-		missed = missed || events.Items[i].Reason == "MissedRuns"
-	}
-	if !missed {
+	if len(w.Events("MissedRuns")) == 0 {
 		t.Error("no event names the runs that did not start")
 	}
 	jobs, slots := w.jobs(), sets.New[string]()
@@ -282,12 +265,11 @@ func testRestart(t *testing.T) {
 
 // testMany checks objects that are due at the same time.
 func testMany(t *testing.T) {
-	namespace := server.Namespace(t)
-	w := &world{TB: t, Env: server}
+	w := &world{World: env.NewWorld(t, server)}
 	for i := range 50 {
-		w.object = newObject(namespace, "@every 5s")
+		w.object = newObject(w.Namespace, "@every 5s")
 		w.object.Name = fmt.Sprintf("report-%d", i)
-		must(t, server.Client.Create(t.Context(), w.object))
+		w.Create(w.object)
 	}
 	w.until("each object has a Job", func() error {
 		owners := sets.New[string]()
@@ -297,13 +279,12 @@ func testMany(t *testing.T) {
 		}
 		return atLeast(owners.Len(), 50)
 	})
-	must(t, server.Client.DeleteAllOf(t.Context(), &v1alpha1.AdvancedCronJob{}, client.InNamespace(namespace)))
+	expect.NoError(t, server.Client.DeleteAllOf(t.Context(), &v1alpha1.AdvancedCronJob{}, client.InNamespace(w.Namespace)))
 }
 
 // testPolicy checks what the policy refuses to the service account.
 func testPolicy(t *testing.T) {
-	account, err := client.New(server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), client.Options{Scheme: server.Scheme})
-	must(t, err)
+	account := server.ClientOf(t, server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil))
 	owner := metav1.OwnerReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "AdvancedCronJob", Name: "report", UID: "1", Controller: new(true)}
 	for name, change := range map[string]func(*batchv1.Job){
 		"no owner":       func(job *batchv1.Job) { job.OwnerReferences = nil },
@@ -316,15 +297,8 @@ func testPolicy(t *testing.T) {
 	} {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "report-1", OwnerReferences: []metav1.OwnerReference{owner}}}
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "a:1"}}}
-		must(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
+		expect.NoError(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
 		change(job)
-		// API servers learn of policies by a watch.
-		await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, name+" is refused", func(ctx context.Context) error {
-			err := account.Create(ctx, job.DeepCopy(), client.DryRunAll)
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "seamark-workloads cannot write Job") {
-				return fmt.Errorf("error %w, want a refusal of the policy", err)
-			}
-			return nil
-		})
+		env.Refused(t, name, "seamark-workloads cannot write Job", func(ctx context.Context) error { return account.Create(ctx, job.DeepCopy(), client.DryRunAll) })
 	}
 }

@@ -5,7 +5,6 @@
 package cronjobs_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 )
@@ -27,8 +27,6 @@ import (
 var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
-
-func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
 // start runs seamark-workloads until the test ends or the function is called.
 func start(t *testing.T, e *env.Env) (stop func()) {
@@ -41,8 +39,7 @@ func start(t *testing.T, e *env.Env) (stop func()) {
 
 // world is an AdvancedCronJob in its own namespace.
 type world struct {
-	testing.TB
-	*env.Env
+	*env.World
 	object *v1alpha1.AdvancedCronJob
 }
 
@@ -58,26 +55,26 @@ func newObject(namespace, schedule string) *v1alpha1.AdvancedCronJob {
 // create creates an object that runs every second, and deletes it at the end of the test.
 func create(t *testing.T, e *env.Env, change func(*v1alpha1.AdvancedCronJobSpec)) *world {
 	t.Helper()
-	w := &world{TB: t, Env: e, object: newObject(e.Namespace(t), "@every 1s")}
+	w := &world{World: env.NewWorld(t, e)}
+	w.object = newObject(w.Namespace, "@every 1s")
 	if change != nil {
 		change(&w.object.Spec)
 	}
-	must(t, e.Client.Create(t.Context(), w.object))
-	t.Cleanup(func() { _ = e.Client.Delete(context.Background(), w.object) })
+	w.CreateFor(w.object)
 	return w
 }
 
 // edit changes the specification.
 func (w *world) edit(change func(*v1alpha1.AdvancedCronJobSpec)) {
 	w.Helper()
-	program.Edit(w, w.Client, w.object, func() { change(&w.object.Spec) })
+	w.Edit(w.object, func() { change(&w.object.Spec) })
 }
 
 // jobs returns the Jobs that exist, the oldest slot first.
 func (w *world) jobs() []batchv1.Job {
 	w.Helper()
 	list := &batchv1.JobList{}
-	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.object.Namespace)))
+	w.List(list)
 	slices.SortFunc(list.Items, func(a, b batchv1.Job) int { return slot(w, &a).Compare(slot(w, &b)) })
 	return list.Items
 }
@@ -86,7 +83,7 @@ func (w *world) jobs() []batchv1.Job {
 func slot(t testing.TB, job *batchv1.Job) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, job.Annotations[v1alpha1.ScheduledAtKey])
-	must(t, err)
+	expect.NoError(t, err)
 	return at
 }
 
@@ -102,17 +99,17 @@ func (w *world) complete(job *batchv1.Job) {
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now})
 	}
-	must(w, client.IgnoreNotFound(w.Client.Status().Update(w.Context(), job)))
+	expect.NoError(w, client.IgnoreNotFound(w.Client.Status().Update(w.Context(), job)))
 }
 
 // until waits until the check of the object, which it reads, succeeds.
 func (w *world) until(what string, check func() error) {
 	w.Helper()
-	program.Until(w, w.Client, w.object, what, check)
+	w.Shows(w.object, what, check)
 }
 
 // has waits for a condition.
 func (w *world) has(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	w.Helper()
-	return program.Has(w, w.Client, w.object, &w.object.Status.Conditions, kind, status, reason)
+	return w.Condition(w.object, &w.object.Status.Conditions, kind, status, reason)
 }

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -77,10 +76,10 @@ func testPlacement(t *testing.T) {
 		t.Errorf("pod %+v", pod)
 	}
 	w.taint(1, corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoExecute})
-	w.editNode(2, func(node *corev1.Node) { node.Labels = map[string]string{"test": "other"} })
+	w.editNode(2, func(node *corev1.Node) { node.Labels = map[string]string{"world": "other"} })
 	w.editNode(0, func(node *corev1.Node) { node.Spec.Unschedulable = true })
 	w.images("agent:1", "", "", "agent:1")
-	must(t, w.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node(2)}}))
+	w.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node(2)}})
 	w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionTrue, "Updated")
 }
 
@@ -245,7 +244,7 @@ func testStopped(t *testing.T) {
 	})
 	w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionFalse, "OnDelete")
 	pod := w.on(1)[0]
-	must(t, w.Client.Delete(t.Context(), &pod))
+	w.Delete(&pod)
 	w.images("agent:1", "agent:2", "agent:2")
 }
 
@@ -278,8 +277,6 @@ func testHook(t *testing.T) {
 	w.taint(1, corev1.Taint{Key: "gone", Effect: corev1.TaintEffectNoExecute})
 	state(pub.LifecycleStatePreparingDelete, false)
 	pod := w.on(1)[0]
-	before := pod.DeepCopy()
-	delete(pod.Labels, "example.com/hold")
-	must(t, w.Client.Patch(t.Context(), &pod, client.MergeFrom(before)))
+	w.Edit(&pod, func() { delete(pod.Labels, "example.com/hold") })
 	w.images("agent:1")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // testDrain evicts the pod of a cordoned node, as kubectl drain does: the node gets another one at once. A selector of pods
@@ -26,11 +27,11 @@ func testDrain(t *testing.T) {
 	})
 	pod := w.on(0)[0]
 	others, err := labels.Parse("seamark.dev/workload!=DaemonSet")
-	must(t, err)
+	expect.NoError(t, err)
 	if others.Matches(labels.Set(pod.Labels)) {
 		t.Errorf("the selector %s matches the labels %v", others, pod.Labels)
 	}
-	must(t, w.Client.SubResource("eviction").Create(t.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}))
+	expect.NoError(t, w.Client.SubResource("eviction").Create(t.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}))
 	w.until("the cordoned node has another pod", func() error {
 		found := w.on(0)
 		return await.ErrorIf(len(found) != 1 || found[0].UID == pod.UID || found[0].DeletionTimestamp != nil, "%d pods", len(found))

@@ -11,9 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -84,7 +82,7 @@ func testFailedPods(t *testing.T) {
 	for range 3 {
 		pod := w.on(0)[0]
 		pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
-		must(t, w.Client.Status().Update(t.Context(), &pod))
+		w.UpdateStatus(&pod)
 		w.until("the pod is replaced", func() error {
 			pods := w.on(0)
 			return await.ErrorIf(len(pods) != 1 || pods[0].UID == pod.UID || !planning.Ready(&pods[0]), "not yet")
@@ -99,26 +97,19 @@ func testFailedPods(t *testing.T) {
 // testRefusals shows in conditions why pods are not created.
 func testRefusals(t *testing.T) {
 	w := newWorld(t, 1)
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.set.Namespace, Name: "none"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}
-	must(t, w.Client.Create(t.Context(), quota))
-	quota.Status.Hard = quota.Spec.Hard
-	quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
-	must(t, w.Client.Status().Update(t.Context(), quota))
+	quota := w.Quota("none", corev1.ResourcePods, "0")
 	w.create(nil)
 	if c := w.has(v1alpha1.DaemonSetFailedCreate, corev1.ConditionTrue, "WriteFailed"); !strings.Contains(c.Message, "exceeded quota: none") {
 		t.Error(c.Message)
 	}
-	must(t, w.Client.Delete(t.Context(), quota))
+	w.Delete(quota)
 	w.images("agent:1")
 	w.has(v1alpha1.DaemonSetFailedCreate, corev1.ConditionFalse, "Recovered")
 	affinity := func(operator corev1.NodeSelectorOperator) {
 		w.edit(func(set *v1alpha1.DaemonSet) {
 			set.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "test", Operator: operator}},
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "world", Operator: operator}},
 				}}},
 			}}
 		})
@@ -142,20 +133,18 @@ func testRefusals(t *testing.T) {
 func testAdoption(t *testing.T) {
 	w := newWorld(t, 1)
 	orphan := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.set.Namespace, Name: "orphan", Labels: map[string]string{"app": "agent"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "orphan", Labels: map[string]string{"app": "agent"}},
 		Spec:       *w.set.Spec.Template.Spec.DeepCopy(),
 	}
 	orphan.Spec.NodeName = w.node(0)
-	must(t, w.Client.Create(t.Context(), orphan))
+	w.Create(orphan)
 	w.create(func(set *v1alpha1.DaemonSet) { set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteDaemonSetStrategyType })
 	w.until("one pod remains", func() error {
 		pods := w.on(0)
 		return await.ErrorIf(len(pods) != 1 || metav1.GetControllerOf(&pods[0]) == nil, "%d pods", len(pods))
 	})
 	pod := w.on(0)[0]
-	before := pod.DeepCopy()
-	pod.Labels["app"] = "other"
-	must(t, w.Client.Patch(t.Context(), &pod, client.MergeFrom(before)))
+	w.Edit(&pod, func() { pod.Labels["app"] = "other" })
 	w.until("the pod is released and replaced", func() error {
 		pods := w.on(0)
 		return await.ErrorIf(len(pods) != 2 || (metav1.GetControllerOf(&pods[0]) == nil) == (metav1.GetControllerOf(&pods[1]) == nil), "%d pods", len(pods))

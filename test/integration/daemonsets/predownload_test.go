@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
@@ -26,7 +25,7 @@ func testPreDownload(t *testing.T) {
 		t.Helper()
 		w.until(fmt.Sprintf("%d jobs exist", want), func() error {
 			list := &v1alpha1.ImagePullJobList{}
-			must(t, w.Client.List(t.Context(), list, client.InNamespace(w.set.Namespace)))
+			w.List(list)
 			if len(list.Items) != want {
 				return fmt.Errorf("%d jobs", len(list.Items))
 			}

@@ -12,13 +12,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
+	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 	"github.com/seamark-dev/seamark/test/kubelet"
@@ -36,8 +39,6 @@ import (
 var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
-
-func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
 // start runs seamark-workloads with pulls before updates, until the test ends or the function is called.
 func start(t *testing.T, e *env.Env, edits ...func(*workloads.Options)) (stop func()) {
@@ -55,13 +56,11 @@ func start(t *testing.T, e *env.Env, edits ...func(*workloads.Options)) (stop fu
 // awaitPulls waits until the API server applies the policy that permits pulls.
 func awaitPulls(t *testing.T, e *env.Env, cfg *rest.Config) {
 	t.Helper()
-	c, err := client.New(cfg, client.Options{})
-	must(t, err)
-	namespace := e.Namespace(t)
-	e.GrantWorkloads(t, namespace)
-	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, "pulls are permitted", func(ctx context.Context) error {
-		return c.Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull", OwnerReferences: []metav1.OwnerReference{{
+	c, w := e.ClientOf(t, cfg), env.NewWorld(t, e)
+	e.GrantWorkloads(t, w.Namespace)
+	w.Until("pulls are permitted", func() error {
+		return c.Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "pull", OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion().String(), Kind: "ImagePullJob", Name: "job", UID: "uid", Controller: new(true),
 			}}},
 			Spec: corev1.PodSpec{
@@ -74,8 +73,7 @@ func awaitPulls(t *testing.T, e *env.Env, cfg *rest.Config) {
 
 // world is a DaemonSet in its own namespace, with its own nodes.
 type world struct {
-	testing.TB
-	*env.Env
+	*env.World
 	set     *v1alpha1.DaemonSet
 	kubelet *kubelet.Kubelet
 
@@ -87,16 +85,15 @@ type world struct {
 // newWorld returns a set that is not created yet, with so many nodes: NAMESPACE-0 and so on.
 func newWorld(t *testing.T, nodes int) *world {
 	t.Helper()
-	w := &world{TB: t, Env: server, broken: map[string]bool{}}
-	namespace := server.Namespace(t)
+	w := &world{World: env.NewWorld(t, server), broken: map[string]bool{}}
 	w.set = &v1alpha1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "agent"},
+		ObjectMeta: w.Meta("agent"),
 		Spec: v1alpha1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}},
 				Spec: corev1.PodSpec{
-					NodeSelector: map[string]string{"test": namespace}, Containers: []corev1.Container{{Name: "main", Image: "agent:1"}},
+					NodeSelector: map[string]string{"world": w.Namespace}, Containers: []corev1.Container{{Name: "main", Image: "agent:1"}},
 				},
 			},
 		},
@@ -104,44 +101,18 @@ func newWorld(t *testing.T, nodes int) *world {
 	for i := range nodes {
 		w.addNode(i)
 	}
-	var err error
-	w.kubelet, err = kubelet.New(kubelet.Options{Config: server.Config, Namespace: namespace, Failed: func(err error) { t.Error(err) }, Ready: func(pod *corev1.Pod) bool {
+	w.kubelet = w.RunKubelets(func(pod *corev1.Pod) bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return !w.broken[pod.Spec.NodeName] && !strings.HasSuffix(pod.Spec.Containers[0].Image, ":broken")
-	}})
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { w.kubelet.Run(ctx); close(done) }()
-	t.Cleanup(func() { cancel(); <-done })
-	t.Cleanup(w.clean)
+	})
+	t.Cleanup(func() { w.Clean(&v1alpha1.DaemonSet{}, &corev1.Pod{}) })
 	return w
 }
 
-// clean deletes the set, its pods and nodes: nothing collects garbage here.
-func (w *world) clean() {
-	ctx, cancel := context.WithTimeout(context.Background(), await.Timeout)
-	defer cancel()
-	in := client.InNamespace(w.set.Namespace)
-	if err := errors.Join(
-		w.Client.DeleteAllOf(ctx, &v1alpha1.DaemonSet{}, in),
-		w.Client.DeleteAllOf(ctx, &corev1.Pod{}, in, client.GracePeriodSeconds(0)),
-		w.Client.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"test": w.set.Namespace}),
-	); err != nil {
-		w.Error("clean up:", err)
-	}
-}
+func (w *world) node(i int) string { return w.NodeName(fmt.Sprint(i)) }
 
-func (w *world) node(i int) string { return fmt.Sprintf("%s-%d", w.set.Namespace, i) }
-
-func (w *world) addNode(i int) {
-	w.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node(i), Labels: map[string]string{"test": w.set.Namespace}}}
-	must(w, w.Client.Create(w.Context(), node))
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	must(w, w.Client.Status().Update(w.Context(), node))
-}
+func (w *world) addNode(i int) { w.Helper(); w.ReadyNode(fmt.Sprint(i)) }
 
 // taint replaces the taints of a node.
 func (w *world) taint(i int, taints ...corev1.Taint) {
@@ -151,11 +122,8 @@ func (w *world) taint(i int, taints ...corev1.Taint) {
 
 func (w *world) editNode(i int, change func(*corev1.Node)) {
 	w.Helper()
-	node := &corev1.Node{}
-	must(w, w.Client.Get(w.Context(), client.ObjectKey{Name: w.node(i)}, node))
-	before := node.DeepCopy()
-	change(node)
-	must(w, w.Client.Patch(w.Context(), node, client.MergeFrom(before)))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node(i)}}
+	w.Edit(node, func() { change(node) })
 }
 
 // setBroken makes the pods of a node not ready, or ready again.
@@ -172,17 +140,14 @@ func (w *world) create(change func(*v1alpha1.DaemonSet)) *world {
 	if change != nil {
 		change(w.set)
 	}
-	must(w, w.Client.Create(w.Context(), w.set))
+	w.Create(w.set)
 	return w
 }
 
 // edit changes the set.
 func (w *world) edit(change func(*v1alpha1.DaemonSet)) {
 	w.Helper()
-	must(w, w.Client.Get(w.Context(), client.ObjectKeyFromObject(w.set), w.set))
-	before := w.set.DeepCopy()
-	change(w.set)
-	must(w, w.Client.Patch(w.Context(), w.set, client.MergeFrom(before)))
+	w.Edit(w.set, func() { change(w.set) })
 }
 
 func (w *world) setImage(image string) {
@@ -194,7 +159,7 @@ func (w *world) setImage(image string) {
 func (w *world) pods() []corev1.Pod {
 	w.Helper()
 	list := &corev1.PodList{}
-	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
+	w.List(list)
 	list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return isPull(&pod) })
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName+a.Name, b.Spec.NodeName+b.Name) })
 	return list.Items
@@ -211,9 +176,7 @@ func (w *world) on(i int) []corev1.Pod {
 // until waits until the check succeeds. It reads the set before.
 func (w *world) until(what string, check func() error) {
 	w.Helper()
-	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, what, func(ctx context.Context) error {
-		return errors.Join(w.Client.Get(ctx, client.ObjectKeyFromObject(w.set), w.set), check())
-	})
+	w.Shows(w.set, what, check)
 }
 
 // images waits until the nodes from 0 on have one ready pod each, with these images. An empty image means no pod.
@@ -254,46 +217,28 @@ func (w *world) has(kind appsv1.DaemonSetConditionType, status corev1.ConditionS
 // watch calls check with the pods at each event, until the returned function is called, which reports the first error.
 func (w *world) watch(check func(pods map[string]*corev1.Pod) error) (stop func()) {
 	w.Helper()
-	list := &corev1.PodList{}
-	must(w, w.Client.List(w.Context(), list, client.InNamespace(w.set.Namespace)))
 	pods := map[string]*corev1.Pod{}
-	for i := range list.Items {
-		if pod := &list.Items[i]; !isPull(pod) {
-			pods[pod.Name] = pod
+	var errs []error
+	var listed atomic.Bool // The pods of the list come one by one.
+	ctx, cancel := context.WithCancel(w.Context())
+	wait, err := follow.Objects(ctx, w.Client, &corev1.PodList{}, func(event watch.Event) {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok || isPull(pod) {
+			return
 		}
-	}
-	events, err := w.Client.Watch(w.Context(), &corev1.PodList{}, client.InNamespace(w.set.Namespace), &client.ListOptions{
-		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
-	})
-	must(w, err)
-	stopped, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		var errs []error
-		for event := range events.ResultChan() {
-			pod, ok := event.Object.(*corev1.Pod)
-			if !ok {
-				break // The watch was stopped.
-			}
-			if isPull(pod) {
-				continue
-			}
-			if pods[pod.Name] = pod; event.Type == "DELETED" {
-				delete(pods, pod.Name)
-			}
+		if pods[pod.Name] = pod; event.Type == watch.Deleted {
+			delete(pods, pod.Name)
+		}
+		if listed.Load() {
 			errs = append(errs, check(pods))
 		}
-		select {
-		case <-stopped:
-		default:
-			errs = append(errs, errors.New("the watch has ended"))
-		}
-		done <- errors.Join(errs...)
-	}()
+	}, client.InNamespace(w.Namespace))
+	expect.NoError(w, err)
+	listed.Store(true)
 	return func() {
 		w.Helper()
-		close(stopped)
-		events.Stop()
-		must(w, <-done)
+		cancel()
+		expect.NoError(w, errors.Join(append(errs, wait())...))
 	}
 }
 

@@ -30,7 +30,7 @@ func TestTakeOver(t *testing.T) {
 	owner := func(version string) string {
 		return `"apiVersion":"apps.kruise.io/` + version + `","blockOwnerDeletion":true,"controller":true,"kind":"DaemonSet","name":"rolling"`
 	}
-	sets := openkruise.Restore(t, w.Client, w.set.Namespace, "DaemonSet", owner("v1alpha1"), owner("v1beta1"))
+	sets := openkruise.Restore(t, w.Client, w.Namespace, "DaemonSet", owner("v1alpha1"), owner("v1beta1"), `"test"`, `"world"`)
 	each := func(do func()) {
 		for _, set := range sets {
 			w.set.Name = set.GetName()
@@ -48,7 +48,7 @@ func TestTakeOver(t *testing.T) {
 		})
 	})
 	written := func() map[string]string {
-		return openkruise.Versions(t, w.Client, w.set.Namespace, corev1.SchemeGroupVersion.WithKind("Pod"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+		return openkruise.Versions(t, w.Client, w.Namespace, corev1.SchemeGroupVersion.WithKind("Pod"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
 	}
 	before := written()
 	scheduled := func(n int32) func() {
@@ -66,13 +66,11 @@ func TestTakeOver(t *testing.T) {
 	stop()
 	expect.Equal(t, before, written(), "the take-over has written objects")
 	for _, set := range sets {
-		if err := openkruise.Changed(t, w.Client, set); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, openkruise.Changed(t, w.Client, set))
 	}
 	revision := func(hash string) *appsv1.ControllerRevision {
 		found := &appsv1.ControllerRevision{}
-		must(t, w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.set.Namespace, Name: w.set.Name + "-" + hash}, found))
+		expect.NoError(t, w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: w.set.Name + "-" + hash}, found))
 		return found
 	}
 	stop = start(t, server, withoutPulls)

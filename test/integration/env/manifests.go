@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,6 +55,35 @@ func ReadManifests(path string) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	return objects, nil
+}
+
+// Manifests returns the objects of files and folders, as ReadManifests does, without those of some kinds.
+func Manifests(tb testing.TB, paths []string, without ...string) []*unstructured.Unstructured {
+	tb.Helper()
+	var all []*unstructured.Unstructured
+	for _, path := range paths {
+		objects, err := ReadManifests(path)
+		expect.NoError(tb, err)
+		all = append(all, objects...)
+	}
+	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool { return slices.Contains(without, object.GetKind()) })
+}
+
+// SetVariable changes the expression of a variable of policies, as installations do.
+func SetVariable(tb testing.TB, objects []*unstructured.Unstructured, name, expression string) {
+	tb.Helper()
+	for _, object := range objects {
+		variables, found, err := unstructured.NestedSlice(object.Object, "spec", "variables")
+		expect.NoError(tb, err)
+		for _, each := range variables {
+			if variable, ok := each.(map[string]any); ok && variable["name"] == name {
+				variable["expression"] = expression
+			}
+		}
+		if found {
+			expect.NoError(tb, unstructured.SetNestedSlice(object.Object, variables, "spec", "variables"))
+		}
+	}
 }
 
 // ParseManifests returns the objects of a YAML text. It skips empty documents.

@@ -35,7 +35,7 @@ type broken struct {
 // answered waits until the conclusion is the wanted one: the manager works meanwhile.
 func (w world) answered(want string, args ...string) {
 	w.Helper()
-	want = strings.NewReplacer("NAMESPACE", w.namespace, "NODE", w.node).Replace(want)
+	want = strings.NewReplacer("NAMESPACE", w.Namespace, "NODE", w.node).Replace(want)
 	matches := regexp.MustCompile("^" + want + "$").MatchString
 	poll := await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}
 	poll.Success(w, want, func(context.Context) error {
@@ -124,7 +124,7 @@ func setups() map[string]broken {
 func (w world) grant(user string) {
 	w.Helper()
 	view := []string{"get", "list", "watch"}
-	shared.Grant(w, w.namespace, env.UserSubject(user),
+	shared.Grant(w, w.Namespace, env.UserSubject(user),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "events"}, Verbs: view},
 		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"podprobemarkers"}, Verbs: view})
 }
@@ -146,7 +146,7 @@ func TestManagerDown(t *testing.T) {
 func TestMissingCRDs(t *testing.T) {
 	t.Parallel()
 	e := env.Start(t, env.NoCRDs())
-	w := world{T: t, namespace: e.Namespace(t), node: "node-1", kubeconfig: env.Kubeconfig(t, e.Config)}
+	w := world{World: env.NewWorld(t, e), node: "node-1", kubeconfig: env.Kubeconfig(t, e.Config)}
 	if _, err := env.CreatePod(t.Context(), e.Client, w.pod().Build()); err != nil {
 		t.Fatal(err)
 	}

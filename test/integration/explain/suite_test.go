@@ -15,26 +15,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/internal/manager"
-	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // shared is the API server of the package.
@@ -45,49 +42,23 @@ func TestMain(m *testing.M) { env.Main(m, &shared) }
 // startManager runs a manager that leads, until the test ends or stop is called.
 func startManager(t *testing.T) (stop func()) {
 	t.Helper()
-	var defaults configv1alpha1.ManagerConfiguration
-	configv1alpha1.SetManagerDefaults(&defaults)
-	m, err := manager.New(manager.Options{
-		Config: shared.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
-		Controllers: defaults.Controllers, Defaults: plan.KubernetesDefaults(), Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	return program.StartManager(t, manager.Options{
+		Config: shared.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
 	})
-	expect.NoErrorf(t, err, "create manager")
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- m.Run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Error("run manager:", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
 }
 
 // world is a namespace and a node with a ready agent.
 type world struct {
-	*testing.T
-	namespace, node, kubeconfig string
+	*env.World
+	node, kubeconfig string
 }
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	w := world{T: t, namespace: shared.Namespace(t), kubeconfig: env.Kubeconfig(t, shared.Config)}
-	w.node = "node-" + w.namespace
-	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}})
+	w := world{World: env.NewWorld(t, shared), kubeconfig: env.Kubeconfig(t, shared.Config)}
+	w.node = "node-" + w.Namespace
+	w.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}})
 	return w
-}
-
-func (w world) create(object client.Object) {
-	w.Helper()
-	expect.NoError(w, shared.Client.Create(w.Context(), object))
 }
 
 // agent creates the agent of the node.
@@ -107,17 +78,17 @@ func (w world) runPod(pod *corev1.Pod) *corev1.Pod {
 
 // pod starts a pod with the label app=worker, whose container has been running for some minutes.
 func (w world) pod() *builders.PodBuilder {
-	return builders.Pod(w.namespace, "worker-0").Label("app", "worker").Node(w.node)
+	return builders.Pod(w.Namespace, "worker-0").Label("app", "worker").Node(w.node)
 }
 
 // marker creates the marker worker.
 func (w world) marker(probes ...*builders.ProbeBuilder) {
 	w.Helper()
-	b := builders.Marker(w.namespace, "worker").Selector("app", "worker").Unsaved()
+	b := builders.Marker(w.Namespace, "worker").Selector("app", "worker").Unsaved()
 	for _, p := range probes {
 		b.Probe(p)
 	}
-	w.create(b.Build())
+	w.Create(b.Build())
 }
 
 // busy is the probe of the marker worker.
@@ -198,7 +169,7 @@ func (w world) started(pod *corev1.Pod) *corev1.Pod {
 func (w world) explain(args ...string) (explanation.Explanation, int, error) {
 	var out, errOut bytes.Buffer
 	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, "seamark", "test")
-	command.SetArgs(append([]string{"explain", "worker-0", "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace}, args...))
+	command.SetArgs(append([]string{"explain", "worker-0", "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.Namespace}, args...))
 	code := exit.Code(command.ExecuteContext(w.Context()))
 	var x explanation.Explanation
 	if err := json.Unmarshal(out.Bytes(), &x); err != nil {

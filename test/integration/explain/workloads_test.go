@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,35 +30,18 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/test/await"
-	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
-	runner "github.com/seamark-dev/seamark/test/integration/program"
-	"github.com/seamark-dev/seamark/test/kubelet"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // startWorkloads runs the controllers of DaemonSets and BroadcastJobs until the test ends.
 func startWorkloads(t *testing.T) {
 	t.Helper()
-	cfg := shared.Component(t, workloads.Name)
-	for _, path := range []string{"config/workloads/policy.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml"} {
-		manifests, err := env.ReadManifests(path)
-		expect.NoError(t, err)
-		shared.Apply(t, manifests...)
-	}
-	runner.Grant(t, shared)
-	var c configv1alpha1.WorkloadsConfiguration
-	configv1alpha1.SetWorkloadsDefaults(&c)
-	c.Controllers.DaemonSet.Enabled, c.Controllers.BroadcastJob.Enabled = new(true), new(true)
-	program, err := workloads.New(workloads.Options{
-		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace,
-		LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace, Namespace: env.SystemNamespace,
-		Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+	cfg := program.Install(t, shared, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml")
+	program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		enabled.DaemonSet.Enabled, enabled.BroadcastJob.Enabled = new(true), new(true)
+		o.LeaderElection, o.LeaderElectionNamespace = true, env.SystemNamespace
 	})
-	expect.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program.Run(ctx) }()
-	t.Cleanup(func() { cancel(); expect.NoErrorf(t, <-done, "run the controllers") })
 }
 
 // settles waits until the conclusion about a set or a job, which flags may follow, matches, and each of the lines is that of a step or of its
@@ -70,7 +51,7 @@ func (w world) settles(object, want string, lines ...string) {
 	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(w, want, func(ctx context.Context) error {
 		var out, errOut bytes.Buffer
 		command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, "seamark", "test")
-		command.SetArgs(append([]string{"explain", "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.namespace}, strings.Fields(object)...))
+		command.SetArgs(append([]string{"explain", "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.Namespace}, strings.Fields(object)...))
 		code := exit.Code(command.ExecuteContext(ctx))
 		var x explanation.WorkloadExplanation
 		if err := json.Unmarshal(out.Bytes(), &x); err != nil {
@@ -94,7 +75,7 @@ func (w world) settles(object, want string, lines ...string) {
 func (w world) join(name string, taints ...corev1.Taint) string {
 	w.Helper()
 	name = w.node + "-" + name
-	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"world": w.namespace}}, Spec: corev1.NodeSpec{Taints: taints}})
+	w.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"world": w.Namespace}}, Spec: corev1.NodeSpec{Taints: taints}})
 	return name
 }
 
@@ -103,7 +84,7 @@ func (w world) template() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}},
 		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{"world": w.namespace}, AutomountServiceAccountToken: new(false),
+			NodeSelector: map[string]string{"world": w.Namespace}, AutomountServiceAccountToken: new(false),
 			Containers: []corev1.Container{{Name: "main", Image: "agent:1"}},
 		},
 	}
@@ -116,18 +97,9 @@ func TestWorkloads(t *testing.T) {
 	a, b := w.join("a"), w.join("b")
 	c := w.join("c", corev1.Taint{Key: "gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	var serves atomic.Bool
-	nodes, err := kubelet.New(kubelet.Options{
-		Config: shared.Config, Namespace: w.namespace, Failed: func(err error) { t.Error(err) },
-		Ready: func(pod *corev1.Pod) bool { return pod.Spec.NodeName != b || serves.Load() },
-	})
-	expect.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { nodes.Run(ctx); close(done) }()
-	t.Cleanup(func() { cancel(); <-done })
-
-	w.create(&v1alpha1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "agent"},
+	nodes := w.RunKubelets(func(pod *corev1.Pod) bool { return pod.Spec.NodeName != b || serves.Load() })
+	w.Create(&v1alpha1.DaemonSet{
+		ObjectMeta: w.Meta("agent"),
 		Spec:       v1alpha1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}, Template: w.template()},
 	})
 	const yet = `Nodes have no available pod of the update revision yet\.`
@@ -138,7 +110,7 @@ func TestWorkloads(t *testing.T) {
 	nodes.Again()
 	const settled = "Settled: nothing is wrong, and nothing is waited for"
 	w.settles("ads/agent", settled, "ok Pods: 2 of 2 are available")
-	shared.Grant(t, w.namespace, env.UserSubject("viewer-of-sets"),
+	shared.Grant(t, w.Namespace, env.UserSubject("viewer-of-sets"),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}})
 	w.settles("ads/agent --as=viewer-of-sets", "Settled, as far as it could be read. Not checked: Controllers, Nodes", "unknown Nodes: .*")
@@ -146,13 +118,13 @@ func TestWorkloads(t *testing.T) {
 	w.settles("ads/agent --as=viewer-of-sets", settled, "ok Controllers: .* leads")
 
 	job := &v1alpha1.BroadcastJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "report"},
+		ObjectMeta: w.Meta("report"),
 		Spec:       v1alpha1.BroadcastJobSpec{Template: w.template(), Parallelism: new(intstr.FromInt32(1))},
 	}
-	w.create(job)
+	w.Create(job)
 	w.settles("bcj/report", `Waiting: Condition Complete: False \(Running\) for .*: 0 of 2 nodes succeeded\. 1 have a pod .*`,
 		"waiting Nodes: 1 of 2 nodes that fit have no pod: "+b, "spec.parallelism permits pods on 1 nodes at the same time, .*", "node "+a+", pod report-[a-z0-9]+: runs")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: broadcastjob.Name("report", a)}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: broadcastjob.Name("report", a)}}
 	if err := shared.Client.Status().Patch(t.Context(), pod, env.MergePatch(
 		`{"status":{"phase":"Failed","containerStatuses":[{"name":"main","image":"agent:1","imageID":"1","state":{"terminated":{"exitCode":3,"reason":"Error"}}}]}}`)); err != nil {
 		t.Fatal(err)

@@ -4,16 +4,12 @@
 package imagepulls_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 type spec = v1alpha1.ImagePullJobSpec
@@ -75,7 +72,7 @@ func testPulls(t *testing.T) {
 	if most > 3 || len(asked) != 12 || sets.New(asked...).Len() != 12 {
 		t.Errorf("at most %d pods, on %v", most, asked)
 	}
-	if s := w.job.Status; s.Cursor != w.name("9") || s.StartTime == nil || s.Message != "12 of 12 nodes have the image." {
+	if s := w.job.Status; s.Cursor != w.NodeName("9") || s.StartTime == nil || s.Message != "12 of 12 nodes have the image." {
 		t.Errorf("status %+v", s)
 	}
 	w.events("Completed")
@@ -114,7 +111,7 @@ func testPresent(t *testing.T) {
 func testAttempts(t *testing.T) {
 	w := newWorld(t, 2)
 	w.kubelets(func(pod *corev1.Pod) string {
-		if pod.Spec.NodeName == w.name("0") {
+		if pod.Spec.NodeName == w.NodeName("0") {
 			return "ErrImagePull"
 		}
 		return "InvalidImageName"
@@ -123,7 +120,7 @@ func testAttempts(t *testing.T) {
 	w.ends("NodesFailed")
 	asked, most := w.asks()
 	slices.Sort(asked)
-	if s := w.job.Status; !slices.Equal(asked, []string{"0", "0", "1"}) || most > 2 || !slices.Equal(s.FailedNodes, []string{w.name("0"), w.name("1")}) ||
+	if s := w.job.Status; !slices.Equal(asked, []string{"0", "0", "1"}) || most > 2 || !slices.Equal(s.FailedNodes, []string{w.NodeName("0"), w.NodeName("1")}) ||
 		!strings.Contains(s.Message, ": ErrImagePull: text of the runtime") {
 		t.Errorf("asked %v, status %+v", asked, s)
 	}
@@ -140,20 +137,9 @@ func testTimeout(t *testing.T) {
 	}
 }
 
-// quota lets the namespace have the number of pods.
-func (w *world) quota(pods string) *corev1.ResourceQuota {
-	w.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "few"}}
-	quota.Spec.Hard = corev1.ResourceList{"count/pods": resource.MustParse(pods)}
-	must(w, server.Client.Create(w.Context(), quota))
-	quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{"count/pods": resource.MustParse("0")}
-	must(w, server.Client.Status().Update(w.Context(), quota))
-	return quota
-}
-
 func testQuota(t *testing.T) {
 	w := newWorld(t, 5)
-	w.quota("0")
+	w.Quota("few", "count/pods", "0")
 	w.create(parallelism(2))
 	w.ends("NodesFailed")
 	w.counts("5 0 0 5")
@@ -167,7 +153,7 @@ func testQuota(t *testing.T) {
 // testSomeQuota checks that a quota that the job itself uses up fails no node.
 func testSomeQuota(t *testing.T) {
 	w := newWorld(t, 3)
-	w.quota("1")
+	w.Quota("few", "count/pods", "1")
 	w.kubelets(func(*corev1.Pod) string { return "" })
 	w.create(parallelism(3))
 	w.has(v1alpha1.ImagePullJobPullsCreated, metav1.ConditionFalse, "Refused")
@@ -182,7 +168,7 @@ func testDemandedRequests(t *testing.T) {
 		w.Helper()
 		w.until("the pods request "+cpu+" and "+memory, func() error {
 			pods := &corev1.PodList{}
-			must(t, server.Client.List(t.Context(), pods, client.InNamespace(w.namespace)))
+			w.List(pods)
 			for i := range pods.Items {
 				if got := pods.Items[i].Spec.Containers[0].Resources.Requests; got.Cpu().String() != cpu || got.Memory().String() != memory {
 					return fmt.Errorf("requests %v", got)
@@ -191,17 +177,17 @@ func testDemandedRequests(t *testing.T) {
 			return await.ErrorIf(len(pods.Items) != 2, "%d pods", len(pods.Items))
 		})
 	}
-	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "defaults"}}
+	limits := &corev1.LimitRange{ObjectMeta: w.Meta("defaults")}
 	limits.Spec.Limits = []corev1.LimitRangeItem{{
 		Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
 	}}
-	must(t, server.Client.Create(t.Context(), limits))
+	w.Create(limits)
 	w.create(parallelism(2))
 	requests("0", "0")
 	w.release("sha256:1")
 	w.ends("Completed")
 	limits.Spec.Limits[0].Min = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
-	must(t, server.Client.Update(t.Context(), limits))
+	expect.NoError(t, server.Client.Update(t.Context(), limits))
 	w.kubelets(func(*corev1.Pod) string { return "" })
 	w.create(parallelism(2), func(s *spec) { s.Image = "game:2" })
 	requests("1m", "16Mi")
@@ -218,12 +204,12 @@ func testForeignPod(t *testing.T) {
 	w := newWorld(t, 2)
 	w.create(parallelism(0))
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
-	foreign := imagepull.Pod(w.job, w.name("0"), 0)
+	foreign := imagepull.Pod(w.job, w.NodeName("0"), 0)
 	foreign.OwnerReferences = nil
-	hostile := imagepull.Pod(w.job, w.name("1"), 0)
+	hostile := imagepull.Pod(w.job, w.NodeName("1"), 0)
 	hostile.Namespace, hostile.OwnerReferences[0].APIVersion = server.Namespace(t), "apps.kruise.io/v9"
 	for _, pod := range []*corev1.Pod{foreign, hostile} {
-		must(t, server.Client.Create(t.Context(), pod))
+		w.Create(pod)
 	}
 	w.edit(parallelism(1))
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "NodesFailed")
@@ -232,7 +218,7 @@ func testForeignPod(t *testing.T) {
 	}
 	for _, pod := range []*corev1.Pod{foreign, hostile} {
 		after := &corev1.Pod{}
-		must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), after))
+		expect.NoError(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), after))
 		if after.UID != pod.UID || after.ResourceVersion != pod.ResourceVersion {
 			t.Errorf("the pod of somebody else in namespace %s has changed", pod.Namespace)
 		}
@@ -242,7 +228,7 @@ func testForeignPod(t *testing.T) {
 func testNodeDies(t *testing.T) {
 	w := newWorld(t, 2)
 	w.kubelets(func(pod *corev1.Pod) string {
-		if pod.Spec.NodeName == w.name("0") {
+		if pod.Spec.NodeName == w.NodeName("0") {
 			return ""
 		}
 		return "sha256:1"
@@ -297,25 +283,13 @@ func testChanges(t *testing.T) {
 	w.edit(attempts(1, 0))
 	w.ends("NodesFailed")
 	w.edit(func(s *spec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(0)) })
-	w.gone()
-}
-
-// gone waits until the job is deleted.
-func (w *world) gone() {
-	w.Helper()
-	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w, "the job is deleted", func(ctx context.Context) error {
-		err := server.Client.Get(ctx, client.ObjectKeyFromObject(w.job), &v1alpha1.ImagePullJob{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return errors.Join(err, errors.New("the job exists"))
-	})
+	w.Gone(w.job)
 }
 
 func testDeadline(t *testing.T) {
 	w := newWorld(t, 3)
 	w.kubelets(func(pod *corev1.Pod) string {
-		if pod.Spec.NodeName == w.name("0") {
+		if pod.Spec.NodeName == w.NodeName("0") {
 			return "sha256:1"
 		}
 		return ""
@@ -325,14 +299,14 @@ func testDeadline(t *testing.T) {
 	})
 	w.ends("DeadlineExceeded")
 	w.counts("3 0 1 2")
-	w.gone()
+	w.Gone(w.job)
 }
 
 func testNever(t *testing.T) {
 	w := newWorld(t, 2)
 	w.create(func(s *spec) { s.CompletionPolicy.Type = v1alpha1.CompleteNever })
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "Completed")
-	w.join("-first")
+	w.ReadyNode("-first")
 	w.counts("3 0 3 0")
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, "Completed")
 	if asked, _ := w.asks(); !slices.Equal(asked, []string{"0", "1", "-first"}) || w.job.Status.CompletionTime != nil {
@@ -343,9 +317,9 @@ func testNever(t *testing.T) {
 func testPodSelector(t *testing.T) {
 	w := newWorld(t, 3)
 	pod := func(name, node string) {
-		pod := imagepull.Pod(w.newJob(), w.name(node), 0)
+		pod := imagepull.Pod(w.newJob(), w.NodeName(node), 0)
 		pod.Name, pod.Labels, pod.OwnerReferences = name, map[string]string{"app": "game"}, nil
-		must(t, server.Client.Create(t.Context(), pod))
+		w.Create(pod)
 	}
 	pod("a", "1")
 	w.create(func(s *spec) {
@@ -360,7 +334,7 @@ func testPodSelector(t *testing.T) {
 func testNames(t *testing.T) {
 	w := newWorld(t, 3)
 	w.create(func(s *spec) {
-		s.Selector = &v1alpha1.ImagePullJobNodeSelector{Names: []string{w.name("2"), w.name("gone"), w.name("0")}}
+		s.Selector = &v1alpha1.ImagePullJobNodeSelector{Names: []string{w.NodeName("2"), w.NodeName("gone"), w.NodeName("0")}}
 	})
 	w.ends("Completed")
 	w.counts("2 0 2 0")

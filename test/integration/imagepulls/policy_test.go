@@ -5,14 +5,11 @@ package imagepulls_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,20 +18,9 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
-
-// refused waits until the API server refuses what is created with the text.
-func refused(t *testing.T, name, text string, create func(ctx context.Context) error) {
-	t.Helper()
-	// API servers learn of policies by a watch.
-	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, name+" is refused", func(ctx context.Context) error {
-		if err := create(ctx); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), text) {
-			return fmt.Errorf("error %w, want a refusal of the policy", err)
-		}
-		return nil
-	})
-}
 
 // projected returns a volume that projects the source.
 func projected(source corev1.VolumeProjection) corev1.Volume {
@@ -46,8 +32,7 @@ func TestPolicyOfPulls(t *testing.T) {
 	install(t)
 	server.GrantWorkloads(t, "default")
 	server.GrantWorkloads(t, metav1.NamespaceSystem)
-	account, err := client.New(server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil), client.Options{Scheme: server.Scheme})
-	must(t, err)
+	account := server.ClientOf(t, server.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil))
 	job := &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pull", UID: "1"}}
 	job.Spec.Image = "game:1"
 	for name, change := range map[string]func(*corev1.Pod){
@@ -74,24 +59,24 @@ func TestPolicyOfPulls(t *testing.T) {
 		pod.Spec.ServiceAccountName = "default"
 		token := &corev1.ServiceAccountTokenProjection{Audience: "sts.example.com", Path: "token"}
 		pod.Spec.Volumes = []corev1.Volume{projected(corev1.VolumeProjection{ServiceAccountToken: token})}
-		must(t, account.Create(t.Context(), pod.DeepCopy(), client.DryRunAll))
+		expect.NoError(t, account.Create(t.Context(), pod.DeepCopy(), client.DryRunAll))
 		change(pod)
-		refused(t, name, "the pod can also be a pull that runs nothing", func(ctx context.Context) error {
+		env.Refused(t, name, "the pod can also be a pull that runs nothing", func(ctx context.Context) error {
 			return account.Create(ctx, pod.DeepCopy(), client.DryRunAll)
 		})
 	}
 	pod := imagepull.Pod(job, "n1", 0)
 	pod.Namespace = metav1.NamespaceSystem
-	refused(t, "kube-system", "cannot write pods in its own namespace", func(ctx context.Context) error {
+	env.Refused(t, "kube-system", "cannot write pods in its own namespace", func(ctx context.Context) error {
 		return account.Create(ctx, pod.DeepCopy(), client.DryRunAll)
 	})
 	// Pods of pulls are deleted, and never changed.
 	pod = imagepull.Pod(job, "n1", 0)
-	must(t, server.Client.Create(t.Context(), pod))
-	refused(t, "a patch", "the pod can also be a pull that runs nothing", func(ctx context.Context) error {
+	expect.NoError(t, server.Client.Create(t.Context(), pod))
+	env.Refused(t, "a patch", "the pod can also be a pull that runs nothing", func(ctx context.Context) error {
 		return account.Patch(ctx, pod.DeepCopy(), env.MergePatch(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll)
 	})
-	must(t, account.Delete(t.Context(), pod))
+	expect.NoError(t, account.Delete(t.Context(), pod))
 }
 
 // TestPolicyOfAuthors checks that an author who cannot create pods is refused if the policy is enforced.
@@ -101,16 +86,15 @@ func TestPolicyOfAuthors(t *testing.T) {
 	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
 	binding.SetKind("ValidatingAdmissionPolicyBinding")
 	binding.SetName("seamark-imagepulljob-author")
-	must(t, server.Client.Patch(t.Context(), binding, env.MergePatch(`{"spec": {"validationActions": ["Deny"]}}`)))
+	expect.NoError(t, server.Client.Patch(t.Context(), binding, env.MergePatch(`{"spec": {"validationActions": ["Deny"]}}`)))
 	namespace := server.Namespace(t)
 	writer := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"imagepulljobs"}, Verbs: []string{"create", "update"}}
 	server.Grant(t, namespace, env.UserSubject("author"), writer)
-	author, err := client.New(server.User(t, "author"), client.Options{Scheme: server.Scheme})
-	must(t, err)
+	author := server.ClientOf(t, server.User(t, "author"))
 	job := &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull"}}
 	job.Spec.Image, job.Spec.Selector = "game:1", &v1alpha1.ImagePullJobNodeSelector{Names: []string{"none"}}
 	create := func(ctx context.Context) error { return author.Create(ctx, job.DeepCopy(), client.DryRunAll) }
-	refused(t, "an author", `user "author" cannot create pods in namespace "`+namespace+`"`, create)
+	env.Refused(t, "an author", `user "author" cannot create pods in namespace "`+namespace+`"`, create)
 	server.Grant(t, namespace, env.UserSubject("author"), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}})
 	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(t, "an author who can create pods", create)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/openkruise"
 )
 
@@ -30,7 +31,7 @@ func TestRestart(t *testing.T) {
 		return "", nil
 	})
 	w.kubelets(func(pod *corev1.Pod) string {
-		if pod.Spec.NodeName == w.name("0") {
+		if pod.Spec.NodeName == w.NodeName("0") {
 			return "" // The first node takes long.
 		}
 		return "sha256:1"
@@ -75,15 +76,15 @@ func TestPlacesAreShared(t *testing.T) {
 // TestTakeOver checks that jobs of OpenKruise that have ended stay as they are, and that a running one begins again.
 func TestTakeOver(t *testing.T) {
 	w := newWorld(t, 2)
-	jobs := openkruise.Restore(t, server.Client, w.namespace, "ImagePullJob", `"test":"recorded"`, `"world":"`+w.namespace+`"`)
+	jobs := openkruise.Restore(t, server.Client, w.Namespace, "ImagePullJob", `"test":"recorded"`, `"world":"`+w.Namespace+`"`)
 	start(t, 100)
 	for _, job := range jobs {
-		w.job = &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: job.GetName()}}
+		w.job = &v1alpha1.ImagePullJob{ObjectMeta: w.Meta(job.GetName())}
 		switch job.GetName() {
 		case "paused":
 			w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
-			must(t, server.Client.Delete(t.Context(), w.job)) // With OpenKruise's finalizer.
-			w.gone()
+			expect.NoError(t, server.Client.Delete(t.Context(), w.job)) // With OpenKruise's finalizer.
+			w.Gone(w.job)
 		case "running":
 			w.ends("Completed")
 			w.counts("2 0 2 0")

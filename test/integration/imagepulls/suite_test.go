@@ -7,6 +7,7 @@ package imagepulls_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -15,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +24,6 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
-	"github.com/seamark-dev/seamark/test/expect"
-	"github.com/seamark-dev/seamark/test/follow"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 )
@@ -34,8 +32,6 @@ import (
 var server *env.Env
 
 func TestMain(m *testing.M) { env.Main(m, &server) }
-
-func must(t testing.TB, err error) { t.Helper(); program.Must(t, err) }
 
 // install applies the rights and policies of the program for ImagePullJobs.
 func install(t *testing.T) *rest.Config {
@@ -53,9 +49,8 @@ func start(t *testing.T, total int32) (stop func()) {
 
 // world is a namespace with jobs, nodes of its own, and their kubelets.
 type world struct {
-	testing.TB
-	namespace string
-	job       *v1alpha1.ImagePullJob
+	*env.World
+	job *v1alpha1.ImagePullJob
 
 	mu sync.Mutex
 	// reports returns what a kubelet reports about a new pod: a reason to wait, an image ID that begins with sha256, or
@@ -70,51 +65,32 @@ type world struct {
 // newWorld returns a world with nodes whose kubelets pull all images.
 func newWorld(t *testing.T, nodes int) *world {
 	t.Helper()
-	w := &world{
-		TB: t, namespace: server.Namespace(t), pods: map[types.UID]*corev1.Pod{},
-		reports: func(*corev1.Pod) string { return "sha256:1" },
-	}
+	w := &world{World: env.NewWorld(t, server), pods: map[types.UID]*corev1.Pod{}, reports: func(*corev1.Pod) string { return "sha256:1" }}
 	// The pods of pulls satisfy the strictest standard.
-	must(t, server.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
-		env.MergePatch(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)))
+	w.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
 	for i := range nodes {
-		w.join(fmt.Sprint(i))
+		w.ReadyNode(fmt.Sprint(i))
 	}
-	wait, err := follow.Objects(t.Context(), server.Client, &corev1.PodList{}, w.see, client.InNamespace(w.namespace))
-	must(t, err)
-	t.Cleanup(func() { expect.NoError(t, wait()) })
+	w.FollowPods(w.see)
 	return w
 }
-
-// name returns the name of a node.
-func (w *world) name(suffix string) string { return w.namespace + "-" + suffix }
 
 // join adds a ready node that has the images.
 func (w *world) join(suffix string, images ...string) {
 	w.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name(suffix), Labels: map[string]string{"world": w.namespace}}}
-	must(w, server.Client.Create(w.Context(), node))
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-	if len(images) > 0 {
-		node.Status.Images = []corev1.ContainerImage{{Names: images}}
-	}
-	must(w, server.Client.Status().Update(w.Context(), node))
-	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
+	node := w.ReadyNode(suffix)
+	node.Status.Images = []corev1.ContainerImage{{Names: images}}
+	w.UpdateStatus(node)
 }
 
 // set sets a condition of a node.
 func (w *world) set(suffix string, kind corev1.NodeConditionType, status corev1.ConditionStatus) {
 	w.Helper()
-	node := &corev1.Node{}
-	must(w, server.Client.Get(w.Context(), types.NamespacedName{Name: w.name(suffix)}, node))
-	var kept []corev1.NodeCondition
-	for _, each := range node.Status.Conditions {
-		if each.Type != kind {
-			kept = append(kept, each)
-		}
-	}
-	node.Status.Conditions = append(kept, corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now()})
-	must(w, server.Client.Status().Update(w.Context(), node))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.NodeName(suffix)}}
+	w.Get(node)
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now()})
+	w.UpdateStatus(node)
 }
 
 // see plays the kubelets.
@@ -131,7 +107,7 @@ func (w *world) see(event watch.Event) {
 	case watch.Added:
 		w.pods[pod.UID] = pod
 		w.most = max(w.most, len(w.pods))
-		w.asked = append(w.asked, pod.Spec.NodeName[len(w.namespace)+1:])
+		w.asked = append(w.asked, pod.Spec.NodeName[len(w.Namespace)+1:])
 		w.report(pod, w.reports(pod))
 	}
 }
@@ -179,9 +155,9 @@ func (w *world) asks() (asked []string, most int) {
 
 // newJob returns a job for the nodes of the world.
 func (w *world) newJob(edits ...func(*v1alpha1.ImagePullJobSpec)) *v1alpha1.ImagePullJob {
-	job := &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "pull-"}}
+	job := &v1alpha1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, GenerateName: "pull-"}}
 	job.Spec.Image, job.Spec.Parallelism = "game:1", new(intstr.FromInt32(1))
-	job.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"world": w.namespace}}}
+	job.Spec.Selector = &v1alpha1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"world": w.Namespace}}}
 	for _, edit := range edits {
 		edit(&job.Spec)
 	}
@@ -192,21 +168,19 @@ func (w *world) newJob(edits ...func(*v1alpha1.ImagePullJobSpec)) *v1alpha1.Imag
 func (w *world) create(edits ...func(*v1alpha1.ImagePullJobSpec)) {
 	w.Helper()
 	w.job = w.newJob(edits...)
-	must(w, server.Client.Create(w.Context(), w.job))
-	job := w.job.DeepCopy()
-	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), job) })
+	w.CreateFor(w.job)
 }
 
 // edit changes the specification.
 func (w *world) edit(change func(*v1alpha1.ImagePullJobSpec)) {
 	w.Helper()
-	program.Edit(w, server.Client, w.job, func() { change(&w.job.Spec) })
+	w.Edit(w.job, func() { change(&w.job.Spec) })
 }
 
 // until waits until the check of the job, which it reads, succeeds.
 func (w *world) until(what string, check func() error) {
 	w.Helper()
-	program.Until(w, server.Client, w.job, what, check)
+	w.Shows(w.job, what, check)
 }
 
 // counts waits until the status has the numbers: desired, active, succeeded, failed.
@@ -222,7 +196,7 @@ func (w *world) counts(want string) {
 // has waits for a condition.
 func (w *world) has(kind string, status metav1.ConditionStatus, reason string) {
 	w.Helper()
-	program.Has(w, server.Client, w.job, &w.job.Status.Conditions, kind, status, reason)
+	w.Condition(w.job, &w.job.Status.Conditions, kind, status, reason)
 }
 
 // ends waits until the job has ended and its pods are gone.
@@ -231,7 +205,7 @@ func (w *world) ends(reason string) {
 	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionTrue, reason)
 	w.until("the pods are gone", func() error {
 		pods := &corev1.PodList{}
-		must(w, server.Client.List(w.Context(), pods, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.ImagePullJobKey}))
+		w.List(pods, client.HasLabels{v1alpha1.ImagePullJobKey})
 		return await.ErrorIf(len(pods.Items) > 0 || w.job.Status.CompletionTime == nil, "%d pods, status %+v", len(pods.Items), w.job.Status)
 	})
 }
@@ -240,11 +214,11 @@ func (w *world) ends(reason string) {
 func (w *world) events(reasons ...string) {
 	w.Helper()
 	w.until("events exist", func() error {
-		events, found := &corev1.EventList{}, sets.New[string]()
-		must(w, server.Client.List(w.Context(), events, client.InNamespace(w.namespace)))
-		for i := range events.Items {
-			found.Insert(events.Items[i].Reason)
+		for _, reason := range reasons {
+			if len(w.Events(reason)) == 0 {
+				return fmt.Errorf("no event %s", reason)
+			}
 		}
-		return await.ErrorIf(!found.HasAll(reasons...), "%v, want %v", found, reasons)
+		return nil
 	})
 }

@@ -43,7 +43,7 @@ func TestGroupsAreExact(t *testing.T) {
 	var sets []*v1alpha1.SidecarSet
 	for i := range 256 + 12 {
 		set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("set-%03d", i), UID: types.UID(fmt.Sprint(i))}}
-		set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: &metav1.LabelSelector{}, Namespace: pick(w.namespace, other)}
+		set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: &metav1.LabelSelector{}, Namespace: pick(w.Namespace, other)}
 		if selector := set.Status.InForce.Selector; random.IntN(2) == 0 {
 			selector.MatchLabels = map[string]string{pick("a", "b.example.com/c"): pick("", "1", "2")}
 		} else {
@@ -63,7 +63,7 @@ func TestGroupsAreExact(t *testing.T) {
 	plan := entries.Server{
 		Client: admissionregistrationv1.WebhookClientConfig{URL: &w.server.URL, CABundle: bundle}, Namespace: env.SystemNamespace,
 	}.Plan(sets, entries.Lists{})
-	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
 	for _, list := range plan.Lists {
 		for i := range list {
 			if strings.HasPrefix(list[i].Name, "fail-") {
@@ -79,8 +79,7 @@ func TestGroupsAreExact(t *testing.T) {
 		asked.Add(1)
 		injector.New(w, func(injector.Result) {}).ServeHTTP(rw, r)
 	})
-	must(t, server.Client.Create(t.Context(), config))
-	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), config) })
+	w.CreateFor(config)
 	create := func(namespace string, of map[string]string) bool {
 		before := asked.Load()
 		p := pod(namespace, "game")
@@ -99,15 +98,15 @@ func TestGroupsAreExact(t *testing.T) {
 		})
 	}
 	known := sets[256+slices.IndexFunc(sets[256:], func(s *v1alpha1.SidecarSet) bool {
-		return s.Status.InForce.Namespace == w.namespace && len(s.Status.InForce.Selector.MatchExpressions) == 0
+		return s.Status.InForce.Namespace == w.Namespace && len(s.Status.InForce.Selector.MatchExpressions) == 0
 	})].Status.InForce.Selector.MatchLabels
 	// The API server learns of the entry by a watch.
 	await.Poll{Interval: 10 * time.Millisecond, Timeout: await.Timeout}.Success(t, "the entry is used", func(context.Context) error {
-		return await.ErrorIf(!create(w.namespace, known), "no request")
+		return await.ErrorIf(!create(w.Namespace, known), "no request")
 	})
 	yes := 0
 	for range 400 {
-		namespace, of := pick(w.namespace, other), map[string]string{}
+		namespace, of := pick(w.Namespace, other), map[string]string{}
 		for _, key := range []string{"a", "b.example.com/c", "d", "e"} {
 			if random.IntN(3) > 0 {
 				of[key] = pick("", "1", "2", "3")
@@ -127,8 +126,8 @@ func TestGroupsAreExact(t *testing.T) {
 	}
 	// The injector fails: the policy decides.
 	config.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore)
-	must(t, server.Client.Update(t.Context(), config))
-	ignored := pod(w.namespace, "game")
+	expect.NoError(t, server.Client.Update(t.Context(), config))
+	ignored := pod(w.Namespace, "game")
 	ignored.Labels = known
 	await.Poll{Interval: 10 * time.Millisecond, Timeout: await.Timeout}.Success(t, "pods are created while the injector fails", func(ctx context.Context) error {
 		return server.Client.Create(ctx, ignored.DeepCopy(), client.DryRunAll)
@@ -143,7 +142,7 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	i := install(t, env.Start(t), certificates.Lifetimes{
 		Authority: 12 * time.Second, Server: 4 * time.Second, Overlap: 4 * time.Second, Look: 200 * time.Millisecond,
 	})
-	namespace, hostile := i.Namespace(t), i.Namespace(t)
+	namespace, hostile := i.Env.Namespace(t), i.Env.Namespace(t)
 	// The set 255 gets an own place, and the set 259 shares an entry.
 	const gives, shares = 255, 259
 	var last *v1alpha1.SidecarSet
@@ -156,7 +155,7 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 		if n == gives || n == shares {
 			last.Spec.Namespace = namespace
 		}
-		must(t, i.Client.Create(t.Context(), last))
+		i.Create(last)
 	}
 	i.injects(t, last)
 	if i.stored(t, last.Name) != nil {
@@ -167,7 +166,7 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 	i.eventually(t, "the set of a group is injected", p, has("set-259 server"))
 	i.eventually(t, "the set with an entry of its own is injected", given, has("set-255 server"))
 	wide := sidecarSet("wide", func(s *v1alpha1.SidecarSetSpec) { s.Selector.MatchLabels["set"] = "wide" })
-	must(t, i.Client.Create(t.Context(), wide))
+	i.Create(wide)
 	authorities := map[string]bool{}
 	secret := &corev1.Secret{}
 	pace := time.NewTicker(10 * time.Millisecond)
@@ -180,7 +179,7 @@ func TestManySetsWhileTheAuthorityChanges(t *testing.T) {
 				t.Fatalf("after %s and %d changes of others: %v", time.Since(start), turn, err)
 			}
 		}
-		must(t, i.Client.Get(t.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: certificates.Name}, secret))
+		expect.NoError(t, i.Client.Get(t.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: certificates.Name}, secret))
 		authorities[string(secret.Data["current.crt"])] = true
 		if time.Since(start) > time.Duration(turn)*time.Second/2 {
 			i.disturb(t, turn, hostile)
@@ -230,11 +229,11 @@ func (i *installation) disturb(t *testing.T, turn int, namespace string) {
 	set := sidecarSet(fmt.Sprintf("set-%03d", turn), nil)
 	switch turn % 4 {
 	case 0:
-		must(t, i.Client.Delete(t.Context(), set))
+		i.Delete(set)
 	case 1:
-		i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true })
+		i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true })
 	case 2:
-		i.edit(t, set, func(s *v1alpha1.SidecarSet) {
+		i.edit(set, func(s *v1alpha1.SidecarSet) {
 			s.Annotations = map[string]string{v1alpha1.InjectionFailurePolicyKey: "Ignore"}
 		})
 	default:
@@ -243,6 +242,6 @@ func (i *installation) disturb(t *testing.T, turn int, namespace string) {
 		if turn%8 == 7 {
 			created.Spec.Namespace = ""
 		}
-		must(t, i.Client.Create(t.Context(), created))
+		i.Create(created)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -44,10 +43,9 @@ func TestMain(m *testing.M) { env.Main(m, &server) }
 
 // world is a namespace, an injector, and the sets that it injects.
 type world struct {
-	*testing.T
-	namespace string
-	server    *httptest.Server
-	asked     atomic.Int64
+	*env.World
+	server *httptest.Server
+	asked  atomic.Int64
 
 	mu   sync.Mutex
 	sets map[string]*v1alpha1.SidecarSet
@@ -55,7 +53,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, namespace: server.Namespace(t), sets: map[string]*v1alpha1.SidecarSet{}}
+	w := &world{World: env.NewWorld(t, server), sets: map[string]*v1alpha1.SidecarSet{}}
 	w.server = httptest.NewTLSServer(injector.New(w, func(injector.Result) {}))
 	t.Cleanup(w.server.Close)
 	return w
@@ -93,40 +91,34 @@ func revision(set *v1alpha1.SidecarSet) *inject.Revision {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	expect.NoError(t, err)
-}
-
 // install makes the API server call the injector for the sets, in this order.
 func (w *world) install(sets ...*v1alpha1.SidecarSet) {
 	w.Helper()
 	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw})
-	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
 	at := entries.Server{
 		Client: admissionregistrationv1.WebhookClientConfig{URL: &w.server.URL, CABundle: bundle}, Namespace: env.SystemNamespace,
 	}
 	w.mu.Lock()
 	for _, set := range sets {
-		set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: set.Spec.Selector, Namespace: w.namespace}
+		set.Status.InForce = &v1alpha1.SidecarSetInForce{Selector: set.Spec.Selector, Namespace: w.Namespace}
 		w.sets[set.Name] = set
 		config.Webhooks = append(config.Webhooks, at.Entry(set))
 	}
 	w.mu.Unlock()
-	must(w.T, client.IgnoreNotFound(server.Client.Delete(w.Context(), config.DeepCopy())))
+	w.Must(client.IgnoreNotFound(server.Client.Delete(w.Context(), config.DeepCopy())))
 	// API servers learn of changes by a watch.
 	w.await("no entry is served", 0)
-	must(w.T, server.Client.Create(w.Context(), config))
-	w.Cleanup(func() { _ = server.Client.Delete(context.Background(), config) })
+	w.CreateFor(config)
 	w.await("all entries are served", len(sets))
 }
 
 // await waits until the creation of a pod that all sets select asks as many of them.
 func (w *world) await(what string, want int) {
 	w.Helper()
-	await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout}.Success(w.T, what, func(ctx context.Context) error {
+	w.Until(what, func() error {
 		before := w.asked.Load()
-		if err := server.Client.Create(ctx, pod(w.namespace, "probe"), client.DryRunAll); err != nil {
+		if err := server.Client.Create(w.Context(), pod(w.Namespace, "probe"), client.DryRunAll); err != nil {
 			return fmt.Errorf("create pod: %w", err)
 		}
 		asked := int(w.asked.Load() - before)
@@ -167,7 +159,7 @@ func TestOnlySelectedPodsAreSent(t *testing.T) {
 	w := newWorld(t)
 	w.install(sidecarSet("logs", nil))
 	create := func(edit func(*corev1.Pod)) (*corev1.Pod, error) {
-		p := pod(w.namespace, "")
+		p := pod(w.Namespace, "")
 		p.GenerateName = "game-"
 		edit(p)
 		return p, server.Client.Create(t.Context(), p)
@@ -188,7 +180,7 @@ func TestOnlySelectedPodsAreSent(t *testing.T) {
 	}
 	// Changes of pods are not sent.
 	before := w.asked.Load()
-	must(t, server.Client.Patch(t.Context(), got, env.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)))
+	w.Patch(got, `{"metadata":{"labels":{"a":"b"}}}`)
 	w.server.Close()
 	for name, edit := range exempt {
 		if p, err := create(edit); err != nil || names(p) != "server" {
@@ -216,12 +208,12 @@ func TestConflict(t *testing.T) {
 	required, optional := sidecarSet("logs", nil), sidecarSet("metrics", nil)
 	optional.Annotations = map[string]string{v1alpha1.InjectionFailurePolicyKey: "Ignore"}
 	w.install(required, optional)
-	p := pod(w.namespace, "game")
+	p := pod(w.Namespace, "game")
 	p.Spec.Containers[0].Name = "metrics"
 	if err := server.Client.Create(t.Context(), p); err != nil || names(p) != "logs metrics" {
 		t.Errorf("optional set: containers %s, error %v", names(p), err)
 	}
-	p = pod(w.namespace, "other")
+	p = pod(w.Namespace, "other")
 	p.Spec.Containers[0].Name = "logs"
 	if err := server.Client.Create(t.Context(), p); err == nil || !strings.Contains(err.Error(), `SidecarSet logs: the pod has a container "logs" of its own`) {
 		t.Errorf("error %v, want the name of the container", err)
@@ -261,10 +253,10 @@ func TestOrderOfTheEntriesMakesNoDifference(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 25))
 	for i := range 4 {
 		w.install(sets...)
-		p := pod(w.namespace, "game")
+		p := pod(w.Namespace, "game")
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		p.Spec.Containers[0].VolumeMounts = mount("data", "/data")
-		must(t, server.Client.Create(t.Context(), p, client.DryRunAll))
+		expect.NoError(t, server.Client.Create(t.Context(), p, client.DryRunAll))
 		if first == nil {
 			first = p
 		}

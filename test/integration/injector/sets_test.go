@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -53,7 +54,7 @@ func TestSidecarSets(t *testing.T) {
 // newSet returns a set of one container for a new namespace.
 func newSet(t *testing.T, i *installation, name string, edit func(*v1alpha1.SidecarSetSpec)) *v1alpha1.SidecarSet {
 	set := sidecarSet(name, edit)
-	set.Spec.Namespace = i.Namespace(t)
+	set.Spec.Namespace = i.Env.Namespace(t)
 	return set
 }
 
@@ -73,20 +74,20 @@ func image(container, want string) func(*corev1.Pod, error) error {
 }
 
 func testRevisions(t *testing.T, i *installation) {
-	set := i.apply(t, newSet(t, i, "revised", nil))
+	set := i.apply(newSet(t, i, "revised", nil))
 	i.injects(t, set)
 	p := pod(set.Spec.Namespace, "game")
 	i.eventually(t, "the first revision is injected", p, has("revised server"))
 	injected := p.DeepCopy()
-	must(t, i.Client.Create(t.Context(), injected))
+	i.Create(injected)
 	stamps := injected.Annotations[v1alpha1.SidecarSetHashKey]
 	if !strings.Contains(stamps, `"controllerRevision":"`+set.Status.LatestRevision+`"`) {
 		t.Errorf("annotation %s, want revision %s", stamps, set.Status.LatestRevision)
 	}
 	first := set.Status.LatestRevision
 	revision := &appsv1.ControllerRevision{}
-	must(t, i.Client.Get(t.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: first}, revision))
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "revised:2" })
+	expect.NoError(t, i.Client.Get(t.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: first}, revision))
+	i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "revised:2" })
 	i.injects(t, set)
 	i.eventually(t, "the second revision is injected", p, image("revised", "revised:2"))
 	// Clients of OpenKruise compare the hashes of the set with those of the pod.
@@ -102,24 +103,24 @@ func testRevisions(t *testing.T, i *installation) {
 		return await.ErrorIf(stored.Generation != 2, "generation %d, want 2: annotations do not change it", stored.Generation)
 	})
 	// The first content again is the first revision with a higher number.
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "revised:1" })
+	i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Image = "revised:1" })
 	i.injects(t, set)
-	must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(revision), revision))
+	i.Get(revision)
 	if set.Status.LatestRevision != first || revision.Revision != 3 {
 		t.Errorf("revision %s with number %d, want %s with 3", set.Status.LatestRevision, revision.Revision, first)
 	}
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true })
+	i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Paused = true })
 	i.await(t, set, v1alpha1.SidecarSetInjecting, metav1.ConditionFalse, "Paused")
 	i.eventually(t, "a paused set injects nothing", p, has("server"))
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Paused = false })
+	i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.InjectionStrategy.Paused = false })
 	i.injects(t, set)
 	i.eventually(t, "it injects again", p, has("revised server"))
 	// A deleted revision is written again.
-	must(t, i.Client.Delete(t.Context(), revision))
+	i.Delete(revision)
 	i.eventually(t, "the revision exists again", p, func(_ *corev1.Pod, err error) error {
 		return errors.Join(err, i.Client.Get(t.Context(), client.ObjectKeyFromObject(revision), &appsv1.ControllerRevision{}))
 	})
-	must(t, i.Client.Delete(t.Context(), set))
+	i.Delete(set)
 	i.eventually(t, "a deleted set has no entry", p, func(p *corev1.Pod, err error) error {
 		if entry := i.stored(t, set.Name); entry != nil {
 			return errors.New("it has")
@@ -141,36 +142,36 @@ func testNamedRevisions(t *testing.T, i *installation) {
 	set := newSet(t, i, "named", nil)
 	// A new set may name its own version.
 	version("v1", "named:1", custom("v1"))(set)
-	i.apply(t, set)
+	i.apply(set)
 	i.injects(t, set)
 	p := pod(set.Spec.Namespace, "game")
 	i.eventually(t, "v1 is injected", p, image("named", "named:1"))
 	first := set.Status.LatestRevision
-	i.edit(t, set, version("v2", "named:2", custom("v1")))
+	i.edit(set, version("v2", "named:2", custom("v1")))
 	i.injects(t, set)
 	i.eventually(t, "the named v1 is injected", p, image("named", "named:1"))
 	if set.Status.InForce.NamedRevision != first || set.Status.LatestRevision == first {
 		t.Errorf("in force %+v, latest %s", set.Status.InForce, set.Status.LatestRevision)
 	}
 	// A version that does not exist leaves the last choice in force, also for what else changed.
-	i.edit(t, set, version("v3", "named:3", custom("v9")))
+	i.edit(set, version("v3", "named:3", custom("v9")))
 	refused := i.await(t, set, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.RevisionNotFound))
 	if want := `spec.injectionStrategy.revision.customVersion: "v9" is not found: the set has v1, v2`; !strings.Contains(refused.Message, want) {
 		t.Errorf("message %q, want %q", refused.Message, want)
 	}
 	i.eventually(t, "v1 stays in force", p, image("named", "named:1"))
 	// So does the name of the revision of another set.
-	other := i.apply(t, newSet(t, i, "foreign", nil))
+	other := i.apply(newSet(t, i, "foreign", nil))
 	i.injects(t, other)
-	i.edit(t, set, version("v3", "named:3", &v1alpha1.SidecarSetInjectRevision{RevisionName: &other.Status.LatestRevision}))
+	i.edit(set, version("v3", "named:3", &v1alpha1.SidecarSetInjectRevision{RevisionName: &other.Status.LatestRevision}))
 	i.await(t, set, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.RevisionNotFound))
-	i.edit(t, set, version("v3", "named:3", nil))
+	i.edit(set, version("v3", "named:3", nil))
 	i.injects(t, set)
 	i.eventually(t, "the latest is injected", p, image("named", "named:3"))
 	// Half of the pods get the named revision.
 	half := custom("v1")
 	half.Policy = v1alpha1.PartialSidecarSetInjectRevisionPolicy
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) {
+	i.edit(set, func(s *v1alpha1.SidecarSet) {
 		version("v3", "named:3", half)(s)
 		s.Spec.UpdateStrategy.Partition = new(intstr.FromString("50%"))
 	})
@@ -178,7 +179,7 @@ func testNamedRevisions(t *testing.T, i *installation) {
 	count := map[string]int{}
 	for range 100 {
 		created := p.DeepCopy()
-		must(t, i.Client.Create(t.Context(), created, client.DryRunAll))
+		expect.NoError(t, i.Client.Create(t.Context(), created, client.DryRunAll))
 		count[created.Spec.Containers[0].Image]++
 	}
 	if count["named:1"] < 20 || count["named:3"] < 20 || len(count) != 2 {
@@ -187,11 +188,11 @@ func testNamedRevisions(t *testing.T, i *installation) {
 }
 
 func testConflict(t *testing.T, i *installation) {
-	first := i.apply(t, newSet(t, i, "older", func(s *v1alpha1.SidecarSetSpec) { s.Containers[0].Name = "shared" }))
+	first := i.apply(newSet(t, i, "older", func(s *v1alpha1.SidecarSetSpec) { s.Containers[0].Name = "shared" }))
 	i.injects(t, first)
 	second := newSet(t, i, "newer", func(s *v1alpha1.SidecarSetSpec) { s.Containers[0].Name = "shared" })
 	second.Spec.Namespace = first.Spec.Namespace
-	i.apply(t, second)
+	i.apply(second)
 	refused := i.await(t, second, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.NameConflict))
 	if want := "spec.containers[0].name: shared is the name of a container of SidecarSet older"; !strings.Contains(refused.Message, want) {
 		t.Errorf("message %q, want %q", refused.Message, want)
@@ -199,14 +200,14 @@ func testConflict(t *testing.T, i *installation) {
 	i.await(t, second, v1alpha1.SidecarSetInjecting, metav1.ConditionFalse, "NeverAccepted")
 	p := pod(first.Spec.Namespace, "game")
 	i.eventually(t, "the older set is injected", p, image("shared", "older:1"))
-	must(t, i.Client.Delete(t.Context(), first))
+	i.Delete(first)
 	i.injects(t, second)
 	i.eventually(t, "the newer set is injected", p, image("shared", "newer:1"))
 }
 
 // testSimultaneous creates sets in conflict at the same time: exactly one is accepted.
 func testSimultaneous(t *testing.T, i *installation) {
-	namespace := i.Namespace(t)
+	namespace := i.Env.Namespace(t)
 	var sets []*v1alpha1.SidecarSet
 	var wait sync.WaitGroup
 	for n := range 8 {
@@ -214,9 +215,7 @@ func testSimultaneous(t *testing.T, i *installation) {
 		set.Spec.Namespace = namespace
 		sets = append(sets, set)
 		wait.Go(func() {
-			if err := i.Client.Create(t.Context(), set); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, i.Client.Create(t.Context(), set))
 		})
 	}
 	wait.Wait()
@@ -224,7 +223,7 @@ func testSimultaneous(t *testing.T, i *installation) {
 	for _, set := range sets {
 		t.Cleanup(func() { _ = i.Client.Delete(context.Background(), set) })
 		i.eventually(t, "the set is decided", pod(namespace, "game"), func(*corev1.Pod, error) error {
-			must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+			i.Get(set)
 			return await.ErrorIf(set.Status.ObservedGeneration == 0, "it is not")
 		})
 		if set.Status.InForce != nil {
@@ -237,9 +236,9 @@ func testSimultaneous(t *testing.T, i *installation) {
 }
 
 func testInvalid(t *testing.T, i *installation) {
-	set := i.apply(t, newSet(t, i, "invalid", nil))
+	set := i.apply(newSet(t, i, "invalid", nil))
 	i.injects(t, set)
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) {
+	i.edit(set, func(s *v1alpha1.SidecarSet) {
 		s.Spec.Containers[0].Image = "invalid:2"
 		s.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 99999}}
 	})
@@ -248,7 +247,7 @@ func testInvalid(t *testing.T, i *installation) {
 		t.Errorf("message %q, want %q", refused.Message, want)
 	}
 	i.eventually(t, "the valid generation stays in force", pod(set.Spec.Namespace, "game"), image("invalid", "invalid:1"))
-	i.edit(t, set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Ports[0].ContainerPort = 9999 })
+	i.edit(set, func(s *v1alpha1.SidecarSet) { s.Spec.Containers[0].Ports[0].ContainerPort = 9999 })
 	i.injects(t, set)
 }
 
@@ -279,7 +278,7 @@ func testNotChecked(t *testing.T, i *installation) {
 		PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}
 	for _, object := range []client.Object{webhooks, policy, binding} {
-		must(t, i.Client.Create(t.Context(), object))
+		i.Create(object)
 		t.Cleanup(func() { _ = i.Client.Delete(context.Background(), object) })
 	}
 	broken, policed := newSet(t, i, "broken", nil), newSet(t, i, "policed", nil)
@@ -289,7 +288,7 @@ func testNotChecked(t *testing.T, i *installation) {
 		i.eventually(t, "the dry runs are denied", sample, func(_ *corev1.Pod, err error) error {
 			return await.ErrorIf(err == nil, "they are not")
 		})
-		i.apply(t, set)
+		i.apply(set)
 	}
 	for want, set := range map[string]*v1alpha1.SidecarSet{"failed calling webhook": broken, "ValidatingAdmissionPolicy": policed} {
 		accepted := i.await(t, set, v1alpha1.SidecarSetAccepted, metav1.ConditionTrue, "NotChecked")
@@ -304,13 +303,13 @@ func testWhiteList(t *testing.T, i *installation) {
 	set := newSet(t, i, "annotates", func(s *v1alpha1.SidecarSetSpec) {
 		s.PatchPodMetadata = []v1alpha1.SidecarSetPatchPodMetadata{{Annotations: map[string]string{"example.com/log": "on"}}}
 	})
-	i.apply(t, set)
+	i.apply(set)
 	i.await(t, set, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.MetadataNotAllowed))
 	list := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: controller.ConfigurationName},
 		Data:       map[string]string{accept.WhiteListKey: `{"rules":[{"allowedAnnotationKeyExprs":["example.com/.*"]}]}`},
 	}
-	must(t, i.Client.Create(t.Context(), list))
+	i.Create(list)
 	t.Cleanup(func() { _ = i.Client.Delete(context.Background(), list) })
 	i.injects(t, set)
 	i.eventually(t, "the annotation is set", pod(set.Spec.Namespace, "game"), func(p *corev1.Pod, err error) error {
@@ -320,7 +319,7 @@ func testWhiteList(t *testing.T, i *installation) {
 		return nil
 	})
 	list.Data[accept.WhiteListKey] = "{"
-	must(t, i.Client.Update(t.Context(), list))
+	expect.NoError(t, i.Client.Update(t.Context(), list))
 	refused := i.await(t, set, v1alpha1.SidecarSetAccepted, metav1.ConditionFalse, string(accept.MetadataNotAllowed))
 	if want := "ConfigMap kruise-configuration: parse SidecarSet_PatchPodMetadata_WhiteList"; !strings.Contains(refused.Message, want) {
 		t.Errorf("message %q, want %q", refused.Message, want)

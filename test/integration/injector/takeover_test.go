@@ -13,7 +13,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,36 +28,25 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/inject"
 	"github.com/seamark-dev/seamark/test/await"
-	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
-
-// openKruise is the namespace of OpenKruise.
-const openKruise = "kruise-system"
 
 // renew holds the lease of OpenKruise's manager until the function is called.
 func renew(t *testing.T, e *env.Env) (release func()) {
 	t.Helper()
-	must(t, e.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: openKruise}}))
-	must(t, e.Client.Create(t.Context(), builders.OpenKruiseWebhook(openKruise)))
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: openKruise, Name: "kruise-manager"}}
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
-	must(t, e.Client.Create(t.Context(), lease))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	lease := program.OpenKruiseLeads(t, e, 15*time.Second)
+	stop := env.Run(t, func(ctx context.Context) error {
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			lease.Spec.RenewTime = new(metav1.NowMicro())
 			_ = e.Client.Update(ctx, lease)
 		}, time.Second)
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+		return nil
+	})
 	return func() {
-		cancel()
-		<-done
-		must(t, e.Client.Delete(context.WithoutCancel(t.Context()), lease))
+		stop()
+		expect.NoError(t, e.Client.Delete(context.WithoutCancel(t.Context()), lease))
 	}
 }
 
@@ -70,35 +58,36 @@ func TestTakeOver(t *testing.T) {
 	// The schema of OpenKruise accepts more.
 	e := env.Start(t, env.UnvalidatedCRDs())
 	release := renew(t, e)
-	namespace := e.Namespace(t)
+	w := env.NewWorld(t, e)
+	namespace := w.Namespace
 	set := sidecarSet("logs", func(s *v1alpha1.SidecarSetSpec) { s.Namespace = namespace })
 	set.Labels = map[string]string{v1alpha1.SidecarSetCustomVersionLabel: "v1"}
-	must(t, e.Client.Create(t.Context(), set))
-	first, err := history.New(set, openKruise, 1, 0)
-	must(t, err)
-	must(t, e.Client.Create(t.Context(), first))
+	w.Create(set)
+	first, err := history.New(set, program.OpenKruise, 1, 0)
+	expect.NoError(t, err)
+	w.Create(first)
 	set.Labels[v1alpha1.SidecarSetCustomVersionLabel], set.Spec.Containers[0].Image = "v2", "logs:2"
 	set.Spec.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("v1")}
-	must(t, e.Client.Update(t.Context(), set))
-	second, err := history.New(set, openKruise, 2, 0)
-	must(t, err)
-	must(t, e.Client.Create(t.Context(), second))
+	expect.NoError(t, e.Client.Update(t.Context(), set))
+	second, err := history.New(set, program.OpenKruise, 2, 0)
+	expect.NoError(t, err)
+	w.Create(second)
 	latest, err := history.Parse(second)
-	must(t, err)
+	expect.NoError(t, err)
 	// A pod as OpenKruise has injected it.
 	running, _, err := inject.Inject(pod(namespace, "running"), latest, func(_, _ string) *inject.Revision { return nil }, metav1.Now())
-	must(t, err)
-	must(t, e.Client.Create(t.Context(), running))
+	expect.NoError(t, err)
+	w.Create(running)
 	serve := func(set *v1alpha1.SidecarSet, revision string) {
 		set.Status.LatestRevision, set.Status.MatchedPods, set.Status.ObservedGeneration = revision, 7, 1
-		must(t, e.Client.Status().Update(t.Context(), set))
+		w.UpdateStatus(set)
 	}
 	serve(set, second.Name)
 	hot := sidecarSet("hot", func(s *v1alpha1.SidecarSetSpec) {
 		s.Namespace, s.Selector.MatchLabels = namespace, map[string]string{"app": "hot"}
 		s.Containers[0].UpgradeStrategy.UpgradeType = "HotUpgrade"
 	})
-	must(t, e.Client.Create(t.Context(), hot))
+	w.Create(hot)
 	serve(hot, "hot-1")
 
 	i := install(t, e, certificates.DefaultLifetimes())
@@ -125,11 +114,11 @@ func TestTakeOver(t *testing.T) {
 		return nil
 	})
 	i.eventually(t, "the status is written when OpenKruise has ended", pod(namespace, "game"), func(*corev1.Pod, error) error {
-		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+		i.Get(set)
 		return await.ErrorIf(set.Status.MatchedPods != 1 || set.Status.UpdatedPods != 1 || set.Status.ObservedGeneration != set.Generation, "%+v", set.Status)
 	})
 	after := &corev1.Pod{}
-	must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(running), after))
+	expect.NoError(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(running), after))
 	if after.ResourceVersion != running.ResourceVersion {
 		t.Errorf("the pod has changed:\n%+v", after)
 	}
@@ -158,7 +147,7 @@ func (i *installation) dropped(t *testing.T, set *v1alpha1.SidecarSet, namespace
 		for _, p := range []*corev1.Pod{pod(namespace, "game"), pod(namespace, "game")} {
 			expect.NoErrorf(t, image("logs", "logs:1")(p, i.Client.Create(t.Context(), p, client.DryRunAll)), "after %d writes of the status", n)
 		}
-		must(t, i.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+		i.Get(set)
 		set.Status.InForce, set.Status.Conditions = nil, nil
 		if err := i.Client.Status().Update(t.Context(), set); err != nil && !apierrors.IsConflict(err) {
 			t.Fatal(err)
@@ -176,7 +165,7 @@ func (i *installation) versions(t *testing.T) []string {
 	var versions []string
 	for n := range entries.Configurations {
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		must(t, i.Client.Get(t.Context(), client.ObjectKey{Name: entries.ConfigurationName(n)}, configuration))
+		expect.NoError(t, i.Client.Get(t.Context(), client.ObjectKey{Name: entries.ConfigurationName(n)}, configuration))
 		versions = append(versions, configuration.ResourceVersion)
 	}
 	return versions

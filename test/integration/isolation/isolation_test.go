@@ -8,30 +8,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
-	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
-	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 )
@@ -91,7 +85,7 @@ func samples() []sample {
 func (s sample) in(t *testing.T, namespace string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	program.Must(t, object.UnmarshalJSON([]byte(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":%q},"spec":%s}`,
+	expect.NoError(t, object.UnmarshalJSON([]byte(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":%q},"spec":%s}`,
 		s.version, s.kind, namespace, namespace, strings.ReplaceAll(s.spec, "NAMESPACE", namespace)))))
 	if s.kind == "SidecarSet" {
 		object.SetNamespace("")
@@ -103,12 +97,12 @@ func (s sample) in(t *testing.T, namespace string) *unstructured.Unstructured {
 func (s sample) change(t *testing.T, object *unstructured.Unstructured, from, to string) error {
 	t.Helper()
 	spec := &unstructured.Unstructured{}
-	program.Must(t, spec.UnmarshalJSON([]byte(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"spec":%s}`, s.version, s.kind,
+	expect.NoError(t, spec.UnmarshalJSON([]byte(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"spec":%s}`, s.version, s.kind,
 		strings.ReplaceAll(strings.Replace(s.spec, from, to, 1), "NAMESPACE", object.GetName())))))
-	program.Must(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	expect.NoError(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	before := object.DeepCopy()
 	for field, value := range spec.Object["spec"].(map[string]any) {
-		program.Must(t, unstructured.SetNestedField(object.Object, value, "spec", field))
+		expect.NoError(t, unstructured.SetNestedField(object.Object, value, "spec", field))
 	}
 	return server.Client.Patch(t.Context(), object, client.MergeFrom(before))
 }
@@ -116,7 +110,7 @@ func (s sample) change(t *testing.T, object *unstructured.Unstructured, from, to
 // observed waits until the status is about the current generation.
 func observed(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
-	program.Until(t, server.Client, object, object.GetKind()+" "+object.GetName()+" is observed", func() error {
+	env.WorldOf(t, server, "").Shows(object, object.GetKind()+" "+object.GetName()+" is observed", func() error {
 		seen, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 		return await.ErrorIf(seen != object.GetGeneration(), "generation %d of %d, status %v", seen, object.GetGeneration(), object.Object["status"])
 	})
@@ -125,7 +119,7 @@ func observed(t *testing.T, object *unstructured.Unstructured) {
 // reported waits until the condition and an event report the fault, or until the condition does not any more.
 func (s sample) reported(t *testing.T, object *unstructured.Unstructured, want bool) {
 	t.Helper()
-	program.Until(t, server.Client, object, fmt.Sprintf("%s is reported: %t", s.kind, want), func() error {
+	env.WorldOf(t, server, "").Shows(object, fmt.Sprintf("%s is reported: %t", s.kind, want), func() error {
 		list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 		is := slices.ContainsFunc(list, func(each any) bool {
 			c, _ := each.(map[string]any)
@@ -136,9 +130,9 @@ func (s sample) reported(t *testing.T, object *unstructured.Unstructured, want b
 	if !want {
 		return
 	}
-	program.Poll().Success(t, "event of "+s.kind, func(ctx context.Context) error {
+	env.WorldOf(t, server, "").Until("event of "+s.kind, func() error {
 		var events corev1.EventList
-		err := server.Client.List(ctx, &events)
+		err := server.Client.List(t.Context(), &events)
 		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
 			return e.InvolvedObject.UID == object.GetUID() && strings.Contains(e.Message, s.text)
 		}) {
@@ -152,7 +146,7 @@ func (s sample) reported(t *testing.T, object *unstructured.Unstructured, want b
 func pods(t *testing.T, namespace string) (found []types.UID) {
 	t.Helper()
 	var list corev1.PodList
-	program.Must(t, server.Client.List(t.Context(), &list, client.InNamespace(namespace)))
+	expect.NoError(t, server.Client.List(t.Context(), &list, client.InNamespace(namespace)))
 	for i := range list.Items {
 		found = append(found, list.Items[i].UID)
 	}
@@ -170,7 +164,7 @@ func TestObjectsThatCannotBeDecoded(t *testing.T) {
 	for _, s := range samples() {
 		pair := [2]*unstructured.Unstructured{s.in(t, honest), s.in(t, hostile)}
 		for _, object := range pair {
-			program.Must(t, server.Client.Create(t.Context(), object))
+			expect.NoError(t, server.Client.Create(t.Context(), object))
 			t.Cleanup(func() { _ = server.Client.Delete(context.Background(), object) })
 		}
 		objects[s.kind] = pair
@@ -182,14 +176,14 @@ func TestObjectsThatCannotBeDecoded(t *testing.T) {
 	before := pods(t, hostile)
 	restore := relax(t)
 	for _, s := range samples() {
-		program.Poll().Success(t, "break "+s.kind, func(context.Context) error { return s.change(t, objects[s.kind][1], s.good, s.bad) })
+		env.WorldOf(t, server, "").Until("break "+s.kind, func() error { return s.change(t, objects[s.kind][1], s.good, s.bad) })
 	}
 	restore()
 	for turn := range 2 {
 		for _, s := range samples() {
 			s.reported(t, objects[s.kind][1], true)
 			edit := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, s.edit, strconv.Itoa(turn+1)))
-			program.Must(t, server.Client.Patch(t.Context(), objects[s.kind][0], edit))
+			expect.NoError(t, server.Client.Patch(t.Context(), objects[s.kind][0], edit))
 		}
 		for _, pair := range objects {
 			observed(t, pair[0])
@@ -203,7 +197,7 @@ func TestObjectsThatCannotBeDecoded(t *testing.T) {
 		t.Errorf("pods %v of the objects that cannot be decoded became %v", before, after)
 	}
 	for _, s := range samples() {
-		program.Must(t, s.change(t, objects[s.kind][1], "", ""))
+		expect.NoError(t, s.change(t, objects[s.kind][1], "", ""))
 		s.reported(t, objects[s.kind][1], false)
 		observed(t, objects[s.kind][1])
 	}
@@ -213,21 +207,21 @@ func TestObjectsThatCannotBeDecoded(t *testing.T) {
 func relax(t *testing.T) (restore func()) {
 	t.Helper()
 	crds, err := env.ReadCRDs("")
-	program.Must(t, err)
+	expect.NoError(t, err)
 	crds = slices.DeleteFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return !slices.ContainsFunc(samples(), func(s sample) bool { return s.kind == crd.Spec.Names.Kind })
 	})
 	put := func(schema func(stored apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps) {
 		for _, crd := range crds {
 			stored := &apiextensionsv1.CustomResourceDefinition{}
-			program.Poll().Success(t, "replace the CRD "+crd.Name, func(ctx context.Context) error {
-				if err := server.Client.Get(ctx, client.ObjectKeyFromObject(crd), stored); err != nil {
+			env.WorldOf(t, server, "").Until("replace the CRD "+crd.Name, func() error {
+				if err := server.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), stored); err != nil {
 					return err
 				}
 				for i := range stored.Spec.Versions {
 					*stored.Spec.Versions[i].Schema.OpenAPIV3Schema = schema(*crd.Spec.Versions[i].Schema.OpenAPIV3Schema)
 				}
-				return server.Client.Update(ctx, stored)
+				return server.Client.Update(t.Context(), stored)
 			})
 		}
 	}
@@ -242,23 +236,14 @@ func relax(t *testing.T) (restore func()) {
 // install returns a function that starts all programs of the control plane, which returns one that stops them.
 func install(t *testing.T) (start func() (stop func())) {
 	t.Helper()
-	own := server.ServiceAccount(t, env.SystemNamespace, certificates.Name, nil)
-	var manifests []*unstructured.Unstructured
-	for _, path := range []string{"config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml", "config/sidecarsets/injector.yaml"} {
-		read, err := env.ReadManifests(path)
-		program.Must(t, err)
-		manifests = append(manifests, read...)
-	}
-	server.Apply(t, slices.DeleteFunc(manifests, func(object *unstructured.Unstructured) bool {
-		return slices.Contains([]string{"Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service"}, object.GetKind())
-	})...)
+	own := program.InstallInjector(t, server)
 	cfg := program.Install(t, server, "config/sidecarsets/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/imagepulls/rbac.yaml")
 	marking := server.Component(t, manager.Name)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	program.Must(t, server.Client.Create(t.Context(), node))
+	expect.NoError(t, server.Client.Create(t.Context(), node))
 	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
 	return func() func() {
-		stops := []func(){runInjector(t, own), runManager(t, marking), program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		stops := []func(){program.StartInjector(t, own, env.FreeAddress(t), certificates.DefaultLifetimes()), program.StartManager(t, manager.Options{Config: marking}), program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
 			for _, each := range []*configv1alpha1.WorkloadController{&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.ImagePullJob, &enabled.SidecarSet} {
 				each.Enabled = new(true)
 			}
@@ -270,53 +255,4 @@ func install(t *testing.T) (start func() (stop func())) {
 			}
 		}
 	}
-}
-
-func runInjector(t *testing.T, cfg *rest.Config) (stop func()) {
-	t.Helper()
-	host, text, err := net.SplitHostPort(env.FreeAddress(t))
-	program.Must(t, err)
-	port, err := strconv.Atoi(text)
-	program.Must(t, err)
-	health := env.FreeAddress(t)
-	serving, err := injector.NewProgram(injector.Options{
-		Config: cfg, Namespace: env.SystemNamespace, Host: host, Port: port, URL: "https://localhost",
-		Lifetimes: certificates.DefaultLifetimes(), MetricsBindAddress: "0", HealthProbeBindAddress: health, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
-	})
-	program.Must(t, err)
-	stop = run(t, serving.Run)
-	program.Poll().Success(t, "the injector is ready", func(ctx context.Context) error {
-		if answer := env.Get(ctx, health, "/readyz"); !strings.HasPrefix(answer, "200") {
-			return errors.New(answer)
-		}
-		return nil
-	})
-	return stop
-}
-
-func runManager(t *testing.T, cfg *rest.Config) (stop func()) {
-	t.Helper()
-	var defaults configv1alpha1.ManagerConfiguration
-	configv1alpha1.SetManagerDefaults(&defaults)
-	m, err := manager.New(manager.Options{
-		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: defaults.Controllers,
-		Defaults: plan.KubernetesDefaults(), Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
-	})
-	program.Must(t, err)
-	return run(t, m.Run)
-}
-
-func run(t *testing.T, program func(context.Context) error) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- program(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error("run the program:", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
 }

@@ -6,6 +6,7 @@ package manager_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 )
 
 // at returns the time of all states that the tests report.
@@ -33,7 +35,7 @@ type states map[string]v1alpha1.ProbeState
 // probes that have one.
 func (w *world) report(node string, all states) {
 	w.Helper()
-	w.must(report(w.Context(), w.client, node, func(probe string) v1alpha1.ProbeState { return all[probe] }))
+	w.Must(report(w.Context(), w.Client, node, func(probe string) v1alpha1.ProbeState { return all[probe] }))
 }
 
 // report writes the ProbeReports of the node that change, and then the generation that is in force
@@ -146,11 +148,8 @@ func writeStatus(ctx context.Context, c client.Client, npp *v1alpha1.NodePodProb
 func (w *world) planned(node string, want ...string) {
 	w.Helper()
 	slices.Sort(want)
-	w.until(fmt.Sprintf("the plan of node %s is %v", node, want), func(ctx context.Context) (string, error) {
-		npp, err := w.getPlan(ctx, node)
-		if client.IgnoreNotFound(err) != nil {
-			return "", err
-		}
+	w.Until(fmt.Sprintf("the plan of node %s is %v", node, want), func() error {
+		npp, err := w.getPlan(w.Context(), node)
 		var got []string
 		for _, pod := range npp.Spec.PodProbes {
 			for _, probe := range pod.Probes {
@@ -158,10 +157,7 @@ func (w *world) planned(node string, want ...string) {
 			}
 		}
 		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return "", nil
-		}
-		return fmt.Sprint("the plan is ", got), nil
+		return errors.Join(client.IgnoreNotFound(err), await.ErrorIf(!slices.Equal(got, want), "the plan is %v", got))
 	})
 }
 
@@ -189,17 +185,11 @@ func marks(pod *corev1.Pod) []string {
 func (w *world) marked(pod string, want ...string) {
 	w.Helper()
 	slices.Sort(want)
-	w.until(fmt.Sprintf("pod %s has the marks %v", pod, want), func(ctx context.Context) (string, error) {
-		found, err := w.getPod(ctx, pod)
-		if err != nil {
-			return "", err
-		}
+	found := &corev1.Pod{ObjectMeta: w.Meta(pod)}
+	w.Shows(found, fmt.Sprintf("pod %s has the marks %v", pod, want), func() error {
 		got := marks(found)
 		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return "", nil
-		}
-		return fmt.Sprint("it has ", got), nil
+		return await.ErrorIf(!slices.Equal(got, want), "it has %v", got)
 	})
 }
 
@@ -207,21 +197,19 @@ func (w *world) marked(pod string, want ...string) {
 // manager would have acted many times.
 func (w *world) unchanged(pod string, want ...string) {
 	w.Helper()
-	before, err := w.getPod(w.Context(), pod)
-	w.must(err)
-	w.settle()
+	before := w.stored(pod)
+	w.settle(1)
 	w.marked(pod, want...)
-	after, err := w.getPod(w.Context(), pod)
-	w.must(err)
+	after := w.stored(pod)
 	if before.ResourceVersion != after.ResourceVersion {
 		w.Errorf("pod %s was written: marks %v, then %v", pod, marks(before), marks(after))
 	}
 }
 
-// settle waits for a while in which the manager completes any pending work.
-func (w *world) settle() {
+// settle waits, so many times, for a while in which the manager completes any pending work.
+func (w *world) settle(times time.Duration) {
 	w.Helper()
-	timer := time.NewTimer(700 * time.Millisecond)
+	timer := time.NewTimer(times * 700 * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

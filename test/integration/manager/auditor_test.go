@@ -26,10 +26,10 @@ type auditor struct {
 
 func audit(w *world) *auditor {
 	w.Helper()
-	c, err := client.NewWithWatch(w.env.Config, client.Options{Scheme: w.client.Scheme()})
-	w.must(err)
-	events, err := c.Watch(context.Background(), &corev1.PodList{}, client.InNamespace(w.namespace))
-	w.must(err)
+	c, err := client.NewWithWatch(w.Config, client.Options{Scheme: w.Client.Scheme()})
+	w.Must(err)
+	events, err := c.Watch(context.Background(), &corev1.PodList{}, client.InNamespace(w.Namespace))
+	w.Must(err)
 	a := &auditor{w: events, done: make(chan struct{}), marked: map[string]string{}}
 	go a.run()
 	return a

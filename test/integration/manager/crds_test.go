@@ -4,7 +4,6 @@
 package manager_test
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +12,10 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // A manager that starts before the CRDs are served is alive and not ready, says why, and works as
@@ -25,24 +26,20 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 	w := newWorldWithoutManager(t, own)
 	address := env.FreeAddress(t)
 	lines := &logged{}
-	runManager(t, manager.Options{
+	program.StartManager(t, manager.Options{
 		Config: own.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
-		MetricsBindAddress: "0", HealthProbeBindAddress: address, Logger: funcr.New(lines.add, funcr.Options{}),
+		HealthProbeBindAddress: address, Logger: funcr.New(lines.add, funcr.Options{}),
 	})
 	const all = "the API server does not serve nodepodprobes.apps.kruise.io/v1alpha1, podprobemarkers.apps.kruise.io/v1alpha1, " +
 		"probeplans.seamark.dev/v1alpha1, probereports.seamark.dev/v1alpha1: apply the CRDs of Seamark"
-	w.until("the manager waits", func(ctx context.Context) (string, error) {
-		if answer := env.Get(ctx, address, "/readyz"); answer != "503 crds: "+all+"\ncaches: not synced\n" {
-			return answer, nil
-		}
-		return "", nil
+	w.Until("the manager waits", func() error {
+		answer := env.Get(t.Context(), address, "/readyz")
+		return await.ErrorIf(answer != "503 crds: "+all+"\ncaches: not synced\n", "%s", answer)
 	})
-	before, err := own.Requests(t.Context())
-	w.must(err)
+	before := w.Requested()
 	const watched = 4 * time.Second
 	(&fleet{world: w}).wait(watched)
-	after, err := own.Requests(t.Context())
-	w.must(err)
+	after := w.Requested()
 	if answer := env.Get(t.Context(), address, "/healthz"); answer != "200 ok\n" {
 		t.Errorf("/healthz: %q, want ok", answer)
 	}
@@ -51,13 +48,13 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 	}
 	t.Logf("requests in %s: %v", watched, after.Since(before))
 
-	w.must(own.InstallCRDs())
+	w.Must(own.InstallCRDs())
 	w.ready(address)
 	if n := lines.count("The API server serves the CRDs"); n != 1 {
 		t.Errorf("%d lines say that the CRDs are served, want 1:\n%s", n, lines)
 	}
 	w.pod("a", w.node("late"))
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
 	w.planned("late", "a/web#p")
 	w.report("late", states{"web#p": succeeded})
 	w.marked("a", "label web=1")

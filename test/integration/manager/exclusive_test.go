@@ -5,7 +5,6 @@ package manager_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -47,7 +47,7 @@ type duel struct {
 func newDuel(w *world, policy v1alpha1.ExclusivePolicy, more ...*builders.ProbeBuilder) *duel {
 	d := &duel{world: w, names: []string{"a", "b", "c"}, uids: map[string]*corev1.Pod{}, claims: map[string]claim{}}
 	d.node = w.node("duel")
-	marker := builders.Marker(w.namespace, "db").Probe(builders.Probe("primary").Condition("db.io/primary").
+	marker := builders.Marker(w.Namespace, "db").Probe(builders.Probe("primary").Condition("db.io/primary").
 		Label(succeeded, "role", "primary").Annotation(succeeded, "db.io/since", "always").Label(v1alpha1.ProbeUnknown, "role", "unknown").
 		Label(failed, "role", "replica").Exclusive(succeeded, policy))
 	for _, probe := range more {
@@ -63,8 +63,7 @@ func newDuel(w *world, policy v1alpha1.ExclusivePolicy, more ...*builders.ProbeB
 		}
 	}
 	w.planned(d.node, planned...)
-	npp, err := w.getPlan(w.Context(), d.node)
-	w.must(err)
+	npp := w.storedPlan(d.node)
 	d.plan = npp.Spec.PodProbes[0].Probes[0].Plan
 	w.report(d.node, states{})
 	return d
@@ -93,17 +92,15 @@ func (d *duel) say() {
 		pods = append(pods, seamarkv1alpha1.PodReport{Namespace: pod.Namespace, Name: name, UID: string(pod.UID), Probes: probes})
 	}
 	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: d.node}}
-	d.must(writeSlice(d.Context(), d.client, npp, sliceName(d.node, 0), pods))
+	d.Must(writeSlice(d.Context(), d.Client, npp, sliceName(d.node, 0), pods))
 }
 
 // tickets waits until exactly these pods have a ticket: the name, and the group if there is one.
 func (d *duel) tickets(want ...string) {
 	d.Helper()
-	d.until(fmt.Sprintf("tickets %v", want), func(ctx context.Context) (string, error) {
+	d.Until(fmt.Sprintf("tickets %v", want), func() error {
 		var pods corev1.PodList
-		if err := d.client.List(ctx, &pods, client.InNamespace(d.namespace)); err != nil {
-			return "", err
-		}
+		d.List(&pods)
 		var got []string
 		for _, pod := range pods.Items {
 			for key, group := range pod.Labels {
@@ -112,10 +109,8 @@ func (d *duel) tickets(want ...string) {
 				}
 			}
 		}
-		if slices.Sort(got); !slices.Equal(got, want) {
-			return fmt.Sprint("tickets ", got), nil
-		}
-		return "", nil
+		slices.Sort(got)
+		return await.ErrorIf(!slices.Equal(got, want), "tickets %v", got)
 	})
 }
 
@@ -144,14 +139,14 @@ func TestExclusiveMarks(t *testing.T) {
 	d.say()
 	w.marked("c", lost...)
 	// The winner ends: the next one gets the marks, although the ending pod has not gone.
-	w.must(w.client.Patch(t.Context(), d.uids["b"], env.MergePatch(`{"metadata":{"finalizers":["example.com/hold"]}}`)))
-	w.must(w.client.Delete(t.Context(), d.uids["b"]))
+	w.Patch(d.uids["b"], `{"metadata":{"finalizers":["example.com/hold"]}}`)
+	w.Delete(d.uids["b"])
 	w.marked("a", primary...)
 	w.marked("b", "condition db.io/primary=True")
-	w.must(w.client.Patch(t.Context(), d.uids["b"], env.MergePatch(`{"metadata":{"finalizers":null}}`)))
+	w.Patch(d.uids["b"], `{"metadata":{"finalizers":null}}`)
 	// The winner has ended, so that it is not in the cache of the manager.
 	ended := d.uids["a"].DeepCopy()
-	w.must(w.client.Status().Patch(t.Context(), ended, env.MergePatch(`{"status":{"phase":"Failed"}}`)))
+	w.Must(w.Client.Status().Patch(t.Context(), ended, env.MergePatch(`{"status":{"phase":"Failed"}}`)))
 	w.marked("c", primary...)
 	w.marked("a", "condition db.io/primary=True")
 	w.condition("db", v1alpha1.ConditionMarksApplied, "Applied", "")
@@ -162,7 +157,7 @@ func TestExclusiveMarksPerLabel(t *testing.T) {
 	w := newWorld(t, servers.Parallel(t))
 	d := newDuel(w, v1alpha1.ExclusivePolicy{PerLabel: "shard"})
 	shard := func(pod, value string) {
-		w.must(w.client.Patch(t.Context(), d.uids[pod].DeepCopy(), env.MergePatch(`{"metadata":{"labels":{"shard":"`+value+`"}}}`)))
+		w.Patch(d.uids[pod].DeepCopy(), "%s", `{"metadata":{"labels":{"shard":"`+value+`"}}}`)
 	}
 	shard("a", "1")
 	shard("b", "2")
@@ -176,7 +171,7 @@ func TestExclusiveMarksPerLabel(t *testing.T) {
 	w.marked("c", append([]string{"label shard=2"}, primary...)...)
 	w.marked("b", append([]string{"label shard=2"}, lost...)...)
 	// The winner leaves the group, and another pod gets the marks.
-	w.must(w.client.Patch(t.Context(), d.uids["c"].DeepCopy(), env.MergePatch(`{"metadata":{"labels":{"shard":null}}}`)))
+	w.Patch(d.uids["c"].DeepCopy(), `{"metadata":{"labels":{"shard":null}}}`)
 	w.marked("b", append([]string{"label shard=2"}, primary...)...)
 	w.marked("c", lost...)
 	// The winner moves to a group of its own, where it keeps the marks: another pod gets those of the group that it leaves.
@@ -288,13 +283,13 @@ func (d *duel) step(r *rand.Rand, clock int) {
 	switch r.IntN(12) {
 	case 0: // The pod is replaced.
 		if pod := d.uids[name]; pod != nil {
-			d.must(client.IgnoreNotFound(d.client.Delete(d.Context(), pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})))
+			d.Must(client.IgnoreNotFound(d.Client.Delete(d.Context(), pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})))
 		}
 		d.uids[name] = d.replacement(name)
 		delete(d.claims, name)
 	case 1, 2: // Another client writes the pod.
 		patch := env.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{"their.io/clock":"%d"}}}`, clock))
-		d.must(d.client.Patch(d.Context(), d.uids[name].DeepCopy(), patch))
+		d.Must(d.Client.Patch(d.Context(), d.uids[name].DeepCopy(), patch))
 		return
 	case 3:
 		d.claims[name] = claim{failed, clock, clock, d.claims[name].shard}
@@ -317,11 +312,11 @@ func (d *duel) step(r *rand.Rand, clock int) {
 func (d *duel) replacement(name string) *corev1.Pod {
 	d.Helper()
 	for {
-		pod, err := env.CreatePod(d.Context(), d.client, builders.Pod(d.namespace, name).Label("app", "game").Node(d.node).Build())
+		pod, err := env.CreatePod(d.Context(), d.Client, builders.Pod(d.Namespace, name).Label("app", "game").Node(d.node).Build())
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		d.must(err)
+		d.Must(err)
 		return pod
 	}
 }
@@ -345,15 +340,9 @@ func (d *duel) settleOn(winner string, clock int) {
 		if name == winner {
 			want = "primary"
 		}
-		d.until(fmt.Sprintf("pod %s has role=%s", name, want), func(ctx context.Context) (string, error) {
-			pod, err := d.getPod(ctx, name)
-			if err != nil {
-				return "", err
-			}
-			if got := marks(pod); !slices.Contains(got, "label role="+want) {
-				return fmt.Sprint("it has ", got), nil
-			}
-			return "", nil
+		d.Until(fmt.Sprintf("pod %s has role=%s", name, want), func() error {
+			got := marks(d.stored(name))
+			return await.ErrorIf(!slices.Contains(got, "label role="+want), "it has %v", got)
 		})
 	}
 }

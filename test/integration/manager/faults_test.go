@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // faults are between managers and the API server: writes of marks are refused, lost, late or
@@ -35,7 +36,7 @@ func (f *faults) start(t testing.TB) (stop func()) {
 	t.Helper()
 	config := f.config.Component(t, manager.Name)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{faults: f, next: next} })
-	return runManager(t, manager.Options{Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0"})
+	return program.StartManager(t, manager.Options{Config: config})
 }
 
 // deny refuses writes whose path has the part. Empty refuses none.

@@ -20,7 +20,7 @@ func TestForgedReport(t *testing.T) {
 	w := newWorld(t, servers.Parallel(t))
 	honest, taken := w.node("honest"), w.node("taken")
 	a, b := w.pod("a", honest), w.pod("b", taken)
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").
 		Label(succeeded, "healthy", "true").Label(failed, "healthy", "false")))
 	w.planned(honest, "a/web#p")
 	w.planned(taken, "b/web#p")
@@ -39,16 +39,15 @@ func TestForgedReport(t *testing.T) {
 			of(b, state("web#p", result), state("web#other", succeeded), state("other#p", succeeded)),
 		}
 	}
-	npp, err := w.getPlan(t.Context(), taken)
-	w.must(err)
+	npp := w.storedPlan(taken)
 	slice := forged(failed)
 	for i := range slice {
 		slice[i].Errors = []v1alpha1.ContainerProbeError{{Name: "web#p", Reason: v1alpha1.ProbeNotEnded, Message: "forged"}}
 	}
-	w.must(writeSlice(t.Context(), w.client, npp, "taken.0", slice))
+	w.Must(writeSlice(t.Context(), w.Client, npp, "taken.0", slice))
 	w.condition("web", v1alpha1.ConditionProbesResolved, "NotEnded",
 		`Probe "p": the runtime has not ended an earlier run (1 of 2 matched pods, such as b: forged).`)
-	w.must(writeSlice(t.Context(), w.client, npp, "taken.0", forged(failed)))
+	w.Must(writeSlice(t.Context(), w.Client, npp, "taken.0", forged(failed)))
 	w.marked("b", "label healthy=false")
 	w.unchanged("a", "label healthy=true")
 	w.unchanged("b", "label healthy=false")
@@ -59,7 +58,7 @@ func TestForgedReport(t *testing.T) {
 		statuses = append(statuses, v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes})
 	}
 	statuses[1].ProbeStates[0].State = succeeded
-	w.must(writeStatus(t.Context(), w.client, npp, map[string]any{"podProbeStatuses": statuses}))
+	w.Must(writeStatus(t.Context(), w.Client, npp, map[string]any{"podProbeStatuses": statuses}))
 	w.marked("b", "label healthy=true")
 	w.unchanged("a", "label healthy=true")
 	w.unchanged("b", "label healthy=true")

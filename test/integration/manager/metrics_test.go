@@ -4,7 +4,7 @@
 package manager_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,17 +14,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // electing starts a manager with leader election and returns its metrics registry.
 func (w *world) electing() (stop func(), registry *prometheus.Registry) {
 	w.Helper()
 	registry = prometheus.NewRegistry()
-	return runManager(w, manager.Options{
-		Config: w.env.Component(w, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
-		MetricsBindAddress: "0", HealthProbeBindAddress: "0", Registry: registry, Version: "test",
+	return program.StartManager(w, manager.Options{
+		Config: w.Component(w, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
+		Registry: registry, Version: "test",
 	}), registry
 }
 
@@ -32,12 +34,9 @@ func (w *world) electing() (stop func(), registry *prometheus.Registry) {
 // order of the label names, without the namespace, and its value.
 func (w *world) exported(registry *prometheus.Registry, metric string, want ...string) {
 	w.Helper()
-	w.until(fmt.Sprintf("%s has %v", metric, want), func(context.Context) (string, error) {
+	w.Until(fmt.Sprintf("%s has %v", metric, want), func() error {
 		got, err := series(registry, metric)
-		if err != nil || slices.Equal(got, want) {
-			return "", err
-		}
-		return fmt.Sprint("it has ", got), nil
+		return errors.Join(err, await.ErrorIf(!slices.Equal(got, want), "it has %v", got))
 	})
 }
 
@@ -76,7 +75,7 @@ func TestMetrics(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		w.pod(name, "measured")
 	}
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
 	w.planned("measured", "a/web#p", "b/web#p", "c/web#p")
 	w.exported(first, pods, "web p Failed: 0", "web p NoResult: 3", "web p Succeeded: 0", "web p Unknown: 0")
 	w.exported(first, planned, "measured: 3")
@@ -96,7 +95,7 @@ func TestMetrics(t *testing.T) {
 
 	stop()
 	w.exported(second, pods, "web p Failed: 0", "web p NoResult: 0", "web p Succeeded: 3", "web p Unknown: 0")
-	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
+	w.Delete(w.markerNamed("web"))
 	w.gone("web")
 	w.exported(second, pods)
 	w.exported(second, planned)
@@ -108,14 +107,14 @@ func TestMetricsOfProviders(t *testing.T) {
 	e := servers.Parallel(t)
 	w := newWorldWithoutManager(t, e)
 	registry := prometheus.NewRegistry()
-	runManager(t, manager.Options{
-		Config: e.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true, Registry: registry,
+	program.StartManager(t, manager.Options{
+		Config: e.Component(t, manager.Name), Serverless: true, Registry: registry,
 	})
 	defer w.clean()
 	w.virtualNode("provided")
 	w.pod("a", "provided")
 	w.pod("b", "provided")
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marker(builders.Marker(w.Namespace, "game").Probe(documented()))
 	const pods = "seamark_manager_probed_pods"
 	w.exported(registry, pods, "game Idle Failed: 0", "game Idle NoResult: 2", "game Idle Succeeded: 0", "game Idle Unknown: 0")
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)

@@ -4,18 +4,15 @@
 package manager_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,13 +22,13 @@ import (
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // writes counts the writes of the resources that the manager writes, since before.
 func (w *world) writes(before env.Requests) map[string]int {
 	w.Helper()
-	after, err := w.env.Requests(w.Context())
-	w.must(err)
+	after := w.Requested()
 	all := map[string]int{}
 	for request, count := range after.Since(before) {
 		switch request.Resource {
@@ -48,32 +45,18 @@ func (w *world) writes(before env.Requests) map[string]int {
 func (w *world) versions() map[string]string {
 	w.Helper()
 	all := map[string]string{}
-	var (
-		pods    corev1.PodList
-		markers v1alpha1.PodProbeMarkerList
-		plans   v1alpha1.NodePodProbeList
-	)
-	w.must(w.client.List(w.Context(), &pods, client.InNamespace(w.namespace)))
-	w.must(w.client.List(w.Context(), &markers, client.InNamespace(w.namespace)))
-	w.must(w.client.List(w.Context(), &plans))
-	for i := range pods.Items {
-		all["pod "+pods.Items[i].Name] = pods.Items[i].ResourceVersion
-	}
-	for i := range markers.Items {
-		all["marker "+markers.Items[i].Name] = markers.Items[i].ResourceVersion
-	}
-	for i := range plans.Items {
-		all["plan "+plans.Items[i].Name] = plans.Items[i].ResourceVersion
-	}
-	var planSlices seamarkv1alpha1.ProbePlanList
-	w.must(w.client.List(w.Context(), &planSlices))
-	for i := range planSlices.Items {
-		all["ProbePlan "+planSlices.Items[i].Name] = planSlices.Items[i].ResourceVersion
-	}
-	var slices seamarkv1alpha1.ProbeReportList
-	w.must(w.client.List(w.Context(), &slices))
-	for i := range slices.Items {
-		all["ProbeReport "+slices.Items[i].Name] = slices.Items[i].ResourceVersion
+	for _, kind := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Pod"), v1alpha1.GroupVersion().WithKind("PodProbeMarker"), v1alpha1.GroupVersion().WithKind("NodePodProbe"),
+		seamarkv1alpha1.GroupVersion().WithKind("ProbePlan"), seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		w.Must(w.Client.List(w.Context(), list))
+		for _, object := range list.Items {
+			if object.Namespace == "" || object.Namespace == w.Namespace {
+				all[kind.Kind+" "+object.Name] = object.ResourceVersion
+			}
+		}
 	}
 	return all
 }
@@ -89,32 +72,25 @@ func TestRestart(t *testing.T) {
 	for _, name := range []string{"a", "b", "ended"} {
 		w.pod(name, "restart")
 	}
-	w.marker(builders.Marker(w.namespace, "web").Probe(documented()))
-	w.marker(builders.Marker(w.namespace, "api").Probe(builders.Probe("p").Label(failed, "gameserver-idle", "api")))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(documented()))
+	w.marker(builders.Marker(w.Namespace, "api").Probe(builders.Probe("p").Label(failed, "gameserver-idle", "api")))
 	w.planned("restart", "a/web#Idle", "b/web#Idle", "ended/web#Idle", "a/api#p", "b/api#p", "ended/api#p")
 	w.report("restart", states{"web#Idle": succeeded, "api#p": failed})
 	want := []string{"label gameserver-idle=api", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
 	for _, pod := range []string{"a", "b", "ended"} {
 		w.marked(pod, want...)
 	}
-	ended, err := w.getPod(t.Context(), "ended")
-	w.must(err)
-	w.must(w.client.Delete(t.Context(), ended))
+	ended := w.stored("ended")
+	w.Delete(ended)
 	w.matched("web", 2)
 	w.matched("api", 2)
-	w.settle()
-	w.settle()
-	w.settle()
+	w.settle(3)
 	stop()
 
-	before, err := w.env.Requests(t.Context())
-	w.must(err)
+	before := w.Requested()
 	versions := w.versions()
 	startManager(t, e)
-	w.settle()
-	w.settle()
-	w.settle()
-	w.settle()
+	w.settle(4)
 	if writes := w.writes(before); len(writes) > 0 {
 		t.Errorf("writes after a restart: %v", writes)
 	}
@@ -133,8 +109,8 @@ func TestChangesWhileDown(t *testing.T) {
 	defer w.clean()
 	w.node("down")
 	a, b := w.pod("a", "down"), w.pod("b", "down")
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
-	w.marker(builders.Marker(w.namespace, "api").Probe(builders.Probe("p").Label(succeeded, "api", "1")))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.marker(builders.Marker(w.Namespace, "api").Probe(builders.Probe("p").Label(succeeded, "api", "1")))
 	w.planned("down", "a/web#p", "b/web#p", "a/api#p", "b/api#p")
 	w.report("down", states{"web#p": succeeded, "api#p": succeeded})
 	w.marked("a", "label web=1", "label api=1")
@@ -144,9 +120,9 @@ func TestChangesWhileDown(t *testing.T) {
 	stop()
 
 	w.report("down", states{"web#p": failed, "api#p": succeeded})
-	w.must(w.client.Delete(t.Context(), w.markerNamed("api")))
-	w.must(w.client.Patch(t.Context(), b, env.MergePatch(`{"metadata":{"labels":{"app":"db"}}}`)))
-	w.must(w.client.Delete(t.Context(), a, client.GracePeriodSeconds(0)))
+	w.Delete(w.markerNamed("api"))
+	w.Patch(b, `{"metadata":{"labels":{"app":"db"}}}`)
+	w.Delete(a, client.GracePeriodSeconds(0))
 	w.pod("a", "down")
 	w.pod("c", "down")
 	startManager(t, e)
@@ -165,9 +141,9 @@ func TestLeaderElectionAndHealth(t *testing.T) {
 	defer w.clean()
 	electing := func() (stop func(), health string) {
 		health = env.FreeAddress(t)
-		return runManager(t, manager.Options{
+		return program.StartManager(t, manager.Options{
 			Config: e.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
-			MetricsBindAddress: "0", HealthProbeBindAddress: health,
+			HealthProbeBindAddress: health,
 		}), health
 	}
 	stopFirst, first := electing()
@@ -182,14 +158,10 @@ func TestLeaderElectionAndHealth(t *testing.T) {
 		t.Errorf("lease holder %q after the manager that held it stopped, before %q: want a released lease", after, before)
 	}
 	// The lease lasts 15 seconds. The other manager takes over a released one at its next attempt, within 5 seconds.
-	soon := await.Poll{Interval: 20 * time.Millisecond, Timeout: 10 * time.Second}
-	soon.Until(t, "the other manager leads", func(context.Context) (string, error) {
-		if w.leader() == "" {
-			return "nobody holds the lease", nil
-		}
-		return "", nil
-	})
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.Poll.Timeout = 10 * time.Second
+	w.Until("the other manager leads", func() error { return await.ErrorIf(w.leader() == "", "nobody holds the lease") })
+	w.Poll.Timeout = await.Timeout
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
 	w.planned("elected", "a/web#p")
 }
 
@@ -197,32 +169,19 @@ func TestLeaderElectionAndHealth(t *testing.T) {
 func (w *world) leader() string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
-	w.must(w.client.Get(w.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: manager.Name}, lease))
+	w.Must(w.Client.Get(w.Context(), client.ObjectKey{Namespace: env.SystemNamespace, Name: manager.Name}, lease))
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 func (w *world) ready(address string) {
 	w.Helper()
-	w.until(address+" is ready", func(ctx context.Context) (string, error) {
+	w.Until(address+" is ready", func() error {
 		for _, path := range []string{"/healthz", "/readyz"} {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-			if err != nil {
-				return "", err
-			}
-			response, err := http.DefaultClient.Do(request)
-			if errors.Is(err, syscall.ECONNREFUSED) {
-				return "connection refused", nil
-			}
-			if err != nil {
-				return "", err
-			}
-			body, err := io.ReadAll(response.Body)
-			_ = response.Body.Close()
-			if err != nil || response.StatusCode != http.StatusOK {
-				return path + ": " + response.Status + " " + strings.TrimSpace(string(body)), err
+			if answer := env.Get(w.Context(), address, path); !strings.HasPrefix(answer, "200") {
+				return fmt.Errorf("%s: %s", path, answer)
 			}
 		}
-		return "", nil
+		return nil
 	})
 }
 
@@ -232,32 +191,27 @@ func TestUpstreamCRDs(t *testing.T) {
 	upstream := env.Start(t, env.UpstreamCRDs())
 	w := newWorld(t, upstream)
 	w.pod("a", w.node("upstream"))
-	w.marker(builders.Marker(w.namespace, "web").Probe(documented()).
+	w.marker(builders.Marker(w.Namespace, "web").Probe(documented()).
 		Probe(builders.Probe("db").Container("db").Condition("game.io/db")))
 	// Seamark's own rules reject this marker, so the manager ignores it.
-	w.marker(builders.Marker(w.namespace, "native").Probe(builders.Probe("p").Condition("Ready")))
+	w.marker(builders.Marker(w.Namespace, "native").Probe(builders.Probe("p").Condition("Ready")))
 	w.planned("upstream", "a/web#Idle")
 	w.report("upstream", states{"web#Idle": succeeded})
 	w.marked("a", "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
 	w.matched("web", 1)
 	w.event("web", "ContainerNotFound", `container "db" not found`)
 	w.event("native", "InvalidSpec", "Ready")
-	w.settle()
-	w.settle()
-	w.settle()
+	w.settle(3)
 
 	// The API server does not store the status conditions; the manager must not retry.
-	before, err := w.env.Requests(t.Context())
-	w.must(err)
-	w.must(w.client.Patch(t.Context(), w.markerNamed("web"), env.MergePatch(`{"metadata":{"annotations":{"a":"b"}}}`)))
-	w.settle()
-	w.settle()
-	w.settle()
+	before := w.Requested()
+	w.Patch(w.markerNamed("web"), `{"metadata":{"annotations":{"a":"b"}}}`)
+	w.settle(3)
 	if writes := w.writes(before); len(writes) != 1 || writes["PATCH podprobemarkers/ 200"] != 1 {
 		t.Errorf("writes %v, want only that of the test", writes)
 	}
 	w.report("upstream", states{"web#Idle": failed})
 	w.marked("a", "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
-	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
+	w.Delete(w.markerNamed("web"))
 	w.marked("a")
 }

@@ -12,7 +12,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -31,7 +31,7 @@ func (w *world) freeze(pod string) (thaw func()) {
 	w.Helper()
 	equal, all := admissionregistrationv1.Equivalent, admissionregistrationv1.NamespacedScope
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "freeze-" + w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "freeze-" + w.Namespace},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				MatchPolicy: &equal,
@@ -52,32 +52,23 @@ func (w *world) freeze(pod string) (thaw func()) {
 			PolicyName:        policy.Name,
 			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			MatchResources: &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
-				MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace},
+				MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace},
 			}},
 		},
 	}
 	thaw = func() {
 		for _, object := range []client.Object{binding.DeepCopy(), policy.DeepCopy()} {
-			if err := client.IgnoreNotFound(w.client.Delete(context.Background(), object)); err != nil {
-				w.Error(err)
-			}
+			expect.Success(w, client.IgnoreNotFound(w.Client.Delete(context.Background(), object)))
 		}
 	}
-	w.must(w.client.Create(w.Context(), policy))
-	w.must(w.client.Create(w.Context(), binding))
+	w.Create(policy)
+	w.Create(binding)
 	w.Cleanup(thaw)
-	asManager, err := client.New(w.env.Component(w, manager.Name), client.Options{Scheme: w.env.Scheme})
-	w.must(err)
-	w.until("pod "+pod+" is frozen", func(ctx context.Context) (string, error) {
-		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: pod}}
-		err := asManager.Status().Patch(ctx, object, env.MergePatch(`{"metadata":{"labels":{"frozen":"no"}}}`), client.DryRunAll)
-		switch {
-		case err == nil:
-			return "it can be written", nil
-		case strings.Contains(err.Error(), "pod is frozen"):
-			return "", nil
-		}
-		return "", err
+	asManager := w.ClientOf(w, w.Component(w, manager.Name))
+	w.Until("pod "+pod+" is frozen", func() error {
+		object := &corev1.Pod{ObjectMeta: w.Meta(pod)}
+		err := asManager.Status().Patch(w.Context(), object, env.MergePatch(`{"metadata":{"labels":{"frozen":"no"}}}`), client.DryRunAll)
+		return await.ErrorIf(err == nil || !strings.Contains(err.Error(), "pod is frozen"), "error %v", err)
 	})
 	return thaw
 }
@@ -85,16 +76,9 @@ func (w *world) freeze(pod string) (thaw func()) {
 // blocked waits until the status names what blocks the deletion of the marker.
 func (w *world) blocked(marker, part string) {
 	w.Helper()
-	w.until("marker "+marker+" reports what blocks its deletion", func(ctx context.Context) (string, error) {
-		found, err := w.getMarker(ctx, marker)
-		if err != nil {
-			return "", err
-		}
-		c := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionMarksRemoved)
-		if c != nil && c.Reason == "WriteFailed" && strings.Contains(c.Message, part) {
-			return "", nil
-		}
-		return fmt.Sprintf("%+v", c), nil
+	w.markerShows(marker, "what blocks its deletion", func(m *v1alpha1.PodProbeMarker) error {
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionMarksRemoved)
+		return await.ErrorIf(c == nil || c.Reason != "WriteFailed" || !strings.Contains(c.Message, part), "%+v", c)
 	})
 }
 
@@ -105,27 +89,25 @@ func TestPodThatRefusesWritesBlocksItsMarker(t *testing.T) {
 	w.node("frozen")
 	w.pod("a", "frozen")
 	w.pod("b", "frozen")
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1").Condition("game.io/web")))
-	w.marker(builders.Marker(w.namespace, "api").Probe(builders.Probe("p").Label(succeeded, "api", "1").Container("api")))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1").Condition("game.io/web")))
+	w.marker(builders.Marker(w.Namespace, "api").Probe(builders.Probe("p").Label(succeeded, "api", "1").Container("api")))
 	w.planned("frozen", "a/web#p", "b/web#p")
 	w.report("frozen", states{"web#p": succeeded})
 	for _, pod := range []string{"a", "b"} {
 		w.marked(pod, "label web=1", "condition game.io/web=True")
 	}
 	thaw := w.freeze("b")
-	before, err := w.env.Requests(t.Context())
-	w.must(err)
-	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
+	before := w.Requested()
+	w.Delete(w.markerNamed("web"))
 	w.marked("a")
 	w.blocked("web", "Pods still have marks of the marker (1, such as b). The last write to pod b failed:")
 	w.blocked("web", "pod is frozen")
 	w.event("web", "WriteFailed", "pod is frozen")
 	// The marks of the other marker on the same pod are not the reason to wait.
-	w.must(w.client.Delete(t.Context(), w.markerNamed("api")))
+	w.Delete(w.markerNamed("api"))
 	w.gone("api")
 
-	after, err := w.env.Requests(t.Context())
-	w.must(err)
+	after := w.Requested()
 	added := after.Since(before)
 	refused := added.Count(func(r env.Request) bool { return r.Resource == "pods" && (r.Code == "422" || r.Code == "403") })
 	statuses := added.Writes("podprobemarkers", "status")
@@ -146,25 +128,18 @@ func TestMarksRemovedByHandReleaseTheMarker(t *testing.T) {
 	w := newWorld(t, servers.Parallel(t))
 	w.node("by-hand")
 	w.pod("a", "by-hand")
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1").Condition("game.io/web")))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1").Condition("game.io/web")))
 	w.planned("by-hand", "a/web#p")
 	w.report("by-hand", states{"web#p": succeeded})
 	w.marked("a", "label web=1", "condition game.io/web=True")
 	w.freeze("a")
-	w.must(w.client.Delete(t.Context(), w.markerNamed("web")))
+	w.Delete(w.markerNamed("web"))
 	w.blocked("web", "pod is frozen")
-	pod, err := w.getPod(t.Context(), "a")
-	w.must(err)
-	w.must(w.client.Patch(t.Context(), pod.DeepCopy(), env.MergePatch(`{"metadata":{"labels":{"web":null}}}`)))
-	w.must(w.client.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
+	pod := w.stored("a")
+	w.Patch(pod.DeepCopy(), `{"metadata":{"labels":{"web":null}}}`)
+	w.Must(w.Client.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"game.io/web","$patch":"delete"}]}}`))))
-	soon := await.Poll{Interval: 20 * time.Millisecond, Timeout: 2 * time.Second}
-	soon.Until(t, "the marker is gone", func(ctx context.Context) (string, error) {
-		_, err := w.getMarker(ctx, "web")
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "it exists", err
-	})
+	w.Poll.Timeout = 2 * time.Second
+	w.gone("web")
 	w.marked("a")
 }

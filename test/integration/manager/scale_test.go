@@ -64,7 +64,7 @@ func TestCountsOfWrites(t *testing.T) {
 	f := &fleet{world: newWorldWithoutManager(t, own), scale: scaleFromEnvironment()}
 	t.Logf("%d markers, %d pods, %d nodes", scaleMarkers, f.scale.pods, f.scale.nodes)
 	// Listing all objects costs the API server as much as many writes.
-	f.poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 5 * time.Minute}
+	f.Poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 5 * time.Minute}
 	f.build()
 
 	f.counted("plans", func(t *testing.T, writes func() env.Requests) {
@@ -73,9 +73,7 @@ func TestCountsOfWrites(t *testing.T) {
 		t.Logf("markers created in %v", time.Since(start).Round(time.Millisecond))
 		f.plansComplete()
 		t.Logf("plans complete after %v", time.Since(start).Round(time.Millisecond))
-		f.settle()
-		f.settle()
-		f.settle()
+		f.settle(3)
 		perNode := f.scale.pods / f.scale.nodes
 		most := f.scale.nodes * ((perNode + slicing.MaxPods - 1) / slicing.MaxPods) * 12 / 10
 		if n, c := writes().Writes("probeplans", ""), writes().Conflicts("probeplans"); n > most || c > 0 {
@@ -89,7 +87,7 @@ func TestCountsOfWrites(t *testing.T) {
 		f.reportAll()
 		f.allMarked()
 		t.Logf("all agents report at the same time: all pods marked after %v", time.Since(start).Round(time.Millisecond))
-		f.settle()
+		f.settle(1)
 		if n := writes().Writes("pods", "status"); n != f.scale.pods {
 			t.Errorf("%d writes of marks, want one per pod", n)
 		}
@@ -105,7 +103,7 @@ func TestCountsOfWrites(t *testing.T) {
 		// Pods with consecutive numbers are on different nodes, whose plans do not depend on one another.
 		f.each(f.scale.replaced, f.replace)
 		f.plansComplete()
-		f.settle()
+		f.settle(1)
 		for resource, most := range map[string]int{"probeplans": 1, "nodepodprobes": 2} {
 			n := writes().Writes(resource, "")
 			if n > most*f.scale.replaced {
@@ -114,11 +112,10 @@ func TestCountsOfWrites(t *testing.T) {
 			t.Logf("%d writes of %s for %d replaced pods", n, resource, f.scale.replaced)
 		}
 	})
-	f.settle()
+	f.settle(1)
 	stop()
 	f.counted("restart and idle time", func(t *testing.T, _ func() env.Requests) {
-		before, err := f.env.Requests(t.Context())
-		f.must(err)
+		before := f.Requested()
 		versions := f.versions()
 		startManager(t, own)
 		f.wait(f.scale.idle)
@@ -140,11 +137,9 @@ func (f *fleet) counted(name string, part func(t *testing.T, writes func() env.R
 		return
 	}
 	t.Run(name, func(t *testing.T) {
-		before, err := f.env.Requests(t.Context())
-		f.must(err)
+		before := f.Requested()
 		part(t, func() env.Requests {
-			after, err := f.env.Requests(t.Context())
-			f.must(err)
+			after := f.Requested()
 			return after.Since(before)
 		})
 	})
@@ -158,33 +153,31 @@ func (f *fleet) each(n int, work func(ctx context.Context, i int) error) {
 	for i := range n {
 		group.Go(func() error { return work(ctx, i) })
 	}
-	f.must(group.Wait())
+	f.Must(group.Wait())
 }
 
 func nodeName(i int) string { return fmt.Sprintf("scale-%03d", i) }
 
 func (f *fleet) build() {
 	f.each(f.scale.nodes, func(ctx context.Context, i int) error {
-		return f.client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}})
+		return f.Client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}})
 	})
 	for i := range f.scale.nodes {
 		f.nodes = append(f.nodes, nodeName(i))
 	}
 	f.pods = make([]*corev1.Pod, f.scale.pods)
 	f.each(f.scale.pods, func(ctx context.Context, i int) error {
-		pod := builders.Pod(f.namespace, fmt.Sprintf("pod-%04d", i)).Label("app", "game").Node(nodeName(i % f.scale.nodes)).Build()
+		pod := builders.Pod(f.Namespace, fmt.Sprintf("pod-%04d", i)).Label("app", "game").Node(nodeName(i % f.scale.nodes)).Build()
 		var err error
-		f.pods[i], err = env.CreatePod(ctx, f.client, pod)
+		f.pods[i], err = env.CreatePod(ctx, f.Client, pod)
 		return err
 	})
-	f.until("every node has a NodePodProbe", func(ctx context.Context) (string, error) {
+	f.Until("every node has a NodePodProbe", func() error {
 		var plans v1alpha1.NodePodProbeList
-		if err := f.client.List(ctx, &plans); err != nil || len(plans.Items) == f.scale.nodes {
-			return "", err
-		}
-		return fmt.Sprint(len(plans.Items), " nodes have one"), nil
+		err := f.Client.List(f.Context(), &plans)
+		return errors.Join(err, await.ErrorIf(len(plans.Items) != f.scale.nodes, "%d nodes have one", len(plans.Items)))
 	})
-	f.settle()
+	f.settle(1)
 }
 
 // createMarkers creates the markers at the same time: each pause makes the manager write plans.
@@ -195,19 +188,17 @@ func (f *fleet) createMarkers() {
 		if i%2 == 0 {
 			probe.Handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}})
 		}
-		return f.client.Create(ctx, builders.Marker(f.namespace, name).Probe(probe).Unsaved().Build())
+		return f.Client.Create(ctx, builders.Marker(f.Namespace, name).Probe(probe).Unsaved().Build())
 	})
 }
 
 // plansComplete waits until the plans have exactly the live pods, each with every probe.
 func (f *fleet) plansComplete() {
 	f.Helper()
-	f.until("all plans are complete", func(ctx context.Context) (string, error) {
+	f.Until("all plans are complete", func() error {
 		var nodes v1alpha1.NodePodProbeList
 		var plans seamarkv1alpha1.ProbePlanList
-		if err := errors.Join(f.client.List(ctx, &nodes), f.client.List(ctx, &plans)); err != nil {
-			return "", err
-		}
+		f.Must(errors.Join(f.Client.List(f.Context(), &nodes), f.Client.List(f.Context(), &plans)))
 		removed := sets.New[string]()
 		for _, npp := range nodes.Items {
 			removed.Insert(npp.Spec.RemovedPods...)
@@ -219,7 +210,7 @@ func (f *fleet) plansComplete() {
 					continue
 				}
 				if len(pod.Probes) != scaleMarkers {
-					return fmt.Sprintf("pod %s has %d probes", pod.Name, len(pod.Probes)), nil
+					return fmt.Errorf("pod %s has %d probes", pod.Name, len(pod.Probes))
 				}
 				got = append(got, slice.NodeName+"/"+pod.UID)
 			}
@@ -230,16 +221,13 @@ func (f *fleet) plansComplete() {
 		}
 		slices.Sort(got)
 		slices.Sort(want)
-		if slices.Equal(got, want) {
-			return "", nil
-		}
-		return fmt.Sprintf("%d pods are planned", len(got)), nil
+		return await.ErrorIf(!slices.Equal(got, want), "%d pods are planned", len(got))
 	})
 }
 
 func (f *fleet) reportAll() {
 	f.each(f.scale.nodes, func(ctx context.Context, i int) error {
-		return report(ctx, f.client, nodeName(i), func(string) v1alpha1.ProbeState { return succeeded })
+		return report(ctx, f.Client, nodeName(i), func(string) v1alpha1.ProbeState { return succeeded })
 	})
 }
 
@@ -249,13 +237,11 @@ func (f *fleet) allMarked() {
 	for i := range scaleMarkers {
 		wanted[fmt.Sprint("marker-", i)] = "true"
 	}
-	f.until("all pods are marked", func(ctx context.Context) (string, error) {
+	f.Until("all pods are marked", func() error {
 		pods := &metav1.PartialObjectMetadataList{}
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		if err := f.client.List(ctx, pods, client.InNamespace(f.namespace), wanted); err != nil || len(pods.Items) == f.scale.pods {
-			return "", err
-		}
-		return fmt.Sprint(len(pods.Items), " pods are marked"), nil
+		f.List(pods, wanted)
+		return await.ErrorIf(len(pods.Items) != f.scale.pods, "%d pods are marked", len(pods.Items))
 	})
 }
 
@@ -267,21 +253,21 @@ const kubeletStep = 200 * time.Millisecond
 // steps are so far apart that each could cause a write.
 func (f *fleet) replace(ctx context.Context, i int) error {
 	old := f.pods[i]
-	if err := f.client.Delete(ctx, old); err != nil {
+	if err := f.Client.Delete(ctx, old); err != nil {
 		return err
 	}
 	f.wait(kubeletStep)
-	if err := f.client.Delete(ctx, old, client.GracePeriodSeconds(0)); err != nil {
+	if err := f.Client.Delete(ctx, old, client.GracePeriodSeconds(0)); err != nil {
 		return err
 	}
-	pod := builders.Pod(f.namespace, old.Name).Label("app", "game").Node(old.Spec.NodeName).Build()
+	pod := builders.Pod(f.Namespace, old.Name).Label("app", "game").Node(old.Spec.NodeName).Build()
 	status := pod.Status
-	pod, err := env.InitPod(ctx, f.client, pod)
+	pod, err := env.InitPod(ctx, f.Client, pod)
 	if err != nil {
 		return err
 	}
 	f.wait(kubeletStep)
-	f.pods[i], err = env.RunPod(ctx, f.client, pod, status)
+	f.pods[i], err = env.RunPod(ctx, f.Client, pod, status)
 	f.wait(kubeletStep)
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 const (
@@ -28,9 +29,7 @@ const (
 
 func startServerless(t testing.TB, e *env.Env) (stop func()) {
 	t.Helper()
-	return runManager(t, manager.Options{
-		Config: e.Component(t, manager.Name), MetricsBindAddress: "0", HealthProbeBindAddress: "0", Serverless: true,
-	})
+	return program.StartManager(t, manager.Options{Config: e.Component(t, manager.Name), Serverless: true})
 }
 
 // newServerlessWorld starts a manager with the feature gate enabled.
@@ -45,7 +44,7 @@ func newServerlessWorld(t *testing.T) *world {
 
 func (w *world) virtualNode(name string) string {
 	w.Helper()
-	w.must(w.client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+	w.Must(w.Client.Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{v1alpha1.NodeTypeLabel: v1alpha1.NodeTypeVirtualKubelet},
 	}}))
 	w.nodes = append(w.nodes, name)
@@ -55,21 +54,19 @@ func (w *world) virtualNode(name string) string {
 // provide writes the pod's condition as a provider does, with its own field manager.
 func (w *world) provide(pod, conditionType string, status corev1.ConditionStatus) {
 	w.Helper()
-	found, err := w.getPod(w.Context(), pod)
-	w.must(err)
+	found := w.stored(pod)
 	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.PodCondition{{
 		Type: corev1.PodConditionType(conditionType), Status: status, Message: "by the provider",
 		LastProbeTime: at(), LastTransitionTime: at(),
 	}}}})
-	w.must(err)
-	w.must(w.client.Status().Patch(w.Context(), found, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner("provider")))
+	w.Must(err)
+	w.Must(w.Client.Status().Patch(w.Context(), found, client.RawPatch(types.StrategicMergePatchType, body), client.FieldOwner("provider")))
 }
 
 // ownsNoCondition checks that Seamark owns no condition of the pod.
 func (w *world) ownsNoCondition(name string) {
 	w.Helper()
-	pod, err := w.getPod(w.Context(), name)
-	w.must(err)
+	pod := w.stored(name)
 	for _, entry := range pod.ManagedFields {
 		if entry.Manager == v1alpha1.FieldManager && strings.Contains(entry.FieldsV1.GetRawString(), "f:conditions") {
 			w.Errorf("Seamark owns conditions of pod %s: %s", name, entry.FieldsV1.GetRawString())
@@ -80,7 +77,7 @@ func (w *world) ownsNoCondition(name string) {
 func TestProviderProbes(t *testing.T) {
 	w := newServerlessWorld(t)
 	w.pod("a", w.virtualNode("vk"))
-	marker := w.marker(builders.Marker(w.namespace, "game").Probe(documented()).
+	marker := w.marker(builders.Marker(w.Namespace, "game").Probe(documented()).
 		Probe(builders.Probe("bare").Label(succeeded, "bare", "true")))
 	w.marked("a", probesAnnotation, markersAnnotation)
 	w.matched("game", 1)
@@ -104,17 +101,16 @@ func TestProviderProbes(t *testing.T) {
 	}
 
 	// An edit reaches the provider, and no mark changes.
-	w.must(w.client.Patch(t.Context(), marker, env.MergePatch(`{"spec":{"probes":[{"name":"Idle","containerName":"main",`+
+	w.Must(w.Client.Patch(t.Context(), marker, env.MergePatch(`{"spec":{"probes":[{"name":"Idle","containerName":"main",`+
 		`"probe":{"exec":{"command":["/probe"]},"periodSeconds":7},"podConditionType":"game.io/idle",`+
 		`"markerPolicy":[{"state":"Succeeded","labels":{"gameserver-idle":"true"}}]}]}}`)))
 	edited := "annotation kruise.io/podprobe=" + strings.Replace(probesJSON, `]}}`, `]},"periodSeconds":7}`, 1)
 	w.marked("a", edited, markersAnnotation, "label gameserver-idle=true", "condition game.io/idle=True")
 
-	w.must(w.client.Delete(t.Context(), w.markerNamed("game")))
+	w.Delete(w.markerNamed("game"))
 	w.gone("game")
 	// With the marker, all its marks are removed. The condition belongs to the provider.
-	pod, err := w.getPod(t.Context(), "a")
-	w.must(err)
+	pod := w.stored("a")
 	if got := strings.Join(marks(pod), ", "); got != "condition game.io/idle=True" {
 		t.Errorf("the marker is gone and the pod is marked %s", got)
 	}
@@ -123,7 +119,7 @@ func TestProviderProbes(t *testing.T) {
 func TestNodeBecomesVirtualAndBack(t *testing.T) {
 	w := newServerlessWorld(t)
 	w.pod("a", w.node("changing"))
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marker(builders.Marker(w.Namespace, "game").Probe(documented()))
 	w.planned("changing", "a/game#Idle")
 	w.report("changing", states{"game#Idle": succeeded})
 	idle := []string{"label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
@@ -131,14 +127,14 @@ func TestNodeBecomesVirtualAndBack(t *testing.T) {
 	w.marked("a", idle...)
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "changing"}}
-	w.must(w.client.Patch(t.Context(), node, env.MergePatch(`{"metadata":{"labels":{"type":"virtual-kubelet"}}}`)))
+	w.Patch(node, `{"metadata":{"labels":{"type":"virtual-kubelet"}}}`)
 	w.marked("a", append(idle, probesAnnotation, markersAnnotation)...)
 	w.unchanged("a", append(idle, probesAnnotation, markersAnnotation)...)
 	w.provide("a", "game.io/idle", corev1.ConditionFalse)
 	w.marked("a", append(busy, probesAnnotation, markersAnnotation)...)
 	w.unchanged("a", append(busy, probesAnnotation, markersAnnotation)...)
 
-	w.must(w.client.Patch(t.Context(), node, env.MergePatch(`{"metadata":{"labels":{"type":null}}}`)))
+	w.Patch(node, `{"metadata":{"labels":{"type":null}}}`)
 	w.planned("changing", "a/game#Idle")
 	w.marked("a", busy...)
 	w.report("changing", states{"game#Idle": succeeded})
@@ -154,27 +150,21 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	for _, name := range []string{"a", "ended"} {
 		w.pod(name, "vk-restart")
 	}
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marker(builders.Marker(w.Namespace, "game").Probe(documented()))
 	for _, name := range []string{"a", "ended"} {
 		w.marked(name, probesAnnotation, markersAnnotation)
 		w.provide(name, "game.io/idle", corev1.ConditionTrue)
 		w.marked(name, probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
 	}
-	ended, err := w.getPod(t.Context(), "ended")
-	w.must(err)
-	w.must(w.client.Status().Patch(t.Context(), ended, env.MergePatch(`{"status":{"phase":"Succeeded"}}`)))
+	ended := w.stored("ended")
+	w.Must(w.Client.Status().Patch(t.Context(), ended, env.MergePatch(`{"status":{"phase":"Succeeded"}}`)))
 	w.matched("game", 1)
-	w.settle()
-	w.settle()
-	w.settle()
+	w.settle(3)
 	stop()
 
-	before, err := w.env.Requests(t.Context())
-	w.must(err)
+	before := w.Requested()
 	stop = startServerless(t, e)
-	w.settle()
-	w.settle()
-	w.settle()
+	w.settle(3)
 	if writes := w.writes(before); len(writes) > 0 {
 		t.Errorf("a restart wrote: %v", writes)
 	}
@@ -193,7 +183,7 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 func TestGateOff(t *testing.T) {
 	w := newWorld(t, servers.Parallel(t))
 	w.pod("a", w.virtualNode("vk-off"))
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marker(builders.Marker(w.Namespace, "game").Probe(documented()))
 	w.matched("game", 1)
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
 	w.unchanged("a", "condition game.io/idle=True")

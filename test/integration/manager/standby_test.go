@@ -4,16 +4,17 @@
 package manager_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // TestStandby checks that a manager that waits for the lease does not accumulate work in its
@@ -25,25 +26,23 @@ func TestStandby(t *testing.T) {
 	before := queued(t)
 	for range 2 {
 		health := env.FreeAddress(t)
-		runManager(t, manager.Options{
+		program.StartManager(t, manager.Options{
 			Config: e.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
-			MetricsBindAddress: "0", HealthProbeBindAddress: health,
+			HealthProbeBindAddress: health,
 		})
 		w.ready(health)
 	}
 	w.node("standby")
-	w.marker(builders.Marker(w.namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
 	for i := range 10 {
 		w.pod(fmt.Sprint("pod-", i), "standby")
 	}
 	w.matched("web", 10)
 	w.report("standby", states{"web#p": succeeded})
 	w.marked("pod-9", "label web=1")
-	w.until("all queues are empty", func(context.Context) (string, error) {
-		if more := queued(t) - before; more > 0 {
-			return fmt.Sprintf("%v queued requests", more), nil
-		}
-		return "", nil
+	w.Until("all queues are empty", func() error {
+		more := queued(t) - before
+		return await.ErrorIf(more > 0, "%v queued requests", more)
 	})
 }
 

@@ -4,8 +4,8 @@
 package manager_test
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,9 +26,9 @@ func TestLargestMarker(t *testing.T) {
 	const pods, probes, commandLength = 110, 32, 16384
 	w := newWorld(t, servers.Parallel(t))
 	// Reading the largest marker costs the API server as much as many writes.
-	w.poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 2 * time.Minute}
+	w.Poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 2 * time.Minute}
 	node := w.node("shared-by-tenants")
-	greedy := builders.Marker(w.namespace, "greedy")
+	greedy := builders.Marker(w.Namespace, "greedy")
 	for i := range probes {
 		name := fmt.Sprint("probe-", i)
 		greedy.Probe(builders.Probe(name).Condition("game.io/" + name).Handler(corev1.ProbeHandler{
@@ -39,50 +39,29 @@ func TestLargestMarker(t *testing.T) {
 	for i := range pods {
 		w.pod(fmt.Sprintf("pod-%03d", i), node)
 	}
-	w.until("the status of the marker reports the pods without probes", func(ctx context.Context) (string, error) {
-		found, err := w.getMarker(ctx, "greedy")
-		if err != nil {
-			return "", err
-		}
-		c := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionProbesResolved)
-		if c != nil && c.Reason == string(plan.PodPlanFull) && strings.Contains(c.Message, fmt.Sprintf("of %d matched pods, such as pod-", pods)) {
-			return "", nil
-		}
-		return fmt.Sprintf("%+v", c), nil
+	w.markerShows("greedy", "the status reports the pods without probes", func(m *v1alpha1.PodProbeMarker) error {
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProbesResolved)
+		return await.ErrorIf(c == nil || c.Reason != string(plan.PodPlanFull) ||
+			!strings.Contains(c.Message, fmt.Sprintf("of %d matched pods, such as pod-", pods)), "%+v", c)
 	})
-
-	other := newWorldWithoutManager(t, w.env)
-	marker := other.marker(builders.Marker(other.namespace, "modest").Probe(builders.Probe("p").Label(succeeded, "a", "b")))
+	other := newWorldWithoutManager(t, w.Env)
+	marker := other.marker(builders.Marker(other.Namespace, "modest").Probe(builders.Probe("p").Label(succeeded, "a", "b")))
 	pod := other.pod("modest", node)
 	w.inPlan(node, pod, true)
-	other.must(other.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	other.Must(other.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	w.inPlan(node, pod, false)
-	other.must(other.client.Delete(t.Context(), marker))
+	other.Must(other.Client.Delete(t.Context(), marker))
 	other.gone("modest")
 
-	w.must(w.client.Delete(t.Context(), w.markerNamed("greedy")))
+	w.Delete(w.markerNamed("greedy"))
 	w.gone("greedy")
 }
 
 // inPlan waits until the plan of the node has the pod, or does not have it.
 func (w *world) inPlan(node string, pod *corev1.Pod, want bool) {
 	w.Helper()
-	w.until(fmt.Sprintf("pod %s is planned: %t", pod.Name, want), func(ctx context.Context) (string, error) {
-		npp, err := w.getPlan(ctx, node)
-		if err != nil {
-			return "", err
-		}
-		for i := range npp.Spec.PodProbes {
-			if npp.Spec.PodProbes[i].UID == string(pod.UID) {
-				if want {
-					return "", nil
-				}
-				return "the plan has it", nil
-			}
-		}
-		if want {
-			return "the plan does not have it", nil
-		}
-		return "", nil
+	w.Until(fmt.Sprintf("pod %s is planned: %t", pod.Name, want), func() error {
+		got := slices.ContainsFunc(w.storedPlan(node).Spec.PodProbes, func(p v1alpha1.PodProbe) bool { return p.UID == string(pod.UID) })
+		return await.ErrorIf(got != want, "it is planned: %t", got)
 	})
 }

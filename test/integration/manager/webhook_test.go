@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +36,7 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 const webhookName = configv1alpha1.DefaultWebhookName
@@ -50,10 +53,10 @@ func newWebhookWorld(t *testing.T) *webhookWorld {
 	t.Helper()
 	w := &webhookWorld{port: freePort(t), health: env.FreeAddress(t)}
 	w.world = newWorldWithoutManager(t, servers.Parallel(t))
-	config := w.env.Component(t, manager.Name)
+	config := w.Component(t, manager.Name)
 	w.install()
-	runManager(t, manager.Options{
-		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: w.health, Serverless: true,
+	program.StartManager(t, manager.Options{
+		Config: config, HealthProbeBindAddress: w.health, Serverless: true,
 		Webhook: &webhook.Options{
 			Port: w.port, Namespace: env.SystemNamespace, Service: webhookName, Secret: webhookName, Configuration: webhookName,
 			Logger: logr.Discard(),
@@ -78,30 +81,26 @@ func freePort(t *testing.T) int {
 // because this API server can't reach pods.
 func (w *webhookWorld) install() {
 	w.Helper()
-	rights, err := env.ReadManifests("config/serverless/rbac.yaml")
-	w.must(err)
-	w.env.Apply(w, rights...)
-	objects, err := env.ReadManifests("config/serverless/webhook.yaml")
-	w.must(err)
-	for _, object := range objects {
+	w.Apply(w, env.Manifests(w, []string{"config/serverless/rbac.yaml"})...)
+	for _, object := range env.Manifests(w, []string{"config/serverless/webhook.yaml"}) {
 		switch object.GetKind() {
 		case "Service":
-			w.must(unstructured.SetNestedField(object.Object, map[string]any{
+			w.Must(unstructured.SetNestedField(object.Object, map[string]any{
 				"type": "ExternalName", "externalName": "localhost",
 				"ports": []any{map[string]any{"port": int64(w.port)}},
 			}, "spec"))
 		case "MutatingWebhookConfiguration":
 			configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-			w.must(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, configuration))
+			w.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, configuration))
 			port := int32(w.port)
 			configuration.Webhooks[0].ClientConfig.Service.Port = &port
 			// The default is too short for a loaded machine.
 			seconds := int32(20)
 			configuration.Webhooks[0].TimeoutSeconds = &seconds
-			w.must(w.client.Create(w.Context(), configuration))
+			w.Create(configuration)
 			continue
 		}
-		w.must(w.client.Create(w.Context(), object))
+		w.Create(object)
 	}
 }
 
@@ -113,7 +112,7 @@ func (w *webhookWorld) uninstall() {
 		if _, clusterWide := object.(*admissionregistrationv1.MutatingWebhookConfiguration); !clusterWide {
 			object.SetNamespace(env.SystemNamespace)
 		}
-		if err := client.IgnoreNotFound(w.client.Delete(ctx, object)); err != nil {
+		if err := client.IgnoreNotFound(w.Client.Delete(ctx, object)); err != nil {
 			w.Errorf("clean up: %v", err)
 		}
 	}
@@ -121,7 +120,7 @@ func (w *webhookWorld) uninstall() {
 
 func (w *webhookWorld) secret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := w.client.Get(ctx, types.NamespacedName{Namespace: env.SystemNamespace, Name: webhookName}, secret)
+	err := w.Client.Get(ctx, types.NamespacedName{Namespace: env.SystemNamespace, Name: webhookName}, secret)
 	return secret, err
 }
 
@@ -129,20 +128,12 @@ func (w *webhookWorld) secret(ctx context.Context) (*corev1.Secret, error) {
 // new one.
 func (w *webhookWorld) trusted(before string) (authority string) {
 	w.Helper()
-	w.until("the API server trusts a new CA certificate", func(ctx context.Context) (string, error) {
-		secret, err := w.secret(ctx)
-		if client.IgnoreNotFound(err) != nil {
-			return "", err
-		}
-		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		if err := w.client.Get(ctx, types.NamespacedName{Name: webhookName}, configuration); err != nil {
-			return "", err
-		}
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookName}}
+	w.Shows(configuration, "the API server trusts a new CA certificate", func() error {
+		secret, err := w.secret(w.Context())
 		authority = string(configuration.Webhooks[0].ClientConfig.CABundle)
-		if authority == "" || authority == before || authority != string(secret.Data["ca.crt"]) {
-			return fmt.Sprintf("it trusts %.60q", authority), nil
-		}
-		return "", nil
+		same := authority == "" || authority == before || authority != string(secret.Data["ca.crt"])
+		return errors.Join(client.IgnoreNotFound(err), await.ErrorIf(same, "it trusts %.60q", authority))
 	})
 	return authority
 }
@@ -151,36 +142,31 @@ func (w *webhookWorld) trusted(before string) (authority string) {
 func (w *webhookWorld) annotates(prefix string) {
 	w.Helper()
 	count := 0
-	w.until("a new pod is annotated", func(ctx context.Context) (string, error) {
+	w.Until("a new pod is annotated", func() error {
 		count++
 		pod := w.unbound(fmt.Sprintf("%s-%d", prefix, count)).Build()
-		if err := w.client.Create(ctx, pod); err != nil {
-			return "", err
-		}
+		w.Create(pod)
 		got := strings.Join(marks(pod), ", ")
-		if got == probesAnnotation+", "+markersAnnotation {
-			return "", nil
-		}
-		return "it has the marks " + got, nil
+		return await.ErrorIf(got != probesAnnotation+", "+markersAnnotation, "it has the marks %s", got)
 	})
 }
 
 // unbound returns an unscheduled pod that may run on a virtual node.
 func (w *webhookWorld) unbound(name string) *builders.PodBuilder {
-	return builders.Pod(w.namespace, name).Label("app", "game").Node("").Unsaved()
+	return builders.Pod(w.Namespace, name).Label("app", "game").Node("").Unsaved()
 }
 
 func TestWebhook(t *testing.T) {
 	w := newWebhookWorld(t)
 	w.virtualNode("vk-hook")
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marker(builders.Marker(w.Namespace, "game").Probe(documented()))
 	w.matched("game", 0)
 	w.trusted("")
 	w.annotates("waits")
 
 	// Bound at its creation, as a provider sees it.
 	bound := w.unbound("bound").Node("vk-hook").Annotation("mine", "stays").Build()
-	w.must(w.client.Create(t.Context(), bound))
+	w.Create(bound)
 	if got, want := strings.Join(marks(bound), ", "), probesAnnotation+", "+markersAnnotation+", annotation mine=stays"; got != want {
 		t.Errorf("a new pod has the marks %s, want %s", got, want)
 	}
@@ -190,7 +176,7 @@ func TestWebhook(t *testing.T) {
 		"other node selector":       w.unbound("picky").NodeSelector("zone", "b"),
 	} {
 		made := pod.Build()
-		w.must(w.client.Create(t.Context(), made))
+		w.Create(made)
 		if got := marks(made); len(got) > 0 {
 			t.Errorf("%s: it has the marks %s", name, got)
 		}
@@ -203,19 +189,19 @@ func TestWebhook(t *testing.T) {
 func TestWebhookCertificateRenewal(t *testing.T) {
 	w := newWebhookWorld(t)
 	w.virtualNode("vk-certs")
-	w.marker(builders.Marker(w.namespace, "game").Probe(documented()))
+	w.marker(builders.Marker(w.Namespace, "game").Probe(documented()))
 	w.matched("game", 0)
 	authority := w.trusted("")
 	w.annotates("first")
 
 	secret, err := w.secret(t.Context())
-	w.must(err)
-	w.must(w.client.Delete(t.Context(), secret))
-	w.settle()
+	w.Must(err)
+	w.Delete(secret)
+	w.settle(1)
 	w.annotates("deleted")
 	secret = &corev1.Secret{}
 	secret.Namespace, secret.Name = env.SystemNamespace, webhookName
-	w.must(w.client.Create(t.Context(), secret))
+	w.Create(secret)
 	authority = w.trusted(authority)
 	w.annotates("empty")
 
@@ -225,15 +211,12 @@ func TestWebhookCertificateRenewal(t *testing.T) {
 		"invalid":  {"ca.crt": []byte("x"), "tls.crt": []byte("x"), "tls.key": []byte("x")},
 	} {
 		secret, err := w.secret(t.Context())
-		w.must(err)
+		w.Must(err)
 		secret.Data = data
-		w.must(w.client.Update(t.Context(), secret))
-		w.until("the "+name+" Secret is renewed", func(ctx context.Context) (string, error) {
-			secret, err := w.secret(ctx)
-			if err != nil || string(secret.Data["ca.crt"]) == string(data["ca.crt"]) {
-				return "it has the data of the test", err
-			}
-			return "", nil
+		w.Must(w.Client.Update(t.Context(), secret))
+		w.Until("the "+name+" Secret is renewed", func() error {
+			secret, err := w.secret(t.Context())
+			return errors.Join(err, await.ErrorIf(string(secret.Data["ca.crt"]) == string(data["ca.crt"]), "it has the data of the test"))
 		})
 		authority = w.trusted(authority)
 		w.annotates(name)

@@ -91,10 +91,10 @@ func kruiseChart(t *testing.T, e *env.Env) string {
 // OpenKruise, while the markers stay.
 func TestChartNextToOpenKruise(t *testing.T) {
 	w := newWorld(t)
-	h, chart := newHelm(t, w.env), kruiseChart(t, w.env)
+	h, chart := newHelm(t, w.Env), kruiseChart(t, w.Env)
 	// The release that owns the cluster's CRDs.
 	h.run("install", "kruise", chart, "--namespace", "kruise-system", "--create-namespace", "--take-ownership", "--force-conflicts")
-	w.must(w.client.Create(t.Context(), game(w.namespace)))
+	w.Create(game(w.Namespace))
 
 	seamark := []string{"seamark", "charts/seamark", "--namespace", env.SystemNamespace}
 	if out, err := h.try(append([]string{"install", "--create-namespace"}, seamark...)...); err == nil || !strings.Contains(out, "ownership metadata") {
@@ -113,7 +113,7 @@ func TestChartNextToOpenKruise(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	for _, name := range []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io"} {
 		crd.Name = name
-		w.must(w.client.Patch(t.Context(), crd, env.MergePatch(`{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)))
+		w.Patch(crd, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`)
 	}
 	h.run("upgrade", "kruise", chart, "--namespace", "kruise-system", "--reuse-values", "--set", "crds.managed=false")
 	w.crdIs("seamark", true)
@@ -121,7 +121,7 @@ func TestChartNextToOpenKruise(t *testing.T) {
 	w.crdIs("seamark", true)
 	h.run("uninstall", "seamark", "--namespace", env.SystemNamespace, "--no-hooks")
 	w.crdIs("seamark", true)
-	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "game"}, &v1alpha1.PodProbeMarker{}))
+	w.Must(w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "game"}, &v1alpha1.PodProbeMarker{}))
 }
 
 // crdIs checks which release owns the CRD of the markers, whether it is Seamark's version, and
@@ -129,11 +129,11 @@ func TestChartNextToOpenKruise(t *testing.T) {
 func (w *world) crdIs(release string, ours bool) {
 	w.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := w.client.Get(w.Context(), client.ObjectKey{Name: "podprobemarkers.apps.kruise.io"}, crd)
+	err := w.Client.Get(w.Context(), client.ObjectKey{Name: "podprobemarkers.apps.kruise.io"}, crd)
 	if apierrors.IsNotFound(err) {
 		w.Fatal("the CRD was deleted, and with it all markers")
 	}
-	w.must(err)
+	w.Must(err)
 	_, conditions := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
 	if owner := crd.Annotations["meta.helm.sh/release-name"]; owner != release || conditions != ours || crd.DeletionTimestamp != nil {
 		w.Errorf("the CRD belongs to release %q, has conditions: %t, deleted: %v; want %q, %t", owner, conditions, crd.DeletionTimestamp, release, ours)

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,8 +49,8 @@ func command(name string) corev1.ProbeHandler {
 func leave(ctx context.Context, w *world) {
 	w.Helper()
 	kruise := newOpenKruise(w)
-	marker := game(w.namespace)
-	w.must(w.client.Create(ctx, marker))
+	marker := game(w.Namespace)
+	w.Create(marker)
 	pods := map[string]*corev1.Pod{}
 	var all []*corev1.Pod
 	for _, name := range []string{"idle", "busy", "turned", "silent", "fresh"} {
@@ -84,7 +83,7 @@ func leave(ctx context.Context, w *world) {
 	w.exits("fresh", "healthy", 1)
 	// Keys that no marker declares, of OpenKruise's other features and of other writers.
 	kruise.marks(ctx, pods["idle"], map[string]string{"theirs": "1"}, map[string]string{"kruise.io/other": "2"}, "")
-	w.must(w.client.Patch(ctx, pods["idle"], env.MergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
+	w.Patch(pods["idle"], `{"metadata":{"labels":{"team":"blue"}}}`)
 }
 
 func TestMove(t *testing.T) {
@@ -92,12 +91,7 @@ func TestMove(t *testing.T) {
 	starts := map[string]func(w *world) (stopManager func()){
 		"agent first": func(w *world) func() {
 			w.startAgent()
-			await.Until(w, "the agent runs OpenKruise's plan", func(context.Context) (string, error) {
-				if w.ran("idle", "healthy") > 0 {
-					return "", nil
-				}
-				return "no probe has run", nil
-			})
+			w.Until("the agent runs OpenKruise's plan", func() error { return await.ErrorIf(w.ran("idle", "healthy") == 0, "no probe has run") })
 			return w.startManager()
 		},
 		"manager first": func(w *world) func() {
@@ -138,8 +132,8 @@ func TestMove(t *testing.T) {
 			w.statusIsOurs()
 			w.checkAfterMove(record)
 
-			w.must(w.client.Delete(t.Context(), game(w.namespace)))
-			w.gone("game")
+			w.Delete(game(w.Namespace))
+			w.Gone(game(w.Namespace))
 			w.marked("idle", foreign...)
 			for _, pod := range []string{"busy", "turned", "silent", "fresh"} {
 				w.marked(pod)
@@ -159,34 +153,26 @@ func all(sets ...[]string) []string {
 // owned waits until Seamark owns marks of the pod.
 func (w *world) owned(pod string) {
 	w.Helper()
-	await.Until(w, "Seamark owns marks of pod "+pod, func(ctx context.Context) (string, error) {
-		found := &corev1.Pod{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: pod}, found); err != nil {
-			return "", err
-		}
-		if mark.Entry(found.ManagedFields) == nil {
-			return "it owns none", nil
-		}
-		return "", nil
-	})
+	found := &corev1.Pod{ObjectMeta: w.Meta(pod)}
+	w.Shows(found, "Seamark owns marks of pod "+pod, func() error { return await.ErrorIf(mark.Entry(found.ManagedFields) == nil, "it owns none") })
 }
 
 // planIsOurs waits until the plan has defaults, which OpenKruise leaves unset.
 func (w *world) planIsOurs() {
 	w.Helper()
-	await.Until(w, "the plan is Seamark's", func(ctx context.Context) (string, error) {
-		npp, err := gather.Reader{Client: w.client}.NodePlan(ctx, w.node)
+	w.Until("the plan is Seamark's", func() error {
+		npp, err := gather.Reader{Client: w.Client}.NodePlan(w.Context(), w.node)
 		if err != nil || npp == nil {
-			return "there is none", err
+			return fmt.Errorf("there is none: %w", err)
 		}
 		for _, pod := range npp.Spec.PodProbes {
 			for _, probe := range pod.Probes {
 				if probe.Probe.TimeoutSeconds != 1 {
-					return fmt.Sprintf("probe %s of pod %s has no timeout", probe.Name, pod.Name), nil
+					return fmt.Errorf("probe %s of pod %s has no timeout", probe.Name, pod.Name)
 				}
 			}
 		}
-		return "", nil
+		return nil
 	})
 }
 
@@ -199,13 +185,13 @@ func (w *world) probedTwice(pods ...string) {
 			enough[[2]string{pod, command}] = w.ran(pod, command) + 2
 		}
 	}
-	await.Until(w, "each probe has run twice more", func(context.Context) (string, error) {
+	w.Until("each probe has run twice more", func() error {
 		for probe, many := range enough {
 			if n := w.ran(probe[0], probe[1]); n < many {
-				return fmt.Sprintf("%s of pod %s ran %d of %d times", probe[1], probe[0], n, many), nil
+				return fmt.Errorf("%s of pod %s ran %d of %d times", probe[1], probe[0], n, many)
 			}
 		}
-		return "", nil
+		return nil
 	})
 }
 
@@ -249,24 +235,16 @@ func (w *world) checkAfterMove(record *record) {
 // replaceCRDs applies Seamark's CRDs like `kubectl apply --server-side --force-conflicts`.
 func (w *world) replaceCRDs() {
 	w.Helper()
-	crds, err := env.ReadManifests("config/crd/bases")
-	w.must(err)
-	for _, crd := range crds {
-		w.must(w.client.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("kubectl"), client.ForceOwnership))
+	for _, crd := range env.Manifests(w, []string{"config/crd/bases"}) {
+		w.Must(w.Client.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("kubectl"), client.ForceOwnership))
 	}
 }
 
 // statusIsOurs waits until the marker's status has fields that OpenKruise's CRD does not have.
 func (w *world) statusIsOurs() {
 	w.Helper()
-	await.Until(w, "the marker's status has conditions", func(ctx context.Context) (string, error) {
-		marker := &v1alpha1.PodProbeMarker{}
-		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "game"}, marker)
-		if err != nil || len(marker.Status.Conditions) > 0 {
-			return "", err
-		}
-		return "it has none", nil
-	})
+	marker := game(w.Namespace)
+	w.Shows(marker, "the marker's status has conditions", func() error { return await.ErrorIf(len(marker.Status.Conditions) == 0, "it has none") })
 }
 
 // TestMarkerThatTheNewCRDRejects checks that a marker that OpenKruise's CRD accepts and Seamark's
@@ -275,10 +253,10 @@ func TestMarkerThatTheNewCRDRejects(t *testing.T) {
 	w := newWorld(t)
 	kruise := newOpenKruise(w)
 	pod := kruise.createPod(t.Context(), "a")
-	marker := builders.Marker(w.namespace, "odd").
+	marker := builders.Marker(w.Namespace, "odd").
 		Probe(builders.Probe("healthy").Handler(command("healthy")).Times(1, 1).Label(succeeded, "healthy", "true")).Unsaved().Build()
 	marker.Spec.Probes[0].Probe.PeriodSeconds = -1
-	w.must(w.client.Create(t.Context(), marker))
+	w.Create(marker)
 	kruise.follows(t.Context(), marker, 1)
 	npp := kruise.plans(t.Context(), marker, pod)
 	kruise.reports(t.Context(), npp, pod, state("odd#healthy", succeeded))
@@ -288,14 +266,11 @@ func TestMarkerThatTheNewCRDRejects(t *testing.T) {
 	w.startAgent()
 	w.owned("a")
 	w.replaceCRDs()
-	await.Until(w, "the new CRD is served", func(ctx context.Context) (string, error) {
+	w.Until("the new CRD is served", func() error {
 		other := marker.DeepCopy()
 		other.Name, other.ResourceVersion = "other", ""
-		err := w.client.Create(ctx, other, client.DryRunAll)
-		if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds") {
-			return "", nil
-		}
-		return fmt.Sprint("create returns ", err), nil
+		err := w.Client.Create(t.Context(), other, client.DryRunAll)
+		return await.ErrorIf(!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds"), "create returns %v", err)
 	})
 	if changes := record.changes("a"); len(changes) > 0 {
 		t.Errorf("marks changed: %v", changes)
@@ -305,12 +280,12 @@ func TestMarkerThatTheNewCRDRejects(t *testing.T) {
 	w.exits("a", "healthy", 0)
 	w.marked("a", "label healthy=true")
 
-	w.must(w.client.Patch(t.Context(), marker, env.MergePatch(`{"metadata":{"labels":{"team":"blue"}}}`)))
-	err := w.client.Patch(t.Context(), marker, client.RawPatch(types.JSONPatchType,
+	w.Patch(marker, `{"metadata":{"labels":{"team":"blue"}}}`)
+	err := w.Client.Patch(t.Context(), marker, client.RawPatch(types.JSONPatchType,
 		[]byte(`[{"op":"replace","path":"/spec/probes/0/probe/periodSeconds","value":-2}]`)))
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.probes[0].probe.periodSeconds") {
 		t.Errorf("another invalid period: %v, want an error that names the field", err)
 	}
-	w.must(w.client.Delete(t.Context(), &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "odd"}}))
+	w.Delete(&v1alpha1.PodProbeMarker{ObjectMeta: w.Meta("odd")})
 	w.marked("a")
 }

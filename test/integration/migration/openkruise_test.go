@@ -28,11 +28,9 @@ type openKruise struct {
 func newOpenKruise(w *world) *openKruise {
 	w.Helper()
 	as := func(userAgent string) client.Client {
-		config := rest.CopyConfig(w.env.Config)
+		config := rest.CopyConfig(w.Config)
 		config.UserAgent = userAgent
-		c, err := client.New(config, client.Options{Scheme: w.env.Scheme})
-		w.must(err)
-		return c
+		return w.ClientOf(w, config)
 	}
 	return &openKruise{world: w, manager: as("kruise-manager/NodePodProbe-controller"), daemon: as("kruise-daemon-podprobe")}
 }
@@ -41,9 +39,9 @@ func newOpenKruise(w *world) *openKruise {
 func (k *openKruise) follows(ctx context.Context, marker *v1alpha1.PodProbeMarker, pods int64) {
 	k.Helper()
 	controllerutil.AddFinalizer(marker, v1alpha1.PodProbeMarkerFinalizer)
-	k.must(k.manager.Update(ctx, marker))
+	k.Must(k.manager.Update(ctx, marker))
 	marker.Status.ObservedGeneration, marker.Status.MatchedPods = marker.Generation, pods
-	k.must(k.manager.Status().Update(ctx, marker))
+	k.Must(k.manager.Status().Update(ctx, marker))
 }
 
 // plans creates the node's NodePodProbe, without an owner, and adds the marker's probes for
@@ -51,7 +49,7 @@ func (k *openKruise) follows(ctx context.Context, marker *v1alpha1.PodProbeMarke
 func (k *openKruise) plans(ctx context.Context, marker *v1alpha1.PodProbeMarker, pods ...*corev1.Pod) *v1alpha1.NodePodProbe {
 	k.Helper()
 	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: k.node}}
-	k.must(k.manager.Create(ctx, npp))
+	k.Must(k.manager.Create(ctx, npp))
 	for _, pod := range pods {
 		planned := v1alpha1.PodProbe{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), IP: pod.Status.PodIP}
 		for _, probe := range marker.Spec.Probes {
@@ -61,7 +59,7 @@ func (k *openKruise) plans(ctx context.Context, marker *v1alpha1.PodProbeMarker,
 		}
 		npp.Spec.PodProbes = append(npp.Spec.PodProbes, planned)
 	}
-	k.must(k.manager.Update(ctx, npp))
+	k.Must(k.manager.Update(ctx, npp))
 	return npp
 }
 
@@ -72,7 +70,7 @@ func (k *openKruise) reports(ctx context.Context, npp *v1alpha1.NodePodProbe, po
 	npp.Status.PodProbeStatuses = append(npp.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), ProbeStates: states,
 	})
-	k.must(k.daemon.Status().Update(ctx, npp))
+	k.Must(k.daemon.Status().Update(ctx, npp))
 }
 
 func state(name string, state v1alpha1.ProbeState) v1alpha1.ContainerProbeState {
@@ -83,7 +81,7 @@ func state(name string, state v1alpha1.ProbeState) v1alpha1.ContainerProbeState 
 // marks updates the pod's status with all marks at once.
 func (k *openKruise) marks(ctx context.Context, pod *corev1.Pod, labels, annotations map[string]string, idle corev1.ConditionStatus) {
 	k.Helper()
-	k.must(k.client.Get(ctx, client.ObjectKeyFromObject(pod), pod))
+	k.Get(pod)
 	for key, value := range labels {
 		metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value)
 	}
@@ -96,14 +94,14 @@ func (k *openKruise) marks(ctx context.Context, pod *corev1.Pod, labels, annotat
 			Type: "game.io/idle", Status: idle, LastProbeTime: changed, LastTransitionTime: changed,
 		})
 	}
-	k.must(k.manager.Status().Update(ctx, pod))
+	k.Must(k.manager.Status().Update(ctx, pod))
 }
 
 // createPod creates a running pod on the node.
 func (k *openKruise) createPod(ctx context.Context, name string) *corev1.Pod {
 	k.Helper()
-	pod, err := env.CreatePod(ctx, k.client, builders.Pod(k.namespace, name).Label("app", "game").Node(k.node).Build())
-	k.must(err)
+	pod, err := env.CreatePod(ctx, k.Client, builders.Pod(k.Namespace, name).Label("app", "game").Node(k.node).Build())
+	k.Must(err)
 	k.run(pod)
 	return pod
 }

@@ -4,7 +4,6 @@
 package migration_test
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -12,10 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/seamark-dev/seamark/test/expect"
-	"github.com/seamark-dev/seamark/test/follow"
 )
 
 // record holds the marks of every version of the pods in a namespace, as seen by a watch.
@@ -30,18 +25,12 @@ type record struct {
 // startRecord watches the pods from now until the test ends.
 func startRecord(w *world) *record {
 	w.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
 	r := &record{versions: map[string][]map[string]string{}, writes: map[string]int{}}
-	wait, err := follow.Objects(ctx, w.client, &corev1.PodList{}, func(event watch.Event) {
+	w.FollowPods(func(event watch.Event) {
 		if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted {
 			r.see(pod)
 		}
-	}, client.InNamespace(w.namespace))
-	if err != nil {
-		cancel()
-		w.Fatal("follow pods:", err)
-	}
-	w.Cleanup(func() { cancel(); expect.NoErrorf(w, wait(), "follow pods") })
+	})
 	return r
 }
 

@@ -21,12 +21,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
@@ -35,8 +32,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/await"
-	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 const (
@@ -49,12 +46,9 @@ func TestMain(m *testing.M) { env.Main(m, nil) }
 
 // world is the fixture of one test: a cluster with one node on which OpenKruise ran.
 type world struct {
-	testing.TB
-	env       *env.Env
-	client    client.WithWatch
-	runtime   *critest.Runtime
-	node      string
-	namespace string
+	*env.World
+	runtime *critest.Runtime
+	node    string
 
 	mu sync.Mutex
 	// pods holds the pod of each container ID. says holds the exit codes and runs the numbers
@@ -67,15 +61,14 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	e := env.Start(t, env.UpstreamCRDs())
 	w := &world{
-		TB: t, env: e, client: e.Client, runtime: critest.New(t, critest.Streamed), node: "node-1", namespace: e.Namespace(t),
+		World: env.NewWorld(t, env.Start(t, env.UpstreamCRDs())), runtime: critest.New(t, critest.Streamed), node: "node-1",
 		pods: map[string]string{}, says: map[string]int32{}, runs: map[string]int{},
 	}
 	w.runtime.OnExec(w.exec)
 	node := &corev1.Node{}
 	node.Name = w.node
-	w.must(e.Client.Create(t.Context(), node))
+	w.Create(node)
 	return w
 }
 
@@ -112,73 +105,29 @@ func (w *world) ran(pod, command string) int {
 // defaults until the test ends or the returned function is called.
 func (w *world) startManager() (stop func()) {
 	w.Helper()
-	config := w.env.Component(w, manager.Name)
-	ctx, cancel := context.WithCancel(context.Background())
-	var defaults configv1alpha1.ManagerConfiguration
-	configv1alpha1.SetManagerDefaults(&defaults)
-	m, err := manager.New(manager.Options{
-		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Controllers: defaults.Controllers,
-		Defaults:    plan.Defaults{InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},
-		Registry:    prometheus.NewRegistry(), Logger: logr.Discard(),
+	return program.StartManager(w, manager.Options{
+		Config:   w.Component(w, manager.Name),
+		Defaults: plan.Defaults{InitialDelaySeconds: 1, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1},
 	})
-	if err != nil {
-		cancel()
-		w.Fatal("create manager:", err)
-	}
-	return w.background(cancel, func() error { return m.Run(ctx) })
 }
 
 // startAgent runs the node's agent with the rights of its service account until the test
 // ends.
 func (w *world) startAgent() {
 	w.Helper()
-	config := w.env.Component(w, "seamark-agent")
+	config := w.Component(w, "seamark-agent")
 	metrics := agentmetrics.New(prometheus.NewRegistry())
-	ctx, cancel := context.WithCancel(context.Background())
-	runtime, err := cri.Dial(ctx, w.runtime.Socket(), metrics.RuntimeCalled)
-	w.must(err)
+	runtime, err := cri.Dial(context.Background(), w.runtime.Socket(), metrics.RuntimeCalled)
+	w.Must(err)
 	a, err := agent.New(agent.Options{
 		ReportInterval: 100 * time.Millisecond,
 		NodeName:       w.node, Config: config, Runtime: runtime, ExecConcurrency: 16, Version: "test",
 		Metrics: metrics, Log: logr.Discard(),
 	})
-	w.must(err)
-	w.background(cancel, func() error {
+	w.Must(err)
+	env.Run(w, func(ctx context.Context) error {
 		defer func() { _ = runtime.Close() }()
 		return a.Run(ctx)
-	})
-}
-
-// background runs a program until the test ends or the returned function is called. The
-// program must not return an error.
-func (w *world) background(cancel context.CancelFunc, run func() error) (stop func()) {
-	done := make(chan error, 1)
-	go func() { done <- run() }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			w.Errorf("run program: %v", err)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	expect.NoError(w, err)
-}
-
-// gone waits until the marker is deleted.
-func (w *world) gone(marker string) {
-	w.Helper()
-	await.Until(w, "marker "+marker+" is gone", func(ctx context.Context) (string, error) {
-		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: marker}, &v1alpha1.PodProbeMarker{})
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-		return "it exists", err
 	})
 }
 
@@ -213,14 +162,9 @@ func (w *world) marked(pod string, want ...string) {
 	w.Helper()
 	want = append(want, "label app=game")
 	slices.Sort(want)
-	await.Until(w, fmt.Sprintf("pod %s has the marks %v", pod, want), func(ctx context.Context) (string, error) {
-		found := &corev1.Pod{}
-		if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: pod}, found); err != nil {
-			return "", err
-		}
-		if got := words(marks(found)); !slices.Equal(got, want) {
-			return fmt.Sprint("it has ", got), nil
-		}
-		return "", nil
+	found := &corev1.Pod{ObjectMeta: w.Meta(pod)}
+	w.Shows(found, fmt.Sprintf("pod %s has the marks %v", pod, want), func() error {
+		got := words(marks(found))
+		return await.ErrorIf(!slices.Equal(got, want), "it has %v", got)
 	})
 }

@@ -7,25 +7,21 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -70,16 +66,16 @@ func serveRejections(w *world) {
 		ObjectMeta: metav1.ObjectMeta{Name: webhooks, Annotations: map[string]string{"template": "[]"}},
 		Webhooks:   []admissionregistrationv1.ValidatingWebhook{webhook(markerWebhook, "podprobemarkers"), webhook("vcloneset.kb.io", "clonesets")},
 	}
-	w.must(w.client.Create(w.Context(), config))
+	w.Create(config)
 }
 
 // documented returns the patch of the webhook in docs/migrate-from-openkruise.md.
 func documented(w *world) []byte {
 	w.Helper()
 	root, err := env.ModuleRoot()
-	w.must(err)
+	w.Must(err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "migrate-from-openkruise.md"))
-	w.must(err)
+	w.Must(err)
 	found := regexp.MustCompile(`patch validatingwebhookconfiguration `+webhooks+`\s[^']*-p '([^']*)'`).FindAllSubmatch(page, -1)
 	if len(found) != 1 {
 		w.Fatalf("the page has %[2]d patches of %[1]s, want one", webhooks, len(found))
@@ -94,30 +90,26 @@ func TestWebhookOfOpenKruise(t *testing.T) {
 	w := newWorld(t)
 	leave(t.Context(), w)
 	serveRejections(w)
-	key := client.ObjectKey{Namespace: w.namespace, Name: "game"}
-	await.Until(w, "the webhook rejects markers", func(ctx context.Context) (string, error) {
-		marker := game(w.namespace)
+	key := client.ObjectKey{Namespace: w.Namespace, Name: "game"}
+	env.Refused(w, "a marker", "PodProbeMarkerGate is not enabled", func(ctx context.Context) error {
+		marker := game(w.Namespace)
 		marker.Name = "other"
-		err := w.client.Create(ctx, marker, client.DryRunAll)
-		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodProbeMarkerGate is not enabled") {
-			return "", nil
-		}
-		return fmt.Sprint("create returns ", err), nil
+		return w.Client.Create(ctx, marker, client.DryRunAll)
 	})
 	w.startManager()
 	w.startAgent()
 	w.marked("turned", busy...)
-	w.must(w.client.Delete(t.Context(), game(w.namespace)))
+	w.Delete(game(w.Namespace))
 	w.marked("turned")
 	marker := &v1alpha1.PodProbeMarker{}
-	w.must(w.client.Get(t.Context(), key, marker))
+	w.Must(w.Client.Get(t.Context(), key, marker))
 
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks}}
-	w.must(w.client.Patch(t.Context(), config, client.RawPatch(types.StrategicMergePatchType, documented(w))))
+	w.Must(w.Client.Patch(t.Context(), config, client.RawPatch(types.StrategicMergePatchType, documented(w))))
 	if len(config.Webhooks) != 1 || config.Webhooks[0].Name != "vcloneset.kb.io" || config.Annotations["template"] != "" {
 		t.Errorf("webhooks %v, annotations %v: want only the other webhook, and no template", config.Webhooks, config.Annotations)
 	}
-	w.gone("game")
-	w.must(w.client.Create(t.Context(), game(w.namespace)))
+	w.Gone(game(w.Namespace))
+	w.Create(game(w.Namespace))
 	w.marked("turned", busy...)
 }

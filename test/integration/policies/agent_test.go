@@ -227,9 +227,7 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 			agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 			e := event(namespace, node)
 			test.edit(e)
-			if err := rejectedWith(test.want)(agent.Create(t.Context(), e)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejectedWith(test.want)(agent.Create(t.Context(), e)))
 		})
 	}
 	t.Run("update own event", func(t *testing.T) {
@@ -237,12 +235,8 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		agent, _ := clientOf(t, server, agentOf(t, env.SystemNamespace, node))
 		own := event(server.Namespace(t), node)
 		expect.NoError(t, agent.Create(t.Context(), own))
-		if err := agent.Patch(t.Context(), own.DeepCopy(), env.MergePatch(`{"count": 2}`)); err != nil {
-			t.Error(err)
-		}
-		if err := server.Client.Patch(t.Context(), own.DeepCopy(), env.MergePatch(`{"metadata": {"annotations": {"a": "b"}}}`)); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, agent.Patch(t.Context(), own.DeepCopy(), env.MergePatch(`{"count": 2}`)))
+		expect.Success(t, server.Client.Patch(t.Context(), own.DeepCopy(), env.MergePatch(`{"metadata": {"annotations": {"a": "b"}}}`)))
 		for patch, want := range map[string]string{
 			`{"count": 3}`: "",
 			`{"metadata": {"annotations": {"a": "c"}}}`:          "metadata: ",
@@ -261,8 +255,6 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		foreign := event(server.Namespace(t), "other")
 		expect.NoError(t, server.Client.Create(t.Context(), foreign))
 		err := agent.Patch(t.Context(), foreign, env.MergePatch(`{"source": {"host": "`+node+`"}, "reportingInstance": "`+node+`"}`))
-		if err := rejectedWith("its own node")(err); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, rejectedWith("its own node")(err))
 	})
 }

@@ -296,9 +296,7 @@ func TestManagerWritesOnlyFinalizers(t *testing.T) {
 	// A compromised manager can't run its own commands with a marker.
 	err := manager.Patch(t.Context(), marker.DeepCopy(), client.RawPatch("application/json-patch+json",
 		[]byte(`[{"op": "replace", "path": "/spec/probes/0/probe/exec/command", "value": ["/other"]}]`)))
-	if err := rejectedWith("cannot create pods/exec")(err); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, rejectedWith("cannot create pods/exec")(err))
 }
 
 // TestLargestMarker creates and updates a marker of the maximum size, so that the policy compares
@@ -332,9 +330,7 @@ func TestLargestMarker(t *testing.T) {
 	expect.NoError(t, server.Client.Create(t.Context(), marker))
 	edited := marker.DeepCopy()
 	edited.Spec = large("y").Spec
-	if err := rejectedWith(text)(a.Update(t.Context(), edited)); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, rejectedWith(text)(a.Update(t.Context(), edited)))
 	marker.Labels = map[string]string{"a": "b"}
 	if err := a.Update(t.Context(), marker); err != nil {
 		t.Errorf("add a label: %v", err)

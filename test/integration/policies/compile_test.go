@@ -24,11 +24,9 @@ func oldestSupported() *version.Version { return version.MajorMinor(1, 31) }
 
 func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 	t.Parallel()
-	objects, err := env.ReadManifests("config/policies")
-	expect.NoError(t, err)
+	objects := env.Manifests(t, []string{"config/policies"})
 	for _, path := range []string{"config/workloads/policy.yaml", "config/cronjobs/policy.yaml", "config/imagepulls/author.yaml", "config/sidecarsets/author.yaml"} {
-		more, err := env.ReadManifests(path)
-		expect.NoError(t, err)
+		more := env.Manifests(t, []string{path})
 		objects = append(objects, more...)
 	}
 	seen := 0

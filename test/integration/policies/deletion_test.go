@@ -20,9 +20,7 @@ import (
 // TestDeleteProtection deletes objects of all kinds of protection.
 func TestDeleteProtection(t *testing.T) {
 	t.Parallel()
-	manifests, err := env.ReadManifests("config/policies/deletion.yaml")
-	expect.NoError(t, err)
-	server.Apply(t, manifests...)
+	server.Apply(t, env.Manifests(t, []string{"config/policies/deletion.yaml"})...)
 	namespace := server.Namespace(t)
 	meta := func(protection string) metav1.ObjectMeta {
 		object := metav1.ObjectMeta{Namespace: namespace, GenerateName: "protected-"}
@@ -69,9 +67,7 @@ func TestDeleteProtection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			create(t, c, test.object)
-			if wrong := rejectedWith(test.want)(c.Delete(t.Context(), test.object)); wrong != nil {
-				t.Error(wrong)
-			}
+			expect.Success(t, rejectedWith(test.want)(c.Delete(t.Context(), test.object)))
 		})
 	}
 	collected := cloneSet("Always", 0)
@@ -91,11 +87,7 @@ func create(t *testing.T, c client.Client, object client.Object) {
 	t.Cleanup(func() {
 		copied.SetLabels(nil)
 		unprotected := client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"labels": {"policy.kruise.io/delete-protection": null}}}`))
-		if err := client.IgnoreNotFound(c.Patch(context.Background(), copied, unprotected)); err != nil {
-			t.Error(err)
-		}
-		if err := client.IgnoreNotFound(c.Delete(context.Background(), copied)); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, client.IgnoreNotFound(c.Patch(context.Background(), copied, unprotected)))
+		expect.Success(t, client.IgnoreNotFound(c.Delete(context.Background(), copied)))
 	})
 }

@@ -34,8 +34,7 @@ func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
 	for _, folder := range []string{"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
-		objects, err := env.ReadManifests(folder)
-		expect.NoError(t, err)
+		objects := env.Manifests(t, []string{folder})
 		for _, object := range objects {
 			account, is := accountOf(object.GetName())
 			if kind := object.GetKind(); !is || kind != "Role" && kind != "ClusterRole" {

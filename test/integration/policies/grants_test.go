@@ -140,24 +140,18 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 				if test.change != nil {
 					test.change(binding)
 				}
-				if err := rejectedWith(test.want)(test.as.Create(t.Context(), binding, client.DryRunAll)); err != nil {
-					t.Error(err)
-				}
+				expect.Success(t, rejectedWith(test.want)(test.as.Create(t.Context(), binding, client.DryRunAll)))
 				return
 			}
 			expect.NoError(t, server.Client.Create(t.Context(), binding))
-			if err := rejectedWith(test.want)(test.write(t.Context(), test.as, binding, test.change)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejectedWith(test.want)(test.write(t.Context(), test.as, binding, test.change)))
 		})
 	}
 	everywhere := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "everywhere", Labels: map[string]string{grants.Label: grants.LabelValue}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: grants.Role},
 	}
-	if err := rejectedWith(label)(server.Client.Create(t.Context(), everywhere)); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, rejectedWith(label)(server.Client.Create(t.Context(), everywhere)))
 }
 
 // TestPolicyOutlivesRights sends the headers of a write while a RoleBinding permits it, and the body when the RoleBinding has lost
@@ -179,9 +173,7 @@ func TestPolicyOutlivesRights(t *testing.T) {
 		return rejectedWith(`cannot patch resource "pods"`)(label(ctx, program, pod.DeepCopy()))
 	})
 	send(`{"metadata": {"labels": {"a": "b"}}}`)
-	if err := rejectedWith(foreign)(<-answer); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, rejectedWith(foreign)(<-answer))
 }
 
 // slowPatch begins a merge patch, and returns when the API server has authorized it and waits for the body.
@@ -215,9 +207,7 @@ func slowPatch(t *testing.T, config *rest.Config, path string) (send func(body s
 	}
 	return func(body string) {
 		_, err := io.WriteString(writer, body)
-		if err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, err)
 		_ = writer.Close()
 	}, answers
 }
@@ -342,23 +332,17 @@ func TestWorkloadsWriteOnlyObjectsOfTheirSets(t *testing.T) {
 			}
 			object, as := test.object(test.namespace, test.owners), program
 			if test.create {
-				if err := rejectedWith(test.want)(as.Create(t.Context(), object)); err != nil {
-					t.Error(err)
-				}
+				expect.Success(t, rejectedWith(test.want)(as.Create(t.Context(), object)))
 				return
 			}
 			expect.NoError(t, server.Client.Create(t.Context(), object))
 			if test.change == nil {
-				if err := rejectedWith(test.want)(as.Delete(t.Context(), object)); err != nil {
-					t.Error(err)
-				}
+				expect.Success(t, rejectedWith(test.want)(as.Delete(t.Context(), object)))
 				return
 			}
 			before := object.DeepCopyObject().(client.Object)
 			test.change(object)
-			if err := rejectedWith(test.want)(as.Patch(t.Context(), object, client.MergeFrom(before))); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejectedWith(test.want)(as.Patch(t.Context(), object, client.MergeFrom(before))))
 		})
 	}
 }

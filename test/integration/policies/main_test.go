@@ -30,8 +30,7 @@ func TestMain(m *testing.M) { env.Main(m, &server) }
 // while migrating, except in namespaces with denyLabel.
 func install(t *testing.T, e *env.Env, folder string) {
 	t.Helper()
-	objects, err := env.ReadManifests("config/" + folder)
-	expect.NoError(t, err)
+	objects := env.Manifests(t, []string{"config/" + folder})
 	if len(objects) == 0 {
 		t.Fatalf("config/%s has no objects", folder)
 	}

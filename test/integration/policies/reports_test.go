@@ -87,9 +87,7 @@ func TestAgentWritesReportsOfItsOwnNode(t *testing.T) {
 		}
 	}
 	var list seamarkv1alpha1.ProbeReportList
-	if err := agent.List(t.Context(), &list, client.MatchingFields{"nodeName": node}); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, agent.List(t.Context(), &list, client.MatchingFields{"nodeName": node}))
 	if texts := warned.take(); len(texts) > 0 {
 		t.Errorf("warnings: %q", texts)
 	}
@@ -148,9 +146,7 @@ func TestAgentCannotWriteReportsOfOtherNodes(t *testing.T) {
 			t.Parallel()
 			c, _ := clientOf(t, server, test.config)
 			rejected := rejectedWith("an agent can only write the ProbeReports of its own node")
-			if err := rejected(test.do(t.Context(), c)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejected(test.do(t.Context(), c)))
 		})
 	}
 	t.Run("generated name", func(t *testing.T) {
@@ -214,9 +210,7 @@ func TestAgentSetsNoOtherMetadataOfReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := agent.Create(t.Context(), slice(node, "1", test.edit), client.DryRunAll)
-			if err := rejectedWith(test.want)(err); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejectedWith(test.want)(err))
 		})
 	}
 	otherOwner := `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "` + other + `", "uid": "1"}]}}`
@@ -233,9 +227,7 @@ func TestAgentSetsNoOtherMetadataOfReports(t *testing.T) {
 		t.Run("update: "+name, func(t *testing.T) {
 			t.Parallel()
 			err := agent.Patch(t.Context(), slice(node, "0"), env.MergePatch(test.patch))
-			if err := rejectedWith(test.want)(err); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejectedWith(test.want)(err))
 		})
 	}
 }
@@ -278,9 +270,7 @@ func TestReportPolicyDoesNotDependOnTheCRD(t *testing.T) {
 			c.Patch(t.Context(), slice("a", "1"), env.MergePatch(`{"nodeName": "a"}`)))),
 		wrapped("delete with another nodeName", rejectedWith(field)(c.Delete(t.Context(), slice("a", "1")))),
 	)
-	if err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, err)
 }
 
 func wrapped(what string, err error) error {

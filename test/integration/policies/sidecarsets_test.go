@@ -27,8 +27,7 @@ import (
 func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 	t.Parallel()
 	const account = "seamark-workloads-with-sidecars"
-	manifests, err := env.ReadManifests("config/workloads/policy.yaml")
-	expect.NoError(t, err)
+	manifests := env.Manifests(t, []string{"config/workloads/policy.yaml"})
 	for _, object := range manifests {
 		if !strings.HasPrefix(object.GetName(), "seamark-workloads-pod") {
 			continue
@@ -104,9 +103,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 				pod.Annotations = map[string]string{v1alpha1.SidecarSetListKey: "logs"}
 			}
 			expect.NoError(t, server.Client.Create(t.Context(), pod))
-			if err := rejectedWith(test.want)(test.write(t.Context(), as, pod)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejectedWith(test.want)(test.write(t.Context(), as, pod)))
 		})
 	}
 }
@@ -114,9 +111,7 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 // TestSidecarSetAuthor checks who may write sets.
 func TestSidecarSetAuthor(t *testing.T) {
 	t.Parallel()
-	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
-	expect.NoError(t, err)
-	server.Apply(t, manifests...)
+	server.Apply(t, env.Manifests(t, []string{"config/sidecarsets/author.yaml"})...)
 	// Ann may create pods in her namespace, bob in all of them, and the collector deletes whatever it is told to.
 	own, other := server.Namespace(t), server.Namespace(t)
 	createPods := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}}
@@ -201,14 +196,12 @@ func TestSidecarSetAuthor(t *testing.T) {
 // TestWorkloadsWriteOnlyHashesOfSets writes SidecarSets with a stolen token of seamark-workloads.
 func TestWorkloadsWriteOnlyHashesOfSets(t *testing.T) {
 	t.Parallel()
-	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
-	expect.NoError(t, err)
-	server.Apply(t, manifests...)
+	server.Apply(t, env.Manifests(t, []string{"config/sidecarsets/author.yaml"})...)
 	as := stolen(t, server.Namespace(t), workloadsAccount)
 	const refused = "seamark-workloads can only change the annotations kruise.io/sidecarset-hash and kruise.io/sidecarset-hash-without-image of SidecarSets"
 	patch := func(body string) setWrite {
 		return func(ctx context.Context, c client.Client, s *v1alpha1.SidecarSet) error {
-			return c.Patch(ctx, s, client.RawPatch("application/merge-patch+json", []byte(body)))
+			return c.Patch(ctx, s, env.MergePatch(body))
 		}
 	}
 	for name, test := range map[string]struct {
@@ -248,7 +241,7 @@ func TestWorkloadsWriteOnlyHashesOfSets(t *testing.T) {
 				}
 				defer func() {
 					stored.Finalizers = nil
-					_ = server.Client.Patch(ctx, stored, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`)))
+					_ = server.Client.Patch(ctx, stored, env.MergePatch(`{"metadata": {"finalizers": null}}`))
 					_ = server.Client.Delete(ctx, stored)
 				}()
 				return rejectedWith(test.want)(test.write(ctx, as, stored))
@@ -282,9 +275,7 @@ func grantInCluster(t *testing.T, user rbacv1.Subject, rules ...rbacv1.PolicyRul
 // TestSidecarSetAnnotations checks which annotations a set may have.
 func TestSidecarSetAnnotations(t *testing.T) {
 	t.Parallel()
-	manifests, err := env.ReadManifests("config/sidecarsets/author.yaml")
-	expect.NoError(t, err)
-	server.Apply(t, manifests...)
+	server.Apply(t, env.Manifests(t, []string{"config/sidecarsets/author.yaml"})...)
 	for name, test := range map[string]struct{ key, value, want string }{
 		"failure policy":         {v1alpha1.InjectionFailurePolicyKey, "Ignore", ""},
 		"unknown failure policy": {v1alpha1.InjectionFailurePolicyKey, "ignore", `metadata.annotations[seamark.dev/injection-failure-policy]: "ignore" must be Fail or Ignore`},

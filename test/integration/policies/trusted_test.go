@@ -37,22 +37,20 @@ func TestTrustedAuthors(t *testing.T) {
 		server.Grant(t, namespace, game, rights...)
 		server.Grant(t, namespace, env.ServiceAccountSubject(game.Namespace, "other"), rights...)
 	}
-	manifests, err := env.ReadManifests("config/policies/marker-author.yaml")
-	expect.NoError(t, err)
+	manifests := env.Manifests(t, []string{"config/policies/marker-author.yaml"})
 	for _, object := range manifests {
 		object.SetName(policy)
 		if object.GetKind() == "ValidatingAdmissionPolicy" {
 			conditions := []any{map[string]any{
 				"name": "not-trusted", "expression": `!(request.userInfo.username in ["system:serviceaccount:` + game.Namespace + ":" + game.Name + `"])`,
 			}}
-			err = unstructured.SetNestedSlice(object.Object, conditions, "spec", "matchConditions")
+			expect.NoError(t, unstructured.SetNestedSlice(object.Object, conditions, "spec", "matchConditions"))
 		} else {
 			object.Object["spec"] = map[string]any{
 				"policyName": policy, "validationActions": []any{"Deny"},
 				"matchResources": map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{label: "true"}}},
 			}
 		}
-		expect.NoError(t, err)
 	}
 	server.Apply(t, manifests...)
 	// The policy is in effect for the last account when it is for the one before.

@@ -245,9 +245,7 @@ func TestWorkloadsWriteOnlyPodsOfTheirSets(t *testing.T) {
 			}
 			pod := podOf(test.namespace, test.owners...)
 			expect.NoError(t, server.Client.Create(t.Context(), pod))
-			if err := rejectedWith(test.want)(test.write(t.Context(), test.as, pod)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, rejectedWith(test.want)(test.write(t.Context(), test.as, pod)))
 		})
 	}
 }

@@ -1,74 +1,55 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program runs seamark-workloads with the rights of its service account, and waits for objects that it writes.
+// Package program runs seamark-workloads with the rights of its service account.
 package program
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"net"
+	"os"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/manager"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
+	"github.com/seamark-dev/seamark/internal/program/logging"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/certificates"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/injector"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
-// Must ends the test if there is an error.
-func Must(tb testing.TB, err error) {
-	tb.Helper()
-	expect.NoError(tb, err)
-}
-
 // Install gives the program the rights that the files grant it, within the policy of config/workloads. With those of
 // config/imagepulls, the policy permits the pods of pulls.
-func Install(t *testing.T, e *env.Env, files ...string) *rest.Config {
+func Install(t testing.TB, e *env.Env, files ...string) *rest.Config {
 	t.Helper()
 	e.ServiceAccount(t, env.SystemNamespace, workloads.Name, nil) // Creates the namespace.
-	for _, path := range append(files, "config/workloads/policy.yaml") {
-		manifests, err := env.ReadManifests(path)
-		Must(t, err)
-		if slices.Contains(files, "config/imagepulls/rbac.yaml") {
-			permitPulls(t, manifests)
-		}
-		e.Apply(t, manifests...)
+	manifests := env.Manifests(t, append(files, "config/workloads/policy.yaml"))
+	if slices.Contains(files, "config/imagepulls/rbac.yaml") {
+		env.SetVariable(t, manifests, "imagePulls", "true") // As config/imagepulls does.
 	}
+	e.Apply(t, manifests...)
 	cfg := e.Component(t, workloads.Name)
 	Grant(t, e)
 	return cfg
-}
-
-// permitPulls lets the policy of pods permit the pods of pulls, as config/imagepulls does.
-func permitPulls(t *testing.T, manifests []*unstructured.Unstructured) {
-	t.Helper()
-	for _, manifest := range manifests {
-		if manifest.GetName() != "seamark-workloads-pods" || manifest.GetKind() != "ValidatingAdmissionPolicy" {
-			continue
-		}
-		variables, _, err := unstructured.NestedSlice(manifest.Object, "spec", "variables")
-		Must(t, err)
-		for i := range variables {
-			if variable := variables[i].(map[string]any); variable["name"] == "imagePulls" {
-				variable["expression"] = "true"
-			}
-		}
-		Must(t, unstructured.SetNestedSlice(manifest.Object, variables, "spec", "variables"))
-	}
 }
 
 // Grant runs what the manager does for seamark-workloads until the test ends: it gives it its rights in the namespaces with
@@ -76,76 +57,113 @@ func permitPulls(t *testing.T, manifests []*unstructured.Unstructured) {
 func Grant(tb testing.TB, e *env.Env) {
 	tb.Helper()
 	granter, err := grants.New(grants.Options{
-		Config: e.Component(tb, manager), Namespace: env.SystemNamespace, Resources: configv1alpha1.GrantResources(), Log: logr.Discard(),
+		Config: e.Component(tb, manager.Name), Namespace: env.SystemNamespace, Resources: configv1alpha1.GrantResources(), Log: logr.Discard(),
 	})
-	Must(tb, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- granter.Start(ctx) }()
-	tb.Cleanup(func() { cancel(); Must(tb, <-done) })
+	expect.NoError(tb, err)
+	env.Run(tb, granter.Start)
 }
 
-// manager is the service account of the manager.
-const manager = "seamark-manager"
+// Change changes the defaults of the program.
+type Change func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers)
 
-// Start runs the program with defaults that are changed, until the test ends or the function is called.
-func Start(t *testing.T, cfg *rest.Config, change func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers)) (stop func()) {
-	t.Helper()
+// New returns the program with defaults that are changed.
+func New(cfg *rest.Config, changes ...Change) (*workloads.Workloads, error) {
 	var c configv1alpha1.WorkloadsConfiguration
 	configv1alpha1.SetWorkloadsDefaults(&c)
 	options := workloads.Options{
 		Config: cfg, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Controllers: c.Controllers, ImagePull: c.ImagePull,
-		OpenKruiseNamespace: c.OpenKruise.Namespace, Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: logr.Discard(),
+		OpenKruiseNamespace: c.OpenKruise.Namespace, Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: Logger(),
 	}
-	change(&options, &options.Controllers)
-	running, err := workloads.New(options)
-	Must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- running.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error("run the program:", err)
-		}
+	for _, change := range changes {
+		change(&options, &options.Controllers)
+	}
+	return workloads.New(options)
+}
+
+// Start runs the program until the test ends or the function is called.
+func Start(t testing.TB, cfg *rest.Config, changes ...Change) (stop func()) {
+	t.Helper()
+	running, err := New(cfg, changes...)
+	expect.NoError(t, err)
+	return env.Run(t, running.Run)
+}
+
+// Logger logs to stderr if the environment variable SEAMARK_TEST_LOG is set.
+func Logger() logr.Logger {
+	if os.Getenv("SEAMARK_TEST_LOG") == "" {
+		return logr.Discard()
+	}
+	return logging.New(os.Stderr, configv1alpha1.Logging{Verbosity: 2})
+}
+
+// OpenKruiseLeads creates the webhook of OpenKruise, and the lease that its manager holds.
+func OpenKruiseLeads(tb testing.TB, e *env.Env, duration time.Duration) *coordinationv1.Lease {
+	tb.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: OpenKruise, Name: "kruise-manager"}}
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: new("kruise"), LeaseDurationSeconds: new(int32(duration.Seconds())), RenewTime: new(metav1.NowMicro()),
+	}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: OpenKruise}}, builders.OpenKruiseWebhook(OpenKruise), lease,
+	} {
+		expect.NoError(tb, client.IgnoreAlreadyExists(e.Client.Create(tb.Context(), object)))
+	}
+	return lease
+}
+
+// OpenKruise is the namespace of OpenKruise.
+const OpenKruise = "kruise-system"
+
+// StartManager runs a manager until the test ends or the function is called. It sets what the options leave out.
+func StartManager(tb testing.TB, options manager.Options) (stop func()) {
+	tb.Helper()
+	var defaults configv1alpha1.ManagerConfiguration
+	configv1alpha1.SetManagerDefaults(&defaults)
+	options.Controllers, options.MetricsBindAddress = defaults.Controllers, "0"
+	options.HealthProbeBindAddress = cmp.Or(options.HealthProbeBindAddress, "0")
+	if options.Defaults == (plan.Defaults{}) {
+		options.Defaults = plan.KubernetesDefaults()
+	}
+	if options.Registry == nil {
+		options.Registry = prometheus.NewRegistry()
+	}
+	if options.Logger.GetSink() == nil {
+		options.Logger = logr.Discard()
+	}
+	m, err := manager.New(options)
+	expect.NoErrorf(tb, err, "create manager")
+	return env.Run(tb, m.Run)
+}
+
+// InstallInjector installs the injectors of SidecarSets, and returns the configuration of one.
+func InstallInjector(tb testing.TB, e *env.Env) *rest.Config {
+	tb.Helper()
+	own := e.ServiceAccount(tb, env.SystemNamespace, certificates.Name, nil)
+	e.Apply(tb, env.Manifests(tb, []string{
+		"config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml", "config/sidecarsets/injector.yaml",
+	}, "Deployment", "PodDisruptionBudget", "NetworkPolicy", "Service")...)
+	return own
+}
+
+// StartInjector runs an injector at the address until the test ends or the function is called.
+func StartInjector(tb testing.TB, cfg *rest.Config, address string, lifetimes certificates.Lifetimes) (stop func()) {
+	tb.Helper()
+	host, text, err := net.SplitHostPort(address)
+	expect.NoError(tb, err)
+	port, err := strconv.Atoi(text)
+	expect.NoError(tb, err)
+	health := env.FreeAddress(tb)
+	serving, err := injector.NewProgram(injector.Options{
+		Config: cfg, Namespace: env.SystemNamespace, Host: host, Port: port, URL: "https://localhost", Lifetimes: lifetimes,
+		MetricsBindAddress: "0", HealthProbeBindAddress: health, Registry: prometheus.NewRegistry(), Logger: Logger(),
 	})
-	t.Cleanup(stop)
+	expect.NoError(tb, err)
+	stop = env.Run(tb, serving.Run)
+	await.Until(tb, "the injector is ready", func(ctx context.Context) (string, error) {
+		if answer := env.Get(ctx, health, "/readyz"); !strings.HasPrefix(answer, "200") {
+			return answer, nil
+		}
+		return "", nil
+	})
 	return stop
-}
-
-// Poll returns how tests wait for the program.
-func Poll() await.Poll { return await.Poll{Interval: 20 * time.Millisecond, Timeout: await.Timeout} }
-
-// Edit reads an object and writes what change makes of it.
-func Edit(tb testing.TB, c client.Client, object client.Object, change func()) {
-	tb.Helper()
-	Must(tb, c.Get(tb.Context(), client.ObjectKeyFromObject(object), object))
-	before, ok := object.DeepCopyObject().(client.Object)
-	if change(); !ok {
-		tb.Fatalf("%T is no object", object)
-	}
-	Must(tb, c.Patch(tb.Context(), object, client.MergeFrom(before)))
-}
-
-// Until waits until the check of an object, which it reads, succeeds.
-func Until(tb testing.TB, c client.Client, object client.Object, what string, check func() error) {
-	tb.Helper()
-	Poll().Success(tb, what, func(ctx context.Context) error {
-		return errors.Join(c.Get(ctx, client.ObjectKeyFromObject(object), object), check())
-	})
-}
-
-// Has waits until an object has a condition.
-func Has(tb testing.TB, c client.Client, object client.Object, conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
-	tb.Helper()
-	var found metav1.Condition
-	Until(tb, c, object, fmt.Sprintf("%s is %s", kind, status), func() error {
-		condition := meta.FindStatusCondition(*conditions, kind)
-		if condition == nil || condition.Status != status || condition.Reason != reason || condition.ObservedGeneration != object.GetGeneration() {
-			return fmt.Errorf("%+v", *conditions)
-		}
-		found = *condition
-		return nil
-	})
-	return found
 }

@@ -32,9 +32,7 @@ func createNode(t *testing.T, name string) {
 	expect.NoError(t, shared.Client.Create(t.Context(), node))
 	t.Cleanup(func() {
 		for _, object := range []client.Object{node, &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
-			if err := client.IgnoreNotFound(shared.Client.Delete(context.Background(), object)); err != nil {
-				t.Error(err)
-			}
+			expect.Success(t, client.IgnoreNotFound(shared.Client.Delete(context.Background(), object)))
 		}
 	})
 }

@@ -90,9 +90,7 @@ func TestLogLinesOfAPod(t *testing.T) {
 			}
 		}
 	}
-	if err := client.IgnoreNotFound(shared.Client.Delete(t.Context(), other, client.GracePeriodSeconds(0))); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, client.IgnoreNotFound(shared.Client.Delete(t.Context(), other, client.GracePeriodSeconds(0))))
 }
 
 // logs waits until the message is logged that many times for the pod.

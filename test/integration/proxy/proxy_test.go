@@ -30,7 +30,7 @@ func isReset(err error) bool {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	p := newWorld(t, "").start("program")
-	if _, err := p.all.CoreV1().Secrets(p.namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := p.all.CoreV1().Secrets(p.Namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("the error is %v", err)
 	}
 	if len(p.proxy.Counts()) != 0 {
@@ -45,7 +45,7 @@ func TestDown(t *testing.T) {
 		cut, other := w.start("cut"), w.start("other")
 		w.set(proxy.Fault{Kind: proxy.Down, Match: proxy.Match{Clients: []string{"cut"}}})
 		w.injected(proxy.Down, 2)
-		w.create("a")
+		w.add("a")
 		other.sees("a")
 		if _, err := cut.maps.Create(w.Context(), newMap("b"), metav1.CreateOptions{}); !isReset(err) {
 			w.Errorf("the error of a write is %v", err)
@@ -96,7 +96,7 @@ func TestRefuse(t *testing.T) {
 		}()
 		w.injected(proxy.Refuse, 4)
 		w.proxy.Clear()
-		w.must(<-done)
+		w.Must(<-done)
 		p.sees("a")
 	})
 }
@@ -142,7 +142,7 @@ func TestWatches(t *testing.T) {
 			eachFormat(t, func(w *world) {
 				p := w.start("program")
 				w.set(fault)
-				w.create("a")
+				w.add("a")
 				w.injected(fault.Kind, 1)
 				switch fault.Kind {
 				case proxy.CutWatches:
@@ -152,7 +152,7 @@ func TestWatches(t *testing.T) {
 				case proxy.Expire:
 					// An informer reports no such error.
 					watcher, err := p.maps.Watch(w.Context(), metav1.ListOptions{ResourceVersion: "1"})
-					w.must(err)
+					w.Must(err)
 					if event := <-watcher.ResultChan(); event.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(event.Object)) {
 						w.Errorf("the event of a watch is %v", event)
 					}
@@ -163,7 +163,7 @@ func TestWatches(t *testing.T) {
 					}
 				}
 				w.proxy.Clear()
-				w.create("b")
+				w.add("b")
 				p.sees("a")
 				p.sees("b")
 			})
@@ -183,7 +183,7 @@ func TestDelayWatches(t *testing.T) {
 		for i := range 3 {
 			name := fmt.Sprintf("a-%d", i)
 			names, created[name] = append(names, name), time.Now()
-			w.create(name)
+			w.add(name)
 		}
 		for _, name := range names {
 			p.sees(name)
@@ -201,7 +201,7 @@ func TestDelayWatches(t *testing.T) {
 		p.mu.Unlock()
 
 		w.set(proxy.Fault{Kind: proxy.DelayWatches, Delay: proxy.MaxDuration})
-		w.create("b")
+		w.add("b")
 		w.injected(proxy.DelayWatches, 2)
 		ctx, cancel := context.WithTimeout(w.Context(), proxy.MaxDuration/2)
 		defer cancel()

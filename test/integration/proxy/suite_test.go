@@ -7,7 +7,6 @@ package proxy_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/chaos/proxy"
-	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -36,11 +34,10 @@ func TestMain(m *testing.M) { env.Main(m, &shared, env.NoCRDs()) }
 
 // world is a namespace with a service account that may do everything with its config maps.
 type world struct {
-	*testing.T
-	proxy     *proxy.Proxy
-	namespace string
-	token     string
-	format    string
+	*env.World
+	proxy  *proxy.Proxy
+	token  string
+	format string
 }
 
 // program is a client with an informer of the config maps.
@@ -58,27 +55,22 @@ type program struct {
 
 func newWorld(t *testing.T, format string) *world {
 	t.Helper()
-	w := &world{T: t, namespace: shared.Namespace(t), format: format}
-	w.token = shared.ServiceAccount(t, w.namespace, "program", nil).BearerToken
-	shared.Grant(t, w.namespace, env.ServiceAccountSubject(w.namespace, "program"),
+	w := &world{World: env.NewWorld(t, shared), format: format}
+	w.token = shared.ServiceAccount(t, w.Namespace, "program", nil).BearerToken
+	shared.Grant(t, w.Namespace, env.ServiceAccountSubject(w.Namespace, "program"),
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 	p, err := proxy.New(proxy.Options{Upstream: shared.Config, Seed: 1})
-	w.must(err)
+	w.Must(err)
 	w.proxy = p
-	t.Cleanup(func() { w.must(p.Close()) })
+	t.Cleanup(func() { w.Must(p.Close()) })
 	return w
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	expect.NoError(w, err)
 }
 
 // config returns the configuration of a client with the name.
 func (w *world) config(name string) *rest.Config {
 	w.Helper()
 	config, err := w.proxy.Config(name)
-	w.must(err)
+	w.Must(err)
 	config.BearerToken, config.ContentType, config.AcceptContentTypes = w.token, w.format, w.format
 	config.UserAgent = name + "/v1"
 	return config
@@ -88,9 +80,9 @@ func (w *world) config(name string) *rest.Config {
 func (w *world) start(name string) *program {
 	w.Helper()
 	all, err := kubernetes.NewForConfig(w.config(name))
-	w.must(err)
-	p := &program{world: w, all: all, maps: all.CoreV1().ConfigMaps(w.namespace), seenAt: map[string]time.Time{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(all, 0, informers.WithNamespace(w.namespace))
+	w.Must(err)
+	p := &program{world: w, all: all, maps: all.CoreV1().ConfigMaps(w.Namespace), seenAt: map[string]time.Time{}}
+	factory := informers.NewSharedInformerFactoryWithOptions(all, 0, informers.WithNamespace(w.Namespace))
 	informer := factory.Core().V1().ConfigMaps().Informer()
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
 		p.mu.Lock()
@@ -98,30 +90,24 @@ func (w *world) start(name string) *program {
 		name := object.(*corev1.ConfigMap).Name
 		p.seen, p.seenAt[name] = append(p.seen, name), time.Now()
 	}})
-	w.must(err)
+	w.Must(err)
 	ctx, cancel := context.WithCancel(w.Context())
 	factory.StartWithContext(ctx)
 	w.Cleanup(func() { cancel(); factory.Shutdown() })
-	await.Until(w, "the informer of "+name, func(context.Context) (string, error) {
-		if !informer.HasSynced() {
-			return "not synced", nil
-		}
-		return "", nil
-	})
+	w.Until("the informer of "+name, func() error { return await.ErrorIf(!informer.HasSynced(), "not synced") })
 	return p
 }
 
-// create creates a config map without the proxy.
-func (w *world) create(name string) {
+// add creates a config map without the proxy.
+func (w *world) add(name string) {
 	w.Helper()
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-	w.must(shared.Client.Create(w.Context(), object))
+	w.Create(&corev1.ConfigMap{ObjectMeta: w.Meta(name)})
 }
 
 // exists reports whether the API server has the config map.
 func (w *world) exists(name string) bool {
 	w.Helper()
-	err := shared.Client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &corev1.ConfigMap{})
+	err := shared.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, &corev1.ConfigMap{})
 	if client.IgnoreNotFound(err) != nil {
 		w.Fatal(err)
 	}
@@ -131,31 +117,22 @@ func (w *world) exists(name string) bool {
 // set sets faults.
 func (w *world) set(faults ...proxy.Fault) {
 	w.Helper()
-	w.must(w.proxy.Set(faults...))
+	w.Must(w.proxy.Set(faults...))
 }
 
 // injected waits until a fault was injected so often.
 func (w *world) injected(kind proxy.Kind, hits int) {
 	w.Helper()
-	await.Until(w, string(kind), func(context.Context) (string, error) {
-		if got := w.proxy.Counts(); got[kind].Hits < hits {
-			return fmt.Sprint(got), nil
-		}
-		return "", nil
+	w.Until(string(kind), func() error {
+		got := w.proxy.Counts()
+		return await.ErrorIf(got[kind].Hits < hits, "%v", got)
 	})
 }
 
 // sees waits until the informer saw the config map.
 func (p *program) sees(name string) {
 	p.Helper()
-	await.Until(p, "the informer sees "+name, func(context.Context) (string, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.seenAt[name].IsZero() {
-			return fmt.Sprintf("it saw %v", p.seen), nil
-		}
-		return "", nil
-	})
+	p.Until("the informer sees "+name, func() error { return await.ErrorIf(!p.hasSeen(name), "not yet") })
 }
 
 // hasSeen reports whether the informer saw the config map.

@@ -62,16 +62,16 @@ func TestUninstall(t *testing.T) {
 	createMarked(t, e, builders.Pod(namespace, "a").Label("app", "x"), marks)
 	createMarked(t, e, builders.Pod(namespace, "ended").Label("app", "x"), marks, corev1.PodSucceeded)
 	createInherited(t, e, builders.Pod(namespace, "inherited").Label("app", "x"), marks)
-	must(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "virtual").
+	expect.NoError(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "virtual").
 		Annotation(v1alpha1.PodProbeMarkerAnnotationKey, "[]").Annotation(v1alpha1.PodProbeMarkerListAnnotationKey, "m"))))
-	must(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "bystander").Label("busy", "by-hand"))))
+	expect.NoError(t, e.Client.Create(t.Context(), plain(builders.Pod(namespace, "bystander").Label("busy", "by-hand"))))
 	marker := builders.Marker(namespace, "m").Selector("app", "x").Probe(builders.Probe("p").Condition("example.com/busy")).Build()
 	marker.Finalizers = []string{foreign, v1alpha1.PodProbeMarkerFinalizer}
-	must(t, e.Client.Create(t.Context(), marker))
+	expect.NoError(t, e.Client.Create(t.Context(), marker))
 	for i := range 3 {
-		must(t, e.Client.Create(t.Context(), &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}))
+		expect.NoError(t, e.Client.Create(t.Context(), &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i)}}))
 	}
-	must(t, e.Client.Create(t.Context(), &seamarkv1alpha1.ProbePlan{ObjectMeta: metav1.ObjectMeta{Name: "node-0.0"}, NodeName: "node-0"}))
+	expect.NoError(t, e.Client.Create(t.Context(), &seamarkv1alpha1.ProbePlan{ObjectMeta: metav1.ObjectMeta{Name: "node-0.0"}, NodeName: "node-0"}))
 	createReports(t, e)
 
 	first := strings.Join([]string{
@@ -107,13 +107,13 @@ func createReports(t *testing.T, e *env.Env) {
 		}
 		group.Go(func() error { return e.Client.Create(t.Context(), report) })
 	}
-	must(t, group.Wait())
+	expect.NoError(t, group.Wait())
 }
 
 func checkPods(t *testing.T, e *env.Env, namespace string) {
 	t.Helper()
 	var pods corev1.PodList
-	must(t, e.Client.List(t.Context(), &pods, client.InNamespace(namespace)))
+	expect.NoError(t, e.Client.List(t.Context(), &pods, client.InNamespace(namespace)))
 	got := map[string]map[string]string{}
 	for _, pod := range pods.Items {
 		got[pod.Name] = pod.Labels
@@ -132,15 +132,15 @@ func checkPods(t *testing.T, e *env.Env, namespace string) {
 
 func checkObjects(t *testing.T, e *env.Env, marker *v1alpha1.PodProbeMarker) {
 	t.Helper()
-	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), marker))
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), marker))
 	expect.Equal(t, []string{foreign}, marker.Finalizers, "finalizers of the marker")
 	var plans v1alpha1.NodePodProbeList
-	must(t, e.Client.List(t.Context(), &plans))
+	expect.NoError(t, e.Client.List(t.Context(), &plans))
 	if len(plans.Items) > 0 {
 		t.Errorf("%d NodePodProbes remain", len(plans.Items))
 	}
 	var all seamarkv1alpha1.ProbeReportList
-	must(t, e.Client.List(t.Context(), &all))
+	expect.NoError(t, e.Client.List(t.Context(), &all))
 	// The finalizer of another owner blocks one deletion.
 	for _, report := range all.Items {
 		if !slices.Equal(report.Finalizers, []string{foreign}) || report.DeletionTimestamp == nil {
@@ -151,7 +151,7 @@ func checkObjects(t *testing.T, e *env.Env, marker *v1alpha1.PodProbeMarker) {
 		t.Errorf("%d ProbeReports remain, want 1", len(all.Items))
 	}
 	deployment := &appsv1.Deployment{}
-	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, deployment))
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, deployment))
 	if *deployment.Spec.Replicas != 0 {
 		t.Errorf("the Deployment has %d replicas, want 0", *deployment.Spec.Replicas)
 	}
@@ -176,24 +176,12 @@ func TestHeldLease(t *testing.T) {
 			AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
 		},
 	}
-	must(t, e.Client.Create(t.Context(), lease))
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
-	defer cancel()
-	err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
-	if err == nil || !strings.Contains(err.Error(), `held by "stray": out of time`) {
-		t.Errorf("error %v, want one that names the holder of the lease", err)
-	}
-	pod := &corev1.Pod{}
-	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, pod))
-	if pod.Labels["busy"] != "true" {
-		t.Errorf("labels %v: the mark was removed", pod.Labels)
-	}
+	expect.NoError(t, e.Client.Create(t.Context(), lease))
+	waits(t, e, config, namespace, "a", `held by "stray"`)
 
 	lease.Spec.LeaseDurationSeconds = ptr.To[int32](1)
-	must(t, e.Client.Update(t.Context(), lease))
-	if out := run(t, config); !strings.Contains(out, "Removed the marks of 1 pod.") {
-		t.Errorf("output %q, want that the marks of 1 pod are removed", out)
-	}
+	expect.NoError(t, e.Client.Update(t.Context(), lease))
+	removes(t, config)
 }
 
 // TestRunningManager checks that nothing is written while a manager runs, even if it does not
@@ -205,27 +193,15 @@ func TestRunningManager(t *testing.T) {
 	namespace := e.Namespace(t)
 	createDeployment(t, e, name, "b")
 	manager := plain(builders.Pod(system, "manager").Label("a", "b"))
-	must(t, e.Client.Create(t.Context(), manager))
-	must(t, e.Client.Create(t.Context(), plain(builders.Pod(system, "hook").Label("a", "c"))))
+	expect.NoError(t, e.Client.Create(t.Context(), manager))
+	expect.NoError(t, e.Client.Create(t.Context(), plain(builders.Pod(system, "hook").Label("a", "c"))))
 	createMarked(t, e, builders.Pod(namespace, "a"), mark.Marks{mark.Label("busy"): {Text: "true"}})
 
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
-	defer cancel()
-	err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
-	if err == nil || !strings.Contains(err.Error(), `wait for pod seamark-system/manager to terminate: out of time`) {
-		t.Errorf("error %v, want one that names the manager", err)
-	}
-	pod := &corev1.Pod{}
-	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "a"}, pod))
-	if pod.Labels["busy"] != "true" {
-		t.Errorf("labels %v: the mark was removed", pod.Labels)
-	}
+	waits(t, e, config, namespace, "a", `wait for pod seamark-system/manager to terminate`)
 
 	manager.Status.Phase = corev1.PodFailed
-	must(t, e.Client.Status().Update(t.Context(), manager))
-	if out := run(t, config); !strings.Contains(out, "Removed the marks of 1 pod.") {
-		t.Errorf("output %q, want that the marks of 1 pod are removed", out)
-	}
+	expect.NoError(t, e.Client.Status().Update(t.Context(), manager))
+	removes(t, config)
 }
 
 // TestNothingInstalled uninstalls from a cluster without CRDs.
@@ -233,6 +209,31 @@ func TestNothingInstalled(t *testing.T) {
 	t.Parallel()
 	e := env.Start(t, env.NoCRDs())
 	run(t, identity(t, e))
+}
+
+// waits checks that an uninstallation waits for what the text names, and removes no mark of the pod meanwhile.
+func waits(t *testing.T, e *env.Env, config *rest.Config, namespace, name, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
+	defer cancel()
+	err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
+	if err == nil || !strings.Contains(err.Error(), text+": out of time") {
+		t.Errorf("error %v, want %s", err, text)
+	}
+	pod := &corev1.Pod{}
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, pod))
+	if pod.Labels["busy"] != "true" {
+		t.Errorf("labels %v: the mark was removed", pod.Labels)
+	}
+}
+
+// removes checks that an uninstallation removes the marks of a pod.
+func removes(t *testing.T, config *rest.Config) (out string) {
+	t.Helper()
+	if out = run(t, config); !strings.Contains(out, "Removed the marks of 1 pod.") {
+		t.Errorf("output %q, want that the marks of 1 pod are removed", out)
+	}
+	return out
 }
 
 // run uninstalls and returns the output.
@@ -263,7 +264,7 @@ func identity(t *testing.T, e *env.Env) *rest.Config {
 func createDeployment(t *testing.T, e *env.Env, name, value string) {
 	t.Helper()
 	labels := map[string]string{"a": value}
-	must(t, e.Client.Create(t.Context(), &appsv1.Deployment{
+	expect.NoError(t, e.Client.Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](2),
@@ -280,32 +281,32 @@ func createDeployment(t *testing.T, e *env.Env, name, value string) {
 func createMarked(t *testing.T, e *env.Env, builder *builders.PodBuilder, marks mark.Marks, phase ...corev1.PodPhase) {
 	t.Helper()
 	pod := plain(builder)
-	must(t, e.Client.Create(t.Context(), pod))
+	expect.NoError(t, e.Client.Create(t.Context(), pod))
 	for _, p := range phase {
 		pod.Status.Phase = p
-		must(t, e.Client.Status().Update(t.Context(), pod))
+		expect.NoError(t, e.Client.Status().Update(t.Context(), pod))
 	}
 	c, err := metadata.NewForConfig(e.Config)
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = apply.NewPods(c).Marks(t.Context(), pod, marks)
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 // createInherited creates a pod whose marks OpenKruise set before Seamark.
 func createInherited(t *testing.T, e *env.Env, builder *builders.PodBuilder, marks mark.Marks) {
 	t.Helper()
 	pod := plain(builder)
-	must(t, e.Client.Create(t.Context(), pod))
+	expect.NoError(t, e.Client.Create(t.Context(), pod))
 	before := pod.DeepCopy()
 	pod.Labels = map[string]string{"app": "x", "busy": "true", "own": "kruise"}
-	must(t, e.Client.Patch(t.Context(), pod, client.MergeFrom(before), client.FieldOwner("kruise-manager")))
+	expect.NoError(t, e.Client.Patch(t.Context(), pod, client.MergeFrom(before), client.FieldOwner("kruise-manager")))
 	before = pod.DeepCopy()
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "example.com/busy", Status: corev1.ConditionTrue})
-	must(t, e.Client.Status().Patch(t.Context(), pod, client.StrategicMergeFrom(before), client.FieldOwner("kruise-manager")))
+	expect.NoError(t, e.Client.Status().Patch(t.Context(), pod, client.StrategicMergeFrom(before), client.FieldOwner("kruise-manager")))
 	c, err := metadata.NewForConfig(e.Config)
-	must(t, err)
+	expect.NoError(t, err)
 	_, err = apply.NewPods(c).Marks(t.Context(), pod, marks)
-	must(t, err)
+	expect.NoError(t, err)
 }
 
 // plain returns the pod as a user creates it.
@@ -319,9 +320,4 @@ func plain(builder *builders.PodBuilder) *corev1.Pod {
 		pod.Spec.Containers[i].Image = "none"
 	}
 	return pod
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	expect.NoError(t, err)
 }

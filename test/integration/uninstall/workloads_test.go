@@ -4,12 +4,8 @@
 package uninstall_test
 
 import (
-	"bytes"
-	"context"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/manager/uninstall"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -36,41 +32,30 @@ func TestUninstallStopsWorkloadsFirst(t *testing.T) {
 	namespace := e.Namespace(t)
 	createDeployment(t, e, workloads, "w")
 	program := plain(builders.Pod(system, "workloads-1").Label("a", "w"))
-	must(t, e.Client.Create(t.Context(), program))
+	expect.NoError(t, e.Client.Create(t.Context(), program))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: workloads}}
-	must(t, e.Client.Create(t.Context(), lease))
+	expect.NoError(t, e.Client.Create(t.Context(), lease))
 	binding := env.WorkloadsBinding(namespace)
 	binding.Labels["app.kubernetes.io/managed-by"] = "seamark-manager"
-	must(t, e.Client.Create(t.Context(), binding))
+	expect.NoError(t, e.Client.Create(t.Context(), binding))
 	set := cloneSet(namespace)
-	must(t, e.Client.Create(t.Context(), set))
+	expect.NoError(t, e.Client.Create(t.Context(), set))
 	owned := builders.Pod(namespace, "set-abcde").Label("app", "set")
 	createMarked(t, e, owned, mark.Marks{mark.Label("busy"): {Text: "true"}})
 	pod := &corev1.Pod{}
-	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "set-abcde"}, pod))
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "set-abcde"}, pod))
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion().WithKind("CloneSet"))}
-	must(t, e.Client.Update(t.Context(), pod))
+	expect.NoError(t, e.Client.Update(t.Context(), pod))
 
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, fmt.Errorf("out of time"))
-	defer cancel()
-	err := uninstall.Run(ctx, options(config, &bytes.Buffer{}))
-	if err == nil || !strings.Contains(err.Error(), "wait for pod seamark-system/workloads-1 to terminate: out of time") {
-		t.Errorf("error %v, want one that names the pod of seamark-workloads", err)
-	}
-	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
-	if pod.Labels["busy"] != "true" {
-		t.Errorf("labels %v: the mark was removed while seamark-workloads was running", pod.Labels)
-	}
+	waits(t, e, config, namespace, pod.Name, "wait for pod seamark-system/workloads-1 to terminate")
 
-	must(t, e.Client.Delete(t.Context(), program, client.GracePeriodSeconds(0)))
-	out := run(t, config)
+	expect.NoError(t, e.Client.Delete(t.Context(), program, client.GracePeriodSeconds(0)))
+	out := removes(t, config)
 	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
 		t.Errorf("get the RoleBinding of seamark-workloads: %v, want not found", err)
 	}
-	for _, want := range []string{"Removed the marks of 1 pod.", "Kept the CRDs of sets and jobs"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("output\n%swant it to contain %q", out, want)
-		}
+	if want := "Kept the CRDs of sets and jobs"; !strings.Contains(out, want) {
+		t.Errorf("output\n%swant it to contain %q", out, want)
 	}
 	checkWorkloadsKept(t, e, set, pod)
 }
@@ -78,16 +63,16 @@ func TestUninstallStopsWorkloadsFirst(t *testing.T) {
 func checkWorkloadsKept(t *testing.T, e *env.Env, set *v1alpha1.CloneSet, pod *corev1.Pod) {
 	t.Helper()
 	uid := pod.UID
-	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 	if pod.UID != uid || pod.DeletionTimestamp != nil || len(pod.OwnerReferences) != 1 {
 		t.Errorf("pod of the CloneSet: UID %s, deleted at %v, owners %v, want it unchanged", pod.UID, pod.DeletionTimestamp, pod.OwnerReferences)
 	}
-	must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 	if set.DeletionTimestamp != nil {
 		t.Error("the CloneSet is being deleted")
 	}
 	deployment := &appsv1.Deployment{}
-	must(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: workloads}, deployment))
+	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: workloads}, deployment))
 	if *deployment.Spec.Replicas != 0 {
 		t.Errorf("the Deployment of seamark-workloads has %d replicas, want 0", *deployment.Spec.Replicas)
 	}

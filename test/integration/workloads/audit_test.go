@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
 // audit watches all pods of a set and checks what must hold at every moment, whatever happens to the
@@ -64,12 +66,12 @@ func (w *world) audit(set client.Object) *audit {
 // follow lists and watches the pods until the watch ends.
 func (a *audit) follow(ctx context.Context) {
 	var list corev1.PodList
-	options := []client.ListOption{client.InNamespace(a.w.namespace), client.MatchingLabels{"app": a.app}}
-	if err := a.w.env.Client.List(ctx, &list, options...); err != nil {
+	options := []client.ListOption{client.InNamespace(a.w.Namespace), client.MatchingLabels{"app": a.app}}
+	if err := a.w.Client.List(ctx, &list, options...); err != nil {
 		return
 	}
 	a.replace(list.Items)
-	stream, err := a.w.env.Client.Watch(ctx, &list,
+	stream, err := a.w.Client.Watch(ctx, &list,
 		append(options, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
 	if err != nil {
 		return
@@ -129,7 +131,7 @@ func (a *audit) count(changed string) {
 			continue
 		}
 		live++
-		if isReady(p) {
+		if planning.Ready(p) {
 			ready++
 		}
 	}
@@ -179,12 +181,12 @@ func (w *world) release(app string) {
 		defer close(done)
 		for ctx.Err() == nil {
 			var list corev1.PodList
-			_ = w.client.List(ctx, &list, client.InNamespace(w.namespace), client.MatchingLabels{
+			_ = w.Client.List(ctx, &list, client.InNamespace(w.Namespace), client.MatchingLabels{
 				"app": app, "hook": "on", pub.LifecycleStateKey: string(pub.LifecycleStatePreparingDelete),
 			})
 			for i := range list.Items {
-				_ = w.client.Patch(ctx, &list.Items[i],
-					client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"hook":null}}}`)))
+				_ = w.Client.Patch(ctx, &list.Items[i],
+					env.MergePatch(`{"metadata":{"labels":{"hook":null}}}`))
 			}
 			select {
 			case <-ctx.Done():

@@ -22,36 +22,34 @@ func TestOlderVersionOfStatefulSets(t *testing.T) {
 	set := w.statefulSet("db", 3, parallel)
 	w.settled(set, 3, "image:1")
 	stop()
-	before, err := w.pods(t.Context(), "db")
-	w.must(err)
+	before := w.stored("db")
 	var revisions appsv1.ControllerRevisionList
-	w.must(w.client.List(t.Context(), &revisions, client.InNamespace(w.namespace)))
+	w.List(&revisions)
 	owned := []client.Object{&revisions.Items[0]}
 	for _, pod := range before {
 		owned = append(owned, pod)
 	}
 	for _, object := range owned {
-		w.must(w.client.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType,
+		w.Must(w.Client.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType,
 			[]byte(`[{"op": "replace", "path": "/metadata/ownerReferences/0/apiVersion", "value": "apps.kruise.io/v1alpha1"}]`))))
 	}
 
 	w.start()
 	older := &unstructured.Unstructured{}
 	older.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("StatefulSet"))
-	older.SetNamespace(w.namespace)
+	older.SetNamespace(w.Namespace)
 	older.SetName("db")
-	w.patch(older, `{"spec":{"replicas":4}}`)
+	w.Patch(older, `{"spec":{"replicas":4}}`)
 	w.settled(set, 4, "image:1")
-	after, err := w.pods(t.Context(), "db")
-	w.must(err)
+	after := w.stored("db")
 	for name, pod := range before {
 		if after[name] == nil || after[name].UID != pod.UID {
 			t.Errorf("pod %s is another one, want that with the owner reference of v1alpha1", name)
 		}
 	}
-	w.patch(older, `{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
+	w.Patch(older, `{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"main","image":"image:2"}]}}}}`)
 	w.settled(set, 2, "image:2")
-	w.must(w.client.Get(t.Context(), client.ObjectKeyFromObject(older), older))
+	w.Get(older)
 	if updated, _, _ := unstructured.NestedInt64(older.Object, "status", "updatedAvailableReplicas"); updated != 2 {
 		t.Errorf("the status of v1alpha1 has %d updated pods that are available, want 2", updated)
 	}

@@ -4,36 +4,31 @@
 package workloads_test
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // await waits until the pods of the set are as wanted. The function returns what is missing.
 func (w *world) await(what string, set *v1alpha1.CloneSet, missing func(pods map[string]*corev1.Pod) string) {
 	w.Helper()
-	await.Until(w, what, func(ctx context.Context) (string, error) {
-		pods, err := w.pods(ctx, set.Name)
-		if err != nil {
-			return "", err
-		}
-		if err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return "", err
-		}
+	w.Shows(set, what, func() error {
 		if set.Status.ObservedGeneration != set.Generation {
-			return fmt.Sprintf("status of generation %d, want %d", set.Status.ObservedGeneration, set.Generation), nil
+			return fmt.Errorf("status of generation %d, want %d", set.Status.ObservedGeneration, set.Generation)
 		}
-		return missing(pods), nil
+		if gap := missing(w.stored(set.Name)); gap != "" {
+			return errors.New(gap)
+		}
+		return nil
 	})
 }
 
@@ -48,8 +43,7 @@ func TestInPlaceUpdateKeepsPods(t *testing.T) {
 		set.Spec.UpdateStrategy.Partition = &intstr.IntOrString{IntVal: 1}
 	})
 	w.settled(set, 4, "image:1")
-	before, err := w.pods(t.Context(), "web")
-	w.must(err)
+	before := w.stored("web")
 	updated := func(want int) func(map[string]*corev1.Pod) string {
 		return func(pods map[string]*corev1.Pod) string {
 			n := 0
@@ -57,7 +51,7 @@ func TestInPlaceUpdateKeepsPods(t *testing.T) {
 				if before[name] == nil || before[name].UID != pod.UID {
 					return fmt.Sprintf("pod %s is new", name)
 				}
-				if pod.Spec.Containers[0].Image == "image:2" && pod.Spec.Containers[1].Image == "side:2" && isReady(pod) &&
+				if pod.Spec.Containers[0].Image == "image:2" && pod.Spec.Containers[1].Image == "side:2" && planning.Ready(pod) &&
 					pod.Labels[pub.LifecycleStateKey] == string(pub.LifecycleStateNormal) {
 					if got := batches(pod); got != "[side] [main]" {
 						return fmt.Sprintf("containers of pod %s change in the batches %s", name, got)
@@ -71,10 +65,10 @@ func TestInPlaceUpdateKeepsPods(t *testing.T) {
 			return ""
 		}
 	}
-	w.patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"},`+
+	w.Patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:2"},`+
 		`{"name":"side","image":"side:2","env":[{"name":"KRUISE_CONTAINER_PRIORITY","value":"1"}]}]}}}}`)
 	w.await("three pods are updated in place", set, updated(3))
-	w.patch(set, `{"spec":{"updateStrategy":{"partition":0}}}`)
+	w.Patch(set, `{"spec":{"updateStrategy":{"partition":0}}}`)
 	w.await("all pods are updated in place", set, updated(4))
 }
 

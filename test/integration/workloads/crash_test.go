@@ -6,6 +6,7 @@ package workloads_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,26 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
-	"github.com/seamark-dev/seamark/test/integration/program"
-	"github.com/seamark-dev/seamark/test/kubelet"
 )
-
-// newScene returns a world with nodes and without the program.
-func newScene(t testing.TB, e *env.Env) *world {
-	t.Helper()
-	w := &world{TB: t, env: e, client: e.Client, namespace: e.Namespace(t)}
-	nodes, err := kubelet.New(kubelet.Options{
-		Config: e.Config, Namespace: w.namespace, Failed: func(error) {}, // The API server may be down.
-	})
-	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { nodes.Run(ctx); close(done) }()
-	t.Cleanup(func() { cancel(); <-done })
-	t.Cleanup(w.clean)
-	program.Grant(t, e)
-	return w
-}
 
 // claims are the claim templates of the scripted sets.
 func claims() []corev1.PersistentVolumeClaim {
@@ -119,11 +100,11 @@ func play(actors ...actor) {
 		for i, a := range actors {
 			audits[i].allow(phase.least, phase.most)
 			if phase.change != "" {
-				a.patch(a.set, "%s", phase.change)
+				a.Patch(a.set, "%s", phase.change)
 			}
 		}
 		for _, a := range actors {
-			a.calm(a.set, phase.replicas, phase.image)
+			a.calm(patience(), a.set, phase.replicas, phase.image)
 		}
 	}
 	for i, a := range actors {
@@ -132,35 +113,15 @@ func play(actors ...actor) {
 	}
 }
 
-// calm waits until the set is settled, for longer than usual: the program starts again and again.
-func (w *world) calm(set client.Object, replicas int, image string) {
-	w.Helper()
-	await.Poll{Interval: 50 * time.Millisecond, Timeout: 3 * time.Minute}.Until(w, fmt.Sprintf("%s has %d pods with %s",
-		set.GetName(), replicas, image), func(ctx context.Context) (string, error) {
-		pods, err := w.pods(ctx, set.GetName())
-		if err != nil {
-			return err.Error(), nil //nolint:nilerr // The API server may be down.
-		}
-		for name, pod := range pods {
-			if pod.DeletionTimestamp != nil || !isReady(pod) || pod.Spec.Containers[0].Image != image {
-				return fmt.Sprintf("pod %s: %v %s", name, pod.Labels, pod.Spec.Containers[0].Image), nil
-			}
-		}
-		if len(pods) != replicas {
-			return fmt.Sprintf("%d pods", len(pods)), nil
-		}
-		if err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err.Error(), nil //nolint:nilerr // The API server may be down.
-		}
-		return w.statusGap(set, int32(replicas)), nil //nolint:gosec // a small number
-	})
+// patience is longer than usual: the program starts again and again.
+func patience() await.Poll {
+	return await.Poll{Interval: 50 * time.Millisecond, Timeout: 3 * time.Minute}
 }
 
 // wellFormed checks the objects of a set at rest.
 func (w *world) wellFormed(set client.Object, env string) {
 	w.Helper()
-	pods, err := w.pods(w.Context(), set.GetName())
-	w.must(err)
+	pods := w.stored(set.GetName())
 	used := map[string]bool{}
 	for name, pod := range pods {
 		expect.Equal(w, env, pod.Spec.Containers[0].Env[0].Value, "pod %s has V", name)
@@ -177,11 +138,11 @@ func (w *world) wellFormed(set client.Object, env string) {
 		w.Errorf("%d pods use the claims %v", len(pods), used)
 	}
 	var claims corev1.PersistentVolumeClaimList
-	w.must(w.client.List(w.Context(), &claims, client.InNamespace(w.namespace)))
+	w.List(&claims)
 	var names []string
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		if owners := claim.OwnerReferences; len(owners) > 0 && owners[0].Kind == "Pod" && !exists(pods, owners[0].UID) {
+		if owners := claim.OwnerReferences; len(owners) > 0 && owners[0].Kind == "Pod" && !slices.ContainsFunc(slices.Collect(maps.Values(pods)), func(p *corev1.Pod) bool { return p.UID == owners[0].UID }) {
 			continue // Nothing collects garbage here.
 		}
 		names = append(names, claim.Name)
@@ -195,7 +156,7 @@ func (w *world) wellFormed(set client.Object, env string) {
 		w.Errorf("%d claims, at most five were needed: %v", len(names), names)
 	}
 	var revisions appsv1.ControllerRevisionList
-	w.must(w.client.List(w.Context(), &revisions, client.InNamespace(w.namespace)))
+	w.List(&revisions)
 	if len(revisions.Items) != 3 {
 		w.Errorf("%d revisions, want 3", len(revisions.Items))
 	}
@@ -204,15 +165,6 @@ func (w *world) wellFormed(set client.Object, env string) {
 			w.Errorf("revision %s has no owner", revisions.Items[i].Name)
 		}
 	}
-}
-
-func exists(pods map[string]*corev1.Pod, uid types.UID) bool {
-	for _, pod := range pods {
-		if pod.UID == uid {
-			return true
-		}
-	}
-	return false
 }
 
 // TestProcessIsKilledOnceAtEachWrite lets several sets play the script. The process is killed after the
@@ -225,8 +177,8 @@ func TestProcessIsKilledOnceAtEachWrite(t *testing.T) {
 			e := servers.Parallel(t)
 			actors, index := make([]actor, sets), map[string]int{}
 			for i := range actors {
-				w := newScene(t, e)
-				actors[i], index[w.namespace] = actor{w, w.scripted(kind)}, i
+				w := newScene(t, e, func(error) {})
+				actors[i], index[w.Namespace] = actor{w, w.scripted(kind)}, i
 			}
 			var mu sync.Mutex
 			var writes [sets]int
@@ -257,7 +209,7 @@ func bothKinds(t *testing.T) []actor {
 	e := servers.Parallel(t)
 	var actors []actor
 	for _, kind := range []string{"CloneSet", "StatefulSet"} {
-		w := newScene(t, e)
+		w := newScene(t, e, func(error) {})
 		actors = append(actors, actor{w, w.scripted(kind)})
 	}
 	return actors
@@ -290,7 +242,7 @@ func TestTwoLeaders(t *testing.T) {
 func TestAPIServerIsDown(t *testing.T) {
 	t.Parallel()
 	e := env.Start(t, env.RequestTimeout(10*time.Second))
-	w := newScene(t, e)
+	w := newScene(t, e, func(error) {})
 	sets := []client.Object{w.scripted("CloneSet"), w.scripted("StatefulSet")}
 	audits := make([]*audit, len(sets))
 	for i, set := range sets {
@@ -300,9 +252,9 @@ func TestAPIServerIsDown(t *testing.T) {
 	}
 	w.run(func(string, int) fate { return deliver })
 	for i, set := range sets {
-		w.calm(set, 3, "image:1")
+		w.calm(patience(), set, 3, "image:1")
 		audits[i].allow(2, 3)
-		w.patch(set, `{"spec":{"template":{"metadata":{"labels":{"hook":"on"}},`+
+		w.Patch(set, `{"spec":{"template":{"metadata":{"labels":{"hook":"on"}},`+
 			`"spec":{"containers":[{"name":"main","image":"image:2","args":["x"]}]}}}}`)
 	}
 	await.Until(t, "the first pod is replaced", func(ctx context.Context) (string, error) {
@@ -314,10 +266,10 @@ func TestAPIServerIsDown(t *testing.T) {
 		}
 		return "no pod with the new image", err
 	})
-	w.must(e.StopAPIServer())
-	w.must(e.StartAPIServer())
+	w.Must(e.StopAPIServer())
+	w.Must(e.StartAPIServer())
 	for i, set := range sets {
-		w.calm(set, 3, "image:2")
+		w.calm(patience(), set, 3, "image:2")
 		audits[i].finish(3 + 3)
 	}
 }

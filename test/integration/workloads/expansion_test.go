@@ -6,9 +6,11 @@ package workloads_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,10 +26,10 @@ import (
 func (w *world) storageClass(name string, expands bool) string {
 	w.Helper()
 	class := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Provisioner: "example.com/none", AllowVolumeExpansion: &expands,
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + name}, Provisioner: "example.com/none", AllowVolumeExpansion: &expands,
 	}
-	w.must(w.client.Create(w.Context(), class))
-	w.Cleanup(func() { w.must(client.IgnoreNotFound(w.client.Delete(context.Background(), class))) })
+	w.Create(class)
+	w.Cleanup(func() { w.Must(client.IgnoreNotFound(w.Client.Delete(context.Background(), class))) })
 	return class.Name
 }
 
@@ -47,15 +49,15 @@ func withData(class string) func(*v1beta1.StatefulSet) {
 // provision gives the claim a volume of the size.
 func (w *world) provision(name, size string) {
 	w.Helper()
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-	w.must(w.client.Status().Patch(w.Context(), claim, client.RawPatch(types.MergePatchType,
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: w.Meta(name)}
+	w.Must(w.Client.Status().Patch(w.Context(), claim, client.RawPatch(types.MergePatchType,
 		fmt.Appendf(nil, `{"status":{"phase":"Bound","capacity":{"storage":%q}}}`, size))))
 }
 
 // expandTo changes the size of the template and the image.
 func (w *world) expandTo(set *v1beta1.StatefulSet, size string) {
 	w.Helper()
-	w.patch(set, `{"spec": {
+	w.Patch(set, `{"spec": {
 		"volumeClaimUpdateStrategy": {"type": "OnPodRollingUpdate"},
 		"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
 			"storageClassName": %q, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": %q}}}}],
@@ -64,20 +66,27 @@ func (w *world) expandTo(set *v1beta1.StatefulSet, size string) {
 }
 
 // sizes returns the size that each claim requests, and the image of its pod.
-func (w *world) sizes(ctx context.Context, set *v1beta1.StatefulSet) (map[string]string, error) {
+func (w *world) sizes(set *v1beta1.StatefulSet) map[string]string {
+	w.Helper()
 	var claims corev1.PersistentVolumeClaimList
-	if err := w.client.List(ctx, &claims, client.InNamespace(w.namespace)); err != nil {
-		return nil, err
-	}
-	pods, err := w.pods(ctx, set.Name)
-	found := map[string]string{}
+	w.List(&claims)
+	pods, found := w.stored(set.Name), map[string]string{}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if pod := pods[claim.Name[len("data-"):]]; pod != nil {
 			found[claim.Name] = claim.Spec.Resources.Requests.Storage().String() + " " + pod.Spec.Containers[0].Image
 		}
 	}
-	return found, err
+	return found
+}
+
+// has waits until the claims have the sizes, and their pods the images.
+func (w *world) has(set *v1beta1.StatefulSet, want map[string]string) {
+	w.Helper()
+	w.Until(fmt.Sprint("claims and images are ", want), func() error {
+		diff := cmp.Diff(want, w.sizes(set))
+		return await.ErrorIf(diff != "", "%s", diff)
+	})
 }
 
 // TestClaimsAreExpandedWithTheirPods expands the claims of one pod after the other, each before the update
@@ -96,17 +105,13 @@ func TestClaimsAreExpandedWithTheirPods(t *testing.T) {
 		{map[string]string{"data-db-0": "1Gi image:1", "data-db-1": "2Gi image:1"}, "data-db-1"},
 		{map[string]string{"data-db-0": "2Gi image:1", "data-db-1": "2Gi image:2"}, "data-db-0"},
 	} {
-		await.Until(w, fmt.Sprint("claims and images are ", step.want), func(ctx context.Context) (string, error) {
-			got, err := w.sizes(ctx, set)
-			return cmp.Diff(step.want, got), err
-		})
+		w.has(set, step.want)
 		w.provision(step.expands, "2Gi")
 	}
 	w.settled(set, 2, "image:2")
-	await.Until(w, "the status counts both claims", func(ctx context.Context) (string, error) {
-		err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set)
-		want := []v1beta1.VolumeClaimStatus{{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 2}}
-		return cmp.Diff(want, set.Status.VolumeClaims), err
+	w.Shows(set, "the status counts both claims", func() error {
+		diff := cmp.Diff([]v1beta1.VolumeClaimStatus{{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 2}}, set.Status.VolumeClaims)
+		return await.ErrorIf(diff != "", "%s", diff)
 	})
 }
 
@@ -119,19 +124,12 @@ func TestClaimsThatCannotBeExpanded(t *testing.T) {
 	w.provision("data-db-0", "1Gi")
 	w.provision("data-db-1", "1Gi")
 	w.expandTo(set, "2Gi")
-	await.Until(w, "the set reports the refused expansion", func(ctx context.Context) (string, error) {
-		err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set)
-		for _, c := range set.Status.Conditions {
-			if c.Type == v1beta1.FailedUpdatePod && c.Status == corev1.ConditionTrue && c.Reason == "WriteFailed" {
-				return "", err
-			}
-		}
-		return fmt.Sprintf("conditions %v", set.Status.Conditions), err
+	w.Shows(set, "the set reports the refused expansion", func() error {
+		found := slices.ContainsFunc(set.Status.Conditions, func(c appsv1.StatefulSetCondition) bool {
+			return c.Type == v1beta1.FailedUpdatePod && c.Status == corev1.ConditionTrue && c.Reason == "WriteFailed"
+		})
+		return await.ErrorIf(!found, "conditions %v", set.Status.Conditions)
 	})
-	w.patch(set, `{"spec":{"replicas":3}}`)
-	want := map[string]string{"data-db-0": "1Gi image:1", "data-db-1": "1Gi image:1", "data-db-2": "2Gi image:2"}
-	await.Until(w, "the set is scaled out without an update", func(ctx context.Context) (string, error) {
-		got, err := w.sizes(ctx, set)
-		return cmp.Diff(want, got), err
-	})
+	w.Patch(set, `{"spec":{"replicas":3}}`)
+	w.has(set, map[string]string{"data-db-0": "1Gi image:1", "data-db-1": "1Gi image:1", "data-db-2": "2Gi image:2"})
 }

@@ -10,12 +10,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
-	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
-	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // fate is what happens to a write of a process.
@@ -127,18 +125,13 @@ func (w *wire) podPosts() int {
 // process runs the program with a wire until the context ends or the wire is cut. It returns the
 // number of its writes.
 func (w *world) process(ctx context.Context, config *rest.Config, line *wire) int {
-	var c configv1alpha1.WorkloadsConfiguration
-	configv1alpha1.SetWorkloadsDefaults(&c)
 	config = rest.CopyConfig(config)
 	line.died = make(chan struct{})
 	config.Wrap(func(base http.RoundTripper) http.RoundTripper {
 		line.base = base
 		return line
 	})
-	program, err := workloads.New(workloads.Options{
-		Config: config, MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		Controllers: c.Controllers, OpenKruiseNamespace: c.OpenKruise.Namespace, Namespace: env.SystemNamespace, Registry: prometheus.NewRegistry(), Logger: w.logger(),
-	})
+	running, err := program.New(config)
 	if err != nil {
 		w.Error(err)
 		return 0
@@ -152,7 +145,7 @@ func (w *world) process(ctx context.Context, config *rest.Config, line *wire) in
 		case <-ctx.Done():
 		}
 	}()
-	if err := program.Run(ctx); err != nil && !errors.Is(err, errDead) {
+	if err := running.Run(ctx); err != nil && !errors.Is(err, errDead) {
 		w.Log("run the program:", err)
 	}
 	line.mu.Lock()
@@ -164,7 +157,7 @@ func (w *world) process(ctx context.Context, config *rest.Config, line *wire) in
 // has a new wire with the fates.
 func (w *world) run(decide func(namespace string, n int) fate) (stop func() (processes, writes int)) {
 	w.Helper()
-	config := w.env.Component(w, workloads.Name)
+	config := w.Component(w, workloads.Name)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	processes, writes := 0, 0

@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
@@ -32,15 +33,15 @@ import (
 // foreign creates objects of a hostile namespace that name sets of others as their controller.
 type foreign struct {
 	*world
-	namespace string
-	objects   []client.Object
+	hostile string
+	objects []client.Object
 }
 
 // owned returns the metadata of an object. The garbage collector leaves objects alone whose owner has a version that is
 // not served.
 func (f *foreign) owned(name, kind string, set client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: f.namespace, Name: name, Labels: map[string]string{"app": set.GetName()},
+		Namespace: f.hostile, Name: name, Labels: map[string]string{"app": set.GetName()},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "apps.kruise.io/v9", Kind: kind, Name: set.GetName(), UID: set.GetUID(), Controller: new(true),
 		}},
@@ -49,7 +50,7 @@ func (f *foreign) owned(name, kind string, set client.Object) metav1.ObjectMeta 
 
 func (f *foreign) create(object client.Object) {
 	f.Helper()
-	f.must(f.client.Create(f.Context(), object))
+	f.Create(object)
 	f.objects = append(f.objects, object)
 }
 
@@ -68,7 +69,7 @@ func (f *foreign) unchanged() {
 	f.Helper()
 	for _, object := range f.objects {
 		before := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // A copy has the same type.
-		f.must(f.client.Get(f.Context(), client.ObjectKeyFromObject(object), object))
+		f.Get(object)
 		if diff := cmp.Diff(before.GetResourceVersion(), object.GetResourceVersion()); diff != "" {
 			f.Errorf("%T %s has changed: %s", object, object.GetName(), diff)
 		}
@@ -96,7 +97,7 @@ type victims struct {
 
 func (w *world) victims() victims {
 	w.Helper()
-	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: w.namespace, Name: name} }
+	in := func(name string) metav1.ObjectMeta { return w.Meta(name) }
 	selector := func(name string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 	}
@@ -114,11 +115,11 @@ func (w *world) victims() victims {
 		}},
 	}}
 	v.sidecar = &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "sidecar"}, Spec: v1alpha1.SidecarSetSpec{
-		Namespace: w.namespace, Selector: selector("web"), Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:2"}}},
+		Namespace: w.Namespace, Selector: selector("web"), Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:2"}}},
 		InjectionStrategy: v1alpha1.SidecarSetInjectionStrategy{Revision: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("evil")}},
 	}}
 	for _, object := range []client.Object{v.daemon, v.broadcast, v.cron, v.sidecar} {
-		w.must(w.client.Create(w.Context(), object))
+		w.Create(object)
 	}
 	return v
 }
@@ -139,15 +140,15 @@ func (f *foreign) attack(v *victims, node string) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: f.owned("data-db-0", "StatefulSet", v.db), Spec: claimSpec()}
 	claim.Finalizers = []string{"example.com/hold"}
 	f.create(claim)
-	f.must(f.client.Delete(f.Context(), claim))
-	f.must(f.client.Get(f.Context(), client.ObjectKeyFromObject(claim), claim))
+	f.Delete(claim)
+	f.Get(claim)
 	f.create(&batchv1.Job{ObjectMeta: f.owned("cron-1", "AdvancedCronJob", v.cron), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "evil:1"}}},
 	}}})
 	content, err := history.Content(&v1alpha1.SidecarSet{Spec: v1alpha1.SidecarSetSpec{
 		Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "evil:1"}}},
 	}})
-	f.must(err)
+	f.Must(err)
 	f.create(f.revision(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "sidecar-evil", Labels: map[string]string{
 		history.SetLabel: v.sidecar.Name, v1alpha1.SidecarSetCustomVersionLabel: "evil",
 	}}}, "SidecarSet", v.sidecar, string(content)))
@@ -157,19 +158,19 @@ func (f *foreign) attack(v *victims, node string) {
 // work as if they did not exist, and nothing foreign is deleted or changed.
 func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 	w := newWorldWithoutProgram(t, servers.Parallel(t))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-	w.must(w.client.Create(t.Context(), node))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+	w.Create(node)
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	w.must(w.client.Status().Update(t.Context(), node))
+	w.UpdateStatus(node)
 	v := w.victims()
-	t.Cleanup(func() { w.must(w.client.Delete(context.Background(), v.sidecar)) })
-	f := &foreign{world: w, namespace: w.env.Namespace(t)}
+	t.Cleanup(func() { w.Must(w.Client.Delete(context.Background(), v.sidecar)) })
+	f := &foreign{world: w, hostile: w.Env.Namespace(t)}
 	f.attack(&v, node.Name)
 
-	cfg := program.Install(t, w.env, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml",
+	cfg := program.Install(t, w.Env, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml",
 		"config/cronjobs/rbac.yaml", "config/sidecarsets/rbac.yaml")
 	program.Start(t, cfg, func(options *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
-		options.Logger, options.InjectorURL = w.logger(), "https://localhost:1"
+		options.InjectorURL = "https://localhost:1"
 		for _, each := range []*configv1alpha1.WorkloadController{
 			&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.SidecarSet,
 		} {
@@ -179,12 +180,12 @@ func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 	w.settled(v.web, 3, "image:1")
 	w.settled(v.canary, 2, "image:1")
 	w.settled(v.db, 1, "image:1")
-	program.Until(w, w.client, v.daemon, "the DaemonSet runs on its node", func() error { return is(v.daemon.Status.NumberReady, 1) })
-	program.Until(w, w.client, v.broadcast, "the BroadcastJob runs on its node", func() error { return is(v.broadcast.Status.Active, 1) })
-	program.Until(w, w.client, v.cron, "the AdvancedCronJob runs one Job", func() error {
-		return await.ErrorIf(len(v.cron.Status.Active) != 1 || v.cron.Status.Active[0].Namespace != w.namespace, "%+v", v.cron.Status.Active)
+	w.Shows(v.daemon, "the DaemonSet runs on its node", func() error { return is(v.daemon.Status.NumberReady, 1) })
+	w.Shows(v.broadcast, "the BroadcastJob runs on its node", func() error { return is(v.broadcast.Status.Active, 1) })
+	w.Shows(v.cron, "the AdvancedCronJob runs one Job", func() error {
+		return await.ErrorIf(len(v.cron.Status.Active) != 1 || v.cron.Status.Active[0].Namespace != w.Namespace, "%+v", v.cron.Status.Active)
 	})
-	program.Until(w, w.client, v.sidecar, "the SidecarSet does not accept the revision", func() error {
+	w.Shows(v.sidecar, "the SidecarSet does not accept the revision", func() error {
 		accepted := meta.FindStatusCondition(v.sidecar.Status.Conditions, v1alpha1.SidecarSetAccepted)
 		if accepted == nil || accepted.Status != metav1.ConditionFalse || accepted.Reason != "RevisionNotFound" || v.sidecar.Status.InForce != nil {
 			return fmt.Errorf("%+v", v.sidecar.Status)
@@ -194,7 +195,7 @@ func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 	w.keepsItsCanary(f, v.canary)
 	f.unchanged()
 	var copied appsv1.ControllerRevisionList
-	w.must(w.client.List(t.Context(), &copied, client.InNamespace(env.SystemNamespace)))
+	w.Must(w.Client.List(t.Context(), &copied, client.InNamespace(env.SystemNamespace)))
 	if len(copied.Items) > 0 {
 		t.Errorf("%d revisions in the namespace of the program", len(copied.Items))
 	}
@@ -204,31 +205,30 @@ func TestNothingOfAHostileNamespaceBelongsToASet(t *testing.T) {
 func (w *world) keepsItsCanary(f *foreign, set *v1alpha1.CloneSet) {
 	w.Helper()
 	var current appsv1.ControllerRevision
-	w.must(w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: set.Status.CurrentRevision}, &current))
+	w.Must(w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: set.Status.CurrentRevision}, &current))
 	f.create(f.revision(&current, "CloneSet", set,
 		`{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"canary"}},`+
 			`"spec":{"containers":[{"name":"main","image":"evil:1","securityContext":{"privileged":true}}]}}}}`))
-	program.Edit(w, w.client, set, func() {
+	w.Edit(set, func() {
 		set.Spec.Template.Spec.Containers[0].Image, set.Spec.UpdateStrategy.Partition = "image:2", new(intstr.FromInt32(1))
 	})
 	images := func(ctx context.Context, old, updated string) (string, error) {
 		pods, err := w.pods(ctx, set.Name)
 		count := map[string]int{}
 		for _, pod := range pods {
-			if pod.DeletionTimestamp == nil && isReady(pod) {
+			if pod.DeletionTimestamp == nil && planning.Ready(pod) {
 				count[pod.Spec.Containers[0].Image]++
 			}
 		}
 		return cmp.Diff(map[string]int{old: 1, updated: 1}, count), err
 	}
 	await.Until(w, "one of the pods is updated", func(ctx context.Context) (string, error) { return images(ctx, "image:1", "image:2") })
-	pods, err := w.pods(w.Context(), set.Name)
-	w.must(err)
+	pods := w.stored(set.Name)
 	deleted := ""
 	for name, pod := range pods {
 		if pod.Spec.Containers[0].Image == "image:1" {
 			deleted = name
-			w.must(w.client.Delete(w.Context(), pod, client.GracePeriodSeconds(0)))
+			w.Delete(pod, client.GracePeriodSeconds(0))
 		}
 	}
 	await.Until(w, "the pod of the old revision is replaced", func(ctx context.Context) (string, error) {

@@ -4,21 +4,21 @@
 package workloads_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // TestProgramEndsWhenTheCRDOfMarkersIsInstalled installs the CRD of PodProbeMarkers while the program
@@ -27,21 +27,23 @@ import (
 func TestProgramEndsWhenTheCRDOfMarkersIsInstalled(t *testing.T) {
 	t.Parallel()
 	e := env.Start(t, env.CRDDir("config/crd/workloads"))
-	w := newScene(t, e)
+	w := newWorldWithoutProgram(t, e)
 	set := w.cloneSet("web", 1, func(s *v1alpha1.CloneSet) { s.Spec.Template.Labels["tier"] = "front" })
-	cancel, done := w.launch(func(*workloads.Options) {})
-	defer cancel()
+	running, err := program.New(w.Component(w, workloads.Name))
+	w.Must(err)
+	done := make(chan error, 1)
+	go func() { done <- running.Run(t.Context()) }()
 	w.settled(set, 1, "image:1")
 
 	crds, err := env.ReadCRDs("config/crd/bases")
-	w.must(err)
+	w.Must(err)
 	for _, crd := range crds {
 		if crd.Spec.Names.Kind == "PodProbeMarker" {
-			w.must(e.Client.Create(t.Context(), crd))
+			w.Create(crd)
 		}
 	}
 	marker := &v1alpha1.PodProbeMarker{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "app"},
+		ObjectMeta: w.Meta("app"),
 		Spec: v1alpha1.PodProbeMarkerSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "front"}},
 			Probes: []v1alpha1.PodContainerProbe{{
@@ -55,12 +57,7 @@ func TestProgramEndsWhenTheCRDOfMarkersIsInstalled(t *testing.T) {
 			}},
 		},
 	}
-	await.Until(t, "the marker is created", func(ctx context.Context) (string, error) {
-		if err := e.Client.Create(ctx, marker); err != nil {
-			return err.Error(), nil //nolint:nilerr // The CRD is being established.
-		}
-		return "", nil
-	})
+	w.Until("the marker is created", func() error { return e.Client.Create(t.Context(), marker) }) // The CRD is being established.
 	select {
 	case err := <-done:
 		if !errors.Is(err, workloads.ErrMarkersServed) {
@@ -72,18 +69,12 @@ func TestProgramEndsWhenTheCRDOfMarkersIsInstalled(t *testing.T) {
 	w.start()
 	reported := func(want corev1.ConditionStatus) {
 		t.Helper()
-		await.Poll{Interval: 100 * time.Millisecond, Timeout: time.Minute}.Until(t, fmt.Sprintf("SelectorMarked is %s", want),
-			func(ctx context.Context) (string, error) {
-				err := e.Client.Get(ctx, client.ObjectKeyFromObject(set), set)
-				for _, c := range set.Status.Conditions {
-					if c.Type == "SelectorMarked" && c.Status == want {
-						return "", err
-					}
-				}
-				return fmt.Sprintf("conditions %v", set.Status.Conditions), err
-			})
+		w.Shows(set, fmt.Sprintf("SelectorMarked is %s", want), func() error {
+			found := slices.ContainsFunc(set.Status.Conditions, func(c v1alpha1.CloneSetCondition) bool { return c.Type == "SelectorMarked" && c.Status == want })
+			return await.ErrorIf(!found, "conditions %v", set.Status.Conditions)
+		})
 	}
 	reported(corev1.ConditionTrue)
-	w.must(e.Client.Delete(t.Context(), marker))
+	w.Delete(marker)
 	reported(corev1.ConditionFalse)
 }

@@ -4,7 +4,6 @@
 package workloads_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,13 +12,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
 )
 
@@ -40,7 +38,7 @@ func newGame(w *world, name string, replicas int32) *game {
 	w.Helper()
 	g := &game{world: w, set: &v1beta1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: w.namespace, Name: name, Annotations: map[string]string{"game.kruise.io/asts-hash": "1"},
+			Namespace: w.Namespace, Name: name, Annotations: map[string]string{"game.kruise.io/asts-hash": "1"},
 		},
 		Spec: v1beta1.StatefulSetSpec{
 			Replicas: &replicas, ServiceName: name, PodManagementPolicy: appsv1.ParallelPodManagement,
@@ -65,27 +63,29 @@ func newGame(w *world, name string, replicas int32) *game {
 			},
 		},
 	}}
-	w.must(w.client.Create(w.Context(), g.set))
+	w.Create(g.set)
 	return g
 }
 
-// scale updates replicas, reserveOrdinals and scaleStrategy together, on the whole object.
+// write changes the whole object.
+func (g *game) write(what string, change func()) {
+	g.Helper()
+	g.Until(what, func() error {
+		g.Get(g.set)
+		change()
+		return g.Client.Update(g.Context(), g.set)
+	})
+}
+
+// scale updates replicas, reserveOrdinals and scaleStrategy together.
 func (g *game) scale(replicas int32, reserved ...int32) {
 	g.Helper()
-	await.Until(g, "the set is scaled", func(ctx context.Context) (string, error) {
-		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
-			return "", err
-		}
+	g.write("the set is scaled", func() {
 		g.set.Spec.Replicas, g.set.Spec.ReserveOrdinals = &replicas, nil
 		for _, ordinal := range reserved {
 			g.set.Spec.ReserveOrdinals = append(g.set.Spec.ReserveOrdinals, intstr.FromInt32(ordinal))
 		}
 		g.set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{}
-		err := g.client.Update(ctx, g.set)
-		if apierrors.IsConflict(err) {
-			return err.Error(), nil
-		}
-		return "", err
 	})
 }
 
@@ -99,75 +99,58 @@ func (g *game) has(image string, ordinals ...int) map[string]*corev1.Pod {
 	}
 	slices.Sort(want)
 	var pods map[string]*corev1.Pod
-	await.Until(g, fmt.Sprintf("pods %v with %s", want, image), func(ctx context.Context) (string, error) {
-		var err error
-		if pods, err = g.servers(ctx); err != nil {
-			return "", err
-		}
+	g.Shows(g.set, fmt.Sprintf("pods %v with %s", want, image), func() error {
+		pods = g.servers()
 		if names := slices.Sorted(maps.Keys(pods)); !slices.Equal(names, want) {
-			return fmt.Sprintf("pods %v", names), nil
+			return fmt.Errorf("pods %v", names)
 		}
 		for name, pod := range pods {
-			if pod.DeletionTimestamp != nil || !isReady(pod) || pod.Spec.Containers[0].Image != image {
-				return name + " is not ready with the image", nil
+			if pod.DeletionTimestamp != nil || !planning.Ready(pod) || pod.Spec.Containers[0].Image != image {
+				return fmt.Errorf("%s is not ready with the image", name)
 			}
 		}
-		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
-			return "", err
-		}
 		if g.set.Status.LabelSelector != ownerKey+"="+g.set.Name || g.set.Status.UpdateRevision == "" {
-			return fmt.Sprintf("status %+v", g.set.Status), nil
+			return fmt.Errorf("status %+v", g.set.Status)
 		}
-		return g.statusGap(g.set, int32(len(want))), nil //nolint:gosec // a small number
+		return g.statusGap(g.set, int32(len(want))) //nolint:gosec // a small number
 	})
 	return pods
 }
 
-func (g *game) servers(ctx context.Context) (map[string]*corev1.Pod, error) {
-	var list corev1.PodList
-	err := g.client.List(ctx, &list, client.InNamespace(g.namespace), client.MatchingLabels{ownerKey: g.set.Name})
-	pods := make(map[string]*corev1.Pod)
-	for i := range list.Items {
-		pods[list.Items[i].Name] = &list.Items[i]
-	}
-	return pods, err
+func (g *game) servers() map[string]*corev1.Pod {
+	g.Helper()
+	pods, err := g.labeled(g.Context(), ownerKey, g.set.Name)
+	g.Must(err)
+	return pods
 }
 
 func (g *game) label(ordinal int, key, value string) {
 	g.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: fmt.Sprintf("%s-%d", g.set.Name, ordinal)}}
-	g.patch(pod, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: fmt.Sprintf("%s-%d", g.set.Name, ordinal)}}
+	g.Patch(pod, `{"metadata":{"labels":{%q:%q}}}`, key, value)
 }
 
 // update replaces the image of the template, as UpdateWorkload of OpenKruiseGame does with a whole object.
 func (g *game) update(image string, partition int32) {
 	g.Helper()
-	await.Until(g, "the template is updated", func(ctx context.Context) (string, error) {
-		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
-			return "", err
-		}
+	g.write("the template is updated", func() {
 		g.set.Spec.Template.Spec.Containers[0].Image = image
 		g.set.Spec.UpdateStrategy.RollingUpdate.Partition = &partition
 		g.set.Annotations["game.kruise.io/asts-hash"] = image
-		err := g.client.Update(ctx, g.set)
-		if apierrors.IsConflict(err) {
-			return err.Error(), nil
-		}
-		return "", err
 	})
 }
 
 // images returns which pods have the image, by their names.
-func (g *game) images(ctx context.Context, image string) (string, error) {
-	pods, err := g.servers(ctx)
+func (g *game) images(image string) string {
+	g.Helper()
 	var with []string
-	for name, pod := range pods {
+	for name, pod := range g.servers() {
 		if pod.Spec.Containers[0].Image == image {
 			with = append(with, name)
 		}
 	}
 	slices.Sort(with)
-	return strings.Join(with, " "), err
+	return strings.Join(with, " ")
 }
 
 func TestOpenKruiseGameScales(t *testing.T) {
@@ -207,18 +190,9 @@ func TestOpenKruiseGameUpdatesInPlaceByPriority(t *testing.T) {
 	}
 	// Two game servers keep the old version: those with the lowest priority.
 	g.update("image:2", 2)
-	await.Until(t, "the two pods with the highest priority are updated", func(ctx context.Context) (string, error) {
-		with, err := g.images(ctx, "image:2")
-		if err != nil {
-			return "", err
-		}
-		if err := g.client.Get(ctx, client.ObjectKeyFromObject(g.set), g.set); err != nil {
-			return "", err
-		}
-		if s := g.set.Status; with != "minecraft-1 minecraft-3" || s.UpdatedReadyReplicas != 2 || s.CurrentReplicas != 2 {
-			return fmt.Sprintf("updated: %q, status %+v", with, s), nil
-		}
-		return "", nil
+	g.Shows(g.set, "the two pods with the highest priority are updated", func() error {
+		with, s := g.images("image:2"), g.set.Status
+		return await.ErrorIf(with != "minecraft-1 minecraft-3" || s.UpdatedReadyReplicas != 2 || s.CurrentReplicas != 2, "updated: %q, status %+v", with, s)
 	})
 	g.update("image:2", 0)
 	after := g.has("image:2", 0, 1, 2, 3)

@@ -5,7 +5,6 @@ package workloads_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,40 +27,48 @@ import (
 func (w *world) quota(pods string) {
 	w.Helper()
 	hard := corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pods"}}
-	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
+	quota := &corev1.ResourceQuota{ObjectMeta: w.Meta("pods")}
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
 		quota.Spec.Hard = hard
-		w.must(w.client.Create(w.Context(), quota))
+		w.Create(quota)
 		quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 	}
 	quota.Spec.Hard = hard
 	used := quota.Status.Used
-	w.must(w.client.Update(w.Context(), quota))
+	w.Must(w.Client.Update(w.Context(), quota))
 	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: used}
-	w.must(w.client.Status().Update(w.Context(), quota))
+	w.UpdateStatus(quota)
 }
 
 // failing returns the message of the condition that reports pods which cannot be created, empty if
 // the condition is not True.
-func (w *world) failing(ctx context.Context, set client.Object) (string, error) {
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-		return "", err
-	}
+func (w *world) failing(set client.Object) string {
+	w.Helper()
+	w.Get(set)
 	switch set := set.(type) {
 	case *v1alpha1.CloneSet:
 		for _, c := range set.Status.Conditions {
 			if c.Type == v1alpha1.CloneSetConditionFailedScale && c.Status == corev1.ConditionTrue {
-				return c.Message, nil
+				return c.Message
 			}
 		}
 	case *v1beta1.StatefulSet:
 		for _, c := range set.Status.Conditions {
 			if c.Type == v1beta1.FailedCreatePod && c.Status == corev1.ConditionTrue {
-				return c.Message, nil
+				return c.Message
 			}
 		}
 	}
-	return "", nil
+	return ""
+}
+
+// says waits until the message of the condition satisfies the check.
+func (w *world) says(set client.Object, what string, check func(message string) bool) {
+	w.Helper()
+	w.Until(set.GetName()+" reports "+what, func() error {
+		message := w.failing(set)
+		return await.ErrorIf(!check(message), "message %q", message)
+	})
 }
 
 // TestRefusedPodsAreReportedAndRetried checks that pods which a quota rejects are reported
@@ -69,7 +76,7 @@ func (w *world) failing(ctx context.Context, set client.Object) (string, error) 
 func TestRefusedPodsAreReportedAndRetried(t *testing.T) {
 	for _, kind := range []string{"CloneSet", "StatefulSet"} {
 		t.Run(kind, func(t *testing.T) {
-			w := newScene(t, servers.Parallel(t))
+			w := newWorldWithoutProgram(t, servers.Parallel(t))
 			w.quota("2")
 			var set client.Object
 			if kind == "CloneSet" {
@@ -80,17 +87,11 @@ func TestRefusedPodsAreReportedAndRetried(t *testing.T) {
 			line := &wire{decide: func(string, int) fate { return deliver }}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
-			config := w.env.Component(w, workloads.Name)
+			config := w.Component(w, workloads.Name)
 			go func() { defer close(done); w.process(ctx, config, line) }()
 			defer func() { cancel(); <-done }()
 
-			await.Until(t, "the condition reports the reason", func(ctx context.Context) (string, error) {
-				message, err := w.failing(ctx, set)
-				if err != nil || strings.Contains(message, "exceeded quota: pods") {
-					return "", err
-				}
-				return fmt.Sprintf("message %q", message), nil
-			})
+			w.says(set, "the reason", func(message string) bool { return strings.Contains(message, "exceeded quota: pods") })
 			before := line.podPosts()
 			<-time.After(5 * time.Second)
 			if pods, err := w.pods(t.Context(), set.GetName()); err != nil || len(pods) != 2 {
@@ -103,10 +104,8 @@ func TestRefusedPodsAreReportedAndRetried(t *testing.T) {
 				t.Errorf("%d requests, and %d in the next 5 s: too many", before, posts-before)
 			}
 			w.quota("50")
-			w.calm(set, 20, "image:1")
-			await.Until(t, "the condition is not True any more", func(ctx context.Context) (string, error) {
-				return w.failing(ctx, set)
-			})
+			w.calm(patience(), set, 20, "image:1")
+			w.says(set, "nothing any more", func(message string) bool { return message == "" })
 		})
 	}
 }
@@ -128,12 +127,8 @@ func TestSelectorsOfOwnLabels(t *testing.T) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{absent}
 		}),
 	} {
-		await.Until(t, set.GetName()+" says why it creates no pods", func(ctx context.Context) (string, error) {
-			message, err := w.failing(ctx, set)
-			if !strings.HasPrefix(message, "spec.selector.") || !strings.HasSuffix(message, "which Seamark sets") {
-				return "message: " + message, err
-			}
-			return "", err
+		w.says(set, "why it creates no pods", func(message string) bool {
+			return strings.HasPrefix(message, "spec.selector.") && strings.HasSuffix(message, "which Seamark sets")
 		})
 		if pods, err := w.pods(t.Context(), set.GetName()); err != nil || len(pods) > 0 {
 			t.Errorf("%s has %d pods, error %v", set.GetName(), len(pods), err)

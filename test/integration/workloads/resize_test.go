@@ -4,13 +4,11 @@
 package workloads_test
 
 import (
-	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
@@ -23,23 +21,21 @@ func TestResizeThatTheAPIServerRefuses(t *testing.T) {
 		`"resources":{"requests":{"cpu":%q}}}]}}}}`
 	create := func(w *world, kind v1alpha1.CloneSetUpdateStrategyType) (*v1alpha1.CloneSet, map[types.UID]bool) {
 		set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) { set.Spec.UpdateStrategy.Type = kind })
-		w.patch(set, resize, "1")
+		w.Patch(set, resize, "1")
 		w.settled(set, 2, "image:1")
-		pods, err := w.pods(t.Context(), "web")
-		w.must(err)
+		pods := w.stored("web")
 		before := map[types.UID]bool{}
 		for _, pod := range pods {
 			before[pod.UID] = true
 		}
-		w.patch(set, resize, "2")
+		w.Patch(set, resize, "2")
 		return set, before
 	}
 	t.Run("InPlaceIfPossible", func(t *testing.T) {
 		w := newWorld(t)
 		set, before := create(w, v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType)
 		w.settled(set, 2, "image:1")
-		pods, err := w.pods(t.Context(), "web")
-		w.must(err)
+		pods := w.stored("web")
 		for name, pod := range pods {
 			if cpu := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "2" || before[pod.UID] {
 				t.Errorf("pod %s has cpu %s, is the old one: %t", name, cpu, before[pod.UID])
@@ -49,19 +45,13 @@ func TestResizeThatTheAPIServerRefuses(t *testing.T) {
 	t.Run("InPlaceOnly", func(t *testing.T) {
 		w := newWorld(t)
 		set, before := create(w, v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType)
-		await.Until(t, "the condition FailedUpdate", func(ctx context.Context) (string, error) {
-			if err := w.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-				return "", err
-			}
-			for _, c := range set.Status.Conditions {
-				if c.Type == v1alpha1.CloneSetConditionFailedUpdate && strings.Contains(c.Message, "resize") {
-					return "", nil
-				}
-			}
-			return fmt.Sprintf("conditions %v", set.Status.Conditions), nil
+		w.Shows(set, "the condition FailedUpdate", func() error {
+			found := slices.ContainsFunc(set.Status.Conditions, func(c v1alpha1.CloneSetCondition) bool {
+				return c.Type == v1alpha1.CloneSetConditionFailedUpdate && strings.Contains(c.Message, "resize")
+			})
+			return await.ErrorIf(!found, "conditions %v", set.Status.Conditions)
 		})
-		pods, err := w.pods(t.Context(), "web")
-		w.must(err)
+		pods := w.stored("web")
 		for name, pod := range pods {
 			if !before[pod.UID] {
 				t.Errorf("pod %s is recreated", name)

@@ -4,7 +4,6 @@
 package workloads_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,11 +38,9 @@ func TestRestartWritesNothing(t *testing.T) {
 	stop()
 	writes, reconciles := w.writes(), reconciled(t)
 	w.start()
-	await.Until(t, "every set is reconciled", func(context.Context) (string, error) {
-		if n := reconciled(t) - reconciles; n < 2*sets {
-			return fmt.Sprintf("%g reconciles", n), nil
-		}
-		return "", nil
+	w.Until("every set is reconciled", func() error {
+		n := reconciled(t) - reconciles
+		return await.ErrorIf(n < 2*sets, "%g reconciles", n)
 	})
 	// What a second reconcile or a write would follow from has happened by now.
 	select {
@@ -61,8 +58,8 @@ func TestRestartWritesNothing(t *testing.T) {
 // writes returns the number of writes to sets, pods, claims and revisions that the API server served.
 func (w *world) writes() int {
 	w.Helper()
-	requests, err := w.env.Requests(w.Context())
-	w.must(err)
+	requests, err := w.Requests(w.Context())
+	w.Must(err)
 	return requests.Count(func(r env.Request) bool {
 		return r.IsWrite() && strings.Contains("clonesets statefulsets pods persistentvolumeclaims controllerrevisions", r.Resource)
 	})
