@@ -112,9 +112,7 @@ func (r *run) measure(t *testing.T, m harness.Measure) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.records.Add(m.Name, r.machine, out, t.Failed())
-		if err := r.records.Save(r.data); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, r.records.Save(r.data))
 	}()
 	out = m.Run(&harness.Bench{T: t, Quick: r.quick})
 	expect.NoError(t, m.Check(out))

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // slowStart is how long a container of TestContainerStart does not start.
@@ -65,9 +66,7 @@ func TestContainerStart(t *testing.T) {
 		t.Errorf("the first condition after a slow start is %q, want True", first)
 	}
 	s.podIs(volume.Name, hasLabel("alive", "true"))
-	if err := s.unmarked(t.Context(), image.Name); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, s.unmarked(t.Context(), image.Name))
 }
 
 // unmarked expects that a pod has neither a mark nor an event of the probe.

@@ -30,9 +30,7 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 	for folder, inputs := range folders {
 		objects, err := manifest.Read(t.Context(), inputs, manifest.Options{})
-		if err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, err)
 		// A local run has no AdvancedCronJobs and no BroadcastJobs and no ImagePullJobs.
 		if name := filepath.Base(folder); len(objects.Pods) == 0 && !slices.Contains([]string{"season-report", "next-map"}, name) && name != "node-report" {
 			t.Errorf("%s has no pods", folder)

@@ -31,9 +31,7 @@ func TestResults(t *testing.T) {
 		}
 		return l
 	}).output()
-	if err := Measures()[0].Check(out); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, Measures()[0].Check(out))
 	var got []string
 	for _, r := range out.Results {
 		got = append(got, fmt.Sprintf("%s: %.2f %s, %.2f ×", r.Name, r.Value, r.Unit, r.Ratio()))

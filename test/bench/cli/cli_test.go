@@ -31,9 +31,7 @@ func TestReadStream(t *testing.T) {
 	if err != nil || len(events) != 2 {
 		t.Fatalf("%d events, error %v", len(events), err)
 	}
-	if err := checkPods(events, 2); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, checkPods(events, 2))
 	if err := checkPods(events, 3); err == nil || err.Error() != "the page has 2 pods, want 3" {
 		t.Errorf("error %v of a page with too few pods", err)
 	}

@@ -30,9 +30,7 @@ func TestParseReadsRatios(t *testing.T) {
 	if got.Value != 20 || got.Ratio() != 2.5 {
 		t.Errorf("%s: %v µs, ratio %v, want 20 µs, ratio 2.5", got.Name, got.Value, got.Ratio())
 	}
-	if err := Measures()[0].Check(out); err != nil {
-		t.Error(err)
-	}
+	expect.Success(t, Measures()[0].Check(out))
 }
 
 func TestParseNamesMissingBenchmark(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/bench/fixture"
 	"github.com/seamark-dev/seamark/test/bench/harness"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestOutputs checks what is divided by what, and that all rows exist.
@@ -28,9 +29,7 @@ func TestOutputs(t *testing.T) {
 	}
 	got := map[string]harness.Result{}
 	for i, out := range outputs {
-		if err := Measures()[i].Check(out); err != nil {
-			t.Error(err)
-		}
+		expect.Success(t, Measures()[i].Check(out))
 		for _, r := range out.Results {
 			got[r.Name] = r
 		}

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/bench/harness"
 )
 
@@ -126,4 +128,149 @@ func (p *pulls) run(name, image string) time.Duration {
 		return len(p.exist) == 0, nil
 	})
 	return took
+}
+
+// The rows of the measure of BroadcastJobs.
+const (
+	rowBroadcastTime   = "a job on 1,000 nodes at once: until each has a pod"
+	rowBroadcastWrites = "writes per node, one of the kubelet included"
+	rowBroadcastServer = "API server's processor time per node"
+	rowBroadcastEnd    = "until the job is complete"
+	rowBroadcastSteps  = "a job on 1,000 nodes, in steps of 50: until it is complete"
+	rowBroadcastMost   = "most pods that have not ended at any event"
+	rowBroadcastIdle   = "writes of a restart with jobs that have ended"
+)
+
+const (
+	broadcastNamespace = "broadcasts"
+	stepSize           = 50
+)
+
+// broadcasts counts the pods of jobs, whose kubelets end pods at once.
+type broadcasts struct {
+	*jobs
+	// created are the pods that were created, with active the number of those that have not ended, and most its highest value.
+	created, active, most int
+	ended                 map[types.UID]bool
+}
+
+// measureBroadcastJobs runs jobs on nodes without kubelets, after a client that only creates as many pods.
+func measureBroadcastJobs(b *harness.Bench) harness.Output {
+	m := &broadcasts{jobs: newJobs(b, broadcastNamespace), ended: map[types.UID]bool{}}
+	nodes := harness.Pick(b, 1000, 20)
+	m.follow(broadcastNamespace, m.see, func(*corev1.Pod) []corev1.PodStatus { return []corev1.PodStatus{{Phase: corev1.PodSucceeded}} })
+	m.joinNodes(nodes, nil)
+	m.run("warm", nodes, m.bare)
+	floor := m.run("bare", nodes, m.bare)
+	ours := m.server.BroadcastJobs()
+	b.Idle(harness.Pick(b, 3*time.Second, time.Second))
+	atOnce := m.run("at-once", nodes, m.job(nil))
+	steps := m.run("steps", nodes, m.job(new(intstr.FromInt32(harness.Pick[int32](b, stepSize, 5)))))
+	restarted := m.restart(ours, harness.Pick(b, 10*time.Second, 4*time.Second))
+	perNode := func(value float64) float64 { return value / float64(nodes) }
+	return harness.Output{
+		Results: []harness.Result{
+			{Name: rowBroadcastTime, Value: atOnce.created.Seconds(), Unit: "s", Floor: floor.created.Seconds(), FloorName: bareClient},
+			{Name: rowBroadcastWrites, Value: perNode(float64(total(atOnce.counters))), Floor: perNode(float64(total(floor.counters))), FloorName: bareClient},
+			{Name: rowBroadcastServer, Value: perNode(atOnce.counters.CPU.Seconds() * 1000), Unit: "ms", Floor: perNode(floor.counters.CPU.Seconds() * 1000), FloorName: bareClient},
+			{Name: rowBroadcastEnd, Value: atOnce.complete.Seconds(), Unit: "s", Floor: floor.complete.Seconds(), FloorName: bareClient},
+			{Name: rowBroadcastSteps, Value: steps.complete.Seconds(), Unit: "s"},
+			{Name: rowBroadcastMost, Value: float64(steps.most), Budget: harness.AtMost(stepSize)},
+			{Name: rowBroadcastIdle, Value: float64(restarted), Budget: harness.AtMost(0)},
+		},
+		Notes: []string{
+			"The nodes have no kubelets: the benchmark reports once for each pod that it has succeeded, as soon as it sees the pod.",
+			fmt.Sprintf("The bare client creates the same pods with %d requests at a time, and is complete when all have succeeded.", harness.Clients),
+		},
+	}
+}
+
+const bareClient = "bare client"
+
+// broadcast is what a job took: until all pods were created, and until it was complete.
+type broadcast struct {
+	created, complete time.Duration
+	counters          harness.Counters
+	most              int
+}
+
+// run starts pods on all nodes, and waits until they have succeeded and the function that start returns says that this is
+// known.
+func (m *broadcasts) run(name string, nodes int, start func(name string, nodes int) (complete func(context.Context) (bool, error))) (took broadcast) {
+	m.Helper()
+	m.mu.Lock()
+	m.created, m.active, m.most = 0, 0, 0
+	m.mu.Unlock()
+	took.counters = m.server.Counted(func() {
+		from := time.Now()
+		complete := start(name, nodes)
+		const poll = 20 * time.Millisecond
+		m.Until("each node has a pod", poll, func(context.Context) (bool, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.created == nodes, nil
+		})
+		took.created = time.Since(from)
+		m.Until("the pods have succeeded", poll, func(ctx context.Context) (bool, error) {
+			m.mu.Lock()
+			active := m.active
+			m.mu.Unlock()
+			if active > 0 {
+				return false, nil
+			}
+			return complete(ctx)
+		})
+		took.complete = time.Since(from)
+		m.Idle(harness.Pick(m.Bench, 2*time.Second, 500*time.Millisecond)) // The status follows.
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	took.most = m.most
+	return took
+}
+
+func newBroadcastJob(name string, parallelism *intstr.IntOrString) *v1alpha1.BroadcastJob {
+	return &v1alpha1.BroadcastJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: broadcastNamespace, Name: name},
+		Spec: v1alpha1.BroadcastJobSpec{Parallelism: parallelism, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "busybox"}},
+		}}},
+	}
+}
+
+// bare creates the pods of a job that does not exist.
+func (m *broadcasts) bare(name string, nodes int) func(context.Context) (bool, error) {
+	m.Helper()
+	job := newBroadcastJob(name, nil)
+	job.UID = types.UID(name)
+	m.Each(nodes, harness.Clients, func(ctx context.Context, i int) error {
+		return m.server.Client.Create(ctx, broadcastjob.Pod(job, nodeName(i)))
+	})
+	return func(context.Context) (bool, error) { return true, nil }
+}
+
+// job returns a function that creates a job.
+func (m *broadcasts) job(parallelism *intstr.IntOrString) func(string, int) func(context.Context) (bool, error) {
+	return func(name string, nodes int) func(context.Context) (bool, error) {
+		m.Helper()
+		job := newBroadcastJob(name, parallelism)
+		m.Must(m.server.Client.Create(m.Context(), job))
+		return func(ctx context.Context) (bool, error) {
+			err := m.server.Client.Get(ctx, client.ObjectKeyFromObject(job), job)
+			return job.Status.Phase == v1alpha1.BroadcastJobCompleted && int(job.Status.Succeeded) == nodes, err
+		}
+	}
+}
+
+// see counts the pods.
+func (m *broadcasts) see(kind watch.EventType, pod *corev1.Pod) {
+	switch {
+	case kind == watch.Added:
+		m.created++
+		m.active++
+		m.most = max(m.most, m.active)
+	case planning.Finished(pod) && !m.ended[pod.UID]:
+		m.ended[pod.UID] = true
+		m.active--
+	}
 }

@@ -217,9 +217,7 @@ func (m *moved) updateInPlace(image string) {
 	cluster.Must(m, err)
 	for name, pod := range after {
 		old := before[name]
-		if err := restartedOnce(&old)(&pod); err != nil {
-			m.Error(err)
-		}
+		expect.Success(m, restartedOnce(&old)(&pod))
 	}
 	m.before, err = m.identities(m.Context())
 	cluster.Must(m, err)
