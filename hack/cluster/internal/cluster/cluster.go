@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -300,4 +301,23 @@ func (c *Cluster) summary(plan []address.Node) {
 	for _, planned := range plan {
 		c.say("runtime:    %s unix://%s", planned.Name, c.dir.Short(c.dir.Node(planned.Name).Socket()))
 	}
+}
+
+// changes records the names of the daemons and nodes that a run of Up has changed. Nodes are changed concurrently.
+type changes struct{ names sync.Map }
+
+func (c *changes) add(name string) { c.names.Store(name, true) }
+
+func (c *changes) has(name string) bool {
+	_, found := c.names.Load(name)
+	return found
+}
+
+func (c *changes) any() bool {
+	found := false
+	c.names.Range(func(any, any) bool {
+		found = true
+		return false
+	})
+	return found
 }

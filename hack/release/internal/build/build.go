@@ -8,7 +8,9 @@
 package build
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/hack/release/internal/changelog"
 	"github.com/seamark-dev/seamark/hack/release/internal/version"
@@ -136,4 +139,80 @@ func (r *run) write(name string, content []byte) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// pluginArchive is an archive with kubectl-seamark for one platform.
+type pluginArchive struct {
+	platform
+	// file is the name of the archive, and sum its SHA-256 sum in hexadecimal digits.
+	file, sum string
+}
+
+const pluginDescription = `Seamark runs custom probes in pods and marks the pods with the results.
+The plugin shows the probes and marks of pods, and runs probes of manifests
+as local processes without a cluster.
+`
+
+// pluginManifest returns the manifest with which krew installs kubectl-seamark.
+func (r *run) pluginManifest(archives []pluginArchive) ([]byte, error) {
+	var platforms []map[string]any
+	for _, a := range archives {
+		platforms = append(platforms, map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]string{"os": a.os, "arch": a.arch}},
+			"uri":      strings.TrimSuffix(r.URL, "/") + "/" + a.file,
+			"sha256":   a.sum,
+			"bin":      a.platform.file(plugin),
+		})
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
+		"kind":       "Plugin",
+		"metadata":   map[string]string{"name": "seamark"},
+		"spec": map[string]any{
+			"version": r.version, "homepage": repository, "platforms": platforms,
+			"shortDescription": "Show and test custom probes of pods", "description": pluginDescription,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the manifest of the plugin: %w", err)
+	}
+	return text, nil
+}
+
+// subject is a file or an image, with its SHA-256 sum in hexadecimal digits.
+type subject struct{ name, sum string }
+
+// provenance returns the statement of in-toto, with the predicate SLSA provenance, about the subjects. It is not signed,
+// and contains no times and no identifiers of a run, so that the same build gives the same statement. JSON objects have
+// sorted keys.
+func (r *run) provenance(subjects []subject) ([]byte, error) {
+	type object = map[string]any
+	var named []object
+	for _, s := range subjects {
+		named = append(named, object{"name": s.name, "digest": object{"sha256": s.sum}})
+	}
+	const pages = repository + "/blob/main/"
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(object{
+		"_type":         "https://in-toto.io/Statement/v1",
+		"subject":       named,
+		"predicateType": "https://slsa.dev/provenance/v1",
+		"predicate": object{
+			"buildDefinition": object{
+				"buildType":            pages + "docs/security.md#provenance",
+				"externalParameters":   object{"version": r.version, "registry": r.Registry, "url": r.URL},
+				"internalParameters":   object{"go": r.toolchain},
+				"resolvedDependencies": []object{{"uri": "git+" + repository, "digest": object{"gitCommit": r.commit.Hash}}},
+			},
+			// Without a signature, nothing more can be proven about who ran the build.
+			"runDetails": object{"builder": object{"id": pages + "docs/development/releasing.md"}},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the provenance: %w", err)
+	}
+	return out.Bytes(), nil
 }
