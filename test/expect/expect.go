@@ -28,7 +28,7 @@ func NoErrorf(tb testing.TB, err error, format string, args ...any) {
 }
 
 // Equal reports how got differs from want. The format says what is compared.
-func Equal(tb testing.TB, want, got any, format string, args ...any) {
+func Equal[T any](tb testing.TB, want, got T, format string, args ...any) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		tb.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)

@@ -4,6 +4,8 @@
 package agent_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -16,11 +18,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/chaos/proxy"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -201,5 +206,119 @@ func TestStop(t *testing.T) {
 	expect.Success(t, w.Client.Get(t.Context(), client.ObjectKey{Name: w.node}, &v1alpha1.NodePodProbe{}))
 	if state, found := w.states()["p hangs"]; found {
 		t.Errorf("an interrupted run was counted: %+v", state)
+	}
+}
+
+// An agent that starts before the CRDs are served does not exit, and works when they are served.
+func TestAgentStartsBeforeCRDs(t *testing.T) {
+	own := env.Start(t, env.NoCRDs())
+	w := newWorld(t, own, critest.Streamed)
+	stop := w.startAgent()
+	expect.NoError(t, own.InstallCRDs())
+	w.run("a")
+	w.plan(w.pod("a", "p"))
+	w.reported("a p", succeeded, "")
+	stop()
+}
+
+// TestOutage checks that probing continues while the API server can't be reached, and that the
+// current states and the current plan are transferred afterwards.
+func TestOutage(t *testing.T) {
+	w := newWorld(t, shared, critest.Streamed)
+	w.run("p")
+	w.setAnswer("yes", answer{stdout: "before"})
+	w.setAnswer("other", answer{stdout: "other"})
+	w.plan(w.pod("p", "yes"))
+	line, err := proxy.New(proxy.Options{Upstream: w.rights})
+	expect.NoError(t, err)
+	// The agent stops first.
+	t.Cleanup(func() { _ = line.Close() })
+	config, err := line.Config("agent")
+	expect.NoError(t, err)
+	config.BearerToken = w.rights.BearerToken
+	w.startAgentWith(config)
+	w.reported("p yes", succeeded, "before")
+	w.eventually(func() (bool, string) { return len(w.events()) == 1, fmt.Sprintf("events: %v", w.events()) })
+
+	expect.NoError(t, line.Set(proxy.Fault{Kind: proxy.Down}))
+	w.setAnswer("yes", answer{stdout: "in between", code: 1})
+	w.ranAgain("yes", 4)
+	w.setAnswer("yes", answer{stdout: "at last", code: 1})
+	w.plan(w.pod("p", "yes", "other"))
+	w.ranAgain("yes", 4)
+	if state := w.states()["p yes"]; state.State != succeeded {
+		t.Fatalf("a state was reported while the connection was cut: %+v", state)
+	}
+	line.Clear()
+	soon := await.Poll{Interval: 20 * time.Millisecond, Timeout: 15 * time.Second}
+	soon.Until(w, "the current states are reported", func(context.Context) (string, error) {
+		all := w.states()
+		yes, other := all["p yes"], all["p other"]
+		if yes.State == failed && yes.Message == "at last" && other.State == succeeded && other.Message == "other" {
+			return "", nil
+		}
+		return fmt.Sprintf("%+v", all), nil
+	})
+	w.eventually(func() (bool, string) {
+		events := w.events()
+		return len(events) == 3, "events: " + fmt.Sprint(events)
+	})
+}
+
+// setStatus writes the status of the node's object as the API server stores it.
+func (w *world) setStatus(status v1alpha1.NodePodProbeStatus) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"status": status})
+	expect.NoError(w, err)
+	object := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: w.node}}
+	expect.NoError(w, w.Client.Status().Patch(w.Context(), object, env.MergePatch(string(patch))))
+}
+
+// openKruiseStatus returns a status with the state of the probe m#yes of pod p, as the daemon of
+// OpenKruise reports.
+func (w *world) openKruiseStatus(state v1alpha1.ProbeState, message string) v1alpha1.NodePodProbeStatus {
+	at := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	return v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
+		Name: "p", Namespace: w.Namespace, UID: string(uidOf("p")),
+		ProbeStates: []v1alpha1.ContainerProbeState{{
+			Name: "m#yes", State: state, Message: message, LastProbeTime: at, LastTransitionTime: at,
+		}},
+	}}}
+}
+
+// TestTakeover starts an agent on a node whose states are in the status. The states stay, and move from
+// the status to slices.
+func TestTakeover(t *testing.T) {
+	for name, options := range crds() {
+		t.Run(name, func(t *testing.T) {
+			upstream := len(options) > 0
+			w := newWorld(t, env.Start(t, options...), critest.Streamed)
+			w.node = "takeover"
+			w.runSince("p", time.Now().Add(-2*time.Hour))
+			w.setAnswer("yes", answer{after: time.Hour})
+			pod := w.pod("p", "yes")
+			pod.Probes[0].Probe.TimeoutSeconds = 300
+			w.plan(pod)
+			before := w.openKruiseStatus(failed, "reported earlier")
+			w.setStatus(before)
+			want := before.PodProbeStatuses[0].ProbeStates[0]
+
+			stop := w.startAgent()
+			got := w.reported("p yes", failed, "reported earlier")
+			if !got.LastTransitionTime.Equal(&want.LastTransitionTime) {
+				t.Errorf("transition at %s, want %s", got.LastTransitionTime, want.LastTransitionTime)
+			}
+			w.eventually(func() (bool, string) {
+				status := w.object().Status
+				return status.ProbeReports != upstream && len(status.PodProbeStatuses) == 0, fmt.Sprintf("status: %+v", status)
+			})
+			w.setAnswer("yes", answer{stdout: "new"})
+			stop()
+
+			// The agent starts from the same state again.
+			w.startAgent()
+			w.reported("p yes", succeeded, "new")
+			w.eventually(func() (bool, string) { return len(w.events()) == 1, fmt.Sprintf("events: %v", w.events()) })
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -21,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
+	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
@@ -214,4 +216,139 @@ func TestManagerMarksPodsWithoutTheRightToPatchThem(t *testing.T) {
 			t.Errorf("%s of the pod: %v, want it forbidden", name, err)
 		}
 	}
+}
+
+// TestViewersOfStates checks what users can do who are bound to the roles for viewers, and that these
+// roles contain nothing else.
+func TestViewersOfStates(t *testing.T) {
+	t.Parallel()
+	namespace := server.Namespace(t)
+	server.GrantStates(t, "viewer-of-states")
+	viewer := userClient(t, "viewer-of-states")
+	states := join(basic(),
+		rightsOf("", "nodes", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "nodepodprobes", "get", "list", "watch"),
+		rightsOf("seamark.dev", "probeplans", "get", "list", "watch"),
+		rightsOf("seamark.dev", "probereports", "get", "list", "watch"),
+	)
+	if diff := awaitRights(t, viewer, namespace, states); diff != "" {
+		t.Errorf("rights in a namespace (-want +got):\n%s", diff)
+	}
+	system := join(states,
+		rightsOf("", "pods", "get", "list", "watch"),
+		rightsOf("coordination.k8s.io", "leases/seamark-manager", "get"),
+		rightsOf("coordination.k8s.io", "leases/seamark-workloads", "get"),
+	)
+	if diff := awaitRights(t, viewer, env.SystemNamespace, system); diff != "" {
+		t.Errorf("rights in the namespace of Seamark (-want +got):\n%s", diff)
+	}
+}
+
+// TestViewersOfMarkers checks what the part of the role view that Seamark installs allows in a
+// namespace.
+func TestViewersOfMarkers(t *testing.T) {
+	t.Parallel()
+	viewed, other := server.Namespace(t), server.Namespace(t)
+	server.ApplyUserRoles(t)
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: viewed, Name: "viewer"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "seamark-view"},
+		Subjects:   []rbacv1.Subject{env.UserSubject("viewer-of-markers")},
+	}
+	expect.NoError(t, server.Client.Create(t.Context(), binding))
+	viewer := userClient(t, "viewer-of-markers")
+	for namespace, want := range map[string]rights{
+		viewed: join(basic(), rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch")),
+		other:  basic(),
+	} {
+		if diff := awaitRights(t, viewer, namespace, want); diff != "" {
+			t.Errorf("rights in namespace %s (-want +got):\n%s", namespace, diff)
+		}
+	}
+}
+
+func userClient(t *testing.T, name string) client.WithWatch {
+	t.Helper()
+	c, err := client.NewWithWatch(server.User(t, name), client.Options{Scheme: server.Scheme})
+	expect.NoError(t, err)
+	return c
+}
+
+func workloadsRights() rights {
+	sets := rights{}
+	for _, kind := range []string{"clonesets", "statefulsets"} {
+		sets = join(sets,
+			rightsOf("apps.kruise.io", kind, "get", "list", "watch"),
+			rightsOf("apps.kruise.io", kind+"/status", "patch"),
+			rightsOf("apps.kruise.io", kind+"/finalizers", "update"),
+		)
+	}
+	// config/cronjobs adds rights for AdvancedCronJobs.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "advancedcronjobs", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "advancedcronjobs/status", "patch"),
+		rightsOf("apps.kruise.io", "advancedcronjobs/finalizers", "update"),
+		rightsOf("batch", "jobs", "get", "list", "watch", "create", "delete"),
+	)
+	// config/daemonsets adds rights for DaemonSets.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "daemonsets", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "daemonsets/status", "patch"),
+		rightsOf("apps.kruise.io", "daemonsets/finalizers", "update"),
+	)
+	// config/broadcastjobs adds rights for BroadcastJobs, of which config/cronjobs creates some.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "broadcastjobs", "get", "list", "watch", "create", "delete"),
+		rightsOf("apps.kruise.io", "broadcastjobs/status", "patch"),
+		rightsOf("apps.kruise.io", "broadcastjobs/finalizers", "update"),
+	)
+	// config/imagepulls adds rights for ImagePullJobs.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "imagepulljobs", "get", "list", "watch", "create", "patch", "delete"),
+		rightsOf("apps.kruise.io", "imagepulljobs/status", "patch"),
+		rightsOf("apps.kruise.io", "imagepulljobs/finalizers", "update"),
+	)
+	// config/sidecarsets adds rights for SidecarSets.
+	sets = join(sets,
+		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch", "patch"),
+		rightsOf("apps.kruise.io", "sidecarsets/status", "patch"),
+		rightsOf("apps.kruise.io", "sidecarsets/finalizers", "update"),
+		rightsOf("", "namespaces", "get", "list", "watch"),
+		rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "get", "list", "watch"),
+	)
+	for i := range entries.Configurations {
+		sets = join(sets, rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations/"+entries.ConfigurationName(i), "patch"))
+	}
+	return join(basic(), sets,
+		rightsOf("", "pods", "get", "list", "watch"),
+		rightsOf("", "persistentvolumeclaims", "get", "list", "watch"),
+		rightsOf("apps", "controllerrevisions", "get", "list", "watch"),
+		rightsOf("rbac.authorization.k8s.io", "rolebindings", "get", "list", "watch"),
+		rightsOf("apps.kruise.io", "podprobemarkers", "get", "list", "watch"),
+		rightsOf("", "nodes", "get", "list", "watch"),
+		rightsOf("", "events", "create", "patch"),
+		rightsOf("coordination.k8s.io", "leases/kruise-manager", "get"),
+		rightsOf("admissionregistration.k8s.io", "mutatingwebhookconfigurations/kruise-mutating-webhook-configuration", "get"),
+	)
+}
+
+// grantedRights are those of seamark-workloads in a namespace with a RoleBinding.
+func grantedRights() rights {
+	return join(
+		rightsOf("", "pods", "create", "patch", "delete"),
+		rightsOf("", "pods/status", "patch"),
+		rightsOf("", "pods/resize", "patch"),
+		rightsOf("", "persistentvolumeclaims", "create", "patch"),
+		rightsOf("apps", "controllerrevisions", "create", "patch", "delete"),
+	)
+}
+
+// injectorRights are those of the injectors in their own namespace.
+func injectorRights() rights {
+	return join(basic(),
+		rightsOf("apps.kruise.io", "sidecarsets", "get", "list", "watch"),
+		rightsOf("apps", "controllerrevisions", "get", "list", "watch"),
+		rightsOf("", "secrets/seamark-injector", "get", "update"),
+		rightsOf("", "configmaps/seamark-injector-ca", "get", "update"),
+	)
 }

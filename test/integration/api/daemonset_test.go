@@ -4,6 +4,7 @@
 package api_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -113,21 +114,12 @@ func daemonSetRejections() map[string]rejection {
 
 func TestInvalidDaemonSetsAreRejected(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		namespace, manifest := server.Namespace(t), strings.Replace(validDaemonSet, "v1alpha1", version, 1)
-		expect.NoErrorf(t, create(t.Context(), parsed(t, manifest, namespace)), "the unchanged object is rejected")
-		cases := sharedRejections()
-		addAll(cases, daemonSetRejections())
-		for name, test := range cases {
-			if strings.HasPrefix(test.field, "spec.replicas") || strings.HasPrefix(test.field, "spec.volumeClaimTemplates") {
-				continue // A DaemonSet does not have these fields.
-			}
-			t.Run(version+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				expectRejection(t, create(t.Context(), parsed(t, manifest, namespace, test.edits...)), test)
-			})
-		}
-	}
+	cases := sharedRejections()
+	addAll(cases, daemonSetRejections())
+	maps.DeleteFunc(cases, func(_ string, test rejection) bool { // A DaemonSet does not have these fields.
+		return strings.HasPrefix(test.field, "spec.replicas") || strings.HasPrefix(test.field, "spec.volumeClaimTemplates")
+	})
+	rejectsEach(t, validDaemonSet, server.Namespace(t), cases)
 }
 
 func TestValidDaemonSetsAreAccepted(t *testing.T) {
@@ -219,11 +211,9 @@ func TestDaemonSetColumns(t *testing.T) {
 		"conditions": []any{map[string]any{"type": "Progressing", "status": "True", "reason": "Updating"}},
 	}
 	expect.NoError(t, server.Client.Status().Update(t.Context(), object))
-	got := columns(t, v1alpha1.GroupVersion(), "daemonsets", object)
-	delete(got, "AGE")
 	want := map[string]any{
 		"Name": "agent", "DESIRED": int64(5), "CURRENT": int64(4), "READY": int64(3), "UP-TO-DATE": int64(2), "AVAILABLE": int64(1),
 		"CONTAINERS": "server", "IMAGES": "agent:1",
 	}
-	expect.Equal(t, want, got, "columns")
+	expectColumns(t, v1alpha1.GroupVersion(), "daemonsets", object, want)
 }

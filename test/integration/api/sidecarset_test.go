@@ -127,16 +127,7 @@ func sidecarSetRejections() map[string]rejection {
 
 func TestInvalidSidecarSetsAreRejected(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		manifest := strings.Replace(validSidecarSet, "v1alpha1", version, 1)
-		expect.NoErrorf(t, create(t.Context(), parsed(t, manifest, "", edit{"metadata.name", "logs-" + version})), "the unchanged set is rejected")
-		for name, test := range sidecarSetRejections() {
-			t.Run(version+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				expectRejection(t, create(t.Context(), parsed(t, manifest, "", test.edits...)), test)
-			})
-		}
-	}
+	rejectsEach(t, validSidecarSet, "", sidecarSetRejections())
 }
 
 func TestValidSidecarSetsAreAccepted(t *testing.T) {
@@ -182,10 +173,8 @@ func TestColumnsOfSidecarSets(t *testing.T) {
 			}}
 		}
 		expect.NoError(t, server.Client.Status().Update(t.Context(), stored))
-		got := columns(t, v1alpha1.GroupVersion(), "sidecarsets", stored)
-		delete(got, "AGE")
 		want := map[string]any{"Name": "columns", "MATCHED": int64(3), "UPDATED": int64(2), "READY": int64(1), "INJECTING": status}
-		expect.Equal(t, want, got, "columns")
+		expectColumns(t, v1alpha1.GroupVersion(), "sidecarsets", stored, want)
 	}
 }
 
@@ -228,7 +217,7 @@ spec:
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		object := parsed(t, strings.ReplaceAll(manifest, "VERSION", version), "")
 		expect.NoError(t, create(t.Context(), object))
-		expect.Equal(t, want, object.Object["spec"], "%s: spec", version)
+		expect.Equal[any](t, want, object.Object["spec"], "%s: spec", version)
 	}
 	without := parsed(t, strings.NewReplacer("VERSION", "v1alpha1", "  injectionStrategy: {revision: {customVersion: v1}}\n", "").Replace(manifest), "", edit{"metadata.name", "defaults-injection"})
 	expect.NoError(t, create(t.Context(), without))

@@ -125,9 +125,7 @@ func TestTypedClientsKeepDefaults(t *testing.T) {
 		expect.NoError(t, server.Client.Create(t.Context(), tc.typed))
 		tc.typed.SetAnnotations(map[string]string{"a": "b"})
 		expect.NoError(t, server.Client.Update(t.Context(), tc.typed))
-		if tc.typed.GetGeneration() != 1 {
-			t.Errorf("%s: generation %d after an update of annotations, want 1", object.GetKind(), tc.typed.GetGeneration())
-		}
+		expect.Equal(t, 1, tc.typed.GetGeneration(), "%s: generation after an update of annotations", object.GetKind())
 	}
 }
 
@@ -186,20 +184,14 @@ func TestWorkloadColumns(t *testing.T) {
 		}
 		expect.NoError(t, server.Client.Status().Update(t.Context(), object))
 	}
-	got := columns(t, v1alpha1.GroupVersion(), "clonesets", clone)
-	delete(got, "AGE")
-	want := map[string]any{
+	expectColumns(t, v1alpha1.GroupVersion(), "clonesets", clone, map[string]any{
 		"Name": "game", "DESIRED": int64(1), "UPDATED": int64(2), "UPDATED_READY": int64(1), "UPDATED_AVAILABLE": int64(1), "READY": int64(2),
 		"TOTAL": int64(3), "CONTAINERS": "server", "IMAGES": "game:1", "SELECTOR": "app=x",
-	}
-	expect.Equal(t, want, got, "columns of CloneSets")
-	got = columns(t, v1beta1.GroupVersion(), "statefulsets", sts)
-	delete(got, "AGE")
-	want = map[string]any{
+	})
+	expectColumns(t, v1beta1.GroupVersion(), "statefulsets", sts, map[string]any{
 		"Name": "db", "DESIRED": int64(1), "CURRENT": int64(3), "UPDATED": int64(2), "READY": int64(2),
 		"CONTAINERS": "server", "IMAGES": "db:1",
-	}
-	expect.Equal(t, want, got, "columns of StatefulSets")
+	})
 }
 
 func TestImmutableFieldsOfWorkloads(t *testing.T) {

@@ -147,6 +147,21 @@ func TestInvalidWorkloadsAreRejected(t *testing.T) {
 	}
 }
 
+// rejectsEach checks that both versions of the valid object are accepted, and those with the edits of a test are rejected.
+func rejectsEach(t *testing.T, valid, namespace string, tests map[string]rejection) {
+	t.Helper()
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		manifest := strings.Replace(valid, "v1alpha1", version, 1)
+		expect.NoErrorf(t, create(t.Context(), parsed(t, manifest, namespace, edit{"metadata.name", "valid-" + version})), "the unchanged object is rejected")
+		for name, test := range tests {
+			t.Run(version+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				expectRejection(t, create(t.Context(), parsed(t, manifest, namespace, test.edits...)), test)
+			})
+		}
+	}
+}
+
 func addAll(to map[string]rejection, from ...map[string]rejection) {
 	for _, some := range from {
 		for name, test := range some {

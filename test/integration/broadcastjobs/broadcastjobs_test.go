@@ -11,11 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -24,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/openkruise"
 )
 
 func noExecute() corev1.Taint { return corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoExecute} }
@@ -47,25 +49,9 @@ func TestBroadcastJobs(t *testing.T) {
 				t.Errorf("%d pods have the labels", len(pods.Items))
 			}
 		},
-		"steps":                testSteps,
-		"parallelism":          testParallelism,
 		"nodes join and leave": testNodes,
-		"FailFast":             testFailFast,
-		"Continue": func(t *testing.T) {
-			w := newWorld(t, "a", "b", "c")
-			w.becomes = func(node string) corev1.PodPhase {
-				return map[string]corev1.PodPhase{"a": corev1.PodFailed}[node] + map[string]corev1.PodPhase{"b": corev1.PodSucceeded, "c": corev1.PodSucceeded}[node]
-			}
-			w.create(func(s *v1alpha1.BroadcastJobSpec) {
-				s.Parallelism, s.FailurePolicy.Type = number(1), v1alpha1.BroadcastJobContinue
-			})
-			w.is(v1alpha1.BroadcastJobCompleted, "3 0 2 1")
-			if condition := w.has(v1alpha1.BroadcastJobComplete, metav1.ConditionTrue, "PodsFailed"); !strings.Contains(condition.Message, "1 failed: "+w.NodeName("a")) {
-				t.Errorf("condition %+v", condition)
-			}
-		},
-		"Pause":        testPause,
-		"restartLimit": testRestarts,
+		"Pause":                testPause,
+		"restartLimit":         testRestarts,
 		"deadline": func(t *testing.T) {
 			w := newWorld(t, "a", "b")
 			w.becomes = all(corev1.PodRunning)
@@ -80,13 +66,6 @@ func TestBroadcastJobs(t *testing.T) {
 			w := newWorld(t, "a")
 			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(1)) })
 			w.Gone(w.job)
-		},
-		"pause": func(t *testing.T) {
-			w := newWorld(t, "a", "b")
-			w.create(func(s *v1alpha1.BroadcastJobSpec) { s.Paused = true })
-			w.is(v1alpha1.BroadcastJobPaused, "2 0 0 0")
-			w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.Paused = false })
-			w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
 		},
 		"quota": testQuota,
 		"a name of others": func(t *testing.T) {
@@ -129,37 +108,6 @@ func (w *world) gone() {
 	})
 }
 
-// testSteps lets a step end before the next one begins.
-func testSteps(t *testing.T) {
-	w := newWorld(t, "a", "b", "c", "d", "e")
-	w.becomes = func(node string) corev1.PodPhase {
-		if node == "b" {
-			return corev1.PodRunning
-		}
-		return corev1.PodSucceeded
-	}
-	w.create(func(s *v1alpha1.BroadcastJobSpec) { s.Parallelism = number(2) })
-	w.is(v1alpha1.BroadcastJobRunning, "5 1 1 0")
-	w.let(all(corev1.PodSucceeded))
-	w.is(v1alpha1.BroadcastJobCompleted, "5 0 5 0")
-	if pods, most := w.ranOn(); pods != "map[a:1 b:1 c:1 d:1 e:1]" || most > 2 {
-		t.Errorf("pods %s, most %d", pods, most)
-	}
-}
-
-// testParallelism samples the number of pods at each event.
-func testParallelism(t *testing.T) {
-	nodes := strings.Split("abcdefghij", "")
-	w := newWorld(t, nodes...)
-	w.create(func(s *v1alpha1.BroadcastJobSpec) {
-		s.Parallelism, s.FailurePolicy.Type = new(intstr.FromString("25%")), v1alpha1.BroadcastJobContinue
-	})
-	w.is(v1alpha1.BroadcastJobCompleted, "10 0 10 0")
-	if pods, most := w.ranOn(); strings.Count(pods, ":1") != len(nodes) || most > 3 {
-		t.Errorf("pods %s, most %d", pods, most)
-	}
-}
-
 // testNodes lets nodes join and leave a job that does not end.
 func testNodes(t *testing.T) {
 	w := newWorld(t, "a", "b")
@@ -183,28 +131,6 @@ func testNodes(t *testing.T) {
 	if pods, _ := w.ranOn(); pods != "map[a:1 b:2 c:1]" {
 		t.Errorf("pods %s", pods)
 	}
-}
-
-// testFailFast also checks that the job obeys its time to live.
-func testFailFast(t *testing.T) {
-	w := newWorld(t, "a", "b", "c")
-	w.becomes = all(corev1.PodRunning)
-	w.create(func(s *v1alpha1.BroadcastJobSpec) { s.Parallelism = number(2) })
-	w.is(v1alpha1.BroadcastJobRunning, "3 2 0 0")
-	w.let(func(node string) corev1.PodPhase {
-		if node == "a" {
-			return corev1.PodFailed
-		}
-		return ""
-	})
-	w.is(v1alpha1.BroadcastJobHasFailed, "3 0 0 2")
-	w.has(v1alpha1.BroadcastJobFailed, metav1.ConditionTrue, "PodFailed")
-	w.gone()
-	if pods, _ := w.ranOn(); pods != "map[a:1 b:1]" {
-		t.Errorf("pods %s", pods)
-	}
-	w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(0)) })
-	w.Gone(w.job)
 }
 
 // testPause deletes the failed pod, after which its node and the others go on.
@@ -343,4 +269,36 @@ func TestOnlyBroadcastJobsOfSchedulesAreCreated(t *testing.T) {
 		change(job)
 		env.Refused(t, name, "seamark-workloads cannot write Job", func(ctx context.Context) error { return account.Create(ctx, job.DeepCopy(), client.DryRunAll) })
 	}
+}
+
+// TestTakeOver starts the program with jobs, schedules and pods that OpenKruise has stored: it writes no pod and no Job,
+// and each status stays as it is. Then the jobs that have not ended go on.
+func TestTakeOver(t *testing.T) {
+	w := newWorld(t, "0", "1")
+	w.becomes = all("")
+	jobs := openkruise.Restore(t, server.Client, w.Namespace, "BroadcastJob")
+	schedules := openkruise.Restore(t, server.Client, w.Namespace, "AdvancedCronJob")
+	written := func() map[string]string {
+		return openkruise.Versions(t, server.Client, w.Namespace, corev1.SchemeGroupVersion.WithKind("Pod"), batchv1.SchemeGroupVersion.WithKind("Job"))
+	}
+	before := written()
+	start(t)
+	for _, object := range slices.Concat(jobs, schedules) {
+		now := object.DeepCopy()
+		w.Shows(now, object.GetName()+" is processed", func() error {
+			observed, _, _ := unstructured.NestedInt64(now.Object, "status", "observedGeneration")
+			return await.ErrorIf(observed == 0, "not yet")
+		})
+	}
+	expect.Equal(t, before, written(), "the take-over has written objects")
+	for _, object := range slices.Concat(jobs, schedules) {
+		expect.Success(t, openkruise.Changed(t, server.Client, object))
+	}
+	w.let(all(corev1.PodSucceeded))
+	w.job = &v1alpha1.BroadcastJob{ObjectMeta: w.Meta("running")}
+	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
+	w.job.Name = "paused"
+	w.is(v1alpha1.BroadcastJobPaused, "2 0 1 0")
+	w.edit(func(s *v1alpha1.BroadcastJobSpec) { s.Paused = false })
+	w.is(v1alpha1.BroadcastJobCompleted, "2 0 2 0")
 }

@@ -28,12 +28,10 @@ func TestDaemonSets(t *testing.T) {
 		"recreation":           testRecreation,
 		"in place":             testInPlace,
 		"surge":                testSurge,
-		"partition":            testPartition,
 		"progressive creation": testProgressive,
 		"selector of nodes":    testSelector,
 		"paused and on delete": testStopped,
 		"hook":                 testHook,
-		"two updates":          testTwoUpdates,
 		"unreachable":          testUnreachable,
 		"failed pods":          testFailedPods,
 		"refusals":             testRefusals,
@@ -180,23 +178,6 @@ func testSurge(t *testing.T) {
 	})
 	w.setBroken(0, false)
 	w.images("agent:3", "agent:3", "agent:3", "agent:3")
-}
-
-func testPartition(t *testing.T) {
-	w := newWorld(t, 4).create(func(set *v1alpha1.DaemonSet) {
-		rolling(set, func(r *v1alpha1.RollingUpdateDaemonSet) { r.Partition = new(intstr.FromString("50%")) })
-	})
-	w.images("agent:1", "agent:1", "agent:1", "agent:1")
-	w.setImage("agent:2")
-	w.images("agent:1", "agent:1", "agent:2", "agent:2")
-	if c := w.has(v1alpha1.DaemonSetProgressing, corev1.ConditionFalse, "Partition"); !strings.Contains(c.Message, "keeps 2 nodes") {
-		t.Error(c.Message)
-	}
-	// A node that joins counts.
-	w.addNode(4)
-	w.images("agent:1", "agent:1", "agent:2", "agent:2", "agent:2")
-	w.edit(func(set *v1alpha1.DaemonSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = number(0) })
-	w.images("agent:2", "agent:2", "agent:2", "agent:2", "agent:2")
 }
 
 // testProgressive creates the pods of a new set only on the nodes that partition permits.

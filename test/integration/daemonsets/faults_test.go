@@ -11,32 +11,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
-
-// testTwoUpdates starts an update before the pods of the last one are available.
-func testTwoUpdates(t *testing.T) {
-	w := newWorld(t, 3).create(nil)
-	w.images("agent:1", "agent:1", "agent:1")
-	stop := w.watch(func(pods map[string]*corev1.Pod) error {
-		n := readyNodes(pods)
-		return await.ErrorIf(n < 2, "%d nodes have a ready pod", n)
-	})
-	w.edit(func(set *v1alpha1.DaemonSet) {
-		set.Spec.MinReadySeconds, set.Spec.Template.Spec.Containers[0].Image = 2, "agent:2"
-	})
-	w.until("the first pod is new", func() error {
-		pods := w.on(2)
-		return await.ErrorIf(len(pods) != 1 || pods[0].Spec.Containers[0].Image != "agent:2" || !planning.Ready(&pods[0]), "not yet")
-	})
-	w.setImage("agent:3")
-	w.images("agent:3", "agent:3", "agent:3")
-	stop()
-}
 
 // testUnreachable updates although a node is unreachable if the set exempts such nodes.
 func testUnreachable(t *testing.T) {
@@ -149,4 +132,65 @@ func testAdoption(t *testing.T) {
 		pods := w.on(0)
 		return await.ErrorIf(len(pods) != 2 || (metav1.GetControllerOf(&pods[0]) == nil) == (metav1.GetControllerOf(&pods[1]) == nil), "%d pods", len(pods))
 	})
+}
+
+// testDrain evicts the pod of a cordoned node, as kubectl drain does: the node gets another one at once. A selector of pods
+// leaves out the pods of DaemonSets.
+func testDrain(t *testing.T) {
+	w := newWorld(t, 2).create(func(*v1alpha1.DaemonSet) {})
+	w.images("agent:1", "agent:1")
+	w.editNode(0, func(node *corev1.Node) {
+		node.Spec.Unschedulable = true
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	})
+	pod := w.on(0)[0]
+	others, err := labels.Parse("seamark.dev/workload!=DaemonSet")
+	expect.NoError(t, err)
+	if others.Matches(labels.Set(pod.Labels)) {
+		t.Errorf("the selector %s matches the labels %v", others, pod.Labels)
+	}
+	expect.NoError(t, w.Client.SubResource("eviction").Create(t.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}))
+	w.until("the cordoned node has another pod", func() error {
+		found := w.on(0)
+		return await.ErrorIf(len(found) != 1 || found[0].UID == pod.UID || found[0].DeletionTimestamp != nil, "%d pods", len(found))
+	})
+}
+
+// testPreDownload pulls the images of an update that is paused, on the nodes that it reaches, and then updates.
+func testPreDownload(t *testing.T) {
+	w := newWorld(t, 3).create(func(set *v1alpha1.DaemonSet) {
+		set.Annotations = map[string]string{v1alpha1.PreDownloadParallelismKey: "100%"}
+		rolling(set, func(r *v1alpha1.RollingUpdateDaemonSet) { r.Paused, r.Partition = new(true), number(1) })
+	})
+	w.images("agent:1", "agent:1", "agent:1")
+	jobs := func(want int, check func(*v1alpha1.ImagePullJob) error) {
+		t.Helper()
+		w.until(fmt.Sprintf("%d jobs exist", want), func() error {
+			list := &v1alpha1.ImagePullJobList{}
+			w.List(list)
+			if len(list.Items) != want {
+				return fmt.Errorf("%d jobs", len(list.Items))
+			}
+			var errs []error
+			for i := range list.Items {
+				errs = append(errs, check(&list.Items[i]))
+			}
+			return errors.Join(errs...)
+		})
+	}
+	pulledOn := func(n int32) func(*v1alpha1.ImagePullJob) error {
+		return func(job *v1alpha1.ImagePullJob) error {
+			return await.ErrorIf(job.Spec.Image != "agent:2" || job.Status.Succeeded != n || job.Status.CompletionTime == nil, "job %+v", job.Status)
+		}
+	}
+	w.setImage("agent:2")
+	jobs(1, pulledOn(2))
+	w.has("PreDownloading", corev1.ConditionFalse, "Pulled")
+	w.images("agent:1", "agent:1", "agent:1")
+	// More nodes: the job is created again.
+	w.edit(func(set *v1alpha1.DaemonSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = number(0) })
+	jobs(1, pulledOn(3))
+	w.edit(func(set *v1alpha1.DaemonSet) { set.Spec.UpdateStrategy.RollingUpdate.Paused = nil })
+	w.images("agent:2", "agent:2", "agent:2")
+	jobs(0, nil)
 }

@@ -4,10 +4,15 @@
 package explain_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,13 +20,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/explanation"
+	"github.com/seamark-dev/seamark/internal/workloads"
+	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
+	"github.com/seamark-dev/seamark/test/integration/program"
 )
 
 // broken is a setup and the conclusion about it.
@@ -151,4 +164,103 @@ func TestMissingCRDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.answered("Problem: Markers: the markers of namespace NAMESPACE cannot be read, because Seamark is not installed in the cluster")
+}
+
+// startWorkloads runs the controllers of DaemonSets and BroadcastJobs until the test ends.
+func startWorkloads(t *testing.T) {
+	t.Helper()
+	cfg := program.Install(t, shared, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml")
+	program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		enabled.DaemonSet.Enabled, enabled.BroadcastJob.Enabled = new(true), new(true)
+		o.LeaderElection, o.LeaderElectionNamespace = true, env.SystemNamespace
+	})
+}
+
+// settles waits until the conclusion about a set or a job, which flags may follow, matches, and each of the lines is that of a step or of its
+// evidence. All are regular expressions for the whole text.
+func (w world) settles(object, want string, lines ...string) {
+	w.Helper()
+	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(w, want, func(ctx context.Context) error {
+		var out, errOut bytes.Buffer
+		command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, "seamark", "test")
+		command.SetArgs(append([]string{"explain", "-o", "json", "--kubeconfig=" + w.kubeconfig, "--namespace=" + w.Namespace}, strings.Fields(object)...))
+		code := exit.Code(command.ExecuteContext(ctx))
+		var x explanation.WorkloadExplanation
+		if err := json.Unmarshal(out.Bytes(), &x); err != nil {
+			return errors.Join(err, errors.New(errOut.String()))
+		}
+		text := []string{x.Conclusion}
+		for _, step := range x.Steps {
+			text = append(append(text, fmt.Sprintf("%s %s: %s", step.Verdict, step.Title, step.Text)), step.Evidence...)
+		}
+		for i, line := range append([]string{want}, lines...) {
+			matches := regexp.MustCompile("^(" + line + ")$").MatchString
+			if i == 0 && !matches(x.Conclusion) || !slices.ContainsFunc(text, matches) || x.Settled != (code == exit.OK) {
+				return fmt.Errorf("exit code %d, no line %q in:\n%s", code, line, strings.Join(text, "\n"))
+			}
+		}
+		return nil
+	})
+}
+
+// join creates a node that the sets and jobs of the world select.
+func (w world) join(name string, taints ...corev1.Taint) string {
+	w.Helper()
+	name = w.node + "-" + name
+	w.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"world": w.Namespace}}, Spec: corev1.NodeSpec{Taints: taints}})
+	return name
+}
+
+// template returns the template of pods on the nodes of the world.
+func (w world) template() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"world": w.Namespace}, AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "main", Image: "agent:1"}},
+		},
+	}
+}
+
+// TestWorkloads explains a DaemonSet and a BroadcastJob while one of their nodes is in the way, and when nothing is.
+func TestWorkloads(t *testing.T) {
+	startWorkloads(t)
+	w := newWorld(t)
+	a, b := w.join("a"), w.join("b")
+	c := w.join("c", corev1.Taint{Key: "gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	var serves atomic.Bool
+	nodes := w.RunKubelets(func(pod *corev1.Pod) bool { return pod.Spec.NodeName != b || serves.Load() })
+	w.Create(&v1alpha1.DaemonSet{
+		ObjectMeta: w.Meta("agent"),
+		Spec:       v1alpha1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}, Template: w.template()},
+	})
+	const yet = `Nodes have no available pod of the update revision yet\.`
+	w.settles("daemonset/agent", "Waiting: Condition Progressing: True \\(Updating\\) for .*: "+yet, "waiting Pods: 1 of 2 are available",
+		"node "+b+", pod agent-[a-z0-9-]+: is not ready", "ok Nodes: 2 of 2 nodes that fit have a pod",
+		"info Nodes that do not fit: [0-9]+ nodes get no pod", "the template does not tolerate the taint gpu=true:NoSchedule: "+c)
+	serves.Store(true)
+	nodes.Again()
+	const settled = "Settled: nothing is wrong, and nothing is waited for"
+	w.settles("ads/agent", settled, "ok Pods: 2 of 2 are available")
+	shared.Grant(t, w.Namespace, env.UserSubject("viewer-of-sets"),
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+		rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}})
+	w.settles("ads/agent --as=viewer-of-sets", "Settled, as far as it could be read. Not checked: Controllers, Nodes", "unknown Nodes: .*")
+	shared.GrantStates(t, "viewer-of-sets")
+	w.settles("ads/agent --as=viewer-of-sets", settled, "ok Controllers: .* leads")
+
+	job := &v1alpha1.BroadcastJob{
+		ObjectMeta: w.Meta("report"),
+		Spec:       v1alpha1.BroadcastJobSpec{Template: w.template(), Parallelism: new(intstr.FromInt32(1))},
+	}
+	w.Create(job)
+	w.settles("bcj/report", `Waiting: Condition Complete: False \(Running\) for .*: 0 of 2 nodes succeeded\. 1 have a pod .*`,
+		"waiting Nodes: 1 of 2 nodes that fit have no pod: "+b, "spec.parallelism permits pods on 1 nodes at the same time, .*", "node "+a+", pod report-[a-z0-9]+: runs")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: broadcastjob.Name("report", a)}}
+	if err := shared.Client.Status().Patch(t.Context(), pod, env.MergePatch(
+		`{"status":{"phase":"Failed","containerStatuses":[{"name":"main","image":"agent:1","imageID":"1","state":{"terminated":{"exitCode":3,"reason":"Error"}}}]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.settles("broadcastjobs.apps.kruise.io/report", `Problem: Condition Complete: False \(PodFailed\) for .*: 0 of 2 nodes succeeded\. 1 failed: `+a+`\. .*`,
+		"node "+a+", pod report-[a-z0-9]+: failed: container main ended with the exit code 3 \\(Error\\)")
 }

@@ -47,14 +47,10 @@ func TestImagePulls(t *testing.T) {
 		"demanded requests": testDemandedRequests,
 		"foreign pod":       testForeignPod,
 		"node dies":         testNodeDies,
-		"disk pressure":     testDiskPressure,
-		"live changes":      testChanges,
 		"deadline and ttl":  testDeadline,
 		"never":             testNever,
 		"pod selector":      testPodSelector,
-		"names":             testNames,
 		"one pull per node": testPerNode,
-		"percentage":        testPercentage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,18 +72,6 @@ func testPulls(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	w.events("Completed")
-}
-
-func testPercentage(t *testing.T) {
-	w := newWorld(t, 10)
-	w.kubelets(func(*corev1.Pod) string { return "" })
-	w.create(func(s *spec) { s.Parallelism = new(intstr.FromString("31%")) })
-	w.counts("10 4 0 0")
-	w.release("sha256:1")
-	w.ends("Completed")
-	if _, most := w.asks(); most != 4 {
-		t.Errorf("at most %d pods, want 4", most)
-	}
 }
 
 func testPresent(t *testing.T) {
@@ -252,40 +236,6 @@ func (w *world) atLeast(n int) error {
 	return await.ErrorIf(len(asked) < n, "asked %v", asked)
 }
 
-func testDiskPressure(t *testing.T) {
-	w := newWorld(t, 2)
-	w.set("1", corev1.NodeDiskPressure, corev1.ConditionTrue)
-	w.kubelets(func(*corev1.Pod) string { return "" })
-	w.create(parallelism(2))
-	w.counts("2 1 0 0")
-	w.set("0", corev1.NodeDiskPressure, corev1.ConditionTrue)
-	w.counts("2 0 0 1")
-	if !strings.Contains(w.job.Status.Message, "NodeDiskFull") || !strings.Contains(w.job.Status.Message, "1 wait until they are ready") {
-		t.Errorf("message %q", w.job.Status.Message)
-	}
-	w.set("1", corev1.NodeDiskPressure, corev1.ConditionFalse)
-	w.counts("2 1 0 1")
-}
-
-func testChanges(t *testing.T) {
-	w := newWorld(t, 4)
-	w.kubelets(func(*corev1.Pod) string { return "" })
-	w.create(parallelism(1))
-	w.counts("4 1 0 0")
-	w.edit(parallelism(3))
-	w.counts("4 3 0 0")
-	w.edit(parallelism(0))
-	w.release("sha256:1")
-	w.counts("4 0 3 0")
-	w.has(v1alpha1.ImagePullJobComplete, metav1.ConditionFalse, "Paused")
-	w.kubelets(func(*corev1.Pod) string { return "" })
-	w.edit(parallelism(1))
-	w.edit(attempts(1, 0))
-	w.ends("NodesFailed")
-	w.edit(func(s *spec) { s.CompletionPolicy.TTLSecondsAfterFinished = new(int32(0)) })
-	w.Gone(w.job)
-}
-
 func testDeadline(t *testing.T) {
 	w := newWorld(t, 3)
 	w.kubelets(func(pod *corev1.Pod) string {
@@ -328,15 +278,6 @@ func testPodSelector(t *testing.T) {
 	})
 	w.counts("1 0 1 0")
 	pod("b", "2")
-	w.counts("2 0 2 0")
-}
-
-func testNames(t *testing.T) {
-	w := newWorld(t, 3)
-	w.create(func(s *spec) {
-		s.Selector = &v1alpha1.ImagePullJobNodeSelector{Names: []string{w.NodeName("2"), w.NodeName("gone"), w.NodeName("0")}}
-	})
-	w.ends("Completed")
 	w.counts("2 0 2 0")
 }
 

@@ -267,9 +267,7 @@ func TestOrderOfTheEntriesMakesNoDifference(t *testing.T) {
 		}
 		random.Shuffle(len(sets), func(a, b int) { sets[a], sets[b] = sets[b], sets[a] })
 	}
-	if got, want := names(first), "b server a c"; got != want {
-		t.Errorf("containers %s, want %s", got, want)
-	}
+	expect.Equal(t, "b server a c", names(first), "containers")
 	if first.Annotations["json"] != `{"a":1,"b":1}` || first.Annotations[v1alpha1.SidecarSetListKey] != "a,b,c" {
 		t.Errorf("annotations %v", first.Annotations)
 	}

@@ -230,9 +230,7 @@ func testSimultaneous(t *testing.T, i *installation) {
 			accepted++
 		}
 	}
-	if accepted != 1 {
-		t.Errorf("%d sets are accepted, want 1", accepted)
-	}
+	expect.Equal(t, 1, accepted, "sets are accepted")
 }
 
 func testInvalid(t *testing.T, i *installation) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
 )
@@ -143,4 +146,101 @@ func TestMarksOfOtherWriters(t *testing.T) {
 	w.marked("a", append(ours, "label theirs=1", "condition their.io/c=True")...)
 	w.Delete(w.markerNamed("web"))
 	w.marked("a", "label theirs=1", "condition their.io/c=True")
+}
+
+// TestForgedReport writes the ProbeReport of a compromised agent: states of a pod of another node,
+// of a probe that is not planned, and of another marker, and errors. Only the states and errors of
+// planned probes of the agent's own pods take effect.
+func TestForgedReport(t *testing.T) {
+	w := newWorld(t, servers.Parallel(t))
+	honest, taken := w.node("honest"), w.node("taken")
+	a, b := w.pod("a", honest), w.pod("b", taken)
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").
+		Label(succeeded, "healthy", "true").Label(failed, "healthy", "false")))
+	w.planned(honest, "a/web#p")
+	w.planned(taken, "b/web#p")
+	w.report(honest, states{"web#p": succeeded})
+	w.marked("a", "label healthy=true")
+
+	state := func(name string, state v1alpha1.ProbeState) v1alpha1.ContainerProbeState {
+		return v1alpha1.ContainerProbeState{Name: name, State: state, LastProbeTime: at(), LastTransitionTime: at()}
+	}
+	of := func(pod *corev1.Pod, states ...v1alpha1.ContainerProbeState) seamarkv1alpha1.PodReport {
+		return seamarkv1alpha1.PodReport{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Probes: states}
+	}
+	forged := func(result v1alpha1.ProbeState) []seamarkv1alpha1.PodReport {
+		return []seamarkv1alpha1.PodReport{
+			of(a, state("web#p", result)),
+			of(b, state("web#p", result), state("web#other", succeeded), state("other#p", succeeded)),
+		}
+	}
+	npp := w.storedPlan(taken)
+	slice := forged(failed)
+	for i := range slice {
+		slice[i].Errors = []v1alpha1.ContainerProbeError{{Name: "web#p", Reason: v1alpha1.ProbeNotEnded, Message: "forged"}}
+	}
+	w.Must(writeSlice(t.Context(), w.Client, npp, "taken.0", slice))
+	w.condition("web", v1alpha1.ConditionProbesResolved, "NotEnded",
+		`Probe "p": the runtime has not ended an earlier run (1 of 2 matched pods, such as b: forged).`)
+	w.Must(writeSlice(t.Context(), w.Client, npp, "taken.0", forged(failed)))
+	w.marked("b", "label healthy=false")
+	w.unchanged("a", "label healthy=true")
+	w.unchanged("b", "label healthy=false")
+
+	// The same in the status, as the daemon of OpenKruise reports.
+	var statuses []v1alpha1.PodProbeStatus
+	for _, pod := range forged(failed) {
+		statuses = append(statuses, v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes})
+	}
+	statuses[1].ProbeStates[0].State = succeeded
+	w.Must(writeStatus(t.Context(), w.Client, npp, map[string]any{"podProbeStatuses": statuses}))
+	w.marked("b", "label healthy=true")
+	w.unchanged("a", "label healthy=true")
+	w.unchanged("b", "label healthy=true")
+}
+
+// TestLargestMarker: a tenant whose marker has the maximum size, in as many pods as a node can run, takes
+// nothing from another tenant, and both can delete their markers.
+func TestLargestMarker(t *testing.T) {
+	const pods, probes, commandLength = 110, 32, 16384
+	w := newWorld(t, servers.Parallel(t))
+	// Reading the largest marker costs the API server as much as many writes.
+	w.Poll = await.Poll{Interval: 400 * time.Millisecond, Timeout: 2 * time.Minute}
+	node := w.node("shared-by-tenants")
+	greedy := builders.Marker(w.Namespace, "greedy")
+	for i := range probes {
+		name := fmt.Sprint("probe-", i)
+		greedy.Probe(builders.Probe(name).Condition("game.io/" + name).Handler(corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: []string{strings.Repeat("x", commandLength)}},
+		}))
+	}
+	w.marker(greedy)
+	for i := range pods {
+		w.pod(fmt.Sprintf("pod-%03d", i), node)
+	}
+	w.markerShows("greedy", "the status reports the pods without probes", func(m *v1alpha1.PodProbeMarker) error {
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionProbesResolved)
+		return await.ErrorIf(c == nil || c.Reason != string(plan.PodPlanFull) ||
+			!strings.Contains(c.Message, fmt.Sprintf("of %d matched pods, such as pod-", pods)), "%+v", c)
+	})
+	other := newWorldWithoutManager(t, w.Env)
+	marker := other.marker(builders.Marker(other.Namespace, "modest").Probe(builders.Probe("p").Label(succeeded, "a", "b")))
+	pod := other.pod("modest", node)
+	w.inPlan(node, pod, true)
+	other.Must(other.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	w.inPlan(node, pod, false)
+	other.Must(other.Client.Delete(t.Context(), marker))
+	other.gone("modest")
+
+	w.Delete(w.markerNamed("greedy"))
+	w.gone("greedy")
+}
+
+// inPlan waits until the plan of the node has the pod, or does not have it.
+func (w *world) inPlan(node string, pod *corev1.Pod, want bool) {
+	w.Helper()
+	w.Until(fmt.Sprintf("pod %s is planned: %t", pod.Name, want), func() error {
+		got := slices.ContainsFunc(w.storedPlan(node).Spec.PodProbes, func(p v1alpha1.PodProbe) bool { return p.UID == string(pod.UID) })
+		return await.ErrorIf(got != want, "it is planned: %t", got)
+	})
 }

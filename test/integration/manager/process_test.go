@@ -6,21 +6,25 @@ package manager_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 	"github.com/seamark-dev/seamark/test/integration/program"
 )
@@ -214,4 +218,112 @@ func TestUpstreamCRDs(t *testing.T) {
 	w.marked("a", "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
 	w.Delete(w.markerNamed("web"))
 	w.marked("a")
+}
+
+// TestStandby checks that a manager that waits for the lease does not accumulate work in its
+// queues: it may wait for months. The queues are those of the process.
+func TestStandby(t *testing.T) {
+	e := servers.Serial(t)
+	w := newWorldWithoutManager(t, e)
+	defer w.clean()
+	before := queued(t)
+	for range 2 {
+		health := env.FreeAddress(t)
+		program.StartManager(t, manager.Options{
+			Config: e.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
+			HealthProbeBindAddress: health,
+		})
+		w.ready(health)
+	}
+	w.node("standby")
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	for i := range 10 {
+		w.pod(fmt.Sprint("pod-", i), "standby")
+	}
+	w.matched("web", 10)
+	w.report("standby", states{"web#p": succeeded})
+	w.marked("pod-9", "label web=1")
+	w.Until("all queues are empty", func() error {
+		more := queued(t) - before
+		return await.ErrorIf(more > 0, "%v queued requests", more)
+	})
+}
+
+// queued returns the number of requests in the queues of this process's managers.
+func queued(t *testing.T) float64 {
+	families, err := ctrlmetrics.Registry.Gather()
+	expect.NoError(t, err)
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() != "workqueue_depth" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			sum += metric.GetGauge().GetValue()
+		}
+	}
+	return sum
+}
+
+// A manager that starts before the CRDs are served is alive and not ready, says why, and works as
+// soon as they are served. They arrive one after the other.
+func TestManagerWaitsForCRDs(t *testing.T) {
+	t.Parallel()
+	own := env.Start(t, env.NoCRDs())
+	w := newWorldWithoutManager(t, own)
+	address := env.FreeAddress(t)
+	lines := &logged{}
+	program.StartManager(t, manager.Options{
+		Config: own.Component(t, manager.Name), LeaderElection: true, LeaderElectionNamespace: env.SystemNamespace,
+		HealthProbeBindAddress: address, Logger: funcr.New(lines.add, funcr.Options{}),
+	})
+	const all = "the API server does not serve nodepodprobes.apps.kruise.io/v1alpha1, podprobemarkers.apps.kruise.io/v1alpha1, " +
+		"probeplans.seamark.dev/v1alpha1, probereports.seamark.dev/v1alpha1: apply the CRDs of Seamark"
+	w.Until("the manager waits", func() error {
+		answer := env.Get(t.Context(), address, "/readyz")
+		return await.ErrorIf(answer != "503 crds: "+all+"\ncaches: not synced\n", "%s", answer)
+	})
+	before := w.Requested()
+	const watched = 4 * time.Second
+	(&fleet{world: w}).wait(watched)
+	after := w.Requested()
+	expect.Equal(t, "200 ok\n", env.Get(t.Context(), address, "/healthz"), "/healthz")
+	if n := lines.count("Waiting for the CRDs"); n != 1 {
+		t.Errorf("%d lines say that the manager waits for the CRDs, want 1:\n%s", n, lines)
+	}
+	t.Logf("requests in %s: %v", watched, after.Since(before))
+
+	w.Must(own.InstallCRDs())
+	w.ready(address)
+	if n := lines.count("The API server serves the CRDs"); n != 1 {
+		t.Errorf("%d lines say that the CRDs are served, want 1:\n%s", n, lines)
+	}
+	w.pod("a", w.node("late"))
+	w.marker(builders.Marker(w.Namespace, "web").Probe(builders.Probe("p").Label(succeeded, "web", "1")))
+	w.planned("late", "a/web#p")
+	w.report("late", states{"web#p": succeeded})
+	w.marked("a", "label web=1")
+	if w.leader() == "" {
+		t.Error("the manager works without the lease")
+	}
+}
+
+// logged collects the lines of a log.
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) add(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+func (l *logged) count(part string) int { return strings.Count(l.String(), part) }
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
 }

@@ -167,9 +167,7 @@ func TestWebhook(t *testing.T) {
 	// Bound at its creation, as a provider sees it.
 	bound := w.unbound("bound").Node("vk-hook").Annotation("mine", "stays").Build()
 	w.Create(bound)
-	if got, want := strings.Join(marks(bound), ", "), probesAnnotation+", "+markersAnnotation+", annotation mine=stays"; got != want {
-		t.Errorf("a new pod has the marks %s, want %s", got, want)
-	}
+	expect.Equal(t, probesAnnotation+", "+markersAnnotation+", annotation mine=stays", strings.Join(marks(bound), ", "), "a new pod has the marks")
 	for name, pod := range map[string]*builders.PodBuilder{
 		"not selected":              w.unbound("other").Label("app", "db"),
 		"bound to a kubelet's node": w.unbound("elsewhere").Node("kubelet"),

@@ -82,18 +82,14 @@ messageUpdates: Immediate
 logging: {verbosity: 10, format: json}
 `, "-v=0")
 	planned := hasPlan(t, node, 1).Spec.PodProbes[0].Probes[0]
-	if planned.MessageUpdates != v1alpha1.MessageUpdatesImmediate {
-		t.Errorf("planned messageUpdates %q, want Immediate", planned.MessageUpdates)
-	}
+	expect.Equal(t, v1alpha1.MessageUpdatesImmediate, planned.MessageUpdates, "planned messageUpdates")
 	got := planned.Probe.Probe
 	want := corev1.Probe{
 		ProbeHandler: got.ProbeHandler, InitialDelaySeconds: 7, PeriodSeconds: 1, TimeoutSeconds: 2, SuccessThreshold: 1, FailureThreshold: 4,
 	}
 	expect.Equal(t, want, got, "planned probe")
 	const effective = `"configuration":\{.*"failureThreshold":4.*"featureGates":\{"EnablePodProbeMarkerOnServerless":false,"PodProbeMarkerGate":true\}`
-	if lines := manager.logged(effective); len(lines) != 1 {
-		t.Errorf("%d lines log the configuration, want 1", len(lines))
-	}
+	expect.Equal(t, 1, len(manager.logged(effective)), "lines log the configuration")
 	if lines := manager.logged(`"level":"DEBUG"`); len(lines) != 0 {
 		t.Errorf("debug message despite the flag -v=0: %s", lines[0])
 	}
@@ -133,9 +129,7 @@ func TestGateOff(t *testing.T) {
 	if !apierrors.IsNotFound(err) && !wait.Interrupted(err) {
 		t.Errorf("a NodePodProbe was created, or can't be read: %v", err)
 	}
-	if lines := off.logged("level=INFO.*PodProbeMarkerGate is off"); len(lines) != 1 {
-		t.Errorf("%d lines log that the gate is off, want 1", len(lines))
-	}
+	expect.Equal(t, 1, len(off.logged("level=INFO.*PodProbeMarkerGate is off")), "lines log that the gate is off")
 	off.stop()
 	startManager(t, "", "--feature-gates=PodProbeMarkerGate=true")
 	hasPlan(t, "ungated", 0)

@@ -125,9 +125,7 @@ func (w *world) wellFormed(set client.Object, env string) {
 	used := map[string]bool{}
 	for name, pod := range pods {
 		expect.Equal(w, env, pod.Spec.Containers[0].Env[0].Value, "pod %s has V", name)
-		if state := pod.Labels[pub.LifecycleStateKey]; state != string(pub.LifecycleStateNormal) {
-			w.Errorf("pod %s is %s, want Normal", name, state)
-		}
+		expect.Equal(w, string(pub.LifecycleStateNormal), pod.Labels[pub.LifecycleStateKey], "pod %s", name)
 		for _, volume := range pod.Spec.Volumes {
 			if volume.PersistentVolumeClaim != nil {
 				used[volume.PersistentVolumeClaim.ClaimName] = true
@@ -157,9 +155,7 @@ func (w *world) wellFormed(set client.Object, env string) {
 	}
 	var revisions appsv1.ControllerRevisionList
 	w.List(&revisions)
-	if len(revisions.Items) != 3 {
-		w.Errorf("%d revisions, want 3", len(revisions.Items))
-	}
+	expect.Equal(w, 3, len(revisions.Items), "revisions")
 	for i := range revisions.Items {
 		if owner := metav1.GetControllerOf(&revisions.Items[i]); owner == nil || owner.UID != set.GetUID() {
 			w.Errorf("revision %s has no owner", revisions.Items[i].Name)

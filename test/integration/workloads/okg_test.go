@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -201,7 +202,5 @@ func TestOpenKruiseGameUpdatesInPlaceByPriority(t *testing.T) {
 			t.Errorf("pod %s was recreated, want an update in place", name)
 		}
 	}
-	if s := g.set.Status; s.CurrentRevision != s.UpdateRevision {
-		t.Errorf("current revision %s, want %s", s.CurrentRevision, s.UpdateRevision)
-	}
+	expect.Equal(t, g.set.Status.UpdateRevision, g.set.Status.CurrentRevision, "current revision")
 }
