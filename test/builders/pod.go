@@ -6,9 +6,12 @@
 package builders
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
 // PodBuilder builds a pod.
@@ -158,3 +161,20 @@ func set(all *map[string]string, key, value string) {
 
 // Build returns the pod.
 func (b *PodBuilder) Build() *corev1.Pod { return b.pod.DeepCopy() }
+
+// OpenKruiseWebhook returns the configuration by which an installation of OpenKruise in the namespace is
+// known. Its webhook is for a resource that does not exist.
+func OpenKruiseWebhook(namespace string) *admissionregistrationv1.MutatingWebhookConfiguration {
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: planning.OpenKruiseWebhook},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name:         "mpod.kb.io",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "kruise-webhook-service"}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"none"}},
+			}},
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+}

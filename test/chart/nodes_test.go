@@ -4,7 +4,12 @@
 package chart
 
 import (
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,4 +129,201 @@ func TestAgentSecurityValues(t *testing.T) {
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE"}},
 	}
 	expect.Equal(t, want, pod.Spec.Containers[0].SecurityContext, "security context")
+}
+
+const gate = "featureGates.EnablePodProbeMarkerOnServerless=true"
+
+// hookKinds returns the kinds of the objects that exist only for the webhook.
+func hookKinds(objects map[key]map[string]any) map[string]bool {
+	kinds := map[string]bool{}
+	for k := range objects {
+		if k.Name == "seamark-webhook" {
+			kinds[k.Kind] = true
+		}
+	}
+	return kinds
+}
+
+// TestServerlessMatchesConfig compares the chart with config/serverless, except for how the
+// gate is set: the chart uses a configuration file, config/ uses a flag.
+func TestServerlessMatchesConfig(t *testing.T) {
+	const name = "seamark-manager"
+	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/serverless"))
+	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", gate)))
+	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
+	delete(got, key{Kind: "ConfigMap", Namespace: "seamark-system", Name: name})
+	for _, objects := range []map[key]map[string]any{want, got} {
+		deployment := objects[key{Kind: "Deployment", Namespace: "seamark-system", Name: name}]
+		template, _ := at(deployment, []string{"spec", "template"}).(map[string]any)
+		delete(template["metadata"].(map[string]any), "annotations")
+		pod := template["spec"].(map[string]any)
+		delete(pod, "volumes")
+		container := at(pod, []string{"containers", "0"}).(map[string]any)
+		if len(container["args"].([]any)) != 1 {
+			t.Errorf("arguments %v, want one", container["args"])
+		}
+		delete(container, "args")
+		delete(container, "volumeMounts")
+	}
+	expect.Equal(t, want, got, "objects")
+	expect.Equal(t, 7, len(hookKinds(want)), "config/serverless has kinds of objects of the webhook")
+}
+
+func TestWebhookRequiresGate(t *testing.T) {
+	all := map[string]bool{
+		"MutatingWebhookConfiguration": true, "Service": true,
+		"Secret": true, "Role": true, "RoleBinding": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	}
+	for name, test := range map[string]struct {
+		set  string
+		want map[string]bool
+	}{
+		"default":       {"manager.replicas=2", map[string]bool{}},
+		"gate enabled":  {gate, all},
+		"gate disabled": {"featureGates.EnablePodProbeMarkerOnServerless=false", map[string]bool{}},
+		"cert-manager": {gate + ",serverless.webhook.certificates=certManager", map[string]bool{
+			"MutatingWebhookConfiguration": true, "Service": true, "Issuer": true, "Certificate": true,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
+			expect.Equal(t, test.want, hookKinds(objects), "kinds")
+		})
+	}
+}
+
+func TestServerlessValues(t *testing.T) {
+	const hook = "webhooks.0."
+	configuration := key{Kind: "MutatingWebhookConfiguration", Name: "seamark-webhook"}
+	manager := key{Kind: "Deployment", Namespace: "ns", Name: "seamark-manager"}
+	byCertManager := gate + ",serverless.webhook.certificates=certManager"
+	for name, test := range map[string]struct {
+		set    string
+		object key
+		path   string
+		want   any
+	}{
+		"never rejects": {gate, configuration, hook + "failurePolicy", "Ignore"},
+		"timeout":       {gate + ",serverless.webhook.timeoutSeconds=5", configuration, hook + "timeoutSeconds", int64(5)},
+		"namespaces": {gate + ",serverless.webhook.excludedNamespaces={ops,kube-system}", configuration,
+			hook + "namespaceSelector.matchExpressions.0.values", []any{"kube-system", "ns", "ops"}},
+		"service":        {gate, configuration, hook + "clientConfig.service.namespace", "ns"},
+		"port":           {gate, manager, "spec.template.spec.containers.0.ports.2.containerPort", int64(9443)},
+		"CA injection":   {byCertManager, configuration, "metadata.annotations", map[string]any{"cert-manager.io/inject-ca-from": "ns/seamark-webhook"}},
+		"volume":         {byCertManager, manager, "spec.template.spec.volumes.1.secret.secretName", "seamark-webhook-certificate"},
+		"network policy": {gate, key{Kind: "NetworkPolicy", Namespace: "ns", Name: "seamark-manager"}, "spec.ingress.1.ports.0.port", "webhook"},
+		// The name differs from the chart's own Secret, so that users can switch back and forth.
+		"secret":      {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.secretName", "seamark-webhook-certificate"},
+		"certificate": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook"}, "spec.dnsNames.0", "seamark-webhook.ns.svc"},
+		// The authority does not change with the certificate.
+		"issuer":    {byCertManager, key{Kind: "Issuer", Namespace: "ns", Name: "seamark-webhook"}, "spec.ca.secretName", "seamark-webhook-authority"},
+		"authority": {byCertManager, key{Kind: "Certificate", Namespace: "ns", Name: "seamark-webhook-authority"}, "spec.privateKey.rotationPolicy", "Never"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
+			expect.Equal(t, test.want, at(any(objects[test.object]), strings.Split(test.path, ".")), "%s", test.path)
+		})
+	}
+	configMap := parse(t, template(t, tool(t, "helm"), "ns", "--set", byCertManager))[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}]
+	file, _ := at(any(configMap), []string{"data", "manager.yaml"}).(string)
+	for _, part := range []string{"EnablePodProbeMarkerOnServerless: true", "certificates: certManager"} {
+		if !strings.Contains(file, part) {
+			t.Errorf("the manager's configuration lacks %q:\n%s", part, file)
+		}
+	}
+}
+
+// everything enables all features of the chart.
+const everything = `
+featureGates: {EnablePodProbeMarkerOnServerless: true}
+serverless: {webhook: {certificates: certManager}}
+policies: {markerAuthor: {enforcement: Deny}}
+networkPolicy:
+  egress: [{ports: [{port: 443}]}]
+  metricsFrom: [{podSelector: {matchLabels: {a: b}}}]
+monitoring:
+  serviceMonitor: {enabled: true}
+  podMonitor: {enabled: true}
+  prometheusRule: {enabled: true}
+  dashboard: {enabled: true}
+manager: {config: {logging: {verbosity: 1}}}
+agent: {config: {logging: {verbosity: 1}}}
+workloads: {enabled: true, config: {logging: {verbosity: 1}}}
+`
+
+// TestPodSecurity checks that every pod of the chart, including those of hooks, meets the
+// restricted Pod Security Standard and has a read-only root file system, except for what the
+// agent needs.
+func TestPodSecurity(t *testing.T) {
+	got := map[string][]string{}
+	for k, object := range parse(t, template(t, tool(t, "helm"), "ns", "--values", valuesFile(t, everything))) {
+		spec := at(object, []string{"spec", "template", "spec"})
+		if k.Kind == "Pod" {
+			spec = object["spec"]
+		}
+		if spec == nil || !strings.HasPrefix(k.Name, "seamark-") {
+			continue
+		}
+		var pod corev1.PodSpec
+		expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(spec.(map[string]any), &pod))
+		got[k.Kind+" "+k.Name] = grants(&pod)
+	}
+	want := map[string][]string{
+		"Deployment seamark-manager":   nil,
+		"Deployment seamark-workloads": nil,
+		"Job seamark-uninstall":        nil,
+		"Pod seamark-selftest":         nil,
+		"DaemonSet seamark-agent":      {"host network", "host port 18357", "host path /run", "user 0"},
+	}
+	expect.Equal(t, want, got, "privileges of the pods")
+}
+
+// valuesFile writes values to a temporary file.
+func valuesFile(t *testing.T, values string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	expect.NoError(t, os.WriteFile(file, []byte(values), 0o600))
+	return file
+}
+
+// grants lists the privileges of a pod.
+func grants(pod *corev1.PodSpec) []string {
+	var all []string
+	add := func(granted bool, format string, args ...any) {
+		if granted {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	if pod.SecurityContext == nil {
+		return []string{"no security context"}
+	}
+	add(pod.HostNetwork, "host network")
+	add(pod.HostPID || pod.HostIPC, "host PID or IPC namespace")
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		for _, port := range c.Ports {
+			add(port.HostPort != 0, "host port %d", port.HostPort)
+		}
+		s := c.SecurityContext
+		if s == nil {
+			s = &corev1.SecurityContext{}
+		}
+		add(s.Privileged != nil && *s.Privileged, "privileged")
+		add(s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation, "privilege escalation")
+		add(s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem, "writable root file system")
+		add(s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0, "capabilities")
+		for _, mount := range c.VolumeMounts {
+			add(!mount.ReadOnly, "writable %s", mount.MountPath)
+		}
+	}
+	for _, volume := range pod.Volumes {
+		if volume.HostPath != nil {
+			add(true, "host path %s", volume.HostPath.Path)
+		}
+	}
+	user := pod.SecurityContext.RunAsUser
+	add(user == nil || *user == 0, "user 0")
+	add(user != nil && *user != 0 && (pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot), "possibly root")
+	profile := pod.SecurityContext.SeccompProfile
+	add(profile == nil || profile.Type != corev1.SeccompProfileTypeRuntimeDefault, "no seccomp profile")
+	return all
 }

@@ -154,9 +154,7 @@ func TestEnabledControllers(t *testing.T) {
 			}
 			slices.Sort(crds)
 			expect.Equal(t, test.crds, crds, "CRDs")
-			if got, want := strings.Count(string(rendered), "helm.sh/resource-policy: keep"), 4+len(test.crds); got != want {
-				t.Errorf("%d CRDs are kept by an uninstallation, want %d", got, want)
-			}
+			expect.Equal(t, 4+len(test.crds), strings.Count(string(rendered), "helm.sh/resource-policy: keep"), "CRDs are kept by an uninstallation")
 			for _, role := range []string{"seamark-workloads", "seamark-workloads-view", "seamark-workloads-edit"} {
 				expect.Equal(t, test.kinds, kindsOf(t, objects[key{Kind: "ClusterRole", Name: role}]), "workloads in ClusterRole %s", role)
 			}

@@ -4,11 +4,23 @@
 package local
 
 import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/expect"
+	"github.com/seamark-dev/seamark/test/process"
+	"github.com/seamark-dev/seamark/test/terminal"
+	"github.com/seamark-dev/seamark/test/uistream"
 )
 
 // failure is the expected failure of a probe that restarts its container once.
@@ -160,9 +172,7 @@ func TestSlowStart(t *testing.T) {
 	if n := count(startup, "Failure"); n < 3 || n > 7 {
 		t.Errorf("%d startup failures in six seconds, want 3 to 7", n)
 	}
-	if n := count(startup, "Success"); n != 1 {
-		t.Errorf("%d startup successes, want 1: it must not run again", n)
-	}
+	expect.Equal(t, 1, count(startup, "Success"), "startup successes")
 	if n := count(liveness, "Success"); n < 2 || n != len(liveness) {
 		t.Errorf("%d of %d liveness runs succeeded, want several and all", n, len(liveness))
 	}
@@ -185,9 +195,7 @@ func TestExecReadiness(t *testing.T) {
 	for _, one := range r.runs("Readiness", "worker")[0] {
 		if one.Probe.Transition && one.Probe.State == "Failed" {
 			transitions++
-			if one.Probe.Streak != 2 {
-				t.Errorf("Failed after %d failures in a row, want 2", one.Probe.Streak)
-			}
+			expect.Equal(t, 2, one.Probe.Streak, "Failed after failures in a row")
 		}
 	}
 	if transitions == 0 {
@@ -196,4 +204,116 @@ func TestExecReadiness(t *testing.T) {
 	if restarts, _ := r.restarts("worker"); restarts != 0 {
 		t.Errorf("%d restarts", restarts)
 	}
+}
+
+// On a terminal the output is a table. Keys filter it, pause it and end the run.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	command := exec.Command("seamark", "local", "-f", examples+"game-server")
+	screen := terminal.Start(t, command, 24, 80)
+	out := &screen.Output
+	out.Await(t, "POD / PROBE")
+	out.Await(t, "gameserver-idle=true")
+	screen.Press(t, "/")
+	screen.Press(t, "server-3\r")
+	out.Await(t, "filter: server-3")
+	screen.Press(t, "p")
+	out.Await(t, "PAUSED")
+	screen.Press(t, "q")
+	expect.NoError(t, screen.Wait())
+	// The table before the pods ended stays on the terminal, without the filter.
+	_, last, found := strings.Cut(out.String(), "PAUSED")
+	if at := strings.LastIndex(last, "POD / PROBE"); !found || at < 0 {
+		t.Fatalf("no table at the end:\n%s", last)
+	} else {
+		last = last[at:]
+	}
+	for _, want := range []string{"game-server-0", "game-server-4", "game-server#Idle", "Running"} {
+		if !strings.Contains(last, want) {
+			t.Errorf("last table does not contain %q:\n%s", want, last)
+		}
+	}
+}
+
+// The second interrupt kills a pod that does not terminate.
+func TestSecondInterruptKills(t *testing.T) {
+	t.Parallel()
+	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: stubborn}, spec: {terminationGracePeriodSeconds: 600,
+		containers: [{name: main, command: [sh, -c, "trap '' TERM; echo trapped; while true; do sleep 600; done"]}]}}`
+	command := exec.Command("seamark", "local", "-f", "-", "--logs")
+	out := &process.Buffer{}
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(manifest), out, os.Stderr
+	expect.NoError(t, command.Start())
+	// Only the container prints this. The event "Container started" comes before the shell sets its trap.
+	out.Await(t, "trapped")
+	for _, want := range []string{"Stopping container main", "signal 9"} {
+		expect.NoError(t, command.Process.Signal(syscall.SIGINT))
+		out.Await(t, want)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("exit: %v\n%s", err, out)
+	}
+}
+
+// The page shows the pods and their history until the end of the run, whatever the output is.
+func TestWebPage(t *testing.T) {
+	t.Parallel()
+	command := exec.CommandContext(t.Context(), "seamark", "local", "-o", "json", "-f", examples+"first-marker", "--ui")
+	stderr, err := command.StderrPipe()
+	expect.NoError(t, err)
+	expect.NoError(t, command.Start())
+	var address string
+	lines := bufio.NewScanner(stderr)
+	for address == "" && lines.Scan() {
+		address, _ = strings.CutPrefix(lines.Text(), "Web page: ")
+		if !strings.HasPrefix(address, "http://127.0.0.1:") {
+			address = ""
+		}
+	}
+	page, err := uistream.Enter(t.Context(), address)
+	expect.NoError(t, err)
+	if status, _ := get(t, http.DefaultClient, page.Base+"/api/v1/session"); status == http.StatusOK {
+		t.Error("the page shows data without the key")
+	}
+
+	stream := uistream.Open(t, page.Client, page.Base, "")
+	for pod := stream.Pods["default/worker-0"]; pod.State != model.Failed; pod = stream.Pods["default/worker-0"] {
+		if _, more := stream.Next(); !more {
+			t.Fatalf("the stream ended; worker-0: %+v", pod)
+		}
+	}
+	if workload := stream.Pods["default/worker-0"].Workload; workload == nil || workload.Name != "worker" || len(stream.Pods) != 2 {
+		t.Errorf("pods %+v, want two of the workload worker", stream.Pods)
+	}
+	var timeline model.Timeline
+	_, body := get(t, page.Client, page.Base+"/api/v1/timeline?namespace=default&pod=worker-0&since=15m")
+	if err := json.Unmarshal([]byte(body), &timeline); err != nil || len(timeline.Lines) != 1 || timeline.Lines[0].Spans[len(timeline.Lines[0].Spans)-1].Phase != "Failed" {
+		t.Errorf("timeline %s: %v", body, err)
+	}
+
+	expect.NoError(t, command.Process.Signal(syscall.SIGINT))
+	for {
+		if _, more := stream.Next(); !more {
+			break
+		}
+	}
+	rest, err := io.ReadAll(stderr)
+	if next := "The web page was opened. For another browser, it has the URL " + page.Base; !strings.Contains(string(rest), next) || strings.Contains(string(rest), address) {
+		t.Errorf("standard error has no other URL: %s", rest)
+	}
+	if err := errors.Join(err, command.Wait()); err != nil {
+		t.Errorf("seamark local: %v\n%s", err, rest)
+	}
+}
+
+func get(t *testing.T, client *http.Client, address string) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	expect.NoError(t, err)
+	response, err := client.Do(request)
+	expect.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	expect.NoError(t, err)
+	return response.StatusCode, string(text)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // patience is how long a test waits for the page. Only a hang reaches it.
@@ -104,9 +105,7 @@ func tabOf(parent context.Context, t *testing.T, host string, options ...chromed
 		}
 	})
 	// The tab lives as long as the context of its first actions.
-	if err := chromedp.Do(p.ctx); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, chromedp.Do(p.ctx))
 	call(p, log.Enable, cdp.Empty{})
 	call(p, network.Enable, network.EnableParams{})
 	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
@@ -156,9 +155,7 @@ func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience.Timeout)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		p.Fatal(err)
-	}
+	expect.NoError(p, chromedp.Do(ctx, actions...))
 }
 
 // get performs an action that has a result.
@@ -167,9 +164,7 @@ func get[T any](p *tab, action chromedp.Action[T]) T {
 	ctx, cancel := context.WithTimeout(p.ctx, patience.Timeout)
 	defer cancel()
 	result, err := chromedp.Run(ctx, action)
-	if err != nil {
-		p.Fatal(err)
-	}
+	expect.NoError(p, err)
 	return result
 }
 

@@ -4,12 +4,20 @@
 package ui_test
 
 import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/internal/web"
 )
 
 // spans are the phases in the chart of the first probe.
@@ -100,4 +108,207 @@ func TestLocalSession(t *testing.T) {
 	equal(p, groups, []string{"local 1"})
 	equal(p, connection, "ended")
 	equal(p, "document.getElementById('namespace').disabled", true)
+}
+
+func TestLanguages(t *testing.T) {
+	s, p := show(t, sample(), "?pod=shop/checkout-7d5c9f7d4b-xe2k3")
+	equal(p, shown, 41)
+	p.choose("#language", "zh")
+	equal(p, "document.documentElement.lang", "zh-CN")
+	equal(p, "[...document.querySelectorAll('h2')].map((h) => h.textContent)", []string{"问题", "Marker", "Pod", "checkout-7d5c9f7d4b-xe2k3", "按键"})
+	equal(p, "document.querySelector('[data-pod=\"shop/database-0\"]').ariaLabel", "database-0，成功")
+	p.click("#help-button")
+	p.await("document.querySelector('.timeline .line')")
+	equal(p, "document.getElementById('live').innerText", "41 个 Pod：失败：7，未知：2，无状态：2，成功：30。3 个问题。")
+
+	// What is left in English are names and messages of the cluster, and terms of Kubernetes.
+	english := regexp.MustCompile(`[A-Za-z]{3,}`)
+	cluster := regexp.MustCompile(`shop|games|lobby|checkout|drained|node-\d|database|game-server|idle|role|main|jane|Seamark|seamark explain|StatefulSet|` +
+		`Deployment|Running|CannotRun|NoPlan|NodePodProbe|InvalidMarker|PodNotBound|probe cannot be run.*|node node-9 has.*|spec\.probes.*|no open orders|` +
+		`example.com/Drained(=True)?|controller.kubernetes.io/pod-deletion-cost|\d players|timed out after 1s|primary|secondary|12 orders are open|English|[Mm]arker|agent|Pod|Home|End|Page (Up|Down)|Enter|Esc|Tab|Shift`)
+	texts := value[[]string](p, `(() => {
+		const found = [document.title];
+		const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+		while (walker.nextNode()) if (!walker.currentNode.parentElement.closest('noscript')) found.push(walker.currentNode.data);
+		for (const e of document.querySelectorAll('*')) for (const a of ['aria-label', 'title', 'placeholder']) if (e.hasAttribute(a)) found.push(e.getAttribute(a));
+		return found; })()`)
+	for _, text := range slices.Compact(slices.Sorted(slices.Values(texts))) {
+		if left := cluster.ReplaceAllString(text, ""); english.MatchString(left) {
+			t.Errorf("English text on the Chinese page: %q", text)
+		}
+	}
+
+	// The browser remembers the language, and an address may name another one.
+	p.press(escape)
+	p.open(s.url(""))
+	equal(p, "document.documentElement.lang", "zh-CN")
+	equal(p, "document.getElementById('language').value", "zh")
+	p.open(s.url("?lang=en"))
+	equal(p, "document.documentElement.lang", "en")
+}
+
+// TestLanguageOfTheBrowser checks that the page starts in the language of the browser.
+func TestLanguageOfTheBrowser(t *testing.T) {
+	s := newSite(t, sample())
+	for accepted, want := range map[string]string{"zh-TW,en": "zh-CN", "de,zh": "zh-CN", "de": "en"} {
+		p := newTab(t, s.host)
+		agent := value[string](p, "navigator.userAgent")
+		call(p, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: accepted})
+		p.open(s.url(""))
+		equal(p, "document.documentElement.lang", want)
+	}
+}
+
+func TestThemes(t *testing.T) {
+	_, p := show(t, sample(), "")
+	const background = "getComputedStyle(document.body).backgroundColor"
+	light, dark := value[string](p, background), "rgb(18, 22, 27)"
+	if light == dark {
+		t.Fatalf("the light theme has the background %s", light)
+	}
+	p.prefer("dark")
+	equal(p, background, dark)
+	p.choose("#theme", "light")
+	equal(p, background, light)
+	p.do(chromedp.Reload())
+	p.awaitLive()
+	equal(p, background, light)
+	equal(p, "document.getElementById('theme').value", "light")
+	p.choose("#theme", "system")
+	equal(p, background, dark)
+}
+
+// background makes the page believe that it is in the background, or not: a browser without windows has no background.
+func (p *tab) background(hidden bool) {
+	p.Helper()
+	value[chromedp.Void](p, fmt.Sprintf(`(() => {
+		Object.defineProperty(document, 'hidden', { value: %t, configurable: true });
+		document.dispatchEvent(new Event('visibilitychange')); })()`, hidden))
+}
+
+// TestManyTabs opens more tabs than a browser has connections for a server. The tabs in the foreground are connected.
+func TestManyTabs(t *testing.T) {
+	const connected, count = 4, 8
+	w := sample()
+	s, p := show(t, w, "")
+	tabs := []*tab{p}
+	for range count - 1 {
+		another := p.another()
+		another.do(chromedp.Navigate(s.url("")))
+		equal(another, "document.getElementById('source').innerText", "Cluster · jane · v0.1.0")
+		tabs = append(tabs, another)
+	}
+	const full = "Too many tabs and windows show pages of this server. Close one, or move one to the background, and this page continues."
+	for i, each := range tabs {
+		if i < connected {
+			equal(each, connection, "live")
+			continue
+		}
+		equal(each, connection, "queued")
+		equal(each, notice, full)
+		equal(each, "document.getElementById('namespace').selectedOptions[0]?.text", "All namespaces")
+	}
+	for _, each := range tabs[:count-1] {
+		each.background(true)
+	}
+	last := tabs[count-1]
+	equal(last, connection, "live")
+	equal(last, notice, "")
+	equal(last, shown, 41)
+
+	// A tab in the background gives up its connection only if another one needs it.
+	for _, each := range tabs[:count-1] {
+		each.background(false)
+		each.awaitLive()
+		each.background(true)
+	}
+	w.remove("shop/database-0")
+	for _, i := range []int{count - 2, count - 1} {
+		equal(tabs[i], connection, "live")
+		equal(tabs[i], shown, 40)
+	}
+	equal(p, connection, "paused")
+	p.background(false)
+	p.awaitLive()
+	equal(p, shown, 40)
+}
+
+// hostile are texts that a page must show as they are.
+var hostile = []string{
+	`<img src="x" onerror="document.title='hacked'">`,
+	`"><script>document.title='hacked'</script>`,
+	`'; document.title='hacked'; //`,
+	`<a href="javascript:document.title='hacked'">link</a>`,
+	`{count} ${document.title='hacked'} {{constructor.constructor('x')()}}`,
+	`</style><style>*{display:none}</style>`,
+	`__proto__`,
+	"two\nlines\tand a tab",
+}
+
+// TestHostileTexts checks that nothing in an object is read as code or HTML: names, messages, marks, and whatever
+// else comes from the cluster.
+func TestHostileTexts(t *testing.T) {
+	for _, text := range hostile {
+		t.Run(text, func(t *testing.T) {
+			name := strings.ReplaceAll(text, "/", "")
+			w := newWorld(nil)
+			w.markers = append(w.markers, markerOf("shop", name), markerOf("shop", "invalid"))
+			w.markers[1].Invalid = text
+			row := marked(probe(name, name, failed, 0, text), mark.KindLabel, text, text)
+			row.Container, row.Refused = text, []string{text}
+			w.set(podOf("shop", "StatefulSet", text, "web-0", text, troubled(row, diagnosis.Reason(text), text)))
+			w.record(changeOf(w.pods["shop/web-0"], failed, time.Second, text))
+			w.withhold(errors.New(text))
+			s := newSite(t, w)
+			s.set(web.Access{User: text, Full: true})
+			p := newTab(t, s.host)
+			p.open(s.url(""))
+			equal(p, shown, 1)
+			before := value[int](p, "document.querySelectorAll('script, style, img, a[href^=javascript], iframe').length")
+			p.click(".cell")
+			equal(p, "document.querySelector('.timeline .caption').textContent", name+"#"+name+" "+text)
+			equal(p, "document.querySelector('.timeline tbody td:last-child').textContent", text)
+			equal(p, "document.querySelector('.group-name').textContent", text)
+			p.choose("#group", "node")
+			equal(p, "document.querySelector('.group-name').textContent", text)
+			equal(p, "document.querySelector('.probes .output').textContent", text)
+			equal(p, "document.querySelector('.panel .trouble').textContent", text+" "+text)
+			equal(p, "[...document.querySelectorAll('.panel .trouble')].at(-1).textContent", " "+text)
+			equal(p, "document.querySelector('.marks code').textContent", text+"="+text)
+			equal(p, "document.querySelector('#problems .message').textContent", text)
+			p.choose("#color", "label:"+text)
+			short := text
+			if len(text) > 60 {
+				short = text[:60] + "…"
+			}
+			equal(p, "document.querySelector('#legend bdi').textContent", short)
+			equal(p, "document.querySelector('#color').selectedOptions[0].textContent", text+" (label)")
+			equal(p, "document.querySelector('.cell').ariaLabel", "web-0, "+text+": "+short+", problem "+text)
+			equal(p, "document.getElementById('source').textContent", "Cluster · "+text+" · v0.1.0")
+			equal(p, "document.title", "(2) Seamark")
+			equal(p, "document.querySelectorAll('script, style, img, a[href^=javascript], iframe').length", before)
+			equal(p, "Object.prototype.polluted === undefined && Object.keys(Object.prototype).length", 0)
+		})
+	}
+}
+
+// TestPolicy checks that the browser applies the policy: it runs no script that is not one of the page's files. The
+// other tests check that the page itself does not violate it.
+func TestPolicy(t *testing.T) {
+	_, p := show(t, sample(), "")
+	value[chromedp.Void](p, `(() => {
+		window.violations = [];
+		document.addEventListener('securitypolicyviolation', (e) => violations.push(e.effectiveDirective));
+		const add = (tag, set) => { const e = document.createElement(tag); set(e); document.body.append(e); };
+		add('script', (e) => { e.textContent = "window.ran = true"; });
+		add('img', (e) => { e.src = 'http://192.0.2.1/x.png'; });
+		add('iframe', (e) => { e.src = '/'; });
+		add('div', (e) => { e.setAttribute('style', 'color: red'); e.setAttribute('onclick', 'window.ran = true'); e.click(); });
+		fetch('http://192.0.2.1/').catch(() => {});
+	})()`)
+	equal(p, "[...new Set(violations)].sort()", []string{"connect-src", "frame-src", "img-src", "script-src-attr", "script-src-elem", "style-src-attr"})
+	equal(p, "window.ran === undefined", true)
+	if len(p.forgive()) == 0 {
+		t.Error("violations are not observed, so the other tests would not find any")
+	}
 }

@@ -206,12 +206,8 @@ func (s *sidecars) update(name string, n int) (float64, time.Duration) {
 		took = time.Since(start)
 		s.Idle(6 * time.Second)
 	})
-	total := 0
-	for _, written := range writesOf(counted.Requests) {
-		total += written
-	}
 	s.remove(name)
-	return float64(total-1) / float64(n), took
+	return float64(total(counted)-1) / float64(n), took
 }
 
 // requests returns the requests that the injector has answered.
@@ -225,15 +221,11 @@ func (s *sidecars) requests() float64 {
 // restart restarts the controller and returns its writes.
 func (s *sidecars) restart() float64 {
 	s.Helper()
-	total := 0
-	for _, written := range writesOf(s.server.Counted(func() {
+	return float64(total(s.server.Counted(func() {
 		s.controller.Restart()
 		s.controller.Runs(reconciles, 1)
 		s.Idle(harness.Pick(s.Bench, 30*time.Second, 8*time.Second))
-	}).Requests) {
-		total += written
-	}
-	return float64(total)
+	})))
 }
 
 // clear deletes all entries.
