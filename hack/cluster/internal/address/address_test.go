@@ -6,13 +6,13 @@ package address
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 )
 
 func TestPlanDoesNotOverlap(t *testing.T) {
 	nodes, err := Nodes(MaxNodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	taken := map[netip.Addr]string{Host(): "the machine"}
 	ranges := []netip.Prefix{NodeRange(), ServiceRange()}
 	for _, node := range nodes {
@@ -46,9 +46,7 @@ func TestPlanDoesNotOverlap(t *testing.T) {
 
 func TestParseNode(t *testing.T) {
 	nodes, err := Nodes(MaxNodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, want := range nodes {
 		if got, err := ParseNode(want.Name); err != nil || got != want {
 			t.Errorf("%s: got %v, error %v", want.Name, got, err)

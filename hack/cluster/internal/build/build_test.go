@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 )
 
 func TestSelect(t *testing.T) {
@@ -54,9 +56,7 @@ require (
 func TestEveryProgramIsPinned(t *testing.T) {
 	for _, program := range append(Programs(Own), Containerd17()...) {
 		text, err := os.ReadFile(filepath.Join("..", "..", program.Module, "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if _, err := program.linkerFlags(text); err != nil {
 			t.Errorf("%s: %v", program.Name, err)
 		}
@@ -69,16 +69,12 @@ func TestEveryProgramIsPinned(t *testing.T) {
 func TestStamp(t *testing.T) {
 	source := t.TempDir()
 	write := func(text string) {
-		if err := os.WriteFile(filepath.Join(source, "main.go"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(filepath.Join(source, "main.go"), []byte(text), 0o644))
 	}
 	builder := &Builder{Source: source}
 	stamp := func(program Program, mod string) string {
 		text, err := builder.stamp(program, []byte(mod), "-flag")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return text
 	}
 	write("one")

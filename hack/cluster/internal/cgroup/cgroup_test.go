@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 )
 
 func TestNewTree(t *testing.T) {
@@ -55,9 +57,7 @@ func TestNewTree(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func TestCreateFillsCpusets(t *testing.T) {
@@ -66,9 +66,7 @@ func TestCreateFillsCpusets(t *testing.T) {
 	write(t, filepath.Join(mount, "cpuset.mems"), "0")
 	tree := Tree{base: "/base", hierarchies: []hierarchy{{mount: mount, cpuset: true}}}
 	for range 2 {
-		if err := tree.Create("nodes/a"); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, tree.Create("nodes/a"))
 	}
 	for file, want := range map[string]string{"cpuset.cpus": "0-1", "cpuset.mems": "0"} {
 		got, err := os.ReadFile(filepath.Join(mount, "base/nodes/a", file))
@@ -85,9 +83,7 @@ func TestCreateDelegatesControllers(t *testing.T) {
 	mount := t.TempDir()
 	write(t, filepath.Join(mount, "cgroup.controllers"), "memory\n")
 	tree := Tree{base: "/base", hierarchies: []hierarchy{{mount: mount, unified: true}}}
-	if err := tree.Create(""); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, tree.Create(""))
 	got, err := os.ReadFile(filepath.Join(mount, "cgroup.subtree_control"))
 	if err != nil || string(got) != "+memory" {
 		t.Errorf("subtree_control = %q, error %v", got, err)
@@ -103,17 +99,13 @@ func TestProcessesListsTheTree(t *testing.T) {
 		one + "/base/system/a":  "3\n5\n",
 		two + "/base/nodes/n/p": "5\n6\n0\n",
 	} {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(path, 0o755))
 		write(t, filepath.Join(path, "cgroup.procs"), pids)
 	}
 	tests := map[string][]int{"": {3, 4, 5, 6}, "system": {3, 5}, "system/a": {3, 5}, "missing": nil}
 	for path, want := range tests {
 		got, err := tree.Processes(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q: %s", path, diff)
 		}

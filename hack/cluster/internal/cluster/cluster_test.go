@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/node"
 )
@@ -74,9 +75,7 @@ func TestShimSockets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bundle := t.TempDir()
 			for file, text := range test.files {
-				if err := os.WriteFile(filepath.Join(bundle, file), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, os.WriteFile(filepath.Join(bundle, file), []byte(text), 0o644))
 			}
 			if diff := cmp.Diff(test.want, shimSockets(bundle)); diff != "" {
 				t.Error(diff)
@@ -90,14 +89,10 @@ func TestLinksInto(t *testing.T) {
 	for name, target := range map[string]string{
 		"ours": "/c/nodes/node-1/pod-logs/a.log", "other": "/var/log/pods/a.log", "near": "/c/nodes/node-1/pod-logs-2/a.log",
 	} {
-		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.Symlink(target, filepath.Join(folder, name)))
 	}
 	got, err := linksInto(folder, "/c/nodes/node-1/pod-logs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff([]string{filepath.Join(folder, "ours")}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -121,21 +116,15 @@ func TestOptionsThatAreNotSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := layout.New(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			for i, runtime := range test.present {
-				if err := writeIfNew(dir.Node(fmt.Sprintf("node-%d", i+1)).Config("runtime"), []byte(runtime)); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, writeIfNew(dir.Node(fmt.Sprintf("node-%d", i+1)).Config("runtime"), []byte(runtime)))
 			}
 			got, plan, err := (&Cluster{dir: dir}).complete(test.set)
 			if err != nil || len(plan) != test.want.Nodes {
 				t.Fatalf("%d nodes, error %v, want %d", len(plan), err, test.want.Nodes)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("options (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, test.want, got, "options")
 		})
 	}
 }

@@ -6,6 +6,8 @@ package network
 import (
 	"net"
 	"testing"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 )
 
 func TestConflict(t *testing.T) {
@@ -23,9 +25,7 @@ func TestConflict(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, destination, err := net.ParseCIDR(test.destination)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got, ok := conflict(*destination)
 			if ok != (test.want != "") || ok && got.String() != test.want {
 				t.Errorf("got %s, %t", got, ok)

@@ -6,21 +6,19 @@ package node
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 	proxyv1alpha1 "k8s.io/kube-proxy/config/v1alpha1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/hack/cluster/internal/address"
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 	"github.com/seamark-dev/seamark/hack/cluster/internal/layout"
 )
 
 func newNode(t *testing.T, dir layout.Dir, number int, kind Runtime) Node {
 	t.Helper()
 	plan, err := address.NewNode(number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return Node{
 		Dir: dir, Plan: plan, Runtime: kind, Snapshotter: "overlayfs",
 		CgroupRoot: "/seamark/nodes/" + plan.Name, AuthorityCert: dir.Cert("ca"),
@@ -30,9 +28,7 @@ func newNode(t *testing.T, dir layout.Dir, number int, kind Runtime) Node {
 func file(t *testing.T, n Node, path string) []byte {
 	t.Helper()
 	files, err := n.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text, ok := files[path]
 	if !ok {
 		t.Fatalf("no %s", path)
@@ -43,9 +39,7 @@ func file(t *testing.T, n Node, path string) []byte {
 func TestProxyConfig(t *testing.T) {
 	n := newNode(t, "/c", 1, RuntimeContainerd)
 	var config proxyv1alpha1.KubeProxyConfiguration
-	if err := yaml.UnmarshalStrict(file(t, n, "/c/nodes/node-1/config/kube-proxy.yaml"), &config); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(file(t, n, "/c/nodes/node-1/config/kube-proxy.yaml"), &config))
 	// The size of the connection tracking table is a setting of the machine.
 	if *config.Conntrack.MaxPerCore != 0 || config.HostnameOverride != "node-1" || config.ClusterCIDR != "10.232.0.0/16" {
 		t.Errorf("%+v", config)
@@ -101,9 +95,7 @@ func TestContainerdConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, "/c", 1, test.kind)
 			var config map[string]any
-			if err := toml.Unmarshal(file(t, n, "/c/nodes/node-1/config/containerd.toml"), &config); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, toml.Unmarshal(file(t, n, "/c/nodes/node-1/config/containerd.toml"), &config))
 			if got := config["version"]; got != test.version {
 				t.Errorf("version %v", got)
 			}
@@ -127,16 +119,12 @@ func TestRuntimesOfNodes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			runtimes, err := ParseRuntimes(tc.names)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got []Runtime
 			for i := range tc.want {
 				got = append(got, runtimes.Of(i))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("runtimes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, tc.want, got, "runtimes")
 		})
 	}
 	runtimes := Runtimes{RuntimeDebian, RuntimeContainerd17}

@@ -19,6 +19,8 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 )
 
 func TestParseStat(t *testing.T) {
@@ -53,17 +55,11 @@ func self(t *testing.T) Record {
 func recordOf(t *testing.T, pid int) Record {
 	t.Helper()
 	boot, err := BootID()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	_, start, err := parseStat(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return Record{Name: "self", PID: pid, Start: start, Boot: boot}
 }
 
@@ -96,22 +92,14 @@ func TestAliveWhileAThreadExecutes(t *testing.T) {
 		return
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestAliveWhileAThreadExecutes$")
 	cmd.Env = append(os.Environ(), "EXECUTIONS_LEFT=30")
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, cmd.Start())
 	record := recordOf(t, cmd.Process.Pid)
 	arrived := make(chan error, 1)
 	go func() {
@@ -164,16 +152,10 @@ func executeFromAnotherThread(t *testing.T, left int) {
 func TestRecords(t *testing.T) {
 	dir := t.TempDir()
 	want := self(t)
-	if err := want.write(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "incomplete.pid.json"), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, want.write(dir))
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "incomplete.pid.json"), []byte("{"), 0o644))
 	got, err := ReadRecords(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if len(got) != 1 || got["self"] != want {
 		t.Errorf("got %v", got)
 	}
@@ -187,15 +169,11 @@ func TestDigestDependsOnInputs(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "config")
 	write := func(text string) {
-		if err := os.WriteFile(input, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(input, []byte(text), 0o644))
 	}
 	digest := func(spec Spec) string {
 		text, err := spec.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return text
 	}
 	write("one")
@@ -224,18 +202,14 @@ func newManager(t *testing.T, script string) (*Manager, string) {
 	t.Helper()
 	dir := t.TempDir()
 	manager, err := NewManager(filepath.Join(dir, "run"), filepath.Join(dir, "logs"), []string{"/bin/sh", "-c", script})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return manager, dir
 }
 
 func record(t *testing.T, manager *Manager, name string) Record {
 	t.Helper()
 	records, err := manager.Records()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return records[name]
 }
 
@@ -276,9 +250,7 @@ func TestEnsureAndStop(t *testing.T) {
 	if first.Alive() || !second.Alive() {
 		t.Error("the outdated daemon was not replaced")
 	}
-	if err := manager.Stop(ctx, "daemon"); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, manager.Stop(ctx, "daemon"))
 	if second.Alive() || record(t, manager, "daemon") != (Record{}) {
 		t.Error("the stopped daemon has a record")
 	}
@@ -297,9 +269,7 @@ func TestEndedReturnsKilledDaemon(t *testing.T) {
 		t.Errorf("ended: %q, error %v", name, err)
 	}
 	pid := record(t, manager, "daemon").PID
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true,
 		func(context.Context) (bool, error) {
 			name, err := manager.Ended()
@@ -322,9 +292,7 @@ func TestStopIgnoresProcessWithReusedID(t *testing.T) {
 	other := self(t)
 	other.Name = "daemon"
 	other.Start++
-	if err := other.write(filepath.Join(dir, "run")); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, other.write(filepath.Join(dir, "run")))
 	// The record has the ID of the test process: a signal would end the test.
 	if err := manager.Stop(t.Context(), "daemon"); err != nil {
 		t.Error(err)

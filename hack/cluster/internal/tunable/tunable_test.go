@@ -9,33 +9,25 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/hack/cluster/internal/expect"
 )
 
 func TestRestoreResetsChangedSettings(t *testing.T) {
 	root, file := t.TempDir(), filepath.Join(t.TempDir(), "kept.json")
 	set := func(name, value string) {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(value+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		expect.NoError(t, os.WriteFile(path, []byte(value+"\n"), 0o644))
 	}
 	set("kernel/panic", "0")
 	set("vm/overcommit_memory", "0")
-	if err := Save(root, file); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Save(root, file))
 	set("kernel/panic", "10")
 	// A second save must not overwrite the original settings.
-	if err := Save(root, file); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, Save(root, file))
 	changed, err := Restore(root, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if diff := cmp.Diff([]string{"kernel/panic"}, changed); diff != "" {
 		t.Error(diff)
 	}

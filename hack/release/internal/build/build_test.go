@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
+	"github.com/seamark-dev/seamark/hack/release/internal/expect"
 	"github.com/seamark-dev/seamark/hack/release/internal/version"
 )
 
@@ -42,13 +43,9 @@ func artifacts(t *testing.T) (*run, map[string][]byte) {
 		toolchain: "go1.26.8", out: t.TempDir(), work: t.TempDir(), digests: map[string]string{},
 	}
 	for _, p := range commandLinePlatforms() {
-		if err := os.Mkdir(r.programFolder(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.Mkdir(r.programFolder(p), 0o755))
 		for _, name := range []string{"seamark", "seamark-manager", "seamark-agent", "seamark-workloads"} {
-			if err := os.WriteFile(filepath.Join(r.programFolder(p), p.file(name)), []byte(name+" for "+p.String()), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, os.WriteFile(filepath.Join(r.programFolder(p), p.file(name)), []byte(name+" for "+p.String()), 0o755))
 		}
 	}
 	steps := []func(context.Context) error{r.changelog, r.images, r.chart, r.archives, r.seal}
@@ -56,15 +53,11 @@ func artifacts(t *testing.T) (*run, map[string][]byte) {
 		steps = slices.Insert(steps, 3, r.manifests)
 	}
 	for _, step := range steps {
-		if err := step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, step(t.Context()))
 	}
 	files := map[string][]byte{}
 	entries, err := os.ReadDir(r.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			if files[entry.Name()], err = os.ReadFile(filepath.Join(r.out, entry.Name())); err != nil {
@@ -87,9 +80,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s has no license", name)
 		}
 		delete(got, "LICENSE")
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
+		expect.Equal(t, want, got, "%s", name)
 	}
 	checkChart(t, r, content(t, "seamark-0.2.0.tgz", files["seamark-0.2.0.tgz"], r.commit.Time))
 	checkSums(t, files)
@@ -119,9 +110,7 @@ func content(t *testing.T, name string, data []byte, at time.Time) map[string]st
 	files := map[string]string{}
 	add := func(file string, modified time.Time, from io.Reader) {
 		text, err := io.ReadAll(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if !modified.Equal(at) {
 			t.Errorf("%s: the time of %s is %s", name, file, modified)
 		}
@@ -129,30 +118,22 @@ func content(t *testing.T, name string, data []byte, at time.Time) map[string]st
 	}
 	if strings.HasSuffix(name, ".zip") {
 		archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, file := range archive.File {
 			from, err := file.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			add(file.Name, file.Modified, from)
 		}
 		return files
 	}
 	unpacked, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for archive := tar.NewReader(unpacked); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		add(header.Name, header.ModTime, archive)
 	}
 }
@@ -160,17 +141,13 @@ func content(t *testing.T, name string, data []byte, at time.Time) map[string]st
 func checkChart(t *testing.T, r *run, files map[string]string) {
 	t.Helper()
 	var metadata struct{ Version, AppVersion string }
-	if err := yaml.Unmarshal([]byte(files["seamark/Chart.yaml"]), &metadata); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal([]byte(files["seamark/Chart.yaml"]), &metadata))
 	if metadata.Version != "0.2.0" || metadata.AppVersion != "v0.2.0" {
 		t.Errorf("chart %+v", metadata)
 	}
 	type part struct{ Image struct{ Digest string } }
 	var values struct{ Manager, Agent, Workloads part }
-	if err := yaml.Unmarshal([]byte(files["seamark/values.yaml"]), &values); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal([]byte(files["seamark/values.yaml"]), &values))
 	got := []string{values.Manager.Image.Digest, values.Agent.Image.Digest, values.Workloads.Image.Digest}
 	want := []string{r.digests["manager"], r.digests["agent"], r.digests["workloads"]}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -191,21 +168,15 @@ func checkSums(t *testing.T, files map[string][]byte) {
 		}
 		listed[name] = true
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(listed))); diff != "" {
-		t.Errorf("files (-written +listed):\n%s", diff)
-	}
+	expect.Equal(t, slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(listed)), "files")
 }
 
 func checkProvenance(t *testing.T, r *run, files map[string][]byte) {
 	t.Helper()
 	statement := &intoto.Statement{}
-	if err := protojson.Unmarshal(files["provenance.intoto.json"], statement); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, protojson.Unmarshal(files["provenance.intoto.json"], statement))
 	predicate, err := protojson.Marshal(statement.GetPredicate())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	provenance := &slsa.Provenance{}
 	if err := errors.Join(statement.Validate(), protojson.Unmarshal(predicate, provenance), provenance.Validate()); err != nil {
 		t.Error(err)
@@ -225,9 +196,7 @@ func checkProvenance(t *testing.T, r *run, files map[string][]byte) {
 			want[name] = sumOf(data)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("subjects (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, want, got, "subjects")
 	build := provenance.GetBuildDefinition()
 	if build.GetResolvedDependencies()[0].GetDigest()["gitCommit"] != r.commit.Hash || build.GetInternalParameters().AsMap()["go"] != r.toolchain {
 		t.Errorf("build definition %v", build)
@@ -246,9 +215,7 @@ func checkPlugin(t *testing.T, files map[string][]byte) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(files["seamark.yaml"], &manifest); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal(files["seamark.yaml"], &manifest))
 	got := map[string]bool{}
 	for _, p := range manifest.Spec.Platforms {
 		file, found := strings.CutPrefix(p.URI, "https://example.org/v0.2.0/")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seamark-dev/seamark/hack/release/internal/expect"
 	"github.com/seamark-dev/seamark/hack/release/internal/version"
 )
 
@@ -41,9 +42,7 @@ func TestSection(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}

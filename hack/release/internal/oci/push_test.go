@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/seamark-dev/seamark/hack/image"
+	"github.com/seamark-dev/seamark/hack/release/internal/expect"
 )
 
 // app returns the index of an image for two architectures.
@@ -36,9 +37,7 @@ func app(t *testing.T) v1.ImageIndex {
 		})
 	}
 	index, err := Index(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return index
 }
 
@@ -47,14 +46,10 @@ func write(t *testing.T) (folder string, image, chart v1.Hash) {
 	t.Helper()
 	folder = t.TempDir()
 	image, err := WriteIndex(filepath.Join(folder, "app"), "v1", app(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	chart, err = Chart{Package: []byte("package"), Metadata: []byte("{}"), Tag: "1.0.0", Annotations: map[string]string{"a": "b"}}.
 		Write(filepath.Join(folder, "achart"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return folder, image, chart
 }
 
@@ -64,49 +59,33 @@ func TestPush(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	folder, imageDigest, chartDigest := write(t)
 	pushed, err := Push(t.Context(), folder, host+"/path")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := []string{host + "/path/app:v1@" + imageDigest.String(), host + "/path/achart:1.0.0@" + chartDigest.String()}
 	if diff := cmp.Diff(want, pushed); diff != "" {
 		t.Error(diff)
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
 		reference, err := name.ParseReference(host + "/path/app:v1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		pulled, err := remote.Image(reference, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if config, err := pulled.ConfigFile(); err != nil || config.Architecture != arch || config.Config.Labels["title"] != "app" {
 			t.Errorf("config %+v, error %v", config, err)
 		}
 	}
 	reference, err := name.ParseReference(host + "/path/achart:1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	chart, err := remote.Image(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	manifest, err := chart.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if manifest.Config.MediaType != chartConfigType || manifest.Layers[0].MediaType != chartPackageType || manifest.Annotations["a"] != "b" {
 		t.Errorf("manifest %+v", manifest)
 	}
 	layers, err := chart.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	stream, err := layers[0].Compressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer func() { _ = stream.Close() }()
 	if content, err := io.ReadAll(stream); err != nil || string(content) != "package" {
 		t.Errorf("content %q, error %v", content, err)
@@ -116,9 +95,7 @@ func TestPush(t *testing.T) {
 func TestPushErrors(t *testing.T) {
 	folder, _, _ := write(t)
 	broken := t.TempDir()
-	if err := os.Mkdir(filepath.Join(broken, "app"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.Mkdir(filepath.Join(broken, "app"), 0o755))
 	for name, test := range map[string]struct{ layouts, registry, want string }{
 		"no folder":        {filepath.Join(folder, "none"), "a/b", "list layouts"},
 		"empty folder":     {t.TempDir(), "a/b", "is empty: run `make release`"},
@@ -136,18 +113,12 @@ func TestPushErrors(t *testing.T) {
 func TestArchive(t *testing.T) {
 	folder, digest, _ := write(t)
 	files, err := Archive(filepath.Join(folder, "app"), "example.org/app", "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	manifest, err := v1.ParseIndexManifest(bytes.NewReader(files["index.json"].Data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var names []string
 	for _, entry := range manifest.Manifests {
-		if entry.Digest != digest {
-			t.Errorf("digest %s, want %s", entry.Digest, digest)
-		}
+		expect.Equal(t, digest, entry.Digest, "digest")
 		names = append(names, entry.Annotations["io.containerd.image.name"])
 	}
 	if diff := cmp.Diff([]string{"example.org/app:v1", "example.org/app@" + digest.String()}, names); diff != "" {

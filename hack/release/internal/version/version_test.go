@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seamark-dev/seamark/hack/release/internal/expect"
 )
 
 func TestParse(t *testing.T) {
@@ -59,9 +61,7 @@ func repository(t *testing.T) (string, func(args ...string) string) {
 		return strings.TrimSpace(string(out))
 	}
 	run("init", "-q")
-	if err := os.WriteFile(filepath.Join(folder, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "file"), nil, 0o600))
 	run("add", ".")
 	run("commit", "-qm", "first")
 	return folder, run
@@ -70,9 +70,7 @@ func repository(t *testing.T) (string, func(args ...string) string) {
 func TestHead(t *testing.T) {
 	folder, git := repository(t)
 	commit, err := Head(t.Context(), folder, "v0.2.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := Commit{Hash: git("rev-parse", "HEAD"), Time: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC)}
 	if commit != want {
 		t.Errorf("commit %v, want %v", commit, want)
@@ -89,9 +87,7 @@ func TestHead(t *testing.T) {
 			t.Errorf("%s: error %v", tagged, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "other"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "other"), nil, 0o600))
 	if _, err := Head(t.Context(), folder, "v0.2.0"); err == nil || !strings.Contains(err.Error(), "?? other") {
 		t.Errorf("error %v, want one that names the file", err)
 	}
