@@ -4,7 +4,6 @@
 package agent_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -250,15 +249,13 @@ func TestOutage(t *testing.T) {
 		t.Fatalf("a state was reported while the connection was cut: %+v", state)
 	}
 	line.Clear()
-	soon := await.Poll{Interval: 20 * time.Millisecond, Timeout: 15 * time.Second}
-	soon.Until(w, "the current states are reported", func(context.Context) (string, error) {
+	w.Poll.Timeout = 15 * time.Second
+	w.Until("the current states are reported", func() error {
 		all := w.states()
 		yes, other := all["p yes"], all["p other"]
-		if yes.State == failed && yes.Message == "at last" && other.State == succeeded && other.Message == "other" {
-			return "", nil
-		}
-		return fmt.Sprintf("%+v", all), nil
+		return await.ErrorIf(yes.State != failed || yes.Message != "at last" || other.State != succeeded || other.Message != "other", "%+v", all)
 	})
+	w.Poll.Timeout = await.Timeout
 	w.eventually(func() (bool, string) {
 		events := w.events()
 		return len(events) == 3, "events: " + fmt.Sprint(events)

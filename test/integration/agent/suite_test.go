@@ -279,11 +279,9 @@ func (w *world) versions() map[string]string {
 // state that the condition returned.
 func (w *world) eventually(condition func() (holds bool, state string)) {
 	w.Helper()
-	await.Until(w, "the condition holds", func(context.Context) (string, error) {
-		if holds, state := condition(); !holds {
-			return "state: " + state, nil
-		}
-		return "", nil
+	w.Until("the condition holds", func() error {
+		holds, state := condition()
+		return await.ErrorIf(!holds, "state: %s", state)
 	})
 }
 

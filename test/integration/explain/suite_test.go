@@ -8,7 +8,6 @@ package explain_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,19 +99,15 @@ func busy() *builders.ProbeBuilder {
 func (w world) planned(probes int) *v1alpha1.NodePodProbe {
 	w.Helper()
 	var npp *v1alpha1.NodePodProbe
-	await.Until(w, fmt.Sprintf("the plan of the node has %d probes", probes), func(ctx context.Context) (string, error) {
-		var err error
-		if npp, err = (gather.Reader{Client: shared.Client}).NodePlan(ctx, w.node); err != nil || npp == nil {
-			return "it has no plan", err
+	w.Until(fmt.Sprintf("the plan of the node has %d probes", probes), func() (err error) {
+		if npp, err = (gather.Reader{Client: w.Client}).NodePlan(w.Context(), w.node); err != nil || npp == nil {
+			return fmt.Errorf("it has no plan: %w", err)
 		}
 		found := 0
 		for _, pod := range npp.Spec.PodProbes {
 			found += len(pod.Probes)
 		}
-		if found == probes {
-			return "", nil
-		}
-		return fmt.Sprint(found), nil
+		return await.ErrorIf(found != probes, "%d", found)
 	})
 	return npp
 }

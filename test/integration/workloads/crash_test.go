@@ -4,7 +4,6 @@
 package workloads_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -253,14 +252,10 @@ func TestAPIServerIsDown(t *testing.T) {
 		w.Patch(set, `{"spec":{"template":{"metadata":{"labels":{"hook":"on"}},`+
 			`"spec":{"containers":[{"name":"main","image":"image:2","args":["x"]}]}}}}`)
 	}
-	await.Until(t, "the first pod is replaced", func(ctx context.Context) (string, error) {
-		pods, err := w.pods(ctx, sets[0].GetName())
-		for _, pod := range pods {
-			if pod.Spec.Containers[0].Image == "image:2" {
-				return "", err
-			}
-		}
-		return "no pod with the new image", err
+	w.Until("the first pod is replaced", func() error {
+		pods := slices.Collect(maps.Values(w.stored(sets[0].GetName())))
+		replaced := slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image == "image:2" })
+		return await.ErrorIf(!replaced, "no pod with the new image")
 	})
 	w.Must(e.StopAPIServer())
 	w.Must(e.StartAPIServer())

@@ -5,7 +5,9 @@ package workloads_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -212,17 +214,16 @@ func (w *world) keepsItsCanary(f *foreign, set *v1alpha1.CloneSet) {
 	w.Edit(set, func() {
 		set.Spec.Template.Spec.Containers[0].Image, set.Spec.UpdateStrategy.Partition = "image:2", new(intstr.FromInt32(1))
 	})
-	images := func(ctx context.Context, old, updated string) (string, error) {
-		pods, err := w.pods(ctx, set.Name)
+	halfUpdated := func() error {
 		count := map[string]int{}
-		for _, pod := range pods {
+		for _, pod := range w.stored(set.Name) {
 			if pod.DeletionTimestamp == nil && planning.Ready(pod) {
 				count[pod.Spec.Containers[0].Image]++
 			}
 		}
-		return cmp.Diff(map[string]int{old: 1, updated: 1}, count), err
+		return await.ErrorIf(!maps.Equal(count, map[string]int{"image:1": 1, "image:2": 1}), "images %v", count)
 	}
-	await.Until(w, "one of the pods is updated", func(ctx context.Context) (string, error) { return images(ctx, "image:1", "image:2") })
+	w.Until("one of the pods is updated", halfUpdated)
 	pods := w.stored(set.Name)
 	deleted := ""
 	for name, pod := range pods {
@@ -231,12 +232,8 @@ func (w *world) keepsItsCanary(f *foreign, set *v1alpha1.CloneSet) {
 			w.Delete(pod, client.GracePeriodSeconds(0))
 		}
 	}
-	await.Until(w, "the pod of the old revision is replaced", func(ctx context.Context) (string, error) {
-		pods, err := w.pods(ctx, set.Name)
-		if err != nil || pods[deleted] != nil {
-			return "the pod exists", err
-		}
-		return images(ctx, "image:1", "image:2")
+	w.Until("the pod of the old revision is replaced", func() error {
+		return errors.Join(await.ErrorIf(w.stored(set.Name)[deleted] != nil, "the pod exists"), halfUpdated())
 	})
 }
 
