@@ -22,7 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/await"
@@ -88,10 +88,10 @@ func TestCommandTest(t *testing.T) {
 // result is what the test reads of a result of `seamark test`.
 type result struct{ Probe, Result, Message string }
 
-func (s *suite) runTest(marker *appsv1alpha1.PodProbeMarker, args ...string) (items []result, code int) {
+func (s *suite) runTest(marker *v1alpha1.PodProbeMarker, args ...string) (items []result, code int) {
 	s.Helper()
 	marker = marker.DeepCopy()
-	marker.APIVersion, marker.Kind = appsv1alpha1.GroupVersion().String(), "PodProbeMarker"
+	marker.APIVersion, marker.Kind = v1alpha1.GroupVersion().String(), "PodProbeMarker"
 	content, err := json.Marshal(marker)
 	cluster.Must(s, err)
 	file := filepath.Join(s.TempDir(), "marker.yaml")
@@ -127,7 +127,7 @@ func (s *suite) versions() map[string]string {
 		slices.Sort(conditions)
 		versions["pod "+pod.Name] = fmt.Sprintf("%d %v %v %q %q", pod.Generation, pod.Labels, pod.Annotations, conditions, writers)
 	}
-	var markers appsv1alpha1.PodProbeMarkerList
+	var markers v1alpha1.PodProbeMarkerList
 	cluster.Must(s, s.Client.List(s.Context(), &markers, ctrl.InNamespace(s.Namespace)))
 	for i := range markers.Items {
 		versions["marker "+markers.Items[i].Name] = markers.Items[i].ResourceVersion
@@ -253,11 +253,11 @@ func TestProbeThatCannotRun(t *testing.T) {
 	s.podIs("typo", hasCondition("test.dev/fine", corev1.ConditionTrue))
 	s.Eventually("the pod has an event", s.hasProbeError("typo", "typo#typo", "/bin/ture", "no such file or directory"))
 	s.Eventually("the marker reports the error", func(ctx context.Context) error {
-		return s.markerHas(ctx, "typo", appsv1alpha1.ConditionProbesResolved, `"typo"`, "cannot be run", "1 of 1 matched pods, such as typo", "/bin/ture")
+		return s.markerHas(ctx, "typo", v1alpha1.ConditionProbesResolved, `"typo"`, "cannot be run", "1 of 1 matched pods, such as typo", "/bin/ture")
 	})
 	s.podIs("typo", lacksCondition("test.dev/typo"))
 
-	s.edit("typo", func(marker *appsv1alpha1.PodProbeMarker) {
+	s.edit("typo", func(marker *v1alpha1.PodProbeMarker) {
 		marker.Spec.Probes[0].Probe.Exec.Command = []string{"/bin/true"}
 	})
 	s.podIs("typo", hasCondition("test.dev/typo", corev1.ConditionTrue))
@@ -268,11 +268,11 @@ func TestProbeThatCannotRun(t *testing.T) {
 
 // markerResolved expects that all probes of a marker can run.
 func (s *suite) markerResolved(ctx context.Context, name string) error {
-	marker := &appsv1alpha1.PodProbeMarker{}
+	marker := &v1alpha1.PodProbeMarker{}
 	if err := s.Client.Get(ctx, s.Key(name), marker); err != nil {
 		return err
 	}
-	if !meta.IsStatusConditionTrue(marker.Status.Conditions, appsv1alpha1.ConditionProbesResolved) {
+	if !meta.IsStatusConditionTrue(marker.Status.Conditions, v1alpha1.ConditionProbesResolved) {
 		return fmt.Errorf("conditions of marker %s: %v", name, marker.Status.Conditions)
 	}
 	return nil
@@ -287,7 +287,7 @@ func (s *suite) hasProbeError(pod string, parts ...string) func(context.Context)
 		}
 		var messages []string
 		for i := range events.Items {
-			if e := &events.Items[i]; e.InvolvedObject.Name == pod && e.Reason == appsv1alpha1.EventReasonProbeError && e.Type == corev1.EventTypeWarning {
+			if e := &events.Items[i]; e.InvolvedObject.Name == pod && e.Reason == v1alpha1.EventReasonProbeError && e.Type == corev1.EventTypeWarning {
 				messages = append(messages, fmt.Sprintf("%s (%d times)", e.Message, e.Count))
 			}
 		}
@@ -315,7 +315,7 @@ func TestUnendedExec(t *testing.T) {
 		newMarker("unended", labels, newProbe("unended", shell(command), condition("test.dev/unended"), every(1), timeout(1), thresholds(1, 3))))
 	s.podIs("unended", hasCondition("test.dev/unended", corev1.ConditionFalse, "timed out"))
 	s.Eventually("the marker reports the run", func(ctx context.Context) error {
-		return s.markerHas(ctx, "unended", appsv1alpha1.ConditionProbesResolved, "has not ended", "1 of 1 matched pods")
+		return s.markerHas(ctx, "unended", v1alpha1.ConditionProbesResolved, "has not ended", "1 of 1 matched pods")
 	})
 	s.Eventually("the pod has an event", s.hasProbeError("unended", "unended#unended", "not ended"))
 	s.Never(15*time.Second, "the command ran again", func(context.Context) error {

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -109,8 +109,8 @@ func newFleet(s *suite, many int) *fleet {
 		s.Create(newPod(name, "touch /tmp/ok; "+idle, labels))
 	}
 	s.Create(newMarker("fleet", labels, newProbe("ok", shell("test -f /tmp/ok"), condition("test.dev/ok"),
-		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"ok": "true"}),
-		labelled(appsv1alpha1.ProbeFailed, map[string]string{"ok": "false"}))))
+		labelled(v1alpha1.ProbeSucceeded, map[string]string{"ok": "true"}),
+		labelled(v1alpha1.ProbeFailed, map[string]string{"ok": "false"}))))
 	s.running(f.pods...)
 	f.settled()
 	return f
@@ -140,7 +140,7 @@ func (f *fleet) writes() map[string]metav1.Time {
 	f.Helper()
 	at := map[string]metav1.Time{}
 	for _, name := range f.pods {
-		entry := mark.Entry(f.getPod(name).ManagedFields)
+		entry := mark.Entry(f.Pod(name).ManagedFields)
 		if entry == nil {
 			f.Fatalf("pod %s has no marks", name)
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
@@ -108,9 +108,9 @@ func (s *suite) podIs(name string, wants ...expectation) {
 	s.Eventually("pod "+name, s.meets(name, wants...))
 }
 
-func (s *suite) edit(name string, change func(*appsv1alpha1.PodProbeMarker)) {
+func (s *suite) edit(name string, change func(*v1alpha1.PodProbeMarker)) {
 	s.Helper()
-	marker := &appsv1alpha1.PodProbeMarker{}
+	marker := &v1alpha1.PodProbeMarker{}
 	cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), marker))
 	base := marker.DeepCopy()
 	change(marker)
@@ -129,7 +129,7 @@ func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (boo
 			if p.UID != string(pod.UID) || !hasProbe(p, probe) {
 				continue
 			}
-			plan := &appsv1alpha1.NodePodProbe{}
+			plan := &v1alpha1.NodePodProbe{}
 			if err := s.Client.Get(ctx, ctrl.ObjectKey{Name: slice.NodeName}, plan); err != nil {
 				return false, err
 			}
@@ -139,8 +139,8 @@ func (s *suite) planned(ctx context.Context, pod *corev1.Pod, probe string) (boo
 	return false, nil
 }
 
-func hasProbe(pod appsv1alpha1.PodProbe, name string) bool {
-	return slices.ContainsFunc(pod.Probes, func(probe appsv1alpha1.ContainerProbe) bool { return probe.Name == name })
+func hasProbe(pod v1alpha1.PodProbe, name string) bool {
+	return slices.ContainsFunc(pod.Probes, func(probe v1alpha1.ContainerProbe) bool { return probe.Name == name })
 }
 
 // testMarks returns the pod's labels and the conditions of the tests, by type.
@@ -208,10 +208,10 @@ func TestEditedProbeKeepsMarks(t *testing.T) {
 	s.Create(newPod("primary", idle, labels))
 	s.running("primary")
 	s.Create(newMarker("role", labels, newProbe("role", shell("echo typo"), condition("test.dev/primary"), timeout(10),
-		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
+		labelled(v1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
 	s.podIs("primary", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue, "typo"))
 	stop := s.watchMarks()
-	s.edit("role", func(m *appsv1alpha1.PodProbeMarker) {
+	s.edit("role", func(m *v1alpha1.PodProbeMarker) {
 		m.Spec.Probes[0].Probe.Exec.Command[2] = "sleep 2; echo fixed"
 	})
 	s.podIs("primary", hasLabel("role", "primary"), hasCondition("test.dev/primary", corev1.ConditionTrue, "fixed"))

@@ -15,7 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/ptr"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
 
@@ -43,7 +43,7 @@ func TestEveryNode(t *testing.T) {
 		s.podIs(server, hasCondition("test.dev/socket", corev1.ConditionTrue))
 		s.podIs(shells[i], hasCondition("test.dev/socket", corev1.ConditionFalse, "refused"))
 		for _, shell := range shells {
-			s.exec(shell, "nc -w 5 "+s.getPod(server).Status.PodIP+" 7070 </dev/null")
+			s.exec(shell, "nc -w 5 "+s.Pod(server).Status.PodIP+" 7070 </dev/null")
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestNetworkProbes(t *testing.T) {
 		"grpc-no-health":  {grpcHealth(9091, ""), corev1.ConditionFalse, ""},
 	}
 	marker := newMarker("target", labels)
-	marker.Annotations = map[string]string{appsv1alpha1.PublishHTTPBodyAnnotationKey: "true"}
+	marker.Annotations = map[string]string{v1alpha1.PublishHTTPBodyAnnotationKey: "true"}
 	for name, tc := range cases {
 		marker.Spec.Probes = append(marker.Spec.Probes, newProbe(name, tc.handler, condition("test.dev/"+name)))
 	}
@@ -170,6 +170,6 @@ func TestNetworkProbes(t *testing.T) {
 		s.podIs("target", hasCondition("test.dev/"+name, tc.want, tc.says))
 	}
 
-	s.edit("target", func(m *appsv1alpha1.PodProbeMarker) { m.Annotations = nil })
+	s.edit("target", func(m *v1alpha1.PodProbeMarker) { m.Annotations = nil })
 	s.podIs("target", hasCondition("test.dev/http-named-port", corev1.ConditionTrue, "HTTP probe succeeded with statuscode: 200"))
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
@@ -30,11 +30,11 @@ func TestContainerRestart(t *testing.T) {
 	s.Create(
 		newPod("restarting", "touch /tmp/ok; "+idle, labels),
 		newMarker("restarting", labels, newProbe("alive", shell(sayAndCheck), condition("test.dev/alive"),
-			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}))))
+			labelled(v1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}))))
 	s.running("restarting")
 	s.podIs("restarting", hasCondition("test.dev/alive", corev1.ConditionTrue), hasLabel("alive", "true"))
 
-	container := s.getPod("restarting").Status.ContainerStatuses[0].ContainerID
+	container := s.Pod("restarting").Status.ContainerStatuses[0].ContainerID
 	// The end of the container may kill the command before it can exit.
 	if _, err := s.tryExec("restarting", "kill 1"); err != nil && !killed(err) {
 		t.Fatal(err)
@@ -90,9 +90,9 @@ func TestRecreatedPodWithTheSameName(t *testing.T) {
 		},
 	}
 	s.Create(set, newMarker("role", labels, newProbe("primary", shell(sayAndCheck), condition("test.dev/primary"),
-		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
+		labelled(v1alpha1.ProbeSucceeded, map[string]string{"role": "primary"}))))
 	s.Eventually("db-0 is marked", s.meets("db-0", hasLabel("role", "primary")))
-	old := s.getPod("db-0")
+	old := s.Pod("db-0")
 
 	cluster.Must(t, s.Client.Delete(t.Context(), old))
 	s.Eventually("db-0 is recreated and marked", func(ctx context.Context) error {
@@ -143,13 +143,13 @@ func TestRestartableInitContainer(t *testing.T) {
 		newProbe("plain", shell("true"), condition("test.dev/plain"), in("plain"))))
 	s.podIs("sidecar", hasCondition("test.dev/proxy", corev1.ConditionTrue, "proxy"), lacksCondition("test.dev/plain"))
 	s.Eventually("the marker reports that the plain init container can't be probed", func(ctx context.Context) error {
-		return s.markerHas(ctx, "sidecar", appsv1alpha1.ConditionProbesResolved, "plain")
+		return s.markerHas(ctx, "sidecar", v1alpha1.ConditionProbesResolved, "plain")
 	})
 }
 
 // markerHas checks that the marker's condition is False and its message contains all parts.
 func (s *suite) markerHas(ctx context.Context, name, conditionType string, parts ...string) error {
-	marker := &appsv1alpha1.PodProbeMarker{}
+	marker := &v1alpha1.PodProbeMarker{}
 	if err := s.Client.Get(ctx, s.Key(name), marker); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
@@ -56,7 +56,7 @@ func TestAgentsAreRestrictedToTheirNode(t *testing.T) {
 	s := newSuite(t)
 	node, agent := s.agentToken()
 
-	own := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	own := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	s.Eventually("a report for its own node is accepted", func(ctx context.Context) error {
 		return agent.Status().Patch(ctx, own.DeepCopy(), statusPatch(), ctrl.DryRunAll)
 	})
@@ -64,7 +64,7 @@ func TestAgentsAreRestrictedToTheirNode(t *testing.T) {
 	// The manager deletes a plan without a node, so it is recreated until the agent has tried.
 	name := s.Namespace
 	s.Eventually("a report for another node is rejected", func(ctx context.Context) error {
-		other := &appsv1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		other := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := s.Client.Create(ctx, other.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -72,7 +72,7 @@ func TestAgentsAreRestrictedToTheirNode(t *testing.T) {
 			fmt.Sprintf("the agent of node %q cannot write NodePodProbe %q", node, name))
 	})
 	s.Eventually("the other plan is deleted", func(ctx context.Context) error {
-		err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, &appsv1alpha1.NodePodProbe{})
+		err := s.Client.Get(ctx, ctrl.ObjectKey{Name: name}, &v1alpha1.NodePodProbe{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

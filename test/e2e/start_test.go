@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -38,8 +38,8 @@ func TestContainerStart(t *testing.T) {
 	}}}
 	volume.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "late", MountPath: "/late"}}
 	s.Create(image, volume, program, crash, newMarker("starting", labels, newProbe("alive", shell("true"), condition("test.dev/alive"),
-		labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}),
-		labelled(appsv1alpha1.ProbeFailed, map[string]string{"alive": "false"}))))
+		labelled(v1alpha1.ProbeSucceeded, map[string]string{"alive": "true"}),
+		labelled(v1alpha1.ProbeFailed, map[string]string{"alive": "false"}))))
 
 	for _, pod := range []string{program.Name, crash.Name} {
 		s.podIs(pod, hasCondition("test.dev/alive", corev1.ConditionFalse, "not running"), hasLabel("alive", "false"))
@@ -80,7 +80,7 @@ func (s *suite) unmarked(ctx context.Context, name string) error {
 		return err
 	}
 	for i := range events.Items {
-		if e := &events.Items[i]; e.InvolvedObject.Name == name && e.Reason == appsv1alpha1.EventReasonProbeFailed {
+		if e := &events.Items[i]; e.InvolvedObject.Name == name && e.Reason == v1alpha1.EventReasonProbeFailed {
 			return fmt.Errorf("pod %s has the event %s: %s", name, e.Reason, e.Message)
 		}
 	}
@@ -95,7 +95,7 @@ func TestStaticPod(t *testing.T) {
 	labels := map[string]string{"app": "static"}
 	s.Create(newMarker("static", labels,
 		newProbe("alive", shell(sayAndCheck), condition("test.dev/alive"),
-			labelled(appsv1alpha1.ProbeSucceeded, map[string]string{"alive": "true"})),
+			labelled(v1alpha1.ProbeSucceeded, map[string]string{"alive": "true"})),
 		newProbe("socket", tcpSocket(intstr.FromInt32(47080)), condition("test.dev/socket"))))
 	node := s.AnyNode()
 	s.RunStatic(node, newPod("static", "touch /tmp/ok; httpd -p 47080; "+idle, labels))
@@ -105,7 +105,7 @@ func TestStaticPod(t *testing.T) {
 		hasLabel("alive", "true"),
 	}
 	s.Eventually("the mirror pod is marked", s.meets(name, marked...))
-	before := s.getPod(name)
+	before := s.Pod(name)
 	if _, mirror := before.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
 		t.Fatalf("pod %s is not a mirror pod: annotations %v", name, before.Annotations)
 	}
@@ -115,7 +115,7 @@ func TestStaticPod(t *testing.T) {
 	// The command returns before the container ends, which would kill it.
 	s.exec(name, "(sleep 1; kill 1) >/dev/null 2>&1 &")
 	s.Eventually("the container restarts and is marked", s.meets(name, append(marked, restarted)...))
-	if after := s.getPod(name); after.UID != before.UID {
+	if after := s.Pod(name); after.UID != before.UID {
 		t.Errorf("the mirror pod was recreated: UID %s, before %s", after.UID, before.UID)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/utils/ptr"
 
-	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 )
@@ -42,18 +41,12 @@ func newSuite(t *testing.T) *suite {
 	s.clientset = clientset
 	s.CreateNamespace("e2e-", func(ctx context.Context) {
 		if t.Failed() {
-			s.dump(ctx)
+			s.Dump(ctx, "get pods -o wide --show-labels", "get podprobemarkers -o yaml", "get nodepodprobes -o yaml", "get probereports -o yaml",
+				"get events --sort-by=.lastTimestamp", "get pods -n "+cluster.SystemNamespace+" -o wide",
+				"logs -n "+cluster.SystemNamespace+" -l app.kubernetes.io/name=seamark --tail=60 --prefix")
 		}
 	})
 	return s
-}
-
-// getPod returns a pod of the test's namespace.
-func (s *suite) getPod(name string) *corev1.Pod {
-	s.Helper()
-	pod := &corev1.Pod{}
-	cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), pod))
-	return pod
 }
 
 // running waits until the pods are running.
@@ -95,22 +88,6 @@ func (s *suite) tryExec(pod, line string) (string, error) {
 	return out.String(), nil
 }
 
-// dump logs the state of the cluster, to show why a test failed.
-func (s *suite) dump(ctx context.Context) {
-	for _, args := range [][]string{
-		{"get", "pods", "-o", "wide", "--show-labels"},
-		{"get", "podprobemarkers", "-o", "yaml"},
-		{"get", "nodepodprobes", "-o", "yaml"},
-		{"get", "probereports", "-o", "yaml"},
-		{"get", "events", "--sort-by=.lastTimestamp"},
-		{"get", "pods", "-n", cluster.SystemNamespace, "-o", "wide"},
-		{"logs", "-n", cluster.SystemNamespace, "-l", "app.kubernetes.io/name=seamark", "--tail=60", "--prefix"},
-	} {
-		out, err := s.TryKubectl(ctx, args...)
-		s.Logf("kubectl %s (%v)\n%.20000s", strings.Join(args, " "), err, out)
-	}
-}
-
 // idle is a main process that does nothing and ends on SIGTERM.
 const idle = `trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done`
 
@@ -131,10 +108,10 @@ func newPod(name, script string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-func newMarker(name string, labels map[string]string, probes ...appsv1alpha1.PodContainerProbe) *appsv1alpha1.PodProbeMarker {
-	return &appsv1alpha1.PodProbeMarker{
+func newMarker(name string, labels map[string]string, probes ...v1alpha1.PodContainerProbe) *v1alpha1.PodProbeMarker {
+	return &v1alpha1.PodProbeMarker{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1alpha1.PodProbeMarkerSpec{
+		Spec: v1alpha1.PodProbeMarkerSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: maps.Clone(labels)},
 			Probes:   probes,
 		},
@@ -143,10 +120,10 @@ func newMarker(name string, labels map[string]string, probes ...appsv1alpha1.Pod
 
 // newProbe returns a probe of the container main with a period of one second and thresholds of one. A
 // timeout on a busy machine would be a correct result, so the timeout is long.
-func newProbe(name string, handler corev1.ProbeHandler, options ...func(*appsv1alpha1.PodContainerProbe)) appsv1alpha1.PodContainerProbe {
-	probe := appsv1alpha1.PodContainerProbe{
+func newProbe(name string, handler corev1.ProbeHandler, options ...func(*v1alpha1.PodContainerProbe)) v1alpha1.PodContainerProbe {
+	probe := v1alpha1.PodContainerProbe{
 		Name: name, ContainerName: "main",
-		Probe: appsv1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
+		Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{
 			ProbeHandler: handler, PeriodSeconds: 1, TimeoutSeconds: 30, FailureThreshold: 1, SuccessThreshold: 1,
 		}},
 	}
@@ -162,33 +139,33 @@ func shell(line string) corev1.ProbeHandler {
 }
 
 // condition sets the pod condition of the probe.
-func condition(conditionType string) func(*appsv1alpha1.PodContainerProbe) {
-	return func(p *appsv1alpha1.PodContainerProbe) { p.PodConditionType = conditionType }
+func condition(conditionType string) func(*v1alpha1.PodContainerProbe) {
+	return func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = conditionType }
 }
 
-func labelled(state appsv1alpha1.ProbeState, labels map[string]string) func(*appsv1alpha1.PodContainerProbe) {
-	return func(p *appsv1alpha1.PodContainerProbe) {
-		p.MarkerPolicy = append(p.MarkerPolicy, appsv1alpha1.ProbeMarkerPolicy{State: state, Labels: labels})
+func labelled(state v1alpha1.ProbeState, labels map[string]string) func(*v1alpha1.PodContainerProbe) {
+	return func(p *v1alpha1.PodContainerProbe) {
+		p.MarkerPolicy = append(p.MarkerPolicy, v1alpha1.ProbeMarkerPolicy{State: state, Labels: labels})
 	}
 }
 
 // every sets the probe's period, in seconds.
-func every(seconds int32) func(*appsv1alpha1.PodContainerProbe) {
-	return func(p *appsv1alpha1.PodContainerProbe) { p.Probe.PeriodSeconds = seconds }
+func every(seconds int32) func(*v1alpha1.PodContainerProbe) {
+	return func(p *v1alpha1.PodContainerProbe) { p.Probe.PeriodSeconds = seconds }
 }
 
 // thresholds sets the probe's thresholds.
-func thresholds(success, failure int32) func(*appsv1alpha1.PodContainerProbe) {
-	return func(p *appsv1alpha1.PodContainerProbe) {
+func thresholds(success, failure int32) func(*v1alpha1.PodContainerProbe) {
+	return func(p *v1alpha1.PodContainerProbe) {
 		p.Probe.SuccessThreshold, p.Probe.FailureThreshold = success, failure
 	}
 }
 
 // timeout sets the probe's timeout, in seconds.
-func timeout(seconds int32) func(*appsv1alpha1.PodContainerProbe) {
-	return func(p *appsv1alpha1.PodContainerProbe) { p.Probe.TimeoutSeconds = seconds }
+func timeout(seconds int32) func(*v1alpha1.PodContainerProbe) {
+	return func(p *v1alpha1.PodContainerProbe) { p.Probe.TimeoutSeconds = seconds }
 }
 
-func in(container string) func(*appsv1alpha1.PodContainerProbe) {
-	return func(p *appsv1alpha1.PodContainerProbe) { p.ContainerName = container }
+func in(container string) func(*v1alpha1.PodContainerProbe) {
+	return func(p *v1alpha1.PodContainerProbe) { p.ContainerName = container }
 }

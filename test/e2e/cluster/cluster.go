@@ -169,6 +169,22 @@ func (c *Cluster) TryKubectl(ctx context.Context, args ...string) (string, error
 		append([]string{"--kubeconfig", c.Kubeconfig(), "--namespace", c.Namespace}, args...)...)
 }
 
+// Dump logs the output of commands of kubectl, to show why a test failed.
+func (c *Cluster) Dump(ctx context.Context, commands ...string) {
+	for _, line := range commands {
+		out, err := c.TryKubectl(ctx, strings.Fields(line)...)
+		c.Logf("kubectl %s (%v)\n%.20000s", line, err, out)
+	}
+}
+
+// Pod returns a pod of the test's namespace.
+func (c *Cluster) Pod(name string) *corev1.Pod {
+	c.Helper()
+	pod := &corev1.Pod{}
+	Must(c, c.Client.Get(c.Context(), c.Key(name), pod))
+	return pod
+}
+
 // Run runs a program in the repository's root and returns its output on both streams.
 func (c *Cluster) Run(ctx context.Context, name string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, name, args...)

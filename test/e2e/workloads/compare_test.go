@@ -86,7 +86,7 @@ func (s *suite) measure(clientset kubernetes.Interface, name string, policy v1al
 	writes, begun := s.podWrites(clientset), time.Now()
 	s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Image = databaseImage + ":v2" })
 	for _, pod := range s.settled(name, pods, runs(databaseImage+":v2")) {
-		if old, there := before[pod]; !there || old.UID != s.get(pod).UID {
+		if old, there := before[pod]; !there || old.UID != s.Pod(pod).UID {
 			u.newPods++
 		}
 	}
@@ -145,7 +145,7 @@ func TestEnvironmentFromLabel(t *testing.T) {
 				withEnvironment(&set.Spec.Template)
 			}
 			s.Create(set)
-			before := s.get(s.settled("updated", 1)[0])
+			before := s.Pod(s.settled("updated", 1)[0])
 			s.change(set, func(template *corev1.PodTemplateSpec) {
 				template.Labels["mode"] = "new"
 				template.Spec.Containers[0].Image = image
@@ -180,7 +180,7 @@ func TestFailedPodIsReplaced(t *testing.T) {
 	holder.Spec.NodeName = nodes.Items[0].Name
 	holder.Spec.Containers[0].Ports = []corev1.ContainerPort{port}
 	s.Create(holder)
-	s.Eventually("the pod with the port is ready", func(context.Context) error { return ready(s.get("holder")) })
+	s.Eventually("the pod with the port is ready", func(context.Context) error { return ready(s.Pod("holder")) })
 	set := newStatefulSet("rejected", 1, func(set *v1beta1.StatefulSet) {
 		set.Spec.Template.Spec.NodeName = nodes.Items[0].Name
 		set.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{port}

@@ -66,14 +66,14 @@ func TestImageInPlace(t *testing.T) {
 			s := newSuite(t)
 			image := s.newImage()
 			s.Create(set)
-			before := s.get(s.settled("updated", 1)[0])
+			before := s.Pod(s.settled("updated", 1)[0])
 
 			s.change(set, func(template *corev1.PodTemplateSpec) {
 				template.Spec.Containers[0].Image = image
 				template.Labels["example.com/changed"] = "yes"
 			})
 			s.settled("updated", 1, runs(image), restartedOnce(before))
-			after := s.get(before.Name)
+			after := s.Pod(before.Name)
 			if got := after.Labels["example.com/changed"]; got != "yes" {
 				t.Errorf("label %q, want that of the new template", got)
 			}
@@ -149,7 +149,7 @@ func TestResourcesInPlace(t *testing.T) {
 				set.Spec.Template.Spec.Containers[0].Resources = cpu("5m")
 			}
 			s.Create(set)
-			before := s.get(s.settled("updated", 1)[0])
+			before := s.Pod(s.settled("updated", 1)[0])
 			s.change(set, func(template *corev1.PodTemplateSpec) { template.Spec.Containers[0].Resources = cpu("7m") })
 			s.settled("updated", 1, func(pod *corev1.Pod) error {
 				status := pod.Status.ContainerStatuses[0]

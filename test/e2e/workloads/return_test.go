@@ -208,7 +208,7 @@ func TestSwitchesOfThePrimary(t *testing.T) {
 	switches, pods := s.databaseIsAtRest(container.Image), map[string]*corev1.Pod{}
 	for i := range 3 {
 		name := fmt.Sprintf("database-%d", i)
-		pods[name] = s.get(name)
+		pods[name] = s.Pod(name)
 	}
 	for update := 1; update <= 3; update++ {
 		image := s.databaseImage(update)
@@ -220,7 +220,7 @@ func TestSwitchesOfThePrimary(t *testing.T) {
 		switches = now
 	}
 	for name, pod := range pods {
-		if s.get(name).UID != pod.UID {
+		if s.Pod(name).UID != pod.UID {
 			t.Errorf("pod %s was replaced, want it updated in place", name)
 		}
 	}

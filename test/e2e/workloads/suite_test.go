@@ -46,26 +46,13 @@ func newSuite(t *testing.T) *suite {
 	s := &suite{Cluster: cluster.Connect(t, "../../..")}
 	s.CreateNamespace("workloads-", func(ctx context.Context) {
 		if t.Failed() {
-			s.dump(ctx)
+			s.Dump(ctx, "get pods -o wide --show-labels", "get clonesets,statefulsets.apps.kruise.io,leases,podprobemarkers -o yaml",
+				"get pods -o yaml", "get events --sort-by=.lastTimestamp", "get pods -n "+cluster.SystemNamespace+" -o wide",
+				"logs -n "+cluster.SystemNamespace+" -l app.kubernetes.io/component=workloads --tail=60 --prefix")
 		}
 		s.untag(ctx)
 	})
 	return s
-}
-
-// dump logs the state of the cluster, to show why a test failed.
-func (s *suite) dump(ctx context.Context) {
-	for _, args := range [][]string{
-		{"get", "pods", "-o", "wide", "--show-labels"},
-		{"get", "clonesets,statefulsets.apps.kruise.io,leases,podprobemarkers", "-o", "yaml"},
-		{"get", "pods", "-o", "yaml"},
-		{"get", "events", "--sort-by=.lastTimestamp"},
-		{"get", "pods", "-n", cluster.SystemNamespace, "-o", "wide"},
-		{"logs", "-n", cluster.SystemNamespace, "-l", "app.kubernetes.io/component=workloads", "--tail=60", "--prefix"},
-	} {
-		out, err := s.TryKubectl(ctx, args...)
-		s.Logf("kubectl %s (%v)\n%.20000s", strings.Join(args, " "), err, out)
-	}
 }
 
 // stream calls see for every object of the list's kind in the test's namespace, and for every
@@ -173,14 +160,6 @@ func runs(image string) func(*corev1.Pod) error {
 		}
 		return nil
 	}
-}
-
-// get returns a pod of the test's namespace.
-func (s *suite) get(name string) *corev1.Pod {
-	s.Helper()
-	pod := &corev1.Pod{}
-	cluster.Must(s, s.Client.Get(s.Context(), s.Key(name), pod))
-	return pod
 }
 
 // template returns the template of pods with one busybox container that does nothing.
