@@ -140,7 +140,7 @@ spec:
 			case err != nil:
 				t.Fatal(err)
 			default:
-				expect.Equal(t, test.want, string(got), "merged CRD")
+				expect.Equal(t, "merged CRD", test.want, string(got))
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestRun(t *testing.T) {
 	} {
 		got, err := os.ReadFile(filepath.Join(crds, name))
 		expect.NoError(t, err)
-		expect.Equal(t, want, string(got), "%s", name)
+		expect.Equal(t, name, want, string(got))
 	}
 	refuses("already several versions", "must have one version", map[string]string{"a": "v2"})
 	refuses("no such CRD", "serve", map[string]string{"c": "v2"})
@@ -230,7 +230,7 @@ schema:
       x-kubernetes-preserve-unknown-fields: true
   type: object
 `
-	expect.Equal(t, want, string(got), "schema")
+	expect.Equal(t, "schema", want, string(got))
 	for _, unknown := range []reflect.Type{reflect.TypeFor[metav1.Duration](), reflect.TypeFor[[]byte](), reflect.TypeFor[float32]()} {
 		if err := types.complete(map[string]any{}, unknown, true); err == nil {
 			t.Errorf("%s has a schema", unknown)

@@ -139,7 +139,7 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("holder %q (-want +got):\n%s", holder, diff)
 		}
 		changed := changes(map[string]string{"primary": primary, "db-1": "is ready, v1", "db-4": "is ready, v1"}, got.states)
-		expect.Equal(t, []string{"db-0 is ready, v1", "db-1 is ready, v2", "db-2 is not ready", "db-3 is deleted"}, changed, "changes")
+		expect.Equal(t, "changes", []string{"db-0 is ready, v1", "db-1 is ready, v2", "db-2 is not ready", "db-3 is deleted"}, changed)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestChartMatchesConfig(t *testing.T) {
 	// Helm creates the namespace with --create-namespace.
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
 	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system")))
-	expect.Equal(t, want, got, "objects")
+	expect.Equal(t, "objects", want, got)
 }
 
 func withoutHooks(objects map[key]map[string]any) map[key]map[string]any {

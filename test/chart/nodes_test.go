@@ -71,7 +71,7 @@ func TestVirtualNodesRunNoAgents(t *testing.T) {
 		if len(terms) != 1 {
 			t.Fatalf("%s: %d terms, want 1: terms are alternatives", source, len(terms))
 		}
-		expect.Equal(t, want, terms[0].MatchExpressions, "%s: excluded nodes", source)
+		expect.Equal(t, fmt.Sprintf("%s: excluded nodes", source), want, terms[0].MatchExpressions)
 		affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: pod.Spec})
 		for name, tc := range nodes {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"kubernetes.io/os": "linux"}}}
@@ -79,7 +79,7 @@ func TestVirtualNodesRunNoAgents(t *testing.T) {
 			if runs, err := affinity.Match(node); runs != tc.agent || err != nil {
 				t.Errorf("%s: node %s runs an agent: %t, %v, want %t", source, name, runs, err, tc.agent)
 			}
-			expect.Equal(t, tc.agent, serverless.HasAgent(tc.labels), "the manager expects an agent on node %s", name)
+			expect.Equal(t, fmt.Sprintf("the manager expects an agent on node %s", name), tc.agent, serverless.HasAgent(tc.labels))
 		}
 	}
 }
@@ -122,13 +122,13 @@ func TestAgentPort(t *testing.T) {
 func TestAgentSecurityValues(t *testing.T) {
 	pod := agentPod(t, template(t, tool(t, "helm"), "ns", "--set",
 		"agent.seLinuxOptions.type=spc_t,agent.securityContext.capabilities.add={DAC_OVERRIDE}"), "ns")
-	expect.Equal(t, &corev1.SELinuxOptions{Type: "spc_t"}, pod.Spec.SecurityContext.SELinuxOptions, "SELinux options")
+	expect.Equal(t, "SELinux options", &corev1.SELinuxOptions{Type: "spc_t"}, pod.Spec.SecurityContext.SELinuxOptions)
 	want := &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
 		ReadOnlyRootFilesystem:   new(true),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE"}},
 	}
-	expect.Equal(t, want, pod.Spec.Containers[0].SecurityContext, "security context")
+	expect.Equal(t, "security context", want, pod.Spec.Containers[0].SecurityContext)
 }
 
 const gate = "featureGates.EnablePodProbeMarkerOnServerless=true"
@@ -165,8 +165,8 @@ func TestServerlessMatchesConfig(t *testing.T) {
 		delete(container, "args")
 		delete(container, "volumeMounts")
 	}
-	expect.Equal(t, want, got, "objects")
-	expect.Equal(t, 7, len(hookKinds(want)), "config/serverless has kinds of objects of the webhook")
+	expect.Equal(t, "objects", want, got)
+	expect.Equal(t, "config/serverless has kinds of objects of the webhook", 7, len(hookKinds(want)))
 }
 
 func TestWebhookRequiresGate(t *testing.T) {
@@ -187,7 +187,7 @@ func TestWebhookRequiresGate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
-			expect.Equal(t, test.want, hookKinds(objects), "kinds")
+			expect.Equal(t, "kinds", test.want, hookKinds(objects))
 		})
 	}
 }
@@ -221,7 +221,7 @@ func TestServerlessValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", test.set))
-			expect.Equal(t, test.want, at(any(objects[test.object]), strings.Split(test.path, ".")), "%s", test.path)
+			expect.Equal(t, test.path, test.want, at(any(objects[test.object]), strings.Split(test.path, ".")))
 		})
 	}
 	configMap := parse(t, template(t, tool(t, "helm"), "ns", "--set", byCertManager))[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-manager"}]
@@ -275,7 +275,7 @@ func TestPodSecurity(t *testing.T) {
 		"Pod seamark-selftest":         nil,
 		"DaemonSet seamark-agent":      {"host network", "host port 18357", "host path /run", "user 0"},
 	}
-	expect.Equal(t, want, got, "privileges of the pods")
+	expect.Equal(t, "privileges of the pods", want, got)
 }
 
 // valuesFile writes values to a temporary file.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -35,13 +36,13 @@ func TestMarkerAuthorEnforcement(t *testing.T) {
 		t.Run(enforcement, func(t *testing.T) {
 			objects := parse(t, template(t, helm, "ns", "--set", workloads+",policies.markerAuthor.enforcement="+enforcement))
 			got := at(objects[binding], []string{"spec", "validationActions"})
-			expect.Equal(t, want, got, "the binding's actions")
+			expect.Equal(t, "the binding's actions", want, got)
 			if _, there := objects[policy]; there != (want != nil) {
 				t.Errorf("the policy exists: %t", there)
 			}
 			for _, name := range []string{"seamark-agent-own-node", "seamark-agent-own-reports", "seamark-agent-events", "seamark-workloads-pods"} {
 				k := key{Kind: binding.Kind, Name: name}
-				expect.Equal[any](t, []any{"Deny", "Audit"}, at(objects[k], []string{"spec", "validationActions"}), "%s", name)
+				expect.Equal[any](t, name, []any{"Deny", "Audit"}, at(objects[k], []string{"spec", "validationActions"}))
 			}
 		})
 	}
@@ -55,7 +56,7 @@ func TestAuthorPolicies(t *testing.T) {
 		"policies.markerAuthor.trusted={"+trusted+",ann},manager.excludedNamespaces={kube-system,ops},workloads.excludedNamespaces={kube-system,db}"))
 	for _, name := range []string{"seamark-marker-author", "seamark-sidecarset-author", "seamark-imagepulljob-author"} {
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: name}]
-		expect.Equal[any](t, []any{"Deny", "Audit"}, at(binding, []string{"spec", "validationActions"}), "actions of %s", name)
+		expect.Equal[any](t, fmt.Sprintf("actions of %s", name), []any{"Deny", "Audit"}, at(binding, []string{"spec", "validationActions"}))
 		policy := objects[key{Kind: "ValidatingAdmissionPolicy", Name: name}]
 		want := `!(request.userInfo.username in ["` + trusted + `","ann"])`
 		if got := at(policy, []string{"spec", "matchConditions", "0", "expression"}); got != want {
@@ -117,7 +118,7 @@ func TestRolesOfUsers(t *testing.T) {
 			}
 		}
 	}
-	expect.Equal(t, want, got, "roles that include the roles for users")
+	expect.Equal(t, "roles that include the roles for users", want, got)
 }
 
 // TestDocumentedValues renders the chart with each set of values that docs/install.md
@@ -146,7 +147,7 @@ func TestReadmeValues(t *testing.T) {
 	for _, row := range rows {
 		var documented any
 		expect.NoError(t, yaml.Unmarshal(row[2], &documented))
-		expect.Equal(t, at(values, strings.Split(string(row[1]), ".")), documented, "default of %s", row[1])
+		expect.Equal(t, fmt.Sprintf("default of %s", row[1]), at(values, strings.Split(string(row[1]), ".")), documented)
 	}
 }
 

@@ -5,6 +5,7 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -165,7 +166,7 @@ func TestSchemaOfConfigurations(t *testing.T) {
 			want["featureGates"] = gates
 		}
 		got := propertiesOf(root, root.Properties[component].Properties["config"])
-		expect.Equal(t, want, got, "%s: fields", component)
+		expect.Equal(t, fmt.Sprintf("%s: fields", component), want, got)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestWorkloadsMatchConfig(t *testing.T) {
 	want := parse(t, output(t, tool(t, "kustomize"), "build", "config/workloads"))
 	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", workloads)))
 	delete(want, key{Kind: "Namespace", Name: "seamark-system"})
-	expect.Equal(t, want, got, "objects")
+	expect.Equal(t, "objects", want, got)
 }
 
 // TestKindsMatchConfig compares the chart with the folders of config that add a kind, except how the program is
@@ -153,10 +153,10 @@ func TestEnabledControllers(t *testing.T) {
 				}
 			}
 			slices.Sort(crds)
-			expect.Equal(t, test.crds, crds, "CRDs")
-			expect.Equal(t, 4+len(test.crds), strings.Count(string(rendered), "helm.sh/resource-policy: keep"), "CRDs are kept by an uninstallation")
+			expect.Equal(t, "CRDs", test.crds, crds)
+			expect.Equal(t, "CRDs are kept by an uninstallation", 4+len(test.crds), strings.Count(string(rendered), "helm.sh/resource-policy: keep"))
 			for _, role := range []string{"seamark-workloads", "seamark-workloads-view", "seamark-workloads-edit"} {
-				expect.Equal(t, test.kinds, kindsOf(t, objects[key{Kind: "ClusterRole", Name: role}]), "workloads in ClusterRole %s", role)
+				expect.Equal(t, fmt.Sprintf("workloads in ClusterRole %s", role), test.kinds, kindsOf(t, objects[key{Kind: "ClusterRole", Name: role}]))
 			}
 			file, _ := at(any(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-workloads"}]), []string{"data", "workloads.yaml"}).(string)
 			if !strings.Contains(file, test.file) || test.file == "" && file != "" {
@@ -236,7 +236,7 @@ func TestImagePullJobAuthors(t *testing.T) {
 		objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",workloads.controllers={imagepulljob},workloads.imagePullJobAuthorEnforcement="+action))
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: "seamark-imagepulljob-author"}]
 		actions, _, _ := unstructured.NestedStringSlice(binding, "spec", "validationActions")
-		expect.Equal(t, []string{action, "Audit"}, actions, "actions")
+		expect.Equal(t, "actions", []string{action, "Audit"}, actions)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestPolicyCoversRights(t *testing.T) {
 			bound[write] = true
 		}
 	}
-	expect.Equal(t, writes(any(rules)), bound, "the writes of both bindings")
+	expect.Equal(t, "the writes of both bindings", writes(any(rules)), bound)
 	if len(permitted) > 0 {
 		t.Errorf("the policy covers %v, and the roles also permit writes of %v", covered, slices.Collect(maps.Keys(permitted)))
 	}

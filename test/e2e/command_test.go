@@ -82,7 +82,7 @@ func TestCommandTest(t *testing.T) {
 			t.Errorf("probe %s: %s %q, want %s %q", item.Probe, item.Result, item.Message, want.result, want.says)
 		}
 	}
-	expect.Equal(t, before, s.versions(), "objects changed")
+	expect.Equal(t, "objects changed", before, s.versions())
 }
 
 // result is what the test reads of a result of `seamark test`.

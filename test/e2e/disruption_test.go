@@ -166,7 +166,7 @@ func TestKilledDaemons(t *testing.T) {
 	})
 	s.systemReady("manager")
 	s.systemReady("agent")
-	expect.Equal(t, before, f.writes(), "pods were written although no state changed")
+	expect.Equal(t, "pods were written although no state changed", before, f.writes())
 	f.flip()
 	f.settled()
 }

@@ -71,7 +71,7 @@ echo "run $n"; result=$(echo SSFFSFFFSFSS | cut -c$n); [ "${result:-S}" = S ]`
 
 	got := s.history("scripted", "test.dev/scripted", 3)
 	want := []string{"True: run 2", "False: run 8", "True: run 12"}
-	expect.Equal(t, want, got, "statuses of the condition")
+	expect.Equal(t, "statuses of the condition", want, got)
 }
 
 func TestMessages(t *testing.T) {

@@ -218,5 +218,5 @@ func TestEditedProbeKeepsMarks(t *testing.T) {
 	want := map[string][]string{
 		"primary label app": {"primary"}, "primary label role": {"primary"}, "primary condition test.dev/primary": {"True"},
 	}
-	expect.Equal(t, want, stop(), "values of the marks")
+	expect.Equal(t, "values of the marks", want, stop())
 }

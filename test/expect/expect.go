@@ -1,11 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expect has the checks that most tests repeat.
+// Package expect fails tests, and says how what they got differs from what they want.
 package expect
 
 import (
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,18 +29,31 @@ func NoErrorf(tb testing.TB, err error, format string, args ...any) {
 	}
 }
 
-// Equal reports how got differs from want. The format says what is compared.
-func Equal[T any](tb testing.TB, want, got T, format string, args ...any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
-	}
-}
-
 // Success reports an error, and lets the test go on.
 func Success(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Error(err)
 	}
+}
+
+// longest is the length of the values that are shown in one line.
+const longest = 200
+
+// Equal fails the test if the values differ. What names them in the message.
+func Equal[T any](tb testing.TB, what string, want, got T, options ...cmp.Option) {
+	tb.Helper()
+	diff := cmp.Diff(want, got, options...)
+	if diff == "" {
+		return
+	}
+	verb, kind := "%v", reflect.TypeFor[T]().Kind()
+	if kind == reflect.String {
+		verb = "%q"
+	}
+	text := fmt.Sprintf("%s: got "+verb+", want "+verb, what, got, want)
+	if kind >= reflect.Array && kind != reflect.String || len(text) > longest || strings.Contains(text, `\n`) {
+		text = fmt.Sprintf("%s (-want +got):\n%s", what, diff)
+	}
+	tb.Error(text)
 }

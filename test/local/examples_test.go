@@ -4,6 +4,7 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,7 +117,7 @@ func TestOnePrimary(t *testing.T) {
 			primaries = append(primaries, one.Pod)
 		}
 	}
-	expect.Equal(t, []string{"ledger-0", "ledger-1", "ledger-2"}, primaries, "pods that became the primary")
+	expect.Equal(t, "pods that became the primary", []string{"ledger-0", "ledger-1", "ledger-2"}, primaries)
 }
 
 // The pods become ready only after the condition of their readiness gate is True.
@@ -133,7 +134,7 @@ func TestReadinessGate(t *testing.T) {
 				order = append(order, one.Condition.Type)
 			}
 		}
-		expect.Equal(t, []string{"example.com/open", "Ready"}, order, "%s: conditions that became True", pod)
+		expect.Equal(t, fmt.Sprintf("%s: conditions that became True", pod), []string{"example.com/open", "Ready"}, order)
 	}
 }
 
@@ -185,8 +186,8 @@ func TestStartupThenLiveness(t *testing.T) {
 	if n := count(startup, "Failure"); n < 2 {
 		t.Errorf("%d startup failures, want several during startup", n)
 	}
-	expect.Equal(t, 1, count(startup, "Success"), "startup successes")
-	expect.Equal(t, 2, count(liveness, "Failure"), "liveness failures")
+	expect.Equal(t, "startup successes", 1, count(startup, "Success"))
+	expect.Equal(t, "liveness failures", 2, count(liveness, "Failure"))
 	checkStartupFirst(t, startup, liveness)
 	fresh := slices.DeleteFunc(r.runs("Marker", "loader")[0], func(one record) bool { return one.Probe.Name != "fresh" })
 	// Before the startup probe has succeeded, the first run would fail.

@@ -62,7 +62,7 @@ func (f failure) check(t *testing.T, r result) {
 	for i := range f.threshold {
 		want = append(want, i+1)
 	}
-	expect.Equal(t, want, streaks, "failures")
+	expect.Equal(t, "failures", want, streaks)
 	unhealthy := 0
 	for _, message := range r.events("", "Unhealthy") {
 		if strings.HasPrefix(message, f.probe+" probe failed: ") && strings.Contains(message, f.message) {
@@ -140,7 +140,7 @@ func checkUnreadyBeforeRestart(t *testing.T, r result) {
 	if at < 0 || len(order) < at+3 {
 		t.Fatalf("order %v", order)
 	}
-	expect.Equal(t, []string{"Ready True", "Ready False", "Killing"}, order[at:at+3], "order")
+	expect.Equal(t, "order", []string{"Ready True", "Ready False", "Killing"}, order[at:at+3])
 }
 
 // All probes resolve the named port, and the container is not restarted.
@@ -172,7 +172,7 @@ func TestSlowStart(t *testing.T) {
 	if n := count(startup, "Failure"); n < 3 || n > 7 {
 		t.Errorf("%d startup failures in six seconds, want 3 to 7", n)
 	}
-	expect.Equal(t, 1, count(startup, "Success"), "startup successes")
+	expect.Equal(t, "startup successes", 1, count(startup, "Success"))
 	if n := count(liveness, "Success"); n < 2 || n != len(liveness) {
 		t.Errorf("%d of %d liveness runs succeeded, want several and all", n, len(liveness))
 	}
@@ -195,7 +195,7 @@ func TestExecReadiness(t *testing.T) {
 	for _, one := range r.runs("Readiness", "worker")[0] {
 		if one.Probe.Transition && one.Probe.State == "Failed" {
 			transitions++
-			expect.Equal(t, 2, one.Probe.Streak, "Failed after failures in a row")
+			expect.Equal(t, "Failed after failures in a row", 2, one.Probe.Streak)
 		}
 	}
 	if transitions == 0 {

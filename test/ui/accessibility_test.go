@@ -208,7 +208,7 @@ func TestTabOrder(t *testing.T) {
 			t.Errorf("the focus on %s is not visible: its outline is %s", got[len(got)-1], outline)
 		}
 	}
-	expect.Equal(t, want, got, "order of Tab")
+	expect.Equal(t, "order of Tab", want, got)
 	p.press(tabKey, kb.ModifierShift)
 	equal(p, focused, "shop/checkout-7d5c9f7d4b-xb2k0")
 }

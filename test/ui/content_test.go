@@ -61,7 +61,7 @@ func TestPodsByWorkloadAndNode(t *testing.T) {
 		2: "game-server-2, Succeeded", 4: "game-server-4, Unknown", 11: "game-server-11, Failed",
 		27: "checkout-7d5c9f7d4b-xe2k3, Failed, problem CannotRun", 36: "checkout-7d5c9f7d4b-xn2k3, No state, problem NoPlan", 38: "database-0, Succeeded",
 	} {
-		expect.Equal(t, want, found[at], "cell %d", at)
+		expect.Equal(t, fmt.Sprintf("cell %d", at), want, found[at])
 	}
 	p.choose("#group", "node")
 	equal(p, groups, []string{"node-1 10", "node-2 10", "node-3 10", "node-4 9", "node-9 1", "Not bound to a node 1"})

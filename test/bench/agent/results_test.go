@@ -46,5 +46,5 @@ func TestResults(t *testing.T) {
 		"runtime calls per exec probe: 1.00 , 0.00 ×",
 		"one TCP probe per pod, 10 times per second: part of a processor: 0.17 %, 0.00 ×",
 	}
-	expect.Equal(t, want, got, "results")
+	expect.Equal(t, "results", want, got)
 }

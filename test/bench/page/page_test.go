@@ -4,6 +4,7 @@
 package page
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -60,10 +61,10 @@ func TestRenderFillsBlocks(t *testing.T) {
 	}
 	again, err := Render(rendered, []harness.Measure{m}, Records{m.Name: record})
 	expect.NoError(t, err)
-	expect.Equal(t, rendered, again, "the second rendering differs")
+	expect.Equal(t, "the second rendering differs", rendered, again)
 	without, err := Render(rendered, []harness.Measure{m}, Records{})
 	expect.NoError(t, err)
-	expect.Equal(t, summary(rendered), summary(without), "the summary without records of earlier runs differs")
+	expect.Equal(t, "the summary without records of earlier runs differs", summary(rendered), summary(without))
 }
 
 // summary returns the summary of the first page.
@@ -114,6 +115,6 @@ func TestRenderRequiresBlocks(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	for want, value := range map[string]float64{"0": 0, "0.001": 0.001, "1.5": 1.5, "12.3": 12.345, "1235": 1234.6, "110": 110} {
-		expect.Equal(t, want, number(value), "number(%v)", value)
+		expect.Equal(t, fmt.Sprintf("number(%v)", value), want, number(value))
 	}
 }

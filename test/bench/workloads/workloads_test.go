@@ -22,5 +22,5 @@ func TestWritesOfTheBenchmarkDoNotCount(t *testing.T) {
 	})}
 	c.subtract("pods/status", 30)
 	c.subtract("clonesets", 3)
-	expect.Equal(t, map[string]int{"pods": 32, "pods/status": 3}, c.writes, "writes")
+	expect.Equal(t, "writes", map[string]int{"pods": 32, "pods/status": 3}, c.writes)
 }

@@ -50,7 +50,7 @@ func (m *moved) keptByOpenKruise() {
 	}
 	pods, err := m.pods(m.Context(), m.name)
 	cluster.Must(m, err)
-	expect.Equal(m, len(m.ids), len(pods), "pods")
+	expect.Equal(m, "pods", len(m.ids), len(pods))
 	for _, pod := range pods {
 		if err := m.upToDate(set, &pod, newest.Name); err != nil {
 			m.Errorf("OpenKruise would write to pod %s: %v", pod.Name, err)

@@ -170,7 +170,7 @@ func TestRuntimeCalls(t *testing.T) {
 	for range 3 {
 		<-served
 	}
-	expect.Equal(t, before, w.runtime.Calls(), "network probes called the runtime")
+	expect.Equal(t, "network probes called the runtime", before, w.runtime.Calls())
 
 	w.plan(w.pod("p", "yes"))
 	w.reported("p yes", succeeded, "")

@@ -84,7 +84,7 @@ func TestBroadcastJobDefaults(t *testing.T) {
 	want := map[string]any{
 		"parallelism": int64(1<<31 - 1), "completionPolicy": map[string]any{"type": "Always"}, "failurePolicy": map[string]any{"type": "FailFast"},
 	}
-	expect.Equal(t, want, spec, "spec")
+	expect.Equal(t, "spec", want, spec)
 }
 
 const validCronJob = `
@@ -255,7 +255,7 @@ func TestDefaultsOfPullJobs(t *testing.T) {
 		"image": "game:1", "parallelism": int64(1), "imagePullPolicy": "IfNotPresent", "completionPolicy": map[string]any{"type": "Always"},
 		"pullPolicy": map[string]any{"timeoutSeconds": int64(600), "backoffLimit": int64(3)},
 	}
-	expect.Equal[any](t, want, object.Object["spec"], "defaults")
+	expect.Equal[any](t, "defaults", want, object.Object["spec"])
 }
 
 // TestFixedFieldsOfPullJobs checks that only the image and the selectors cannot be changed.

@@ -6,6 +6,7 @@
 package api_test
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -272,7 +273,7 @@ func TestColumnsOfPlansAndReports(t *testing.T) {
 		{"Name": "columns.0", "Node": "columns", "First pod": "pod-0"},
 		{"Name": "columns.0", "Node": "columns", "First pod": nil},
 	}
-	expect.Equal(t, want, got, "columns")
+	expect.Equal(t, "columns", want, got)
 }
 
 // expectColumns compares the columns of an object besides its age.
@@ -280,7 +281,7 @@ func expectColumns(t *testing.T, version schema.GroupVersion, resource string, o
 	t.Helper()
 	got := columns(t, version, resource, object)
 	maps.DeleteFunc(got, func(name string, _ any) bool { return strings.EqualFold(name, "age") })
-	expect.Equal(t, want, got, "columns of %s", resource)
+	expect.Equal(t, fmt.Sprintf("columns of %s", resource), want, got)
 }
 
 // columns returns the columns of an object by name, as kubectl receives them.

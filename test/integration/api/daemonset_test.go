@@ -4,6 +4,7 @@
 package api_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -191,7 +192,7 @@ func TestDaemonSetsInBothVersions(t *testing.T) {
 		spec, _, _ := unstructured.NestedMap(got.Object, "spec")
 		delete(spec, "selector")
 		delete(spec, "template")
-		expect.Equal(t, want, spec, "%s: spec", version)
+		expect.Equal(t, fmt.Sprintf("%s: spec", version), want, spec)
 	}
 	stored := parsed(t, smallDaemonSet, object.GetNamespace())
 	expect.NoError(t, server.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored))

@@ -314,7 +314,7 @@ func TestInvalidMarkersAreRejected(t *testing.T) {
 			if len(got) != 1 {
 				t.Fatalf("the response has %d causes, want one: %v", len(got), got)
 			}
-			expect.Equal(t, test.field, got[0].Field, "the response has field")
+			expect.Equal(t, "the response has field", test.field, got[0].Field)
 			for _, words := range test.message {
 				if !strings.Contains(got[0].Message, words) {
 					t.Errorf("message %q, want it to contain %q", got[0].Message, words)

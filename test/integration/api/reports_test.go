@@ -165,13 +165,13 @@ func TestProbeReportsAreSelectedByNode(t *testing.T) {
 		}
 		events = append(events, report.Name)
 	}
-	expect.Equal(t, all[:2], events, "watched reports")
-	expect.Equal(t, all[:2], namesOf(t, selector), "listed reports")
+	expect.Equal(t, "watched reports", all[:2], events)
+	expect.Equal(t, "listed reports", all[:2], namesOf(t, selector))
 	expect.NoError(t, server.Client.DeleteAllOf(t.Context(), &seamarkv1alpha1.ProbeReport{}, selector))
 	if rest := namesOf(t, selector); len(rest) > 0 {
 		t.Errorf("reports %v remain", rest)
 	}
-	expect.Equal(t, all[2:], namesOf(t, client.MatchingFields{"nodeName": other}), "reports of the other node")
+	expect.Equal(t, "reports of the other node", all[2:], namesOf(t, client.MatchingFields{"nodeName": other}))
 }
 
 func namesOf(t *testing.T, options ...client.ListOption) []string {

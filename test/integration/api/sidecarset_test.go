@@ -4,6 +4,7 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -217,7 +218,7 @@ spec:
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		object := parsed(t, strings.ReplaceAll(manifest, "VERSION", version), "")
 		expect.NoError(t, create(t.Context(), object))
-		expect.Equal[any](t, want, object.Object["spec"], "%s: spec", version)
+		expect.Equal[any](t, fmt.Sprintf("%s: spec", version), want, object.Object["spec"])
 	}
 	without := parsed(t, strings.NewReplacer("VERSION", "v1alpha1", "  injectionStrategy: {revision: {customVersion: v1}}\n", "").Replace(manifest), "", edit{"metadata.name", "defaults-injection"})
 	expect.NoError(t, create(t.Context(), without))

@@ -260,7 +260,7 @@ func TestFullTemplatesAreKept(t *testing.T) {
 				expect.NoError(t, server.Client.Create(t.Context(), object))
 				stored, _, _ := unstructured.NestedMap(object.Object, "spec")
 				for name, value := range sent {
-					expect.Equal(t, value, stored[name], "spec.%s", name)
+					expect.Equal(t, fmt.Sprintf("spec.%s", name), value, stored[name])
 				}
 			})
 		}

@@ -4,6 +4,7 @@
 package api_test
 
 import (
+	"fmt"
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -104,7 +105,7 @@ func TestDefaultsOfWorkloads(t *testing.T) {
 			expect.NoError(t, err)
 			delete(spec, "selector")
 			delete(spec, "template")
-			expect.Equal(t, tc.want, spec, "spec")
+			expect.Equal(t, "spec", tc.want, spec)
 		})
 	}
 }
@@ -125,7 +126,7 @@ func TestTypedClientsKeepDefaults(t *testing.T) {
 		expect.NoError(t, server.Client.Create(t.Context(), tc.typed))
 		tc.typed.SetAnnotations(map[string]string{"a": "b"})
 		expect.NoError(t, server.Client.Update(t.Context(), tc.typed))
-		expect.Equal(t, 1, tc.typed.GetGeneration(), "%s: generation after an update of annotations", object.GetKind())
+		expect.Equal(t, fmt.Sprintf("%s: generation after an update of annotations", object.GetKind()), 1, tc.typed.GetGeneration())
 	}
 }
 

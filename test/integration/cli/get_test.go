@@ -6,6 +6,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func TestGet(t *testing.T) {
 				return
 			}
 			stdout, stderr, code := w.run(t, test.args...)
-			expect.Equal(t, test.want, columns(stdout, w.node), "output")
+			expect.Equal(t, "output", test.want, columns(stdout, w.node))
 			if code != test.code || !strings.Contains(stderr, test.stderr) || (test.stderr == "") != (stderr == "") {
 				t.Errorf("exit code %d, want %d; standard error %q, want %q", code, test.code, stderr, test.stderr)
 			}
@@ -101,7 +102,7 @@ func (w world) complete(t *testing.T) {
 		"--node node-": nil,
 	} {
 		stdout := w.completions(t, append(flags, strings.Fields(typed)...))
-		expect.Equal(t, want, stdout, "completion of %q", typed)
+		expect.Equal(t, fmt.Sprintf("completion of %q", typed), want, stdout)
 	}
 }
 

@@ -181,7 +181,7 @@ func TestUI(t *testing.T) {
 			want := map[string]string{
 				"game-0": fmt.Sprintf("Succeeded from %q: no players [game.io/idle=True role=idle]", test.source), "game-1": ` from "":  []`,
 			}
-			expect.Equal(t, want, rows(stream), "pods")
+			expect.Equal(t, "pods", want, rows(stream))
 			if len(stream.Markers) != 1 || stream.Markers[0].Pods != 2 || stream.Markers[0].Succeeded != 1 {
 				t.Errorf("markers %+v", stream.Markers)
 			}
@@ -214,7 +214,7 @@ func TestProblemsOfSidecarSets(t *testing.T) {
 		developer: {},
 	} {
 		p := w.serve(t, "--namespace="+w.namespace, "--as="+user)
-		expect.Equal(t, want, uipage.Read[[]model.ObjectProblem](p, "/api/v1/problems?namespace="+w.namespace), "problems for user %q", user)
+		expect.Equal(t, fmt.Sprintf("problems for user %q", user), want, uipage.Read[[]model.ObjectProblem](p, "/api/v1/problems?namespace="+w.namespace))
 	}
 }
 

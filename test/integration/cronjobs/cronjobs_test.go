@@ -234,7 +234,7 @@ func testRestart(t *testing.T) {
 		passed := time.Since(lease.CreationTimestamp.Time)
 		return await.ErrorIf(passed < 5*time.Second, "%v have passed", passed)
 	})
-	expect.Equal(t, before, len(w.jobs()), "Jobs while OpenKruise holds its lease")
+	expect.Equal(t, "Jobs while OpenKruise holds its lease", before, len(w.jobs()))
 	w.Delete(lease)
 	w.until("the program runs again", func() error { return atLeast(len(w.jobs()), before+2) })
 	if len(w.Events("MissedRuns")) == 0 {

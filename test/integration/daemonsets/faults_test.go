@@ -243,7 +243,7 @@ func TestTakeOver(t *testing.T) {
 	stop := start(t, server, withoutPulls)
 	each(scheduled(2))
 	stop()
-	expect.Equal(t, before, written(), "the take-over has written objects")
+	expect.Equal(t, "the take-over has written objects", before, written())
 	for _, set := range sets {
 		expect.Success(t, openkruise.Changed(t, w.Client, set))
 	}

@@ -116,7 +116,7 @@ func TestGroupsAreExact(t *testing.T) {
 			of = nil
 		}
 		want := selected(namespace, of)
-		expect.Equal(t, want, create(namespace, of), "pod of %s with labels %v: sent", namespace, of)
+		expect.Equal(t, fmt.Sprintf("pod of %s with labels %v: sent", namespace, of), want, create(namespace, of))
 		if want {
 			yes++
 		}

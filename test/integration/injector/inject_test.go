@@ -267,7 +267,7 @@ func TestOrderOfTheEntriesMakesNoDifference(t *testing.T) {
 		}
 		random.Shuffle(len(sets), func(a, b int) { sets[a], sets[b] = sets[b], sets[a] })
 	}
-	expect.Equal(t, "b server a c", names(first), "containers")
+	expect.Equal(t, "containers", "b server a c", names(first))
 	if first.Annotations["json"] != `{"a":1,"b":1}` || first.Annotations[v1alpha1.SidecarSetListKey] != "a,b,c" {
 		t.Errorf("annotations %v", first.Annotations)
 	}

@@ -230,7 +230,7 @@ func testSimultaneous(t *testing.T, i *installation) {
 			accepted++
 		}
 	}
-	expect.Equal(t, 1, accepted, "sets are accepted")
+	expect.Equal(t, "sets are accepted", 1, accepted)
 }
 
 func testInvalid(t *testing.T, i *installation) {

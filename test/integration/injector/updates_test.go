@@ -157,7 +157,7 @@ func testTogether(t *testing.T, i *installation) {
 	owner.Spec.Template.Spec.Containers[0].Image = "game:2"
 	expect.NoError(t, i.Client.Patch(t.Context(), owner, client.MergeFrom(base)))
 	after := pods("first:2", "second:2", "game:2")
-	expect.Equal(t, before, after, "pods were replaced")
+	expect.Equal(t, "pods were replaced", before, after)
 	for _, set := range []*v1alpha1.SidecarSet{first, second} {
 		i.eventually(t, set.Name+" reports all pods as updated", template, func(*corev1.Pod, error) error {
 			i.Get(set)

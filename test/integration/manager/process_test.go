@@ -287,7 +287,7 @@ func TestManagerWaitsForCRDs(t *testing.T) {
 	const watched = 4 * time.Second
 	(&fleet{world: w}).wait(watched)
 	after := w.Requested()
-	expect.Equal(t, "200 ok\n", env.Get(t.Context(), address, "/healthz"), "/healthz")
+	expect.Equal(t, "/healthz", "200 ok\n", env.Get(t.Context(), address, "/healthz"))
 	if n := lines.count("Waiting for the CRDs"); n != 1 {
 		t.Errorf("%d lines say that the manager waits for the CRDs, want 1:\n%s", n, lines)
 	}

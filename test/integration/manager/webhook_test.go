@@ -167,7 +167,7 @@ func TestWebhook(t *testing.T) {
 	// Bound at its creation, as a provider sees it.
 	bound := w.unbound("bound").Node("vk-hook").Annotation("mine", "stays").Build()
 	w.Create(bound)
-	expect.Equal(t, probesAnnotation+", "+markersAnnotation+", annotation mine=stays", strings.Join(marks(bound), ", "), "a new pod has the marks")
+	expect.Equal(t, "a new pod has the marks", probesAnnotation+", "+markersAnnotation+", annotation mine=stays", strings.Join(marks(bound), ", "))
 	for name, pod := range map[string]*builders.PodBuilder{
 		"not selected":              w.unbound("other").Label("app", "db"),
 		"bound to a kubelet's node": w.unbound("elsewhere").Node("kubelet"),

@@ -209,7 +209,7 @@ func (w *world) checkMove(record *record) {
 		"fresh": {"annotation cost: -, 10", "condition game.io/idle: False, Unknown, False", "label busy: -, true"},
 	}
 	for pod, changes := range want {
-		expect.Equal(w, changes, record.changes(pod), "changes of the marks of pod %s during the move", pod)
+		expect.Equal(w, fmt.Sprintf("changes of the marks of pod %s during the move", pod), changes, record.changes(pod))
 	}
 }
 
@@ -220,8 +220,8 @@ func (w *world) checkAfterMove(record *record) {
 		"annotation cost: -10, 10, -10", "condition game.io/idle: True, False, True", "label busy: -, true, -",
 		"label healthy: true, -, true", "label idle: true, -, true",
 	}
-	expect.Equal(w, want, record.changes("idle"), "changes of the marks of pod idle since the move")
-	expect.Equal(w, []string{"label healthy: true, -"}, record.changes("silent"), "changes of the marks of pod silent since the move")
+	expect.Equal(w, "changes of the marks of pod idle since the move", want, record.changes("idle"))
+	expect.Equal(w, "changes of the marks of pod silent since the move", []string{"label healthy: true, -"}, record.changes("silent"))
 	if changes := record.changes("busy"); len(changes) > 0 {
 		w.Errorf("marks of pod busy changed: %v", changes)
 	}

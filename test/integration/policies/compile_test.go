@@ -217,7 +217,7 @@ func TestDocumentedGrants(t *testing.T) {
 			got[strings.TrimPrefix(cells[0], "| ")+" "+cells[1]] = cells[2]
 		}
 	}
-	expect.Equal(t, want, got, "grants")
+	expect.Equal(t, "grants", want, got)
 }
 
 // accountOf returns the name in the table for the program whose service account is bound to the

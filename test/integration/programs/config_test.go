@@ -82,14 +82,14 @@ messageUpdates: Immediate
 logging: {verbosity: 10, format: json}
 `, "-v=0")
 	planned := hasPlan(t, node, 1).Spec.PodProbes[0].Probes[0]
-	expect.Equal(t, v1alpha1.MessageUpdatesImmediate, planned.MessageUpdates, "planned messageUpdates")
+	expect.Equal(t, "planned messageUpdates", v1alpha1.MessageUpdatesImmediate, planned.MessageUpdates)
 	got := planned.Probe.Probe
 	want := corev1.Probe{
 		ProbeHandler: got.ProbeHandler, InitialDelaySeconds: 7, PeriodSeconds: 1, TimeoutSeconds: 2, SuccessThreshold: 1, FailureThreshold: 4,
 	}
-	expect.Equal(t, want, got, "planned probe")
+	expect.Equal(t, "planned probe", want, got)
 	const effective = `"configuration":\{.*"failureThreshold":4.*"featureGates":\{"EnablePodProbeMarkerOnServerless":false,"PodProbeMarkerGate":true\}`
-	expect.Equal(t, 1, len(manager.logged(effective)), "lines log the configuration")
+	expect.Equal(t, "lines log the configuration", 1, len(manager.logged(effective)))
 	if lines := manager.logged(`"level":"DEBUG"`); len(lines) != 0 {
 		t.Errorf("debug message despite the flag -v=0: %s", lines[0])
 	}
@@ -129,7 +129,7 @@ func TestGateOff(t *testing.T) {
 	if !apierrors.IsNotFound(err) && !wait.Interrupted(err) {
 		t.Errorf("a NodePodProbe was created, or can't be read: %v", err)
 	}
-	expect.Equal(t, 1, len(off.logged("level=INFO.*PodProbeMarkerGate is off")), "lines log that the gate is off")
+	expect.Equal(t, "lines log that the gate is off", 1, len(off.logged("level=INFO.*PodProbeMarkerGate is off")))
 	off.stop()
 	startManager(t, "", "--feature-gates=PodProbeMarkerGate=true")
 	hasPlan(t, "ungated", 0)

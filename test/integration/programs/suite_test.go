@@ -259,5 +259,5 @@ func logLines(p *program, pod *corev1.Pod, level string) []string {
 
 func compare(t *testing.T, what string, got, want []string) {
 	t.Helper()
-	expect.Equal(t, want, got, "%s", what)
+	expect.Equal(t, what, want, got)
 }

@@ -87,7 +87,7 @@ func TestUninstall(t *testing.T) {
 	}, "\n")
 	again := strings.NewReplacer("4 pods", "0 pods", "1 marker", "0 markers", "3 N", "0 N", "1 ProbePlan", "0 ProbePlans", "1201", "0").Replace(first)
 	for i, want := range []string{first, again} {
-		expect.Equal(t, want, run(t, config), "output of run %d", i)
+		expect.Equal(t, fmt.Sprintf("output of run %d", i), want, run(t, config))
 	}
 	checkPods(t, e, namespace)
 	checkObjects(t, e, marker)
@@ -127,13 +127,13 @@ func checkPods(t *testing.T, e *env.Env, namespace string) {
 		}
 	}
 	want := map[string]map[string]string{"a": {"app": "x"}, "ended": {"app": "x"}, "inherited": {"app": "x", "own": "kruise"}, "virtual": nil, "bystander": {"busy": "by-hand"}}
-	expect.Equal(t, want, got, "labels of the pods")
+	expect.Equal(t, "labels of the pods", want, got)
 }
 
 func checkObjects(t *testing.T, e *env.Env, marker *v1alpha1.PodProbeMarker) {
 	t.Helper()
 	expect.NoError(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), marker))
-	expect.Equal(t, []string{foreign}, marker.Finalizers, "finalizers of the marker")
+	expect.Equal(t, "finalizers of the marker", []string{foreign}, marker.Finalizers)
 	var plans v1alpha1.NodePodProbeList
 	expect.NoError(t, e.Client.List(t.Context(), &plans))
 	if len(plans.Items) > 0 {

@@ -123,8 +123,8 @@ func (w *world) wellFormed(set client.Object, env string) {
 	pods := w.stored(set.GetName())
 	used := map[string]bool{}
 	for name, pod := range pods {
-		expect.Equal(w, env, pod.Spec.Containers[0].Env[0].Value, "pod %s has V", name)
-		expect.Equal(w, string(pub.LifecycleStateNormal), pod.Labels[pub.LifecycleStateKey], "pod %s", name)
+		expect.Equal(w, fmt.Sprintf("pod %s has V", name), env, pod.Spec.Containers[0].Env[0].Value)
+		expect.Equal(w, fmt.Sprintf("pod %s", name), string(pub.LifecycleStateNormal), pod.Labels[pub.LifecycleStateKey])
 		for _, volume := range pod.Spec.Volumes {
 			if volume.PersistentVolumeClaim != nil {
 				used[volume.PersistentVolumeClaim.ClaimName] = true
@@ -154,7 +154,7 @@ func (w *world) wellFormed(set client.Object, env string) {
 	}
 	var revisions appsv1.ControllerRevisionList
 	w.List(&revisions)
-	expect.Equal(w, 3, len(revisions.Items), "revisions")
+	expect.Equal(w, "revisions", 3, len(revisions.Items))
 	for i := range revisions.Items {
 		if owner := metav1.GetControllerOf(&revisions.Items[i]); owner == nil || owner.UID != set.GetUID() {
 			w.Errorf("revision %s has no owner", revisions.Items[i].Name)

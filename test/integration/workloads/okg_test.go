@@ -202,5 +202,5 @@ func TestOpenKruiseGameUpdatesInPlaceByPriority(t *testing.T) {
 			t.Errorf("pod %s was recreated, want an update in place", name)
 		}
 	}
-	expect.Equal(t, g.set.Status.UpdateRevision, g.set.Status.CurrentRevision, "current revision")
+	expect.Equal(t, "current revision", g.set.Status.UpdateRevision, g.set.Status.CurrentRevision)
 }

@@ -64,7 +64,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	if n := reconciled(t) - reconciles; n != 2*sets {
 		t.Errorf("%g reconciles of %d sets, want one each", n, 2*sets)
 	}
-	expect.Equal(t, 0, w.writes()-writes, "writes after a restart with nothing to do")
+	expect.Equal(t, "writes after a restart with nothing to do", 0, w.writes()-writes)
 }
 
 // writes returns the number of writes to sets, pods, claims and revisions that the API server served.
@@ -126,7 +126,7 @@ func TestControllersYieldToOpenKruise(t *testing.T) {
 		found := slices.ContainsFunc(system.Events("SeamarkYields"), func(e corev1.Event) bool { return e.InvolvedObject.Name == lease.Name })
 		return await.ErrorIf(!found, "no event")
 	})
-	expect.Equal(t, 1, w.gauge("seamark_workloads_yielding", "CloneSet"), "seamark_workloads_yielding")
+	expect.Equal(t, "seamark_workloads_yielding", 1, w.gauge("seamark_workloads_yielding", "CloneSet"))
 	pods, err := w.pods(t.Context(), "web")
 	if w.Must(err); len(pods) != 0 {
 		t.Errorf("%d pods while OpenKruise's manager holds its lease, want none", len(pods))
@@ -134,7 +134,7 @@ func TestControllersYieldToOpenKruise(t *testing.T) {
 	// The lease expires: it is short now, and not renewed.
 	w.Patch(lease, `{"spec":{"leaseDurationSeconds":1}}`)
 	w.settled(set, 2, "image:1")
-	expect.Equal(t, 0, w.gauge("seamark_workloads_yielding", "CloneSet"), "seamark_workloads_yielding")
+	expect.Equal(t, "seamark_workloads_yielding", 0, w.gauge("seamark_workloads_yielding", "CloneSet"))
 }
 
 // gauge returns the value of a metric of the kind.
