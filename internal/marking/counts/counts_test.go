@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -17,15 +16,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestCounts(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").StaleAfter(60)).Probe(builders.Probe("q")).Build()
 	marker.UID = "uid"
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	current := compiled.Probes()[0].Plan.Plan
 	second := func(n int64) metav1.Time { return metav1.Unix(n, 500) }
 	state := func(name string, state v1alpha1.ProbeState, at int64) v1alpha1.ContainerProbeState {
@@ -62,26 +60,20 @@ func TestCounts(t *testing.T) {
 			{Name: "q", Succeeded: 1, Failed: 1, NotRunning: 4, LastTransitionTime: at(9)},
 		},
 	}
-	if diff := cmp.Diff(want, status); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "status", want, status)
 }
 
 func parse(t *testing.T, name string) identity.ID {
 	t.Helper()
 	id, err := identity.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return id
 }
 
 // The errors in a status are those of the first pods, in any order of the pods.
 func TestErrorsAreLimited(t *testing.T) {
 	compiled, err := plan.Compile(builders.Marker("ns", "web").Probe(builders.Probe("p")).Build())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	c := counts.New(compiled)
 	for i := range 30 {
 		for _, name := range []string{"web#p", "other#p"} {
@@ -94,7 +86,5 @@ func TestErrorsAreLimited(t *testing.T) {
 	for i := range 10 {
 		want = append(want, v1alpha1.PodError{Pod: fmt.Sprintf("pod-%02d", i), Probe: "p", Reason: v1alpha1.ProbeCannotRun, Message: "no shell\ufffd"})
 	}
-	if diff := cmp.Diff(want, status.PodErrors); diff != "" {
-		t.Errorf("errors (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "errors", want, status.PodErrors)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func now() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
@@ -254,9 +254,7 @@ func TestProbe(t *testing.T) {
 			test.change(s)
 			findings, probe := s.find()
 			_, reported := s.Pod.Report.State(probe)
-			if diff := cmp.Diff(test.want, words(findings.Probe(probe, s.known || reported))); diff != "" {
-				t.Errorf("finding (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "finding", test.want, words(findings.Probe(probe, s.known || reported)))
 		})
 	}
 }
@@ -278,9 +276,7 @@ func TestSteps(t *testing.T) {
 	findings, probe := s.find()
 	got := []string{words(findings.Plan(probe)), words(findings.Report(probe))}
 	want := []string{"PlanNotRunning: the node's agent runs generation 3 of the plan, which has generation 4 now", "CannotRun: cannot be run: no"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "findings", want, got)
 }
 
 func TestSentences(t *testing.T) {
@@ -300,9 +296,7 @@ func TestSentences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.problem.ID = identity.ID{Marker: "m", Probe: "p"}
-			if diff := cmp.Diff(test.want, diagnosis.ProblemText(test.problem)); diff != "" {
-				t.Errorf("sentence (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "sentence", test.want, diagnosis.ProblemText(test.problem))
 		})
 	}
 	conflict := mark.Conflict{Key: mark.Label("a"), Winner: identity.ID{Marker: "m", Probe: "p"}, Loser: identity.ID{Marker: "n", Probe: "q"}}
@@ -342,8 +336,6 @@ func TestLeader(t *testing.T) {
 		"does not renew": {lease(new("m"), 46*time.Second), "m false"},
 	} {
 		holder, _, leads := diagnosis.Leader(test.lease, now())
-		if got := fmt.Sprintf("%s %t", holder, leads); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
-		}
+		expect.Equal(t, name, test.want, fmt.Sprintf("%s %t", holder, leads))
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/extract"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func from(key, path string, allowed ...string) *v1alpha1.ValueSource {
@@ -122,16 +122,12 @@ func TestSame(t *testing.T) {
 		"no value":          {v1alpha1.ProbeSucceeded, `{"players":1}`, false},
 		"another state":     {v1alpha1.ProbeFailed, `{"role":"secondary","players":1}`, true},
 	} {
-		if got := extract.SameValues(watched, tc.state, primary, tc.other); got != tc.want {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
-		}
+		expect.Equal(t, name, tc.want, extract.SameValues(watched, tc.state, primary, tc.other))
 	}
 	if !extract.SameValues(watched, v1alpha1.ProbeSucceeded, "no JSON", `{"role":"leader"}`) {
 		t.Error("two messages without an allowed value differ")
 	}
-	if diff := cmp.Diff(2, len(watched)); diff != "" {
-		t.Errorf("watched values (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "watched values", 2, len(watched))
 }
 
 // No message leads to a label or annotation that the API server refuses, or to a panic.
@@ -178,8 +174,6 @@ func TestTerm(t *testing.T) {
 		if refusal != nil {
 			got = string(refusal.Reason)
 		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", message, got, want)
-		}
+		expect.Equal(t, message, want, got)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var (
@@ -34,9 +34,7 @@ func planOf(t testing.TB, markers ...*v1alpha1.PodProbeMarker) []plan.PlannedPro
 	compiled := make([]*plan.Marker, 0, len(markers))
 	for _, m := range markers {
 		c, err := plan.Compile(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		compiled = append(compiled, c)
 	}
 	pod := builders.Pod("ns", "a").Label("app", "game").Build()
@@ -156,9 +154,7 @@ func TestDesired(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := mark.Desired(planOf(t, tc.markers...), mark.PodReport{Reported: true, States: tc.states}, mark.Marks{})
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("marks (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "marks", tc.want, got, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -171,9 +167,7 @@ func TestDesiredKeepsDeclaredMarksWithoutReport(t *testing.T) {
 	want := mark.Marks{mark.Label("gameserver-idle"): text("true"), mark.ConditionType("game.io/idle"): condition(corev1.ConditionTrue, "")}
 	probes := planOf(t, builders.Marker("ns", "web").Probe(documented()).Build())
 	got := mark.Desired(probes, mark.PodReport{}, owned)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("marks kept (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "marks kept", want, got)
 	if got := mark.Desired(nil, mark.PodReport{}, owned); len(got) > 0 {
 		t.Errorf("marks of a pod without probes: %v, want none", got)
 	}
@@ -215,9 +209,7 @@ func TestClaimConflicts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, got := mark.Claim(planOf(t, tc.markers...))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("conflicts (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "conflicts", tc.want, got)
 		})
 	}
 }
@@ -264,9 +256,7 @@ func TestEqual(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := base.Equal(tc.other); got != tc.equal {
-				t.Errorf("Equal = %t, want %t", got, tc.equal)
-			}
+			expect.Equal(t, "Equal", tc.equal, base.Equal(tc.other))
 		})
 	}
 }

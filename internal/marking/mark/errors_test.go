@@ -8,11 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // failing returns entries of pods with errors, each written pod/marker#probe/message.
@@ -50,9 +49,7 @@ func TestErrorsInForce(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.report.Errors("uid-x")); diff != "" {
-				t.Errorf("errors (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "errors", tc.want, tc.report.Errors("uid-x"))
 		})
 	}
 	if odd.Pods[0].Errors[0].Reason != "Odd reason\n" {
@@ -88,9 +85,7 @@ func TestChangedErrors(t *testing.T) {
 			for _, marker := range mark.ChangedErrors(merge(tc.before), merge(tc.after)) {
 				got = append(got, marker.String())
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("changed markers (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "changed markers", tc.want, got)
 		})
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // FuzzDesired generates markers and states from the seed. Every label must come from the
@@ -49,9 +48,7 @@ func FuzzDesired(f *testing.F) {
 		for _, name := range got.Names(mark.KindLabel) {
 			labels[name] = got[mark.Label(name)].Text
 		}
-		if diff := cmp.Diff(want, labels); diff != "" {
-			t.Errorf("labels (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "labels", want, labels)
 		claims, conflicts := mark.Claim(probes)
 		for _, c := range conflicts {
 			if claims[c.Key] != c.Winner || c.Winner == c.Loser {

@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const ownedSet = `{
@@ -68,9 +69,7 @@ func TestOwned(t *testing.T) {
 			if fails := err != nil; fails != tc.fails {
 				t.Fatalf("error %v, want an error: %t", err, tc.fails)
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("owned (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "owned", tc.want, got, cmpopts.EquateEmpty())
 		})
 	}
 }

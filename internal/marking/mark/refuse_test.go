@@ -9,13 +9,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // server accepts marks that are small enough together and contain no invalid key.
@@ -81,18 +81,14 @@ func TestAccepted(t *testing.T) {
 			for _, r := range refused {
 				got = append(got, r.Probe.Probe+": "+r.Reason.Error())
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("refused (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "refused", tc.want, got)
 			if (err != nil) != (tc.want == nil) {
 				t.Errorf("error %v, want one only if no probe is at fault", err)
 			}
 			if err == nil && len(accepted) != len(tc.sizes)-len(tc.want) {
 				t.Errorf("accepted %v", accepted.Keys())
 			}
-			if s.tries != tc.tries {
-				t.Errorf("%d tries, want %d", s.tries, tc.tries)
-			}
+			expect.Equal(t, "tries", tc.tries, s.tries)
 		})
 	}
 }
@@ -139,9 +135,7 @@ func FuzzAccepted(f *testing.F) {
 		}
 		s.tries = 0
 		accepted, refused, err := mark.Accepted(desired, claims, order, reason, s.try)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if s.tries > min(len(sizes)+1, mark.MaxTries) {
 			t.Errorf("%d tries", s.tries)
 		}
@@ -198,9 +192,7 @@ func TestReplace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := tc.before.Build()
 			mark.Replace(got, tc.owned, tc.desired)
-			if diff := cmp.Diff(tc.want.Build(), got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("pod (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "pod", tc.want.Build(), got, cmpopts.EquateEmpty())
 		})
 	}
 }

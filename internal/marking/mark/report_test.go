@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func status(probeReports bool, pods ...v1alpha1.PodProbeStatus) *v1alpha1.NodePodProbe {
@@ -111,14 +111,10 @@ func TestNodeReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
 				reported := mark.NodeReport{Plan: tc.npp, Slices: tc.slices}
-				if diff := cmp.Diff(tc.want, reported.OfPod("new")); diff != "" {
-					t.Errorf("report (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "report", tc.want, reported.OfPod("new"))
 				states := reported.States()["new"]
 				if id := (identity.ID{Marker: "web", Probe: "idle"}); len(states) > 0 || len(tc.want.States) > 0 {
-					if diff := cmp.Diff(tc.want.States[id], states[len(states)-1]); diff != "" {
-						t.Errorf("states (-want +got):\n%s", diff)
-					}
+					expect.Equal(t, "states", tc.want.States[id], states[len(states)-1])
 				}
 				// The order of the ProbeReports does not matter.
 				slices.Reverse(tc.slices)
@@ -162,9 +158,7 @@ func TestAgentAndManagerAgree(t *testing.T) {
 			for _, state := range (mark.NodeReport{Slices: stored}).OfPod("new").States {
 				got = append(got, state.State)
 			}
-			if diff := cmp.Diff([]v1alpha1.ProbeState{tc.want, tc.want}, got); diff != "" {
-				t.Errorf("states of the agent and the manager (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "states of the agent and the manager", []v1alpha1.ProbeState{tc.want, tc.want}, got)
 		})
 	}
 }
@@ -189,9 +183,7 @@ func TestChanged(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, mark.Changed(tc.before, tc.after)); diff != "" {
-				t.Errorf("changed (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "changed", tc.want, mark.Changed(tc.before, tc.after))
 		})
 	}
 }
@@ -216,9 +208,7 @@ func TestStatesOfEarlierMarker(t *testing.T) {
 			state.Plan = tc.reported
 			reported := mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", podReport("a", "new", state))}}
 			marks := mark.Desired(probes, reported.OfPod("new"), nil)
-			if got := marks.Has(mark.ConditionType("game.io/idle")); got != tc.want {
-				t.Errorf("condition set: %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "condition set", tc.want, marks.Has(mark.ConditionType("game.io/idle")))
 		})
 	}
 }
@@ -281,21 +271,15 @@ func TestProvided(t *testing.T) {
 	}
 	marker, err := plan.Compile(builders.Marker("ns", "web").Probe(builders.Probe("p").Condition("game.io/idle").
 		Label(v1alpha1.ProbeSucceeded, "idle", "yes").Label(v1alpha1.ProbeFailed, "idle", "no")).Build())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := tc.pod.Build()
 			probes := plan.Pod(pod, []*plan.Marker{marker}, plan.KubernetesDefaults()).Probes
 			report := mark.Provided(pod, probes)
 			owned, err := mark.Owned(pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, mark.Desired(probes, report, owned), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("marks (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "marks", tc.want, mark.Desired(probes, report, owned), cmpopts.EquateEmpty())
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // shown formats each entry as "manager operation subresource fields".
@@ -59,9 +60,7 @@ func TestEntries(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kept := mark.NewParser().Entries(tc.pod.Build().ManagedFields)
-			if diff := cmp.Diff(tc.want, shown(kept)); diff != "" {
-				t.Errorf("kept (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "kept", tc.want, shown(kept))
 			if diff := cmp.Diff(shown(kept), shown(mark.NewParser().Entries(kept))); diff != "" {
 				t.Errorf("Entries is not idempotent (-once +twice):\n%s", diff)
 			}
@@ -89,9 +88,7 @@ func TestSameFields(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := mark.SameFields(tc.before.Build().ManagedFields, tc.after.Build().ManagedFields); got != tc.want {
-				t.Errorf("SameFields = %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "SameFields", tc.want, mark.SameFields(tc.before.Build().ManagedFields, tc.after.Build().ManagedFields))
 		})
 	}
 }
@@ -136,13 +133,9 @@ func TestLeftover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := tc.pod.Build()
 			owned, err := mark.Owned(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			desired := mark.Desired(tc.probes, tc.report, owned)
-			if diff := cmp.Diff(tc.want, mark.Leftover(object, tc.probes, tc.report, owned, desired)); diff != "" {
-				t.Errorf("leftover (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "leftover", tc.want, mark.Leftover(object, tc.probes, tc.report, owned, desired))
 		})
 	}
 }

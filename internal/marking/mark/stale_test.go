@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestStaleMarks(t *testing.T) {
@@ -94,9 +94,7 @@ func TestStaleMarks(t *testing.T) {
 				report.Reported, report.States = true, mark.States{id: state}
 			}
 			got := mark.Desired([]plan.PlannedProbe{tc.probe}, report, tc.owned)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("marks (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "marks", tc.want, got)
 		})
 	}
 	// Keys that belong to an earlier probe say nothing about the state.
@@ -111,9 +109,7 @@ func TestStaleMarks(t *testing.T) {
 			report := mark.PodReport{Reported: true, States: mark.States{id: state, earlierProbe.ID: state}, Outage: unsure}
 			owned := mark.Marks{mark.Label("zone"): {Text: "a"}, key: current}
 			got := mark.Desired([]plan.PlannedProbe{earlierProbe, probe}, report, owned)
-			if diff := cmp.Diff(owned, got); diff != "" {
-				t.Errorf("marks after a restart (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "marks after a restart", owned, got)
 		})
 	}
 	// A provider owns the condition.

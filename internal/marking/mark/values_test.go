@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestValuesFromMessages(t *testing.T) {
@@ -53,9 +52,7 @@ func TestValuesFromMessages(t *testing.T) {
 			for _, r := range mark.RefusedValues(probes, report, owned) {
 				refused = append(refused, fmt.Sprint(r.Key, " ", r.Refusal.Reason))
 			}
-			if diff := cmp.Diff(tc.refused, refused); diff != "" {
-				t.Errorf("refused values (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "refused values", tc.refused, refused)
 		})
 	}
 }

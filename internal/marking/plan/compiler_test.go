@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestCompilerCachesEachVersion(t *testing.T) {
@@ -38,13 +40,9 @@ func TestCompilerCachesEachVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			compiler := plan.NewCompiler()
 			first, err := compiler.Compile(base().Build())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			second, err := compiler.Compile(tc.next)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if again := first == second; again != tc.again {
 				t.Errorf("cached: %t, want %t", again, tc.again)
 			}
@@ -64,18 +62,14 @@ func TestPublishBody(t *testing.T) {
 		marker := builders.Marker("ns", "web").Annotation(v1alpha1.PublishHTTPBodyAnnotationKey, value).
 			Probe(builders.Probe("exec")).Probe(builders.Probe("get").Handler(get)).Build()
 		compiled, err := plan.Compile(marker)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		var got []string
 		for _, probe := range plan.Pod(pod, []*plan.Marker{compiled}, plan.KubernetesDefaults()).Probes {
 			if probe.Plan.PublishBody {
 				got = append(got, probe.Plan.Name)
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("annotation %q: probes that publish bodies (-want +got):\n%s", value, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("annotation %q: probes that publish bodies", value), want, got)
 	}
 }
 
@@ -106,9 +100,7 @@ func TestMessageUpdates(t *testing.T) {
 			defaults := plan.KubernetesDefaults()
 			defaults.MessageUpdates = tc.setting
 			planned := plan.Pod(pod, compile(t, m.Build()), defaults).Probes[0].Plan
-			if planned.MessageUpdates != tc.want {
-				t.Errorf("messageUpdates %q, want %q", planned.MessageUpdates, tc.want)
-			}
+			expect.Equal(t, "messageUpdates", tc.want, planned.MessageUpdates)
 			if encoded, err := json.Marshal(planned); err != nil || strings.Contains(string(encoded), "messageUpdates") != (tc.want != "") {
 				t.Errorf("encoded as %s, error %v", encoded, err)
 			}
@@ -136,9 +128,7 @@ func TestPlanIdentifiesMarker(t *testing.T) {
 	if len(first) != 8 {
 		t.Errorf("plan %q, want 8 characters", first)
 	}
-	if edited := planOf("uid-1", builders.Probe("p").Handler(tcp())); edited != first {
-		t.Errorf("plan of the edited marker = %q, want %q", edited, first)
-	}
+	expect.Equal(t, "plan of the edited marker", first, planOf("uid-1", builders.Probe("p").Handler(tcp())))
 	if recreated := planOf("uid-2", builders.Probe("p")); recreated == first {
 		t.Errorf("plan of the recreated marker = %q, want another one", recreated)
 	}
@@ -164,9 +154,7 @@ func TestMarkers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.Markers(tc.pods, "ns").Has("web"); got != tc.want {
-				t.Errorf("the plan has probes of the marker: %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "the plan has probes of the marker", tc.want, plan.Markers(tc.pods, "ns").Has("web"))
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestOnlyTheOldestMarkersCount(t *testing.T) {
@@ -85,9 +86,7 @@ func TestOnlyTheOldestMarkersCount(t *testing.T) {
 					ID: identity.ID{Marker: tc.excess[i], Probe: "p"}, Namespace: "ns", Pod: "a", Container: "main",
 					Counted: tc.counted, Reason: plan.TooManyMarkers,
 				}
-				if diff := cmp.Diff(want, p); diff != "" {
-					t.Errorf("problem %d (-want +got):\n%s", i, diff)
-				}
+				expect.Equal(t, fmt.Sprintf("problem %d", i), want, p)
 			}
 		})
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // decision is what happens to a field of a probe.
@@ -68,15 +69,11 @@ func TestFieldsTakeEffectOrAreRefused(t *testing.T) {
 		t.Fatalf("fields of core/v1 Probe with a decision (-fields +decisions):\n%s", diff)
 	}
 	markers, err := schema.New(config.Definition("podprobemarkers.apps.kruise.io"), "v1alpha1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for path, decided := range decisions() {
 		t.Run(path, func(t *testing.T) {
 			var spec corev1.Probe
-			if err := json.Unmarshal([]byte(decided.probe), &spec); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, json.Unmarshal([]byte(decided.probe), &spec))
 			var messages []string
 			for _, err := range markers.Check(t.Context(), markerObject(t, decided.probe)) {
 				messages = append(messages, err.Error())
@@ -172,14 +169,10 @@ func taskOf(t *testing.T, spec corev1.Probe) string {
 		t.Fatalf("the probe cannot be planned: %v", problem)
 	}
 	task, err := worker.NewTask(identity.Key{}, types.NamespacedName{}, &v1alpha1.ContainerProbeSpec{Probe: resolved}, "10.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	target := task.Target
 	text, err := json.Marshal([]any{task.Policy, target.Timeout, target.Exec, target.HTTP, target.TCP, target.GRPC})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }
 
@@ -188,17 +181,11 @@ func markerObject(t *testing.T, spec string) map[string]any {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Condition("game.io/p")).Build()
 	marker.APIVersion, marker.Kind = v1alpha1.GroupVersion().String(), "PodProbeMarker"
 	encoded, err := json.Marshal(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var object map[string]any
-	if err := utiljson.Unmarshal(encoded, &object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, utiljson.Unmarshal(encoded, &object))
 	var probe map[string]any
-	if err := utiljson.Unmarshal([]byte(spec), &probe); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, utiljson.Unmarshal([]byte(spec), &probe))
 	object["spec"].(map[string]any)["probes"].([]any)[0].(map[string]any)["probe"] = probe
 	return object
 }

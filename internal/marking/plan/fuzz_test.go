@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // FuzzNode generates a node's pods and markers from the seed, and checks the package's
@@ -37,9 +38,7 @@ func FuzzNode(f *testing.F) {
 		if diff := cmp.Diff(first, wire(t, plan.Node(pods, compiled, plan.KubernetesDefaults()))); diff != "" {
 			t.Errorf("different order gives a different plan:\n%s", diff)
 		}
-		if diff := cmp.Diff(expected(pods, markers), names(got)); diff != "" {
-			t.Errorf("planned probes (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "planned probes", expected(pods, markers), names(got))
 		for _, pod := range pods {
 			one := plan.Pod(pod, compiled, plan.KubernetesDefaults())
 			if n := ofPod(got, pod); n != len(one.Probes) && (n > 0 || pod.Status.PodIP != "") {
@@ -51,9 +50,7 @@ func FuzzNode(f *testing.F) {
 
 func wire(t *testing.T, spec v1alpha1.NodePodProbeSpec) string {
 	data, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(data)
 }
 

@@ -6,7 +6,6 @@ package plan_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func compile(t testing.TB, markers ...*v1alpha1.PodProbeMarker) []*plan.Marker {
@@ -160,9 +160,7 @@ func TestNode(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := plan.Node(tc.pods, compile(t, tc.markers...), plan.KubernetesDefaults())
-			if diff := cmp.Diff(tc.want, got.PodProbes, ignorePlan()); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "plan", tc.want, got.PodProbes, ignorePlan())
 		})
 	}
 }
@@ -203,9 +201,7 @@ func TestPodProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			markers := compile(t, builders.Marker("ns", "web").Probe(tc.probe).Build())
 			got := plan.Pod(pod, markers, plan.KubernetesDefaults())
-			if diff := cmp.Diff(tc.want, got.Problems); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "problems", tc.want, got.Problems)
 			if planned, want := len(got.Probes), 1-len(tc.want); planned != want {
 				t.Errorf("%d probes planned, want %d", planned, want)
 			}
@@ -276,9 +272,7 @@ func TestSamePlan(t *testing.T) {
 		for name, tc := range cases {
 			t.Run(name+deletion, func(t *testing.T) {
 				got := plan.SamePlan(base().Build(), tc.after, func() []*plan.Marker { return markers })
-				if got != tc.same {
-					t.Errorf("SamePlan = %t, want %t", got, tc.same)
-				}
+				expect.Equal(t, "SamePlan", tc.same, got)
 			})
 		}
 	}

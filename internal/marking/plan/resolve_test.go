@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestResolve(t *testing.T) {
@@ -71,9 +72,7 @@ func TestResolve(t *testing.T) {
 			want := v1alpha1.ContainerProbe{
 				Name: "web#p", ContainerName: "web", Probe: v1alpha1.ContainerProbeSpec{Probe: tc.wantTimes},
 			}
-			if diff := cmp.Diff(want, got.Probes[0].Plan, ignorePlan()); diff != "" {
-				t.Errorf("probe (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "probe", want, got.Probes[0].Plan, ignorePlan())
 			if diff := cmp.Diff(before, m); diff != "" {
 				t.Errorf("marker changed (-before +after):\n%s", diff)
 			}

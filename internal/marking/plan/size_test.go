@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // The largest slice takes a third of what etcd stores per object. Long commands leave out probes of
@@ -38,9 +38,7 @@ func TestLargePodPlans(t *testing.T) {
 	for _, p := range planned.Problems {
 		full = append(full, p.ID.String()+" "+string(p.Reason))
 	}
-	if diff := cmp.Diff([][]string{{"a#1", "a#2", "b#3", "b#small"}, {"b#4 PodPlanFull"}}, [][]string{ran, full}); diff != "" {
-		t.Errorf("probes and problems (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "probes and problems", [][]string{{"a#1", "a#2", "b#3", "b#small"}, {"b#4 PodPlanFull"}}, [][]string{ran, full})
 	spec := plan.Node(pods, markers, plan.KubernetesDefaults())
 	slice := slicing.Place(spec.PodProbes, nil, "n")[0]
 	encoded, err := json.Marshal(slice.Pods)

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestStartup(t *testing.T) {
@@ -61,9 +61,7 @@ func TestStartup(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(tc.want, got.Probes[0].Plan.Startup); diff != "" {
-				t.Errorf("startup probe (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "startup probe", tc.want, got.Probes[0].Plan.Startup)
 			// A pod without an address is planned only if no probe needs one.
 			network := tc.want != nil && tc.want.Exec == nil
 			if spec := plan.Node(pods, waits, plan.KubernetesDefaults()); (len(spec.PodProbes) == 0) != network {

@@ -4,12 +4,12 @@
 package podview_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const roleEntry = `{"f:metadata":{"f:labels":{"f:role":{}}}}`
@@ -110,9 +111,7 @@ func roles(t *testing.T, views []podview.Pod) string {
 	var all []string
 	for _, v := range views {
 		owned, err := mark.Owned(v.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		desired := v.Desired(owned)
 		role := desired[mark.Label("role")].Text
 		if len(v.Leftover(owned, desired)) > 0 {
@@ -143,9 +142,7 @@ func TestCompete(t *testing.T) {
 		"one per shard":          {policy: v1alpha1.ExclusivePolicy{PerLabel: "shard"}, pods: []rival{{name: "a", shard: "1", state: yes}, {name: "b", shard: "2", state: yes}, {name: "c", state: yes, since: 9}}, want: "primary primary unknown"},
 	} {
 		_, marker, views := rivals(tc.pods, tc.policy)
-		if diff := cmp.Diff(tc.want, roles(t, compete(views, marker))); diff != "" {
-			t.Errorf("%s: roles (-want +got):\n%s", name, diff)
-		}
+		expect.Equal(t, name+": roles", tc.want, roles(t, compete(views, marker)))
 	}
 }
 
@@ -163,9 +160,7 @@ func TestMoves(t *testing.T) {
 			Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
 				Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{PerLabel: "shard"})).
 			Probe(builders.Probe("shard").Label(v1alpha1.ProbeSucceeded, "shard", tc.reported)).Build())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		b := builders.Pod("ns", "a").Label("app", "game")
 		owned := mark.Marks{}
 		if tc.shard != "" {
@@ -192,9 +187,7 @@ func TestMoves(t *testing.T) {
 				got = append(got, key+"="+value.Text)
 			}
 		}
-		if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("%s: labels (-want +got):\n%s", name, diff)
-		}
+		expect.Equal(t, name+": labels", tc.want, strings.Join(got, " "))
 	}
 }
 
@@ -207,9 +200,7 @@ func TestPolicyOfAnotherPod(t *testing.T) {
 	var markers []*plan.Marker
 	for _, stored := range []*v1alpha1.PodProbeMarker{exclusiveMarker, other} {
 		marker, err := plan.Compile(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		markers = append(markers, marker)
 	}
 	pod := builders.Pod("ns", "a").Label("app", "game").Label("role", "primary").ManagedFields("seamark", "status", roleEntry).Build()
@@ -221,9 +212,7 @@ func TestPolicyOfAnotherPod(t *testing.T) {
 		Pods: []seamarkv1alpha1.PodReport{{Namespace: "ns", Name: "a", UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{
 			{Name: "b#p", Plan: probes[0].Plan.Plan, State: v1alpha1.ProbeSucceeded}}}}}
 	v := podview.New(pod, markers, podview.KubeletNode, mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice}}, podview.Options{})
-	if diff := cmp.Diff("primary", roles(t, compete([]podview.Pod{v}, markers...))); diff != "" {
-		t.Errorf("roles (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "roles", "primary", roles(t, compete([]podview.Pod{v}, markers...)))
 }
 
 // TestKeyOfAnotherProbe has a pod with the role, whose key belongs to another marker now: the pod still has it until the next
@@ -233,17 +222,13 @@ func TestKeyOfAnotherProbe(t *testing.T) {
 		{name: "a", role: "primary", state: v1alpha1.ProbeSucceeded, since: 9}, {name: "b", role: "replica", state: v1alpha1.ProbeSucceeded},
 	}, v1alpha1.ExclusivePolicy{})
 	first, err := plan.Compile(builders.Marker("ns", "aaa").Probe(builders.Probe("q").Label(v1alpha1.ProbeFailed, "role", "broken")).Build())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	markers := []*plan.Marker{first, marker}
 	report := views[0].Report
 	report.Reported = true
 	views[0].Plan, views[0].Report = podview.Plan(views[0].Object, markers, podview.KubeletNode, podview.Options{}), report
 	for _, want := range []string{" replica", " primary"} {
-		if diff := cmp.Diff(want, roles(t, compete(views, marker))); diff != "" {
-			t.Errorf("marker %s: roles (-want +got):\n%s", stored.Name, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("marker %s: roles", stored.Name), want, roles(t, compete(views, marker)))
 		// The write.
 		views[0].Object = views[0].Object.DeepCopy()
 		delete(views[0].Object.Labels, "role")
@@ -316,9 +301,7 @@ func TestTickets(t *testing.T) {
 		}
 		slices.Sort(removes)
 		got += strings.Join(removes, "")
-		if got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
+		expect.Equal(t, name, tc.want, got)
 	}
 }
 
@@ -335,7 +318,5 @@ func TestWithTickets(t *testing.T) {
 	for i, v := range views {
 		views[i] = v.WithTickets(markers)
 	}
-	if diff := cmp.Diff("primary  unknown replica", roles(t, views)); diff != "" {
-		t.Errorf("roles (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "roles", "primary  unknown replica", roles(t, views))
 }

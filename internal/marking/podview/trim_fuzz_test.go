@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // FuzzTrimPod fills every field of a pod from the seed. The trimmed pod must give the same
@@ -99,9 +100,7 @@ func fuzzMarkers(tb testing.TB) []*plan.Marker {
 		Probe(builders.Probe("a").Container("main").Condition("game.io/idle").Label(v1alpha1.ProbeSucceeded, "idle", "true")).
 		Probe(builders.Probe("b").Container("proxy").Condition("game.io/role").Annotation(v1alpha1.ProbeFailed, "cost", "1").Handler(http)).
 		Build())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, err)
 	return []*plan.Marker{marker}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const entry = `{"f:metadata":{"f:annotations":{"f:cost":{}},"f:labels":{"f:idle":{}}},
@@ -76,9 +77,7 @@ func TestTrimPod(t *testing.T) {
 			want.Spec.InitContainers[0].Image = ""
 			whole := fullPod()
 			got := podview.NewPodTrimmer(tc.options).Trim(whole)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("trimmed pod (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "trimmed pod", want, got)
 			if diff := cmp.Diff(fullPod(), whole); diff != "" {
 				t.Errorf("original pod changed (-before +after):\n%s", diff)
 			}
@@ -134,9 +133,7 @@ func TestTrimNode(t *testing.T) {
 		Name: "n", UID: "u", ResourceVersion: "7",
 		Labels: map[string]string{v1alpha1.NodeTypeLabel: "virtual-kubelet", "liqo.io/type": "virtual-node"},
 	}}
-	if diff := cmp.Diff(want, podview.TrimNode(node)); diff != "" {
-		t.Errorf("trimmed node (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "trimmed node", want, podview.TrimNode(node))
 }
 
 func TestTransformPassesOtherTypes(t *testing.T) {
@@ -167,9 +164,7 @@ func FuzzTrimPlan(f *testing.F) {
 		}
 		before := whole.DeepCopy()
 		got := trimmer.Trim(whole)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("trimmed NodePodProbe (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "trimmed NodePodProbe", want, got)
 		if diff := cmp.Diff(before, whole); diff != "" {
 			t.Errorf("original changed (-before +after):\n%s", diff)
 		}
@@ -250,9 +245,7 @@ func FuzzTrimReport(f *testing.F) {
 				t.Errorf("no report about pod %s", uid)
 			}
 		}
-		if diff := cmp.Diff(want, trimmed); diff != "" {
-			t.Errorf("trimmed ProbeReport (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "trimmed ProbeReport", want, trimmed)
 	})
 }
 
@@ -282,9 +275,7 @@ func TestChangedByOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
 			for _, r := range []*seamarkv1alpha1.ProbeReport{report, podview.TrimReport(report)} {
-				if got := podview.ChangedByOthers(r); got != tc.want {
-					t.Errorf("ChangedByOthers = %t, want %t", got, tc.want)
-				}
+				expect.Equal(t, "ChangedByOthers", tc.want, podview.ChangedByOthers(r))
 			}
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var (
@@ -203,9 +203,7 @@ func TestRow(t *testing.T) {
 			i := newInput()
 			test.edit(&i)
 			got := probestatus.List(i.build(t))
-			if diff := cmp.Diff([]probestatus.Row{row(test.want)}, got.Rows); diff != "" {
-				t.Errorf("rows (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "rows", []probestatus.Row{row(test.want)}, got.Rows)
 		})
 	}
 }
@@ -277,9 +275,7 @@ func TestWaiting(t *testing.T) {
 			if test.again > 0 {
 				want.Waiting, want.RecheckAt = []types.NamespacedName{{Namespace: "ns", Name: "game-0"}}, probed.Add(test.again)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("states (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "states", want, got)
 		})
 	}
 }
@@ -306,9 +302,7 @@ func TestOrder(t *testing.T) {
 		names = append(names, got.Rows[i].Namespace+"/"+got.Rows[i].Pod+" "+got.Rows[i].Marker+"/"+got.Rows[i].Probe)
 	}
 	want := []string{"before/d m/p", "ns/a x/z", "ns/a x/r", "ns/a y/p", "ns/a y/q", "ns/b x/z", "ns/b x/r", "ns/b y/p", "ns/b y/q"}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "rows", want, names)
 	if len(got.Invalid) != 1 || got.Invalid[types.NamespacedName{Namespace: "ns", Name: "broken"}] == nil {
 		t.Errorf("invalid markers %v, want ns/broken", got.Invalid)
 	}
@@ -320,9 +314,7 @@ func TestShown(t *testing.T) {
 		"-":       {Problem: &probestatus.Problem{Reason: diagnosis.StateNotVisible}},
 		"Pending": {},
 	} {
-		if got := row.Shown(); got != want {
-			t.Errorf("Shown() = %q, want %q", got, want)
-		}
+		expect.Equal(t, "Shown()", want, row.Shown())
 	}
 }
 
@@ -366,7 +358,5 @@ func TestMarkerThatDoesNotCount(t *testing.T) {
 		t.Fatalf("%d rows, that of the marker at %d; want %d", len(rows), i, plan.MaxMarkers+1)
 	}
 	want := row(problem("TooManyMarkers", "more than 64 markers select the pod, and only the oldest count: m00, m01, m02 and 61 more"))
-	if diff := cmp.Diff(want, rows[i]); diff != "" {
-		t.Errorf("row (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "row", want, rows[i])
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // largePlan adds pods with probes of equal messages to the plan and the states.
@@ -212,9 +213,7 @@ func checkMessages(t *testing.T, pods []seamarkv1alpha1.PodReport, full map[iden
 	for _, pod := range pods {
 		for _, entry := range pod.Probes {
 			id, err := identity.Parse(entry.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			message := full[identity.Key{ContainerKey: identity.ContainerKey{PodUID: types.UID(pod.UID), Name: "main"}, ID: id}]
 			if !utf8.ValidString(entry.Message) || !strings.HasPrefix(message, entry.Message) {
 				t.Fatalf("message %q, want a prefix of %q", entry.Message, message)

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // troubled returns a state without results and with a problem that was noticed at since.
@@ -88,9 +87,7 @@ func TestErrors(t *testing.T) {
 				next = decide(at(c.at))
 			}
 			until(at(tc.changes[len(tc.changes)-1].at + 100))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", tc.want, got)
 		})
 	}
 }
@@ -103,9 +100,7 @@ func TestErrorsSurviveAgentRestart(t *testing.T) {
 	want := report.States{key(t, "a", "m#p"): {Problem: thresholds.Problem{Reason: cannotRun, Message: "no"}}}
 	record := report.Read(stored(pod), nil)
 	restored := report.Restore(onePlan(), record)
-	if diff := cmp.Diff(want, restored); diff != "" {
-		t.Errorf("restored states (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "restored states", want, restored)
 	for known, states := range map[string]report.States{"unknown": {}, "restored": restored} {
 		if got := report.Decide(at(0), onePlan(), record, states, nil); len(got.Writes) > 0 {
 			t.Errorf("%s: writes %v", known, got.Writes)
@@ -156,9 +151,7 @@ func TestErrorsAreWithinTheBudget(t *testing.T) {
 	if again := report.Decide(at(3600), plan, record, states, nil); len(again.Writes) > 0 {
 		t.Error("errors that do not fit cause another write")
 	}
-	if n := record.Errors(plan, cannotRun); n != errs {
-		t.Errorf("%d errors in the record, want %d", n, errs)
-	}
+	expect.Equal(t, "errors in the record", errs, record.Errors(plan, cannotRun))
 }
 
 func TestAnnouncer(t *testing.T) {
@@ -219,9 +212,7 @@ func TestAnnouncer(t *testing.T) {
 				due(at(0).Add(w.at))
 			}
 			until(at(0).Add(tc.written[len(tc.written)-1].at + 8*time.Hour))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("times of events (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "times of events", tc.want, got)
 		})
 	}
 }
@@ -258,9 +249,7 @@ func TestAnnouncerOfLimitedRate(t *testing.T) {
 		for _, e := range events {
 			got = append(got, e.Text())
 		}
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("step %d: events (-want +got):\n%s", i, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("step %d: events", i), step.want, got)
 	}
 	again := report.NewAnnouncer(at(0), errored("m#p"))
 	if events, next := again.Due(at(1), plan, errored("m#q")); len(events) > 0 || !next.Equal(at(3600)) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -30,9 +31,7 @@ func at(s float64) time.Time {
 func encodedSize(t testing.TB, value any) int {
 	t.Helper()
 	body, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return len(body)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestMessageTokens plays the states of probe m#p, and checks when which message is reported.
@@ -100,9 +101,7 @@ func TestMessageTokens(t *testing.T) {
 					got = append(got, fmt.Sprint(now.Sub(at(0)), " ", w.Pods[0].Probes[0].Message))
 				}
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("reports (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "reports", tc.want, got)
 		})
 	}
 }
@@ -124,9 +123,7 @@ func TestAllowedValueIsReportedAtOnce(t *testing.T) {
 			got = append(got, w.Pods[0].Probes[0].Message)
 		}
 	}
-	if diff := cmp.Diff([]string{"primary", "x1", "x2", "x3", "primary", "secondary", "x5", "primary\n1"}, got); diff != "" {
-		t.Errorf("reports (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "reports", []string{"primary", "x1", "x2", "x3", "primary", "secondary", "x5", "primary\n1"}, got)
 	k := key(t, "a", "m#p")
 	if due := record.MessageDue(plan, k, known(succeeded, "primary", 11, 0), "x"); !due.IsZero() {
 		t.Errorf("an allowed value is due at %s, want at once", due)

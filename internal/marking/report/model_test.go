@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // model is a node with an agent, and the slices that the API server stores for it. A seed
@@ -70,9 +71,7 @@ func (m *model) list() []report.Slice {
 
 func (m *model) keyAt(pod *v1alpha1.PodProbe, i int) identity.Key {
 	key, err := identity.KeyOf(pod, &pod.Probes[i])
-	if err != nil {
-		m.Fatal(err)
-	}
+	expect.NoError(m, err)
 	return key
 }
 

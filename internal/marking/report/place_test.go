@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestNames(t *testing.T) {
@@ -121,9 +122,7 @@ func TestPlaces(t *testing.T) {
 				states[key(t, pod, "m#p")] = known(failed, "no", 10, 10)
 			}
 			record, d := wrote(at(10), plan, report.Read(tc.stored, nil), states)
-			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", tc.want, summary(d.Writes))
 			if again := report.Decide(at(10), plan, record, states, nil); len(again.Writes) > 0 {
 				t.Errorf("writes again %v", summary(again.Writes))
 			}
@@ -159,9 +158,7 @@ func TestNewestStateOfPodInTwoSlices(t *testing.T) {
 	older, newer := slice(0, 0, "a"), slice(1, 9, "a")
 	for _, listed := range [][]report.Slice{{older, newer}, {newer, older}} {
 		got := report.Restore(planOf("a"), report.Read(listed, nil))
-		if diff := cmp.Diff(report.States{key(t, "a", "m#p"): known(succeeded, "ok", 9, 9)}, got); diff != "" {
-			t.Errorf("restored states (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "restored states", report.States{key(t, "a", "m#p"): known(succeeded, "ok", 9, 9)}, got)
 	}
 }
 
@@ -176,9 +173,7 @@ func TestLargePodHasItsOwnSlice(t *testing.T) {
 		plan.Pods[i].Name = plan.Pods[i].Name[:1]
 	}
 	_, d := wrote(at(1), plan, report.Record{}, states)
-	if diff := cmp.Diff([]string{"+0 a c e", "+1 b", "+2 d"}, summary(d.Writes)); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "writes", []string{"+0 a c e", "+1 b", "+2 d"}, summary(d.Writes))
 }
 
 // TestEmptySlices plays which pods are planned from a time on, and checks when slices are
@@ -233,9 +228,7 @@ func TestEmptySlices(t *testing.T) {
 				decide(at(c.at))
 			}
 			until(at(100 * minute))
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", tc.want, got)
 		})
 	}
 }
@@ -266,9 +259,7 @@ func TestReplacedPods(t *testing.T) {
 	for n := range pods {
 		add(n)
 	}
-	if writes := decide(); writes != most {
-		t.Errorf("%d writes of all pods, want %d", writes, most)
-	}
+	expect.Equal(t, "writes of all pods", most, decide())
 	total := 0
 	for n := range 5 * pods {
 		i := (n * 37) % pods
@@ -313,9 +304,7 @@ func TestLostResponses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			record, d := wrote(at(2), planOf(tc.plan...), lost, states)
-			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", tc.want, summary(d.Writes))
 			if again := report.Decide(at(2), planOf(tc.plan...), record, states, nil); len(again.Writes) > 0 {
 				t.Errorf("writes again %v", summary(again.Writes))
 			}

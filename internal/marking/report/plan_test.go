@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // of returns a copy of the entry for the plan and the run of the container.
@@ -59,9 +58,7 @@ func TestDecideRecreatedMarker(t *testing.T) {
 			if tc.write {
 				want = append(want, write(podReport("a", tc.want...)))
 			}
-			if diff := cmp.Diff(want, report.Decide(at(0), planWith(tc.planned), record, states, nil).Writes); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", want, report.Decide(at(0), planWith(tc.planned), record, states, nil).Writes)
 		})
 	}
 }
@@ -89,9 +86,7 @@ func TestDecideOtherContainer(t *testing.T) {
 			}
 			record := report.Read(stored(podReport("a", of(base, "1", tc.reported))), nil)
 			got := report.Decide(at(0), planWith("1"), record, report.States{key(t, "a", "m#p"): state}, nil).Writes
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", want, got)
 		})
 	}
 }
@@ -116,9 +111,7 @@ func TestRestoreRecreatedMarker(t *testing.T) {
 				state.ContainerID = "c1"
 				want[key(t, "a", "m#p")] = state
 			}
-			if diff := cmp.Diff(want, report.Restore(planWith(tc.planned), reported)); diff != "" {
-				t.Errorf("Restore() (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "Restore()", want, report.Restore(planWith(tc.planned), reported))
 		})
 	}
 }
@@ -172,9 +165,7 @@ func TestPodsThatLeaveThePlan(t *testing.T) {
 				t.Fatalf("writes %v before the delay has passed", summary(d.Writes))
 			}
 			_, d = wrote(at(1).Add(report.LeftDelay+time.Second), plan, record, states)
-			if diff := cmp.Diff(tc.want, summary(d.Writes)); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", tc.want, summary(d.Writes))
 		})
 	}
 }
@@ -210,9 +201,7 @@ func TestEvents(t *testing.T) {
 				}
 				got = append(got, string(e.State)+" "+e.Message)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "events", tc.want, got)
 		})
 	}
 }

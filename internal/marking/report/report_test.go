@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func podPlan(name string, probes ...string) v1alpha1.PodProbe {
@@ -29,9 +30,7 @@ func podPlan(name string, probes ...string) v1alpha1.PodProbe {
 func key(t testing.TB, pod, name string) identity.Key {
 	t.Helper()
 	id, err := identity.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return identity.Key{ContainerKey: identity.ContainerKey{PodUID: types.UID("uid-" + pod), Name: "main"}, ID: id}
 }
 
@@ -194,9 +193,7 @@ func TestDecideFollowsPlan(t *testing.T) {
 		podReport("a", entry("m#p", succeeded, "ok", 0, 0), entry("m#new", failed, "no", 90, 90)),
 		podReport("started", entry("m#p", unknown, "", 90, 90)),
 	)}
-	if diff := cmp.Diff(want, report.Decide(at(90), plan, reported, states, nil).Writes); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "writes", want, report.Decide(at(90), plan, reported, states, nil).Writes)
 }
 
 func TestRestore(t *testing.T) {
@@ -205,7 +202,5 @@ func TestRestore(t *testing.T) {
 		podReport("a", entry("m#p", succeeded, "ok", 5, 1), entry("m#q", "Odd", "", 5, 1), entry("m#gone", failed, "", 5, 1)),
 		podReport("b", entry("m#r", failed, "no", 5, 1)),
 	), nil))
-	if diff := cmp.Diff(report.States{key(t, "a", "m#p"): known(succeeded, "ok", 5, 1)}, got); diff != "" {
-		t.Errorf("Restore() (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "Restore()", report.States{key(t, "a", "m#p"): known(succeeded, "ok", 5, 1)}, got)
 }

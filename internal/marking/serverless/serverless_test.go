@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func compileAll(t *testing.T, markers ...*builders.MarkerBuilder) []*plan.Marker {
@@ -25,9 +26,7 @@ func compileAll(t *testing.T, markers ...*builders.MarkerBuilder) []*plan.Marker
 	var all []*plan.Marker
 	for _, marker := range markers {
 		compiled, err := plan.Compile(marker.Build())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		all = append(all, compiled)
 	}
 	return all
@@ -135,15 +134,9 @@ func TestAnnotations(t *testing.T) {
 			for range 2 {
 				compiled := serverless.Compile(tc.pod.Build(), markers, plan.KubernetesDefaults())
 				got, err := serverless.Encode(compiled.Probes)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("annotations (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(tc.problems, compiled.Problems); diff != "" {
-					t.Errorf("problems (-want +got):\n%s", diff)
-				}
+				expect.NoError(t, err)
+				expect.Equal(t, "annotations", tc.want, got)
+				expect.Equal(t, "problems", tc.problems, compiled.Problems)
 				var decoded []v1alpha1.PodContainerProbe
 				if got.Probes != "" && (json.Unmarshal([]byte(got.Probes), &decoded) != nil || len(decoded) != len(compiled.Probes)) {
 					t.Errorf("%s is not an array of %d probes", got.Probes, len(compiled.Probes))
@@ -157,9 +150,7 @@ func TestAnnotations(t *testing.T) {
 func TestEncodeDoesNotModifyTheMarker(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(idle()).Build()
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	handed := serverless.Compile(game().Build(), []*plan.Marker{compiled}, plan.KubernetesDefaults())
 	if _, err := serverless.Encode(handed.Probes); err != nil {
 		t.Fatal(err)
@@ -172,9 +163,7 @@ func TestEncodeDoesNotModifyTheMarker(t *testing.T) {
 func TestOfAndNames(t *testing.T) {
 	pod := game().Annotation("kruise.io/podprobe", "[]").Annotation("kruise.io/podprobemarker-list", "a,web").Build()
 	annotations := serverless.AnnotationsOf(pod)
-	if diff := cmp.Diff(serverless.Annotations{Probes: "[]", Markers: "a,web"}, annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "annotations", serverless.Annotations{Probes: "[]", Markers: "a,web"}, annotations)
 	if diff := cmp.Diff([]string{"a", "web"}, annotations.Names()); diff != "" || (serverless.Annotations{}).Names() != nil {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
@@ -227,9 +216,7 @@ func TestMayRunOn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := serverless.MayRunOn(&corev1.Pod{Spec: tc.spec}, tc.nodes); got != tc.want {
-				t.Errorf("MayRunOn = %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "MayRunOn", tc.want, serverless.MayRunOn(&corev1.Pod{Spec: tc.spec}, tc.nodes))
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // plannedPods returns the plans of pods with the names, which are also their UIDs.
@@ -73,9 +74,7 @@ func TestPlace(t *testing.T) {
 				}
 				got = append(got, line)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("slices to write (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "slices to write", tc.want, got)
 		})
 	}
 }

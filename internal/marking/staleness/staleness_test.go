@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -111,9 +111,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, staleness.Decide(tc.last, tc.e, at(0))); diff != "" {
-				t.Errorf("outage (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "outage", tc.want, staleness.Decide(tc.last, tc.e, at(0)))
 		})
 	}
 }

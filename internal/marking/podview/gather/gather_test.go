@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -52,16 +53,12 @@ func TestMarkersOmitsThoseThatDoNotCompile(t *testing.T) {
 	invalid.Spec.Selector = nil
 	r := reader(t, false, invalid, builders.Marker("ns", "web").Build(), builders.Marker("other", "api").Build())
 	markers, err := r.Markers(t.Context(), "ns")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	names := make([]string, 0, len(markers))
 	for _, m := range markers {
 		names = append(names, m.Key().String())
 	}
-	if diff := cmp.Diff([]string{"ns/web"}, names); diff != "" {
-		t.Errorf("markers (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "markers", []string{"ns/web"}, names)
 }
 
 func TestPod(t *testing.T) {
@@ -120,13 +117,9 @@ func TestPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := reader(t, tc.serverless, npp, slice, marker, node("node-2", ""), node("virtual", "virtual-kubelet"))
 			markers, err := r.Markers(t.Context(), "ns")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got, err := r.Pod(t.Context(), tc.pod.Build(), markers)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var probes []string
 			for _, probe := range got.Plan.Probes {
 				probes = append(probes, probe.ID.Probe)
@@ -134,9 +127,7 @@ func TestPod(t *testing.T) {
 			if diff := cmp.Diff(tc.probes, probes); diff != "" || got.NodeKind != tc.place {
 				t.Errorf("place %d, want %d; probes (-want +got):\n%s", got.NodeKind, tc.place, diff)
 			}
-			if diff := cmp.Diff(tc.report, got.Report); diff != "" {
-				t.Errorf("report (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "report", tc.report, got.Report)
 			planned, err := r.Plan(t.Context(), tc.pod.Build(), markers)
 			if diff := cmp.Diff(got.Plan, planned); diff != "" || err != nil {
 				t.Errorf("plan without report, error %v (-want +got):\n%s", err, diff)
@@ -185,13 +176,9 @@ func newStore(t testing.TB, synced bool, objects ...client.Object) *store {
 	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
 	})
-	if err := errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.MarkerIndexers()), indexer.AddIndexers(gather.SliceIndexers())); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.MarkerIndexers()), indexer.AddIndexers(gather.SliceIndexers())))
 	for _, object := range objects {
-		if err := indexer.Add(object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, indexer.Add(object))
 	}
 	return &store{Indexer: indexer, synced: synced}
 }
@@ -232,9 +219,7 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 				"selected":  names(func() ([]*corev1.Pod, error) { return r.SelectedPods(t.Context(), marker) }),
 			}
 			found, err := r.Markers(t.Context(), "ns")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			for _, m := range found {
 				got["markers"] = append(got["markers"], m.Key().String())
 			}
@@ -245,16 +230,12 @@ func TestReaderListsFromSyncedStores(t *testing.T) {
 				got["of labels"] = append(got["of labels"], m.Key().String())
 			}
 			slicesOf, err := r.Slices(t.Context(), "n")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			for _, slice := range slicesOf {
 				got["reports"] = append(got["reports"], slice.Name)
 			}
 			slices.Sort(got["reports"])
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("objects (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "objects", want, got)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/floor"
 )
 
@@ -39,21 +40,15 @@ func TestMarkersOfLabels(t *testing.T) {
 			if random.IntN(2) == 0 {
 				marker.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "k1", Operator: operators[random.IntN(2)]}}
 			}
-			if err := markers.Add(marker); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, markers.Add(marker))
 		}
 		reader := gather.Reader{Compiler: plan.NewCompiler(), Stores: gather.Stores{Markers: markers}}
 		all, err := reader.Markers(t.Context(), "ns")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
 		before.Labels, after.Labels = randomLabels(random), randomLabels(random)
 		found, err := reader.MarkersOf(t.Context(), "ns", before.Labels, after.Labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, marker := range all {
 			if (marker.Matches(before) || marker.Matches(after)) && !slices.Contains(found, marker) {
 				t.Errorf("marker with the selector %v is not found for %v and %v", marker.Requirements(), before.Labels, after.Labels)
@@ -71,9 +66,7 @@ func BenchmarkMarkersOf(b *testing.B) {
 		stored := newStore(b, true)
 		for i := range markers {
 			marker := builders.Marker("ns", fmt.Sprint("m", i)).Selector("app", fmt.Sprint(i)).Probe(builders.Probe("p")).Build()
-			if err := stored.Add(marker); err != nil {
-				b.Fatal(err)
-			}
+			expect.NoError(b, stored.Add(marker))
 		}
 		reader := gather.Reader{Compiler: plan.NewCompiler(), Stores: gather.Stores{Markers: stored}}
 		labels := map[string]string{"app": "0", "tier": "web", "team": "a", "version": "1"}
