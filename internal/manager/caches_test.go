@@ -4,10 +4,13 @@
 package manager
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestEndedPodsAreNotCached(t *testing.T) {
@@ -21,9 +24,7 @@ func TestEndedPodsAreNotCached(t *testing.T) {
 			"": true, corev1.PodPending: true, corev1.PodRunning: true, corev1.PodUnknown: true,
 			corev1.PodSucceeded: false, corev1.PodFailed: false,
 		} {
-			if got := options.Field.Matches(fields.Set{"status.phase": string(phase)}); got != want {
-				t.Errorf("a pod in phase %q is cached: %t, want %t", phase, got, want)
-			}
+			expect.Equal(t, fmt.Sprintf("a pod in phase %q is cached", phase), want, options.Field.Matches(fields.Set{"status.phase": string(phase)}))
 		}
 	}
 	if !found {

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestMemoryOfPods fills the store of the manager's cache with the pods of many workloads and
@@ -45,12 +46,8 @@ func TestMemoryOfPods(t *testing.T) {
 			before := liveMemory()
 			for i := range pods {
 				trimmed, err := trim(received(t, tc.pod(i/perWorkload, i%perWorkload)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := store.Add(trimmed); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
+				expect.NoError(t, store.Add(trimmed))
 			}
 			perPod := (liveMemory() - before) / pods
 			t.Logf("%d bytes per pod", perPod)
@@ -72,20 +69,12 @@ func TestMemoryOfReports(t *testing.T) {
 	before := liveMemory()
 	for i := range slices {
 		wire, err := json.Marshal(fullReport(fmt.Sprintf("worker-%d", i/perNode), i%perNode, perSlice))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		decoded := &seamarkv1alpha1.ProbeReport{}
-		if err := json.Unmarshal(wire, decoded); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal(wire, decoded))
 		trimmed, err := trim(decoded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Add(trimmed); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
+		expect.NoError(t, store.Add(trimmed))
 	}
 	perPod := (liveMemory() - before) / (slices * perSlice)
 	t.Logf("%d bytes per pod", perPod)
@@ -133,13 +122,9 @@ func liveMemory() uint64 {
 func received(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	wire, err := pod.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	decoded := &corev1.Pod{}
-	if err := decoded.Unmarshal(wire); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, decoded.Unmarshal(wire))
 	return decoded
 }
 

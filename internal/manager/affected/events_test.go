@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/affected"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestNodeUpdates(t *testing.T) {
@@ -35,9 +36,7 @@ func TestNodeUpdates(t *testing.T) {
 			got := false
 			events := affected.NodeEvents(nil, func(context.Context, controllers.Queue, *metav1.PartialObjectMetadata) { got = true })
 			events.Update(t.Context(), event.TypedUpdateEvent[*metav1.PartialObjectMetadata]{ObjectOld: node(tc.before), ObjectNew: node(tc.after)}, nil)
-			if got != tc.want {
-				t.Errorf("called: %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "called", tc.want, got)
 		})
 	}
 }

@@ -4,10 +4,13 @@
 package marker
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestAgenda(t *testing.T) {
@@ -72,9 +75,7 @@ func TestAgenda(t *testing.T) {
 		if wait > 0 {
 			continue
 		}
-		if next := a.finish("ns", step.computed, false, now); next != step.next {
-			t.Errorf("%s: next pass after %s, want %s", step.name, next, step.next)
-		}
+		expect.Equal(t, fmt.Sprintf("%s: next pass after", step.name), step.next, a.finish("ns", step.computed, false, now))
 	}
 	a.finish("ns", 0, true, start)
 	a.finish("none", 0, true, start)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestApplied(t *testing.T) {
@@ -77,9 +78,7 @@ func TestStoredProblemSurvivesRestart(t *testing.T) {
 		t.Helper()
 		f := r.applied(marker)
 		r.checks.reported(key, []finding{f})
-		if f.Reason != reason {
-			t.Errorf("%s: reason %s, want %s", when, f.Reason, reason)
-		}
+		expect.Equal(t, when+": reason", reason, f.Reason)
 	}
 	check("at the start", "WritesLimited")
 	now = now.Add(59 * time.Second)

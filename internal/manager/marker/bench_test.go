@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/floor"
 )
@@ -122,9 +123,7 @@ func BenchmarkRecount(b *testing.B) {
 		r.Reader.Outages = func(string) staleness.Outage { return down }
 		return func() {
 			byMarker, err := r.count(b.Context(), all)
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.NoError(b, err)
 			var status v1alpha1.PodProbeMarkerStatus
 			if byMarker["m000"].Fill(&status); status.Succeeded != 100 {
 				b.Fatalf("counted %+v", status)

@@ -13,6 +13,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -34,9 +35,7 @@ func TestPodUpdates(t *testing.T) {
 			f := newWorld(t)
 			f.addMarkers(stored(builders.Marker("ns", "web").Probe(label("p", "web"))))
 			f.addPods(tc.before)
-			if got := f.update(tc.after); got != tc.want {
-				t.Errorf("enqueued the namespace: %t, want %t", got, tc.want)
-			}
+			expect.Equal(t, "enqueued the namespace", tc.want, f.update(tc.after))
 		})
 	}
 }

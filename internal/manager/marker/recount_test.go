@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -107,9 +108,7 @@ func TestRecountWithUnreadableMarks(t *testing.T) {
 	markers := []*v1alpha1.PodProbeMarker{stored(builders.Marker("ns", "web").Probe(label("p", "web").StaleAfter(30)))}
 	r := lost(t, markers, game("a").Node("n").Build(), game("b").Node("n").ManagedFields("seamark", "status", `{"f:metadata":[]}`).Build())
 	counts, err := r.count(t.Context(), markers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var status v1alpha1.PodProbeMarkerStatus
 	if counts["web"].Fill(&status); status.Succeeded != 1 || status.Probes[0].Stale != 1 {
 		t.Errorf("status %+v, want one succeeded and one stale state", status)

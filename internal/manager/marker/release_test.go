@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -113,9 +114,7 @@ func TestRemovedPodsWake(t *testing.T) {
 		before, after := &v1alpha1.NodePodProbe{}, &v1alpha1.NodePodProbe{}
 		before.Spec.RemovedPods, after.Spec.RemovedPods, after.Generation = tc.before, tc.after, 1
 		f.r.remainingPlanEvents().Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.NodePodProbe]{ObjectOld: before, ObjectNew: after}, f.queue)
-		if got := len(fakeapi.Drain(f.queue)); got != tc.enqueued {
-			t.Errorf("from %q to %q: %d namespaces are enqueued, want %d", tc.before, tc.after, got, tc.enqueued)
-		}
+		expect.Equal(t, fmt.Sprintf("from %q to %q: namespaces are enqueued", tc.before, tc.after), tc.enqueued, len(fakeapi.Drain(f.queue)))
 	}
 }
 
@@ -179,9 +178,7 @@ func TestReleaseOfPodThatRefusesWrites(t *testing.T) {
 	if !strings.HasPrefix(f.statuses[1], want) || !strings.Contains(f.statuses[1], "kubectl label pod b -n ns web-") {
 		t.Errorf("second status %q, want %q with advice", f.statuses[1], want)
 	}
-	if len(f.events.Events) != 2 {
-		t.Errorf("%d events, want 2", len(f.events.Events))
-	}
+	expect.Equal(t, "events", 2, len(f.events.Events))
 	if !f.update(unmarked("b")) {
 		t.Error("the pod does not enqueue the namespace")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestRemains(t *testing.T) {
@@ -51,12 +52,8 @@ func TestRemains(t *testing.T) {
 			err := found.addPod(tc.pod, func() (podview.Pod, error) {
 				return podview.New(tc.pod, markers, podview.UnknownNode, mark.NodeReport{Plan: npp}, podview.Options{Defaults: plan.KubernetesDefaults()}), nil
 			}, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, found.blockages["web"], cmp.AllowUnexported(blockage{}, blockers{})); diff != "" {
-				t.Errorf("remains (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "remains", tc.want, found.blockages["web"], cmp.AllowUnexported(blockage{}, blockers{}))
 			if left := found.blockages["web"].pods.count; len(found.objects) != left {
 				t.Errorf("%d objects to clean, want %d", len(found.objects), left)
 			}
@@ -99,9 +96,7 @@ func TestBlockage(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, words(tc.blockage.finding().Condition)); diff != "" {
-				t.Errorf("condition (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "condition", tc.want, words(tc.blockage.finding().Condition))
 		})
 	}
 }

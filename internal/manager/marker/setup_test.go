@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -153,9 +154,7 @@ func newWorld(t *testing.T) *world {
 	}
 	podInbox, nodeInbox := &controllers.Inbox{}, &controllers.Inbox{}
 	for inbox, queue := range map[*controllers.Inbox]controllers.Queue{podInbox: f.toMark, nodeInbox: f.toPlan} {
-		if err := inbox.Source().Start(t.Context(), queue); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, inbox.Source().Start(t.Context(), queue))
 	}
 	f.r = New(Options{
 		Reader: gather.Reader{
@@ -219,9 +218,7 @@ func (f *world) pass(reconcileOne func(context.Context, reconcile.Request) (reco
 	f.Helper()
 	f.now = f.now.Add(minPause)
 	result, err := reconcileOne(f.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: namespace}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	expect.NoError(f, err)
 	return result.RequeueAfter
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // newMarker returns a world with a marker that has just been created.
@@ -38,9 +39,7 @@ func TestFinalizerIsNotAddedAgainBeforeTheCacheHasIt(t *testing.T) {
 	}
 	marker.ResourceVersion = "1001" // A user removed the finalizer later.
 	f.touched(marker)
-	if diff := cmp.Diff([]int{1, 1}, f.finalizers); diff != "" {
-		t.Errorf("finalizers after another write (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "finalizers after another write", []int{1, 1}, f.finalizers)
 }
 
 // A write with the resource version of the cache would be a conflict.

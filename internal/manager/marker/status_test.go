@@ -4,6 +4,7 @@
 package marker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func found(status metav1.ConditionStatus, reason, message string) finding {
@@ -99,14 +101,10 @@ func TestChecks(t *testing.T) {
 		{"recreated marker", "b", 2, 2500 * time.Millisecond, 0},
 	}
 	for _, step := range steps {
-		if got := c.wait(key, step.uid, step.generation, start.Add(step.after)); got != step.want {
-			t.Errorf("%s: wait %v, want %v", step.name, got, step.want)
-		}
+		expect.Equal(t, fmt.Sprintf("%s: wait", step.name), step.want, c.wait(key, step.uid, step.generation, start.Add(step.after)))
 	}
 	c.retry(key)
-	if got := c.wait(key, "b", 2, start.Add(2600*time.Millisecond)); got != 0 {
-		t.Errorf("after retry: wait %v, want 0", got)
-	}
+	expect.Equal(t, "after retry: wait", 0, c.wait(key, "b", 2, start.Add(2600*time.Millisecond)))
 }
 
 // TestExcludedNamespace checks the condition of a marker whose pods the manager does not plan.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -18,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestSummary(t *testing.T) {
@@ -145,16 +145,12 @@ func TestSummary(t *testing.T) {
 				}
 			}
 			s := collected.summaries["web"]
-			if s.matched != tc.matched {
-				t.Errorf("matched %d pods, want %d", s.matched, tc.matched)
-			}
+			expect.Equal(t, "matched: pods", tc.matched, s.matched)
 			var got []string
 			for _, c := range s.findings(marker) {
 				got = append(got, words(c.Condition))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("conditions (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "conditions", tc.want, got)
 		})
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // npp returns a NodePodProbe that plans the pods, which are in namespace ns.
@@ -143,12 +144,8 @@ func TestCensus(t *testing.T) {
 				return slices.DeleteFunc(slices.Clone(tc.slices), func(s *seamarkv1alpha1.ProbeReport) bool { return s.NodeName != node }), nil
 			}
 			got, err := countStates(tc.markers, tc.plans, slicesOf, tc.provided)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(probe{})); diff != "" {
-				t.Errorf("census (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "census", tc.want, got, cmp.AllowUnexported(probe{}))
 		})
 	}
 }
@@ -164,9 +161,7 @@ func TestPending(t *testing.T) {
 	}
 	ages := func(want map[string]time.Duration) {
 		t.Helper()
-		if diff := cmp.Diff(want, p.Ages()); diff != "" {
-			t.Errorf("ages (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "ages", want, p.Ages())
 	}
 	see(npp("a", 1, 1))
 	ages(map[string]time.Duration{})
@@ -207,9 +202,7 @@ func (brokenCache) List(context.Context, client.ObjectList, ...client.ListOption
 func registered(t *testing.T, leads chan struct{}, objects ...client.Object) *prometheus.Registry {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, v1alpha1.AddToScheme(scheme))
 	start := time.Unix(1_700_000_000, 0)
 	plans := map[string]*v1alpha1.NodePodProbe{}
 	pending := NewPending(func() time.Time { return start }, func(node string) *v1alpha1.NodePodProbe { return plans[node] })

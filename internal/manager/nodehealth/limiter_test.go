@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/internal/program/controllers"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // A zone of 200 nodes with 110 pods each is lost. The pods are those of one namespace, and another one has
@@ -37,9 +38,7 @@ func TestLimiterDelaysAndSharesPermits(t *testing.T) {
 			}
 		})
 		var unused workqueue.TypedRateLimitingInterface[reconcile.Request]
-		if err := source.Start(ctx, unused); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, source.Start(ctx, unused))
 		limiter := NewLimiter(inbox)
 		first := types.NamespacedName{Namespace: "large", Name: "0"}
 		if limiter.Take(first) {

@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -36,9 +37,7 @@ func newStore(t *testing.T, objects ...client.Object) store {
 	for _, object := range objects {
 		err = errors.Join(err, indexer.Add(object))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return store{indexer}
 }
 
@@ -78,9 +77,7 @@ func TestNodesHaveOneTimerEach(t *testing.T) {
 		t.Helper()
 		now = now.Add(pass)
 		if old, _, _ := known.GetByKey("node-1"); status != "" && old.(*corev1.Node).Status.Conditions[0].Status != status {
-			if err := known.Update(node(status)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, known.Update(node(status)))
 		}
 		result, err := nodes.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
 		if err != nil || result.RequeueAfter != again || nodes.Limiter.Waiting() != asked || nodes.states.Len() != remembered {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -55,14 +56,10 @@ func TestBursts(t *testing.T) {
 				touch("node", at, afterMarker())
 			}
 			touch("another", tc.now, afterPod())
-			if got := r.debouncing("node"); got != tc.want {
-				t.Errorf("waits %v, want %v", got, tc.want)
-			}
+			expect.Equal(t, "waits", tc.want, r.debouncing("node"))
 			if tc.want == 0 {
 				touch("node", tc.now, afterPod())
-				if got := r.debouncing("node"); got != afterPod().idle {
-					t.Errorf("a new burst waits %v, want %v", got, afterPod().idle)
-				}
+				expect.Equal(t, "a new burst waits", afterPod().idle, r.debouncing("node"))
 			}
 		})
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestChangesOfPlansAreLogged(t *testing.T) {
@@ -29,7 +29,5 @@ func TestChangesOfPlansAreLogged(t *testing.T) {
 		`"level"=1 "msg"="Planned pod" "pod"="games/d" "podUID"="4" "probes"=2`,
 		`"level"=1 "msg"="Planned pod" "pod"="games/e" "podUID"="6" "probes"=2`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "lines", want, got)
 }

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -42,9 +42,7 @@ func TestPodUpdates(t *testing.T) {
 				return true
 			})
 			slices.Sort(got)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("touched nodes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "touched nodes", tc.want, got)
 		})
 	}
 }

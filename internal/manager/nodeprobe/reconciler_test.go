@@ -28,6 +28,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -162,9 +163,7 @@ func TestReconcile(t *testing.T) {
 	removingOther.Spec.RemovedPods = []string{"other"}
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p")).Build()
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	correct := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
 	var many []v1alpha1.PodProbe
 	for i := range slicing.MaxRemoved {
@@ -260,9 +259,7 @@ func TestReconcile(t *testing.T) {
 			} else if n > 1 && strings.HasPrefix(got[n-1], "delete") {
 				got = got[:n/2]
 			}
-			if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "writes", tc.want, strings.Join(got, ", "))
 		})
 	}
 }
@@ -305,9 +302,7 @@ func TestDeletedSliceIsReferredToUntilItIsCreatedAgain(t *testing.T) {
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); (err != nil) != plans.refuses {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"write node-1.0 1", want}, plans.calls); diff != "" {
-			t.Errorf("writes (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "writes", []string{"write node-1.0 1", want}, plans.calls)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +21,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -123,9 +123,7 @@ func TestLostReports(t *testing.T) {
 					t.Fatalf("error %v, want an error: %t", err, fails)
 				}
 			}
-			if diff := cmp.Diff(tc.want, calls.calls); diff != "" {
-				t.Errorf("requests to the agent (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "requests to the agent", tc.want, calls.calls)
 		})
 	}
 }
@@ -177,9 +175,7 @@ func TestReportsLostWithTheirPlan(t *testing.T) {
 				}
 			}
 			asked := slices.DeleteFunc(calls.calls, func(call string) bool { return !strings.HasPrefix(call, "restore") })
-			if diff := cmp.Diff(tc.want, asked, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("requests to the agent (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "requests to the agent", tc.want, asked, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -211,9 +207,7 @@ func TestReportsLostBeforeTheStart(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(tc.want, calls.calls); diff != "" {
-				t.Errorf("requests to the agent (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "requests to the agent", tc.want, calls.calls)
 		})
 	}
 }
@@ -228,9 +222,7 @@ func TestPlanIsWrittenAlthoughTheRequestToTheAgentFails(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "node-1"}}); !errors.Is(err, failing.err) {
 		t.Errorf("error %v, want %v", err, failing.err)
 	}
-	if diff := cmp.Diff([]string{"refer node-1"}, plans.calls); diff != "" {
-		t.Errorf("writes of plans (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "writes of plans", []string{"refer node-1"}, plans.calls)
 }
 
 // TestReportsOfNodesWithoutAgent checks that a ProbeReport enqueues its node only if the node may have

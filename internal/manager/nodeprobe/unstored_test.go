@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +18,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // pruning stores ProbePlans as an API server does whose CRD has no field plan until it is extended.
@@ -85,9 +85,7 @@ func TestPlanThatIsStoredWithoutSomeFields(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := len(plans.slice.Pods); got != step.pods {
-			t.Errorf("%d pods planned, want %d", got, step.pods)
-		}
+		expect.Equal(t, "pods planned", step.pods, len(plans.slice.Pods))
 		if writes := plans.count("write"); writes != step.writes || result.RequeueAfter != step.retry {
 			t.Errorf("%d writes with %d pods and a requeue after %s, want %d and %s", writes, step.pods, result.RequeueAfter, step.writes, step.retry)
 		}
@@ -117,7 +115,5 @@ func TestRemovedPodsAreNotStored(t *testing.T) {
 		}
 	}
 	want := []string{"refer node-1 0:30 gone", "write node-1.0 0", "refer node-1 0:100000"}
-	if diff := cmp.Diff(want, plans.calls); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "writes", want, plans.calls)
 }

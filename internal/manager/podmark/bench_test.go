@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -50,9 +51,7 @@ func contested(b *testing.B, n int, all bool) *Reconciler {
 		Label(v1alpha1.ProbeUnknown, "role", "unknown").Label(v1alpha1.ProbeFailed, "role", "replica").
 		Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{})).Build()
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, err)
 	ticket := compiled.Exclusives()[0].Ticket
 	var pods []*corev1.Pod
 	var reports []*seamarkv1alpha1.ProbeReport

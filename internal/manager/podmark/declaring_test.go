@@ -12,6 +12,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestMarkersOfALimitedPod checks that a limited pod remembers few of the markers that declare its keys, and only those that
@@ -30,9 +31,7 @@ func TestMarkersOfALimitedPod(t *testing.T) {
 	}
 	c := change{desired: mark.Marks{mark.Label("role"): {}}}
 	found := c.declaring(pod, markers)
-	if len(found) != maxDeclaring {
-		t.Errorf("%d markers, want %d", len(found), maxDeclaring)
-	}
+	expect.Equal(t, "markers", maxDeclaring, len(found))
 	for _, name := range found {
 		if !strings.HasPrefix(name, "web-") {
 			t.Errorf("marker %s does not select the pod", name)

@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestRequestsOfAReconcileAreBounded has more policies than a reconcile asks for, and more ended pods than it writes.
@@ -25,9 +26,7 @@ func TestRequestsOfAReconcileAreBounded(t *testing.T) {
 	}
 	stored := marker.Build()
 	compiled, err := plan.Compile(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	b := builders.Pod("ns", "a").Label("app", "game").Node("node")
 	fields := make([]string, 0, 3*maxAsked)
 	for _, e := range compiled.Exclusives() {
@@ -58,9 +57,7 @@ func TestElectionsAreForgotten(t *testing.T) {
 	reconcileOne(t, r, "a")
 	api := r.Reader.Client.(client.Client) //nolint:forcetypeassert // a panic fails the test
 	for _, name := range []string{"a", "b"} {
-		if err := api.Delete(t.Context(), builders.Pod("ns", name).Build()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, api.Delete(t.Context(), builders.Pod("ns", name).Build()))
 		if reconcileOne(t, r, name); name == "a" && len(r.elections.namespaces) != 1 {
 			t.Errorf("elections %v, want that of pod b", r.elections.namespaces)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -72,9 +73,7 @@ func TestInitialReports(t *testing.T) {
 			} else {
 				r.statusEvents().Create(t.Context(), event.TypedCreateEvent[*v1alpha1.NodePodProbe]{Object: tc.npp, IsInInitialList: true}, q)
 			}
-			if q.Len() != tc.want {
-				t.Errorf("%d pods enqueued, want %d", q.Len(), tc.want)
-			}
+			expect.Equal(t, "pods enqueued", tc.want, q.Len())
 			if r.reportedAt.Len() > 0 {
 				t.Error("the latency of an initial report is measured")
 			}
@@ -150,9 +149,7 @@ func TestNewNodes(t *testing.T) {
 			node := gather.NewNode()
 			node.Name, node.Labels = "node-1", map[string]string{v1alpha1.NodeTypeLabel: tc.kind}
 			r.nodeEvents().Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: node, IsInInitialList: true}, q)
-			if q.Len() != tc.want {
-				t.Errorf("%d pods enqueued, want %d", q.Len(), tc.want)
-			}
+			expect.Equal(t, "pods enqueued", tc.want, q.Len())
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // listing records the lists of pods, and answers them with its pods.
@@ -47,9 +47,7 @@ func duel(t *testing.T, pods *recorded, policy v1alpha1.ExclusivePolicy, all ...
 	stored := builders.Marker("ns", "db").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
 		Label(v1alpha1.ProbeUnknown, "role", "unknown").Exclusive(v1alpha1.ProbeSucceeded, policy)).Build()
 	compiled, err := plan.Compile(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ticket := compiled.Exclusives()[0].Ticket
 	report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName("node", 0)}, NodeName: "node"}
 	objects := []client.Object{stored, report, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}}
@@ -89,17 +87,13 @@ func TestHandOver(t *testing.T) {
 		reconcileOne(t, r, name)
 	}
 	want := []map[string]string{{ticket: "1"}, {ticket: "2", "role": "primary"}, {"role": "unknown"}}
-	if diff := cmp.Diff(want, pods.labels); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "writes", want, pods.labels)
 	if len(live.options) != 1 {
 		t.Fatalf("%d lists, want one, for the pod that gets the marks", len(live.options))
 	}
 	options := live.options[0]
 	pod, err := r.Reader.CachedPod(t.Context(), types.NamespacedName{Namespace: "ns", Name: "ready"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if got := options.Raw; options.LabelSelector.String() != ticket+"=2" || options.Namespace != "ns" ||
 		got.ResourceVersion != pod.ResourceVersion || got.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
 		t.Errorf("list with the options %+v, want the ticket, not older than version %s", options, pod.ResourceVersion)
@@ -175,9 +169,7 @@ func TestStaleClaim(t *testing.T) {
 		marker := builders.Marker("ns", "db").Probe(builders.Probe("p").StaleAfter(60).Condition("db.io/p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
 			Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{})).Build()
 		compiled, err := plan.Compile(marker)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		ticket := compiled.Exclusives()[0].Ticket
 		condition := `"f:status":{"f:conditions":{"k:{\"type\":\"db.io/p\"}":{".":{},"f:lastTransitionTime":{},"f:reason":{},"f:message":{},"f:status":{},"f:type":{}}}}`
 		old := builders.Pod("ns", "old").Label("app", "game").Node("old").
@@ -225,9 +217,7 @@ func TestEndingPod(t *testing.T) {
 		reconcileOne(t, r, "other")
 		pods.labels = nil
 		reconcileOne(t, r, "ending")
-		if diff := cmp.Diff(tc.want, pods.labels); diff != "" {
-			t.Errorf("%s: writes (-want +got):\n%s", name, diff)
-		}
+		expect.Equal(t, name+": writes", tc.want, pods.labels)
 	}
 }
 
@@ -310,9 +300,7 @@ func TestRefusedMove(t *testing.T) {
 		Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{PerLabel: "shard"})).
 		Probe(builders.Probe("shard").Label(v1alpha1.ProbeSucceeded, "shard", "2")).Build()
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ticket := compiled.Exclusives()[0].Ticket
 	pod := builders.Pod("ns", "a").Label("app", "game").Node("node").Label("role", "primary").Label(ticket, "1").Label("shard", "1").
 		ManagedFields(v1alpha1.FieldManager, "status", `{"f:metadata":{"f:labels":{"f:role":{},"f:`+ticket+`":{}}}}`).Build()
@@ -339,9 +327,7 @@ func reportOf(node string, pod *corev1.Pod, state v1alpha1.ProbeState) *seamarkv
 func reconcileOne(t testing.TB, r *Reconciler, name string) reconcile.Result {
 	t.Helper()
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return result
 }
 
@@ -351,9 +337,7 @@ func TestExclusiveWriteWaitsForTheLastWrite(t *testing.T) {
 	stored := builders.Marker("ns", "db").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").
 		Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{})).Probe(builders.Probe("q").Label(v1alpha1.ProbeSucceeded, "up", "true")).Build()
 	compiled, err := plan.Compile(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ticket := compiled.Exclusives()[0].Ticket
 	pod := builders.Pod("ns", "a").Label("app", "game").Label(ticket, "").Label("role", "primary").Node("node").Build()
 	report := &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName("node", 0)}, NodeName: "node"}

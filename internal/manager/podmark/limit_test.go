@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/manager/problems"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // drive simulates a pod whose marks need a write at the start and again each time that reaction
@@ -42,9 +41,7 @@ func seconds(all ...float64) []time.Duration {
 
 func TestLimitBacksOffInALoop(t *testing.T) {
 	got := drive(&limit{}, always(0), 100*time.Second)
-	if diff := cmp.Diff(seconds(0, 0, 0, 0, 0, 1, 3, 7, 15, 31, 61, 91), got); diff != "" {
-		t.Errorf("times of writes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "times of writes", seconds(0, 0, 0, 0, 0, 1, 3, 7, 15, 31, 61, 91), got)
 }
 
 func TestLimitDoesNotDelayOrdinaryChanges(t *testing.T) {
@@ -78,9 +75,7 @@ func TestLimitOfAFlappingProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &limit{full: time.Unix(1_700_000_000, 0).Add(quota * problems.MarkInterval)}
 			writes := drive(l, reaction, time.Hour)
-			if len(writes) != 719 {
-				t.Errorf("%d writes without a quota, want 719", len(writes))
-			}
+			expect.Equal(t, "writes without a quota", 719, len(writes))
 			if l.why() != problems.LimitRate {
 				t.Errorf("limited because of %q", l.why())
 			}
@@ -104,9 +99,7 @@ func TestLimitRecovers(t *testing.T) {
 		t.Fatalf("the loop is limited because of %q", l.why())
 	}
 	rest := l.unneeded(end)
-	if rest != burst*fastest {
-		t.Errorf("the bucket is full after %s, want %s", rest, burst*fastest)
-	}
+	expect.Equal(t, "the bucket is full after", burst*fastest, rest)
 	if again := l.unneeded(end.Add(rest)); again != 0 || l.why() != "" || l.gap != 0 {
 		t.Errorf("after %s without changes, the limit is %+v with %s left, want a full bucket", rest, l, again)
 	}

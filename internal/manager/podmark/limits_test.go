@@ -15,6 +15,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -30,13 +31,9 @@ func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
 	for now.Before(end) {
 		r.expectations.Forget(key)
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		why, _ := r.limits.problem(key)
-		if got := problemOfPod(r).Limited; got != why {
-			t.Errorf("the marker gets the limit %q, want %q", got, why)
-		}
+		expect.Equal(t, "the marker gets the limit", why, problemOfPod(r).Limited)
 		now = now.Add(min(result.RequeueAfter, time.Second/10) + time.Millisecond)
 	}
 	// The burst, the backing off, and one write per 30 seconds.
@@ -70,9 +67,7 @@ func TestWritesOfAFlappingProbeAreLimited(t *testing.T) {
 			WithReturnManagedFields().Build()
 		writes := len(server.labels)
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if wrote := len(server.labels) > writes; wrote && server.labels[writes]["healthy"] != value {
 			t.Errorf("after %s, wrote %v, want the newest state %s", now.Sub(start), server.labels[writes], value)
 		} else if wait := result.RequeueAfter; !wrote && server.labels[writes-1]["healthy"] != value && (wait <= 0 || wait > problems.MarkInterval) {

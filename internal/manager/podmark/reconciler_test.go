@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -131,9 +131,7 @@ func TestReconcile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(tc.want, pods.labels); diff != "" {
-				t.Errorf("labels written (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "labels written", tc.want, pods.labels)
 		})
 	}
 }
@@ -181,12 +179,8 @@ func TestReconcileTakesOverMarksOfOtherOwners(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.applied, pods.labels); diff != "" {
-				t.Errorf("labels applied (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.removed, pods.removed); diff != "" {
-				t.Errorf("removed (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "labels applied", tc.applied, pods.labels)
+			expect.Equal(t, "removed", tc.removed, pods.removed)
 		})
 	}
 }
@@ -204,16 +198,12 @@ func TestRemovalWaitsForTheLastWrite(t *testing.T) {
 	pass := func() reconcile.Result {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return result
 	}
 	pass()
 	cache := r.Reader.Client.(client.Client)
-	if err := cache.Delete(t.Context(), marker); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, cache.Delete(t.Context(), marker))
 	for range 2 {
 		if result := pass(); result.RequeueAfter <= 0 || len(pods.labels) != 1 || len(pods.removed) != 0 {
 			t.Fatalf("%v, applied %v, removed %v; want a requeue and only the first apply", result, pods.labels, pods.removed)
@@ -241,16 +231,12 @@ func TestConflictIsRequeued(t *testing.T) {
 		if err != nil || result.RequeueAfter <= 0 {
 			t.Errorf("%v, %v; want a requeue and no error", result, err)
 		}
-		if len(pods.removed) != writes {
-			t.Errorf("%d writes, want %d", len(pods.removed), writes)
-		}
+		expect.Equal(t, "writes", writes, len(pods.removed))
 	}
 	reconcileAgain(1)
 	// As long as the cache has the same version, a write cannot succeed.
 	reconcileAgain(1)
-	if err := r.Reader.Client.(client.Client).Update(t.Context(), pod.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, r.Reader.Client.(client.Client).Update(t.Context(), pod.DeepCopy()))
 	reconcileAgain(2)
 	r.forget(key)
 	if r.outdated.Len() > 0 {

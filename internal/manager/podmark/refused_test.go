@@ -6,13 +6,13 @@ package podmark
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -111,12 +112,8 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 	}
 
 	reconcileAgain(marker("bad"), "1")
-	if diff := cmp.Diff([]string{"label one=1", "label three=3"}, server.written); diff != "" {
-		t.Errorf("marks written (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"p"}, problems()); diff != "" {
-		t.Errorf("reported probes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "marks written", []string{"label one=1", "label three=3"}, server.written)
+	expect.Equal(t, "reported probes", []string{"p"}, problems())
 	tries := server.tries
 	reconcileAgain(marker("bad"), "1")
 	reconcileAgain(marker("bad"), "1")
@@ -159,12 +156,8 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 		r.Reader.Client = fakeapi.Client(t, marker.Build(), pod, npp).WithReturnManagedFields().Build()
 		tries := server.tries
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found := len(problemOfPod(r).Refused); found != 4 {
-			t.Errorf("%d refused probes are reported, want 4", found)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, "refused probes are reported", 4, len(problemOfPod(r).Refused))
 		return server.tries - tries, result.RequeueAfter
 	}
 
@@ -223,15 +216,11 @@ func TestRefusedMarksOfAFlappingProbe(t *testing.T) {
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want[state], server.written); diff != "" {
-			t.Errorf("change %d: marks written (-want +got):\n%s", i, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("change %d: marks written", i), want[state], server.written)
 		now = now.Add(5 * time.Second)
 	}
 	// Each search tries no probe, the first, and the second: at the start, and after 30 and 60 seconds.
-	if server.dryRuns != 9 {
-		t.Errorf("%d dry runs in a minute, want 9", server.dryRuns)
-	}
+	expect.Equal(t, "dry runs in a minute", 9, server.dryRuns)
 }
 
 // The template has a label that an admission policy protects. It stays, and all other marks are
@@ -249,9 +238,7 @@ func TestRefusedRemovalBlocksNoMark(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"label sick=true"}, server.written); diff != "" {
-		t.Errorf("marks written (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "marks written", []string{"label sick=true"}, server.written)
 	if problem := problemOfPod(r); problem.Refused["p"] == "" {
 		t.Errorf("problem %v, want the refused removal", problem)
 	}

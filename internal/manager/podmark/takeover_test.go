@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/interleave"
 )
@@ -239,9 +239,7 @@ func TestEachSourceEnqueuesPods(t *testing.T) {
 					pod = marked()
 				}
 				tc.play(t, order, reconciler(t, written), pod.Build(), healthyMarker())
-				if diff := cmp.Diff(tc.want, written.labels); diff != "" {
-					t.Errorf("labels written (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "labels written", tc.want, written.labels)
 			})
 		}
 	}

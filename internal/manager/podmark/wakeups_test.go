@@ -6,13 +6,13 @@ package podmark
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/interleave"
 )
 
@@ -48,9 +48,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 					Store:   func(c client.Client) { r.Reader.Client = c },
 					Stepped: func(q controllers.Queue, _ bool) { drain(t, r, q) },
 				})
-				if diff := cmp.Diff([]map[string]string{nil}, written.labels); diff != "" {
-					t.Errorf("labels written (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "labels written", []map[string]string{nil}, written.labels)
 			})
 		}
 	}

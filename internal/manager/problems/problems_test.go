@@ -10,9 +10,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -21,9 +21,7 @@ func TestMarks(t *testing.T) {
 	refused := func(reason string) Mark { return Mark{Refused: map[string]string{"p": reason}} }
 	q := fakeapi.Queue(t)
 	m := &Marks{}
-	if err := m.Source().Start(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.Source().Start(t.Context(), q))
 	name := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 	steps := []struct {
 		name     string
@@ -50,13 +48,9 @@ func TestMarks(t *testing.T) {
 			changed = append(changed, request.Name)
 		}
 		slices.SortFunc(changed, strings.Compare)
-		if diff := cmp.Diff(step.changed, changed); diff != "" {
-			t.Errorf("%s: changed markers (-want +got):\n%s", step.name, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("%s: changed markers", step.name), step.changed, changed)
 		for marker, want := range step.problems {
-			if diff := cmp.Diff(want, m.OfMarker(name(marker))[name(step.pod)]); diff != "" {
-				t.Errorf("%s: problem of %s (-want +got):\n%s", step.name, marker, diff)
-			}
+			expect.Equal(t, fmt.Sprintf("%s: problem of %s", step.name, marker), want, m.OfMarker(name(marker))[name(step.pod)])
 		}
 	}
 	if len(m.byMarker)+len(m.markers) > 0 {
@@ -87,9 +81,7 @@ func TestMarksAreBounded(t *testing.T) {
 			want = maxTexts
 		}
 		refused := m.OfMarker(types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("marker-%02d", i)})[pod].Refused
-		if len(refused) != want {
-			t.Errorf("marker %d has %d reasons, want %d", i, len(refused), want)
-		}
+		expect.Equal(t, fmt.Sprintf("marker %d has: reasons", i), want, len(refused))
 		for _, reason := range refused {
 			if len(reason) > MaxReason || !utf8.ValidString(reason) {
 				t.Errorf("reason of %d bytes, want valid text of at most %d", len(reason), MaxReason)

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,9 +88,7 @@ func checkClean(t *testing.T, c client.Client) {
 	t.Helper()
 	var pods corev1.PodList
 	var markers v1alpha1.PodProbeMarkerList
-	if err := errors.Join(c.List(t.Context(), &pods), c.List(t.Context(), &markers)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(c.List(t.Context(), &pods), c.List(t.Context(), &markers)))
 	if len(pods.Items) != 1 || len(markers.Items) != 0 {
 		t.Errorf("%d pods and %d markers are left, want 1 and 0", len(pods.Items), len(markers.Items))
 	}
@@ -99,9 +97,7 @@ func checkClean(t *testing.T, c client.Client) {
 func newClient(t *testing.T, c cluster) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 	own := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
@@ -150,23 +146,17 @@ func TestPodCopiesOwnPod(t *testing.T) {
 		"ns", own.Spec.SecurityContext, own.Spec.ImagePullSecrets, own.Spec.NodeSelector, own.Spec.Tolerations,
 		"i@sha256:1", corev1.PullNever, own.Spec.Containers[0].SecurityContext, []string{"selftest", "serve"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("pod (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "pod", want, got)
 }
 
 func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- serve(ctx, listener) }()
 	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	if got, err := io.ReadAll(response.Body); err != nil || !strings.HasPrefix(string(got), "hello from ") {
 		t.Errorf("response %q, %v", got, err)

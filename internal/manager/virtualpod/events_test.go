@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -25,7 +26,5 @@ func TestNodeAtTheStartEnqueuesItsPods(t *testing.T) {
 	q := fakeapi.Queue(t)
 	found := &metav1.PartialObjectMetadata{ObjectMeta: virtual.ObjectMeta}
 	r.nodeEvents().Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
-	if q.Len() != 1 {
-		t.Errorf("%d pods enqueued, want 1", q.Len())
-	}
+	expect.Equal(t, "pods enqueued", 1, q.Len())
 }
