@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/worker"
 	"github.com/seamark-dev/seamark/internal/program/health"
 	"github.com/seamark-dev/seamark/internal/program/serving"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestResultOf(t *testing.T) {
@@ -40,9 +40,7 @@ func TestResultOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := resultOf(tc.run); got != tc.want {
-				t.Errorf("resultOf() = %s, want %s", got, tc.want)
-			}
+			expect.Equal(t, "resultOf()", tc.want, resultOf(tc.run))
 		})
 	}
 }
@@ -56,18 +54,14 @@ func TestRunningPods(t *testing.T) {
 	set("one", "ended", false)
 	set("two", "main", true)
 	set("two", "main", false)
-	if diff := cmp.Diff(map[string]bool{"one": true}, running.pods()); diff != "" {
-		t.Errorf("running pods (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "running pods", map[string]bool{"one": true}, running.pods())
 }
 
 func TestServer(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	agentmetrics.New(registry).Changed("Failed")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ready := map[string]bool{"plan": true, "runtime": false}
 	checks := []health.Check{
 		health.Until("plan", "not ready", func() bool { return ready["plan"] }),
@@ -80,19 +74,13 @@ func TestServer(t *testing.T) {
 	get := func(path string) (int, string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		request.Close = true
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return response.StatusCode, string(body)
 	}
 	expect := func(path string, status int, part string) {

@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var errDenied = errors.New("denied by a policy")
@@ -87,9 +87,7 @@ func TestWritesAreParallelAndBounded(t *testing.T) {
 				took[at]++
 			}
 		}
-		if diff := cmp.Diff(map[string]int{"1s": 4, "2s": 4, "3s": 4, "4s": 2}, took); diff != "" {
-			t.Errorf("writes by time (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "writes by time", map[string]int{"1s": 4, "2s": 4, "3s": 4, "4s": 2}, took)
 	})
 }
 

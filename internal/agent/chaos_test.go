@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // chaos plays random changes of a node against a harness whose API server fails at random.
@@ -220,9 +221,7 @@ func (c *chaos) check() {
 			}
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		c.t.Errorf("stored states (-want +got):\n%s", diff)
-	}
+	expect.Equal(c.t, "stored states", want, got)
 	if status := c.object.Status; status.ObservedGeneration != c.object.Generation || int(status.Pods) != len(c.planned) {
 		c.t.Errorf("status %+v, want generation %d and %d pods", status, c.object.Generation, len(c.planned))
 	}

@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // answerTo is how an API server answers a request: with a resourceVersion or with an error.
@@ -72,9 +72,7 @@ func play(t *testing.T, answers []answerTo) (*nodeClient, *[]string) {
 	}))
 	t.Cleanup(server.Close)
 	client, err := newNodeClient(&rest.Config{Host: server.URL}, "node")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { client.slices.(*rest.RESTClient).Client.CloseIdleConnections() })
 	return client, &requests
 }
@@ -136,16 +134,12 @@ func TestWriteSlice(t *testing.T) {
 			if tc.fails != (err != nil) || size == 0 && err == nil {
 				t.Errorf("size %d, error %v, want error: %t", size, err, tc.fails)
 			}
-			if diff := cmp.Diff(tc.want, strings.TrimSpace(strings.ReplaceAll(strings.Join(*requests, ", "), " ,", ","))); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "requests", tc.want, strings.TrimSpace(strings.ReplaceAll(strings.Join(*requests, ", "), " ,", ",")))
 			want := "2"
 			if tc.fails {
 				want = ""
 			}
-			if got := client.stored("node.0").version; got != want {
-				t.Errorf("version %q afterwards, want %q", got, want)
-			}
+			expect.Equal(t, "version: afterwards", want, client.stored("node.0").version)
 		})
 	}
 }
@@ -168,9 +162,7 @@ func TestLabeledSliceIsPatched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"GET ", "PATCH 1", "PATCH 2", "GET ", "PATCH 3", "PUT 4"}, *requests); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "requests", []string{"GET ", "PATCH 1", "PATCH 2", "GET ", "PATCH 3", "PUT 4"}, *requests)
 }
 
 func TestDeleteSliceIgnoresMissing(t *testing.T) {
@@ -219,9 +211,7 @@ func TestWatchContinues(t *testing.T) {
 						return http.StatusOK, `{"kind":"NodePodProbeList","apiVersion":"apps.kruise.io/v1alpha1","metadata":{"resourceVersion":"1"}}`, nil
 					}
 				})}, "node")
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				ctx, cancel := context.WithCancel(t.Context())
 				w, ended := newWatched(func() {}), make(chan struct{})
 				go func() {

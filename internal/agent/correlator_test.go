@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestCorrelator checks how often each event is written and which share an object.
@@ -68,9 +69,7 @@ func TestCorrelator(t *testing.T) {
 					got = "repeats "
 				}
 				names[event.Name] = true
-				if diff := cmp.Diff(s.want, fmt.Sprintf("%s%s x%d", got, event.Message, event.Count)); diff != "" {
-					t.Errorf("step %d (-want +got):\n%s", i, diff)
-				}
+				expect.Equal(t, fmt.Sprintf("step %d", i), s.want, fmt.Sprintf("%s%s x%d", got, event.Message, event.Count))
 			}
 		})
 	}
@@ -110,9 +109,7 @@ func TestEventNames(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := nameOf(tc.pod, at)
-			if got != tc.want {
-				t.Errorf("name = %q, want %q", got, tc.want)
-			}
+			expect.Equal(t, "name", tc.want, got)
 			if errs := validation.NameIsDNSSubdomain(got, false); len(errs) > 0 {
 				t.Errorf("invalid name %q: %s", got, errs)
 			}

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	agentmetrics "github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/marking/report"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // eventStore stores events as the API server does. It returns the errors in fail first.
@@ -164,9 +164,7 @@ func TestEvents(t *testing.T) {
 				e.Drain(ctx)
 				cancel()
 				<-done
-				if diff := cmp.Diff(tc.want, store.lines()); diff != "" {
-					t.Errorf("events (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "events", tc.want, store.lines())
 				for _, event := range store.events {
 					if event.Source.Component != "kruise-daemon-podprobe" || event.Source.Host != "node" ||
 						event.InvolvedObject.Kind != "Pod" || event.InvolvedObject.UID == "" || event.Namespace != "games" {

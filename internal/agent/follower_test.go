@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // recorder records the calls of a follower, as its runner and its reporter.
@@ -275,9 +275,7 @@ func TestFollower(t *testing.T) {
 				tc.play(f.watched)
 				synctest.Wait()
 				stop()
-				if diff := cmp.Diff(tc.want, r.log); diff != "" {
-					t.Errorf("calls (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "calls", tc.want, r.log)
 			})
 		})
 	}
@@ -372,7 +370,5 @@ func TestLoadOfEachPlanIsPassedOn(t *testing.T) {
 	f.put(planned("a", 1, "m#p"))
 	f.put(planned("a", 2, "m#p", "m#q"))
 	f.put(nil)
-	if diff := cmp.Diff([]float64{0.1, 0.2, 0}, loads); diff != "" {
-		t.Errorf("runs per second (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "runs per second", []float64{0.1, 0.2, 0}, loads)
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -239,9 +240,7 @@ func (h *harness) edit(change func(*v1alpha1.NodePodProbe)) {
 	object := h.object.DeepCopy()
 	change(object)
 	version, err := strconv.Atoi(object.ResourceVersion)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	expect.NoError(h.t, err)
 	object.ResourceVersion = strconv.Itoa(version + 1)
 	h.object = object
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestRestoredDatabase checks that an agent repairs what an older copy of the database has, that it
@@ -58,9 +59,7 @@ func TestRestoredDatabase(t *testing.T) {
 					_, what, _ := strings.Cut(line, " ")
 					got = append(got, what)
 				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("log (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "log", tc.want, got)
 			})
 		})
 	}
@@ -95,9 +94,7 @@ func TestPlanOfSameGeneration(t *testing.T) {
 			f.follow(object, grace)
 		}
 		want := []string{"0s run", "0s in force: 1/1", "0s run", "0s in force: 1/1"}
-		if diff := cmp.Diff(want, r.log); diff != "" {
-			t.Errorf("log (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "log", want, r.log)
 	})
 }
 
@@ -125,9 +122,7 @@ func TestPodReturnsToPlan(t *testing.T) {
 			"1m2s wrote node.0:",
 			"1m3s wrote node.0: m#p=Failed(no)", "1m3s event m#p Failed", "1m3s status 3:",
 		}
-		if diff := cmp.Diff(want, statusLast(h.log)); diff != "" {
-			t.Errorf("log (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "log", want, statusLast(h.log))
 	})
 }
 
@@ -165,9 +160,7 @@ func TestRunningPodIsRemoved(t *testing.T) {
 					"1s wrote node.0: m#p=Succeeded(ok)", "1s event m#p Succeeded",
 					"3s status 2:",
 				}, tc.want...)
-				if diff := cmp.Diff(want, statusLast(h.log)); diff != "" {
-					t.Errorf("log (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "log", want, statusLast(h.log))
 			})
 		})
 	}

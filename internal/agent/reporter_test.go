@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/report"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const restore = v1alpha1.RestoreReportsAnnotationKey
@@ -297,9 +297,7 @@ func TestReporter(t *testing.T) {
 				tc.play(h)
 				synctest.Wait()
 				h.stop()
-				if diff := cmp.Diff(tc.want, statusLast(h.log)); diff != "" {
-					t.Errorf("log (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "log", tc.want, statusLast(h.log))
 			})
 		})
 	}

@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // generation gives the stored object another generation and puts it in force.
@@ -193,9 +192,7 @@ func TestStatus(t *testing.T) {
 				tc.play(h)
 				synctest.Wait()
 				h.stop()
-				if diff := cmp.Diff(tc.want, h.log); diff != "" {
-					t.Errorf("log (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "log", tc.want, h.log)
 			})
 		})
 	}

@@ -6,6 +6,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -249,9 +251,7 @@ func TestExecSyncAfterGivenUpCalls(t *testing.T) {
 		}
 	}
 	client.exec.mu.Lock()
-	if got := len(client.exec.conns); got != 1 {
-		t.Errorf("%d connections, want 1", got)
-	}
+	expect.Equal(t, "connections", 1, len(client.exec.conns))
 	client.exec.mu.Unlock()
 	runtime.OnExec(nil)
 	if _, _, _, err := client.ExecSync(t.Context(), "c1", []string{"true"}, time.Second); err != nil {
@@ -303,12 +303,8 @@ func TestDialObservesCalls(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	want := map[string]int{"Version": 1, "ExecSync": 2}
-	if diff := cmp.Diff(want, calls); diff != "" {
-		t.Errorf("observed calls (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want, runtime.Calls()); diff != "" {
-		t.Errorf("calls of the runtime (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "observed calls", want, calls)
+	expect.Equal(t, "calls of the runtime", want, runtime.Calls())
 }
 
 func TestRuntimeBroadcasts(t *testing.T) {
@@ -336,8 +332,6 @@ func TestRuntimeBroadcasts(t *testing.T) {
 		{"", "2.0.0"}:                         false,
 	}
 	for runtime, want := range cases {
-		if got := runtime.broadcasts(); got != want {
-			t.Errorf("%q %q: broadcasts() = %t, want %t", runtime.Name, runtime.Version, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("%q %q: broadcasts()", runtime.Name, runtime.Version), want, runtime.broadcasts())
 	}
 }

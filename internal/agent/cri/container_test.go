@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var (
@@ -56,9 +57,7 @@ func TestDetailedInstanceOf(t *testing.T) {
 			if instance, ok := detailedInstanceOf(tc.status); ok {
 				got = describe(instance.Instance)
 			}
-			if got != tc.want {
-				t.Errorf("detailedInstanceOf() = %q, want %q", got, tc.want)
-			}
+			expect.Equal(t, "detailedInstanceOf()", tc.want, got)
 		})
 	}
 }
@@ -92,12 +91,8 @@ func TestInstancesPut(t *testing.T) {
 			for _, s := range tc.known {
 				known.put(s)
 			}
-			if changes := known.put(tc.put); changes != tc.changes {
-				t.Errorf("put() = %t, want %t", changes, tc.changes)
-			}
-			if diff := cmp.Diff(instances{web(): tc.want}, known, cmp.AllowUnexported(orderedInstance{})); diff != "" {
-				t.Errorf("instances (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "put()", tc.changes, known.put(tc.put))
+			expect.Equal(t, "instances", instances{web(): tc.want}, known, cmp.AllowUnexported(orderedInstance{}))
 		})
 	}
 }

@@ -4,12 +4,14 @@
 package cri
 
 import (
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestDiscover(t *testing.T) {
@@ -81,9 +83,7 @@ func TestAnswers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := answers(t.Context(), tc.path); got != tc.want {
-				t.Errorf("answers(%s) = %t, want %t", tc.path, got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprintf("answers(%s)", tc.path), tc.want, answers(t.Context(), tc.path))
 		})
 	}
 }

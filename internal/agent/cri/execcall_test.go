@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
@@ -29,6 +28,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // The code and the message of an error are those of the runtime, whatever bytes the message has.
@@ -134,9 +134,7 @@ func FuzzDecodeResponse(f *testing.F) {
 		{Stdout: []byte(strings.Repeat("a", maxOutputBytes+1)), Stderr: []byte("b"), ExitCode: -1},
 	} {
 		encoded, err := proto.Marshal(response)
-		if err != nil {
-			f.Fatal(err)
-		}
+		expect.NoError(f, err)
 		f.Add(encoded)
 		// Unknown fields of all types, and a repeated field.
 		encoded = protowire.AppendFixed32(protowire.AppendTag(encoded, 9, protowire.Fixed32Type), 1)
@@ -167,9 +165,7 @@ func FuzzDecodeResponse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("decodeResponse: %v", err)
 		}
-		if diff := cmp.Diff(want, got, protocmp.Transform(), protocmp.IgnoreEmptyMessages(), protocmp.IgnoreUnknown()); diff != "" {
-			t.Errorf("response (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "response", want, got, protocmp.Transform(), protocmp.IgnoreEmptyMessages(), protocmp.IgnoreUnknown())
 	})
 }
 

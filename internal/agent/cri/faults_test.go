@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // Other subscribers of containerd 1.7 neither take events from the tracker nor lose any to it.
@@ -124,9 +125,7 @@ func TestTrackerIsolatesUndescribedContainer(t *testing.T) {
 				runtime.OnCall(statusFault(broken, fault))
 				r := track(t, runtime, always, func(t *timing) { t.patience, t.resync = 50*time.Millisecond, 20*time.Millisecond })
 				r.expect("u1/web unknown", "synced")
-				if got := r.tracker.Undescribed(); got != 1 {
-					t.Errorf("%d containers are undescribed, want 1", got)
-				}
+				expect.Equal(t, "containers are undescribed", 1, r.tracker.Undescribed())
 
 				api := runtime.Create(identity.ContainerKey{PodUID: "u2", Name: "api"}, 0)
 				runtime.Run(api, startedAt())

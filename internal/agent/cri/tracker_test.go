@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/agent/cri/critest"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // startedAt returns the start time of containers.
@@ -170,9 +171,7 @@ func TestTrackerReportsNewestInstanceOfFirstList(t *testing.T) {
 	track(t, runtime, always, nil).expect("u1/web c3 running since 1700000000", "synced")
 	awaitStream(t, runtime)
 	want := map[string]int{"Version": 2, "GetContainerEvents": 1, "ListContainers": 1, "ContainerStatus": 1}
-	if diff := cmp.Diff(want, runtime.Calls()); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "calls", want, runtime.Calls())
 }
 
 // Events contain the statuses, so that the tracker makes no further calls.
@@ -220,9 +219,7 @@ func TestTrackerListsOnlyWhileWanted(t *testing.T) {
 	r.expect("u1/web "+second+" running since 1700000060", "synced")
 	// The next call of wanted shows that the previous list is complete.
 	wanted <- false
-	if got := runtime.Calls()["ListContainers"]; got != 4 {
-		t.Errorf("%d lists after three ticks, want 4", got)
-	}
+	expect.Equal(t, "lists after three ticks", 4, runtime.Calls()["ListContainers"])
 }
 
 // While the runtime is stopped, nothing is reported. After its restart, the changes since then

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/agent/metrics"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/pace"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // all creates every metric, with at least one series each.
@@ -48,9 +49,7 @@ func TestMetrics(t *testing.T) {
 	m.Unended()
 	m.RateLimited(pace.LimitPod)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var got []string
 	for _, family := range families {
 		var text strings.Builder
@@ -121,9 +120,7 @@ func TestLastReport(t *testing.T) {
 	registry, m := all(t)
 	last := func() float64 {
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, family := range families {
 			if family.GetName() == "seamark_agent_last_report_timestamp_seconds" {
 				return family.GetMetric()[0].GetGauge().GetValue()
