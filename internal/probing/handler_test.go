@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestHandlersCoverProbeHandler fails when core/v1 gains a handler that the table lacks.
@@ -75,9 +76,7 @@ func TestSetUsesProberOfHandler(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Probe: %v", err)
 	}
-	if diff := cmp.Diff(probing.Outcome{Success: true, Message: "tcp"}, got); diff != "" {
-		t.Errorf("Probe() (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "Probe()", probing.Outcome{Success: true, Message: "tcp"}, got)
 	if _, err := set.Probe(t.Context(), probing.Target{Handler: probing.HandlerGRPC}); err == nil || !strings.Contains(err.Error(), "grpc") {
 		t.Errorf("error = %v, want one that names grpc", err)
 	}
@@ -173,9 +172,7 @@ func TestMessage(t *testing.T) {
 				parts = append(parts, []byte(part))
 			}
 			got := probing.Message(parts...)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Message() (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "Message()", tc.want, got)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func execSpec(command ...string) *corev1.Probe {
@@ -107,9 +108,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Parse: %v", err)
 			}
-			if textOf(got) != tc.want {
-				t.Errorf("Parse() = %s, want %s", textOf(got), tc.want)
-			}
+			expect.Equal(t, "Parse()", tc.want, textOf(got))
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,9 +77,7 @@ func TestProbeEvaluatesResult(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Probe() (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "Probe()", tc.want, got)
 		})
 	}
 }
@@ -141,9 +140,7 @@ func TestProbeTimesOutIfRuntimeIgnoresTimeout(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Probe: %v", err)
 		}
-		if diff := cmp.Diff(probing.Outcome{TimedOut: true, Message: "timed out after 1s"}, got); diff != "" {
-			t.Errorf("Probe() (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "Probe()", probing.Outcome{TimedOut: true, Message: "timed out after 1s"}, got)
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("probe took %s, want 2s", took)
 		}
@@ -208,9 +205,7 @@ func TestRunningProbeEndsWithItsContext(t *testing.T) {
 				if got, err := prober.Probe(t.Context(), target("c2")); err != nil || !got.Success || time.Since(start) != tc.wantEnd {
 					t.Errorf("Probe() = %+v, %v after %s, want success after %s", got, err, time.Since(start), tc.wantEnd)
 				}
-				if ended != tc.wantEnd {
-					t.Errorf("call ended after %s, want %s", ended, tc.wantEnd)
-				}
+				expect.Equal(t, "call ended after", tc.wantEnd, ended)
 			})
 		})
 	}
@@ -250,21 +245,15 @@ func TestProbesRunInOrderOfArrival(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if got := prober.Queued(); got != probes-atOnce {
-			t.Errorf("Queued() = %d, want %d", got, probes-atOnce)
-		}
+		expect.Equal(t, "Queued()", probes-atOnce, prober.Queued())
 		for range probes {
 			if got := <-outcomes; !got.Success {
 				t.Errorf("outcome = %+v, want success", got)
 			}
 		}
 		slices.Sort(log.waits)
-		if diff := cmp.Diff([]time.Duration{0, 0, each, each, 2 * each, 2 * each, 3 * each}, log.waits); diff != "" {
-			t.Errorf("waits (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(want, log.began); diff != "" {
-			t.Errorf("start times (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "waits", []time.Duration{0, 0, each, each, 2 * each, 2 * each, 3 * each}, log.waits)
+		expect.Equal(t, "start times", want, log.began)
 		if log.most != atOnce || prober.Queued() != 0 {
 			t.Errorf("%d at a time and %d left in the queue, want %d and 0", log.most, prober.Queued(), atOnce)
 		}

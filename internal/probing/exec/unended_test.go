@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // owned returns the target of a probe of a pod, in the pod's container.
@@ -74,9 +75,7 @@ func TestUnendedRunsDoNotAccumulate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStuck(t)
 		outcomes := s.periods(t, owned("games", "a", "idle"), 10*time.Minute)
-		if diff := cmp.Diff([]time.Duration{0, 302 * time.Second}, s.began); diff != "" {
-			t.Errorf("times at which runs began (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "times at which runs began", []time.Duration{0, 302 * time.Second}, s.began)
 		for i, got := range outcomes {
 			want := probing.Outcome{TimedOut: true, NotEnded: i != 0 && i != 151, Message: "timed out after 1s"}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -118,9 +117,7 @@ func TestUnendedRunBlocksOnlyItsCommand(t *testing.T) {
 				s := newStuck(t)
 				s.periods(t, owned("games", "a", "idle"), time.Second)
 				s.periods(t, tc.target, time.Second)
-				if len(s.began) != tc.want {
-					t.Errorf("%d runs began, want %d", len(s.began), tc.want)
-				}
+				expect.Equal(t, "runs began", tc.want, len(s.began))
 				close(s.end)
 			})
 		})
@@ -134,9 +131,7 @@ func TestProbeRunsAgainWhenTheRuntimeHasEndedTheRun(t *testing.T) {
 		s.end <- struct{}{}
 		synctest.Wait()
 		s.periods(t, owned("games", "a", "idle"), 2*time.Second)
-		if diff := cmp.Diff([]time.Duration{0, 20 * time.Second}, s.began); diff != "" {
-			t.Errorf("times at which runs began (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "times at which runs began", []time.Duration{0, 20 * time.Second}, s.began)
 		close(s.end)
 	})
 }
@@ -151,9 +146,7 @@ func TestRetriesOfUnendedRunsBackOff(t *testing.T) {
 		for _, began := range s.began {
 			minutes = append(minutes, int(began.Minutes()))
 		}
-		if diff := cmp.Diff([]int{0, 5, 15, 35, 75, 155}, minutes); diff != "" {
-			t.Errorf("minutes at which runs began (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "minutes at which runs began", []int{0, 5, 15, 35, 75, 155}, minutes)
 		close(s.end)
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	httpprobe "github.com/seamark-dev/seamark/internal/probing/http"
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,9 +98,7 @@ func TestProbeEvaluatesResponse(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Probe: %v", err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("Probe() (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "Probe()", want, got)
 		})
 	}
 }
@@ -125,9 +124,7 @@ func TestUnpublishedBody(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Probe: %v", err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("status %d: Probe() (-want +got):\n%s", status, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("status %d: Probe()", status), want, got)
 	}
 }
 
@@ -165,9 +162,7 @@ func TestProbeSendsHeader(t *testing.T) {
 				t.Fatalf("Probe() = %+v, %v, want success", got, err)
 			}
 			request := <-requests
-			if diff := cmp.Diff(tc.want, request.Header); diff != "" {
-				t.Errorf("header (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "header", tc.want, request.Header)
 			host := tc.host
 			if host == "" {
 				host = target.HTTP.URL.Host

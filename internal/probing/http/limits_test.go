@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/probing"
 	httpprobe "github.com/seamark-dev/seamark/internal/probing/http"
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestProbeLimitsHeader(t *testing.T) {
@@ -65,7 +64,5 @@ func TestRedirectsCount(t *testing.T) {
 	if outcome, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), to); err != nil || !outcome.Success {
 		t.Fatalf("Probe() = %+v, %v", outcome, err)
 	}
-	if diff := cmp.Diff([]bool{false, true, false}, got); diff != "" {
-		t.Errorf("calls of Again (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "calls of Again", []bool{false, true, false}, got)
 }

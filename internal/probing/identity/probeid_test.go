@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestSamePlan(t *testing.T) {
@@ -24,9 +25,7 @@ func TestSamePlan(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := identity.SamePlan(tc.a, tc.b); got != tc.want {
-				t.Errorf("SamePlan(%q, %q) = %t, want %t", tc.a, tc.b, got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprintf("SamePlan(%q, %q)", tc.a, tc.b), tc.want, identity.SamePlan(tc.a, tc.b))
 		})
 	}
 }
@@ -51,9 +50,7 @@ func TestParse(t *testing.T) {
 			if (err != nil) != tc.wantErr {
 				t.Fatalf("Parse(%q): error = %v, want error: %t", tc.in, err, tc.wantErr)
 			}
-			if got != tc.want {
-				t.Errorf("Parse(%q) = %v, want %v", tc.in, got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprintf("Parse(%q)", tc.in), tc.want, got)
 		})
 	}
 }
@@ -82,9 +79,7 @@ func TestParseSelection(t *testing.T) {
 			if err != nil && err.Error() != fmt.Sprintf(tc.err, tc.in) || err == nil && tc.err != "" {
 				t.Errorf("ParseSelection(%q): error = %v, want %q", tc.in, err, tc.err)
 			}
-			if got != tc.want {
-				t.Errorf("ParseSelection(%q) = %+v, want %+v", tc.in, got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprintf("ParseSelection(%q)", tc.in), tc.want, got)
 		})
 	}
 }

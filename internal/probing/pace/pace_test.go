@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/pace"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func start() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
@@ -130,16 +130,12 @@ func TestPacer(t *testing.T) {
 					p.Withdraw(strings.Split(s.withdraw, "/")[0], key(s.withdraw))
 				}
 				await(p, max(s.cost, 1), s.await...)
-				if diff := cmp.Diff(s.want, drain(p, now)); diff != "" {
-					t.Errorf("step %d: runs (-want +got):\n%s", i, diff)
-				}
+				expect.Equal(t, fmt.Sprintf("step %d: runs", i), s.want, drain(p, now))
 				next := -1
 				if at, waits := p.At(); waits {
 					next = int(math.Ceil(float64(at.Sub(start())) / float64(time.Millisecond)))
 				}
-				if next != s.next {
-					t.Errorf("step %d: next at %d ms, want %d", i, next, s.next)
-				}
+				expect.Equal(t, fmt.Sprintf("step %d: next at: ms", i), s.next, next)
 			}
 		})
 	}
@@ -254,9 +250,7 @@ func TestCost(t *testing.T) {
 		"exec":      {probing.Target{Handler: probing.HandlerExec}, 2},
 	}
 	for name, tc := range cases {
-		if got := pace.Cost(&tc.target); got != tc.want {
-			t.Errorf("%s: cost %d, want %d", name, got, tc.want)
-		}
+		expect.Equal(t, name+": cost", tc.want, pace.Cost(&tc.target))
 	}
 }
 

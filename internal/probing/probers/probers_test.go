@@ -8,17 +8,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/probers"
 	"github.com/seamark-dev/seamark/internal/probing/slots"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestEveryHandlerHasAProber(t *testing.T) {
 	want := slices.Sorted(slices.Values(probing.Handlers()))
 	got := slices.Sorted(maps.Keys(probers.New(nil, slots.New(1, nil), "test")))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("handlers (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "handlers", want, got)
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // run returns the ticket of a run, written namespace/pod/probe.
@@ -58,17 +57,13 @@ func TestShares(t *testing.T) {
 			for _, name := range strings.Fields(tc.waiting) {
 				s.wait(run(name))
 			}
-			if diff := cmp.Diff(tc.start, strings.Join(admit(), " ")); diff != "" {
-				t.Errorf("runs that start at once (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "runs that start at once", tc.start, strings.Join(admit(), " "))
 			var after []string
 			for _, name := range strings.Fields(tc.done) {
 				s.release(running[name])
 				after = append(after, admit()...)
 			}
-			if diff := cmp.Diff(tc.after, strings.Join(after, " ")); diff != "" {
-				t.Errorf("runs that start then (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "runs that start then", tc.after, strings.Join(after, " "))
 		})
 	}
 }

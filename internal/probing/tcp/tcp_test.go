@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
 	"github.com/seamark-dev/seamark/internal/probing/tcp"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -73,9 +73,7 @@ func TestProbeClosesConnectionWithoutReset(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Probe: %v", err)
 	}
-	if diff := cmp.Diff(probing.Outcome{Success: true}, got); diff != "" {
-		t.Errorf("Probe() (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "Probe()", probing.Outcome{Success: true}, got)
 	if err := <-ends; err != nil {
 		t.Errorf("server read error = %v, want end of stream", err)
 	}

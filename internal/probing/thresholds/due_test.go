@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestDue(t *testing.T) {
@@ -64,9 +64,7 @@ func TestPolicyOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, thresholds.PolicyOf(&tc.in)); diff != "" {
-				t.Errorf("PolicyOf() (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "PolicyOf()", tc.want, thresholds.PolicyOf(&tc.in))
 		})
 	}
 }
@@ -173,9 +171,7 @@ func TestProblem(t *testing.T) {
 				t.Errorf("state %q after a problem, want Succeeded", state)
 			}
 			tc.next(e, start.Add(2*time.Second))
-			if diff := cmp.Diff(tc.want, e.State().Problem); diff != "" {
-				t.Errorf("problem (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "problem", tc.want, e.State().Problem)
 		})
 	}
 }

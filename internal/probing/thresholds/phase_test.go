@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/test/clock"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // runTimes returns when the first n runs are due, relative to at(0). Each starts when it is due.
@@ -62,9 +61,7 @@ func TestPhase(t *testing.T) {
 			for _, s := range tc.steps {
 				s(e)
 			}
-			if diff := cmp.Diff(tc.want, runTimes(e, len(tc.want))); diff != "" {
-				t.Errorf("runs (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "runs", tc.want, runTimes(e, len(tc.want)))
 		})
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestRestoredContainerID checks that the ID of the container decides whether a restored state
@@ -35,9 +34,7 @@ func TestRestoredContainerID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := reported(succeeded)
 			start.ContainerID = tc.reported
-			if diff := cmp.Diff(tc.want, transitionsOf(thresholds.Restore(kubernetes(), thresholds.Phase{}, start), tc.step)); diff != "" {
-				t.Errorf("transitions (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "transitions", tc.want, transitionsOf(thresholds.Restore(kubernetes(), thresholds.Phase{}, start), tc.step))
 		})
 	}
 }
@@ -63,9 +60,7 @@ func TestMovedState(t *testing.T) {
 			state := reported(succeeded)
 			state.ContainerID = "a"
 			e.Move(state)
-			if diff := cmp.Diff(tc.want, transitionsOf(e, tc.steps...)); diff != "" {
-				t.Errorf("transitions (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "transitions", tc.want, transitionsOf(e, tc.steps...))
 			if due, ok := e.Due(); e.Container().Running != ok || due.After(at(1)) {
 				t.Errorf("due at %s, %t, want at once if the container runs", due, ok)
 			}

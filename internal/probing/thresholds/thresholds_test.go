@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // at returns the time s seconds after the start of a test.
@@ -288,12 +288,8 @@ func TestEvaluator(t *testing.T) {
 					got = append(got, strings.TrimSuffix(fmt.Sprintf("%gs %s>%s: %s", secondsOf(c.At), c.From, c.To, c.Message), ": "))
 				}
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("transitions (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.final, textOf(evaluator.State())); diff != "" {
-				t.Errorf("final state (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "transitions", tc.want, got)
+			expect.Equal(t, "final state", tc.final, textOf(evaluator.State()))
 			if due, _ := evaluator.Due(); !due.Equal(tc.due) {
 				t.Errorf("Due() = %s, want %s", due, tc.due)
 			}

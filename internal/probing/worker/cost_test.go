@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/probers"
 	"github.com/seamark-dev/seamark/internal/probing/slots"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -48,12 +49,8 @@ func serve(b *testing.B) string {
 	server := exec.Command(os.Args[0])
 	server.Env = append(os.Environ(), serveVariable+"=1")
 	output, err := server.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, err)
+	expect.NoError(b, server.Start())
 	b.Cleanup(func() {
 		_ = server.Process.Kill()
 		_ = server.Wait()
@@ -106,8 +103,6 @@ func measure(b *testing.B, limits pace.Limits, tasks []worker.Task) {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

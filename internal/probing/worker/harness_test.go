@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/pace"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) {
@@ -107,9 +107,7 @@ type bench struct {
 // ProbeChanged records transitions: time, name and states.
 func (b *bench) ProbeChanged(change worker.Change) {
 	key, state, transition := change.Key, change.State, change.Transition
-	if change.Pod != podName() {
-		b.t.Errorf("change of pod %s, want %s", change.Pod, podName())
-	}
+	expect.Equal(b.t, "change of pod", podName(), change.Pod)
 	b.problem(change)
 	b.mu.Lock()
 	b.state = state
@@ -135,9 +133,7 @@ func (b *bench) ProbeGone(key identity.Key) {
 }
 
 func (b *bench) observe(run worker.Run) {
-	if run.Pod != podName() {
-		b.t.Errorf("run of pod %s, want %s", run.Pod, podName())
-	}
+	expect.Equal(b.t, "run of pod", podName(), run.Pod)
 	b.observed++
 	if run.Startup {
 		b.startups++
@@ -183,12 +179,8 @@ func startBench(t *testing.T, wrap func(*prober) probing.Prober, limits pace.Lim
 // check compares the runs of each command and the transitions.
 func (b *bench) check(runs map[string][]string, changes []string) {
 	b.t.Helper()
-	if diff := cmp.Diff(runs, b.runs, cmpopts.EquateEmpty()); diff != "" {
-		b.t.Errorf("runs (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(changes, b.changes, cmpopts.EquateEmpty()); diff != "" {
-		b.t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	expect.Equal(b.t, "runs", runs, b.runs, cmpopts.EquateEmpty())
+	expect.Equal(b.t, "changes", changes, b.changes, cmpopts.EquateEmpty())
 }
 
 // stop stops the worker and returns how long that took.

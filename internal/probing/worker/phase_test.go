@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // fleet is a worker with a probe in each of many pods. All probes are named after their pod and
@@ -95,9 +96,7 @@ func TestNoLockstep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pass(3500 * time.Millisecond)
 		f := newFleet(t, pods, thresholds.State{})
-		if first := busiest(f.take()); first != pods {
-			t.Errorf("%d first runs at once, want %d", first, pods)
-		}
+		expect.Equal(t, "first runs at once", pods, busiest(f.take()))
 		pass(settled)
 		f.take()
 		pass(10 * time.Second)

@@ -11,11 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestReason(t *testing.T) {
@@ -105,12 +104,8 @@ func TestProblems(t *testing.T) {
 				b.containerRuns("c1")
 				b.plan(planned("a"))
 				pass(25 * time.Second)
-				if diff := cmp.Diff(tc.problems, b.problems); diff != "" {
-					t.Errorf("problems (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(tc.changes, b.changes); diff != "" {
-					t.Errorf("transitions (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "problems", tc.problems, b.problems)
+				expect.Equal(t, "transitions", tc.changes, b.changes)
 			})
 		})
 	}
@@ -150,9 +145,7 @@ func TestProbeThatWaitsForSlotHasProblem(t *testing.T) {
 				b.containerRuns("c1")
 				b.plan(planned("a", func(task *worker.Task) { task.Target.Handler = tc.handler }))
 				pass(90 * time.Second)
-				if diff := cmp.Diff(tc.want, b.problems); diff != "" {
-					t.Errorf("problems (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "problems", tc.want, b.problems)
 			})
 		})
 	}
@@ -168,8 +161,6 @@ func TestRestoredProblemStaysUntilTheFirstRun(t *testing.T) {
 		}))
 		b.containerRuns("c1")
 		pass(20 * time.Second)
-		if diff := cmp.Diff([]string{`0s a "CannotRun"`, `5s a ""`}, b.problems); diff != "" {
-			t.Errorf("problems (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "problems", []string{`0s a "CannotRun"`, `5s a ""`}, b.problems)
 	})
 }

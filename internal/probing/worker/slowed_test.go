@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -20,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/pace"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // paceLog is a prober that records when each probe runs, and the sink and the observer of its worker.
@@ -125,9 +125,7 @@ func TestFastProbesSlowNobodyElse(t *testing.T) {
 				if tc.slowed == nil {
 					tc.slowed = map[string]pace.Limit{}
 				}
-				if diff := cmp.Diff(tc.slowed, slowed); diff != "" {
-					t.Errorf("limits (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "limits", tc.slowed, slowed)
 				if got := log.problems["hostile"]; got != tc.message || log.problems["honest"] != "" {
 					t.Errorf("problems %q, want %q of the hostile namespace only", log.problems, tc.message)
 				}
@@ -214,9 +212,7 @@ func TestChangesOfWaitingProbes(t *testing.T) {
 				tc.change(b)
 				pass(1200 * time.Millisecond)
 				b.stop()
-				if diff := cmp.Diff(tc.runs, b.runs); diff != "" {
-					t.Errorf("runs (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "runs", tc.runs, b.runs)
 			})
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // waits makes a probe wait for a startup probe, a command "up" that runs every three seconds.
@@ -79,9 +80,7 @@ func TestWaitForStarted(t *testing.T) {
 				b.containerRuns("a")
 				pass(11 * time.Second)
 				want := "startup probe: the probe has not run for 3 periods: it waits for an exec slot of the node"
-				if message := b.problemMessage(); message != want {
-					b.t.Errorf("problem %q, want %q", message, want)
-				}
+				expect.Equal(b.t, "problem", want, b.problemMessage())
 				pass(2 * time.Second)
 			},
 			runs: map[string][]string{"up": {"0s a", "12s a"}}, problems: []string{`9s p "WaitingForSlot"`, `12s p ""`},

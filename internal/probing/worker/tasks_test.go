@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestTasksOf(t *testing.T) {
@@ -59,12 +59,8 @@ func TestTasksOf(t *testing.T) {
 			for _, problem := range found {
 				problems = append(problems, problem.Pod.String()+" "+problem.Probe)
 			}
-			if diff := cmp.Diff(tc.tasks, targets); diff != "" {
-				t.Errorf("targets (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.problems, problems); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "targets", tc.tasks, targets)
+			expect.Equal(t, "problems", tc.problems, problems)
 		})
 	}
 }
@@ -139,9 +135,7 @@ func TestIdentityOfProbes(t *testing.T) {
 				success = name != "recreated marker"
 				b.plan(planned("p", tc.second...))
 				pass(time.Second)
-				if diff := cmp.Diff(append([]string{"0s p >" + string(v1alpha1.ProbeSucceeded)}, tc.want...), b.changes); diff != "" {
-					t.Errorf("changes (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "changes", append([]string{"0s p >" + string(v1alpha1.ProbeSucceeded)}, tc.want...), b.changes)
 				b.stop()
 			})
 		})
