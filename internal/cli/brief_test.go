@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/output"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func conditionChange(kind string) local.Change {
@@ -40,9 +40,7 @@ func TestStandardConditionsNeedVerbose(t *testing.T) {
 		for i, verbose := range []bool{false, true} {
 			var out bytes.Buffer
 			printer := output.NewText(&out, nil, verbose)
-			if err := printer.Print(conditionChange(name)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, printer.Print(conditionChange(name)))
 			if got := out.Len() > 0; got != want[i] {
 				t.Errorf("%s is shown: %t, want %t with -v=%t", name, got, want[i], verbose)
 			}
@@ -65,12 +63,8 @@ func TestMarksConcludeTheText(t *testing.T) {
 			MarkedLabels: []string{"role"}, MarkedConditions: []string{"game.io/idle"},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff("web: Ready=True game.io/idle=False role=primary\n", out.String()); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "output", "web: Ready=True game.io/idle=False role=primary\n", out.String())
 }
 
 // While the pods of a finished run are being stopped, text shows only what matters.
@@ -111,9 +105,7 @@ func TestShutdownIsShown(t *testing.T) {
 func TestErrorsOfAllFiles(t *testing.T) {
 	folder := t.TempDir()
 	first, second := filepath.Join(folder, "a.yaml"), filepath.Join(folder, "b.yaml")
-	if err := errors.Join(os.WriteFile(first, []byte("a: ["), 0o600), os.WriteFile(second, []byte("x: y"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(os.WriteFile(first, []byte("a: ["), 0o600), os.WriteFile(second, []byte("x: y"), 0o600)))
 	_, _, err := play(t, &script{}, localOptions{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
 	for _, want := range []string{"none.yaml: no such file", "a.yaml: document 1: invalid YAML", "b.yaml: document 1: not a Kubernetes object"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

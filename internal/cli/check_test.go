@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestPrintChecks(t *testing.T) {
@@ -27,12 +27,8 @@ func TestPrintChecks(t *testing.T) {
 	want := "ok      api-server  Kubernetes v1.36.3 is supported\n" +
 		"failed  manager     0 of 2 pods ready; fix: kubectl get pods\n"
 	var out bytes.Buffer
-	if err := printChecks(&out, results); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
-	}
+	expect.NoError(t, printChecks(&out, results))
+	expect.Equal(t, "output", want, out.String())
 }
 
 func TestVerdictError(t *testing.T) {
@@ -50,9 +46,7 @@ func TestVerdictError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			worst, denied := check.Worst(test.results)
-			if got := exit.Code(verdictError(test.results, worst, denied)); got != test.want {
-				t.Errorf("exit code %d, want %d", got, test.want)
-			}
+			expect.Equal(t, "exit code", test.want, exit.Code(verdictError(test.results, worst, denied)))
 		})
 	}
 }
@@ -89,22 +83,12 @@ changes  StatefulSet game/s0, game/s1, game/s2, game/s3, game/s4, game/s5, game/
 Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 3003 findings, of which 1 block a migration.
 `
 	var out bytes.Buffer
-	if err := report.print(&out); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
-	}
-	if code := exit.Code(report.verdict()); code != exit.Failed {
-		t.Errorf("exit code %d, want %d", code, exit.Failed)
-	}
+	expect.NoError(t, report.print(&out))
+	expect.Equal(t, "output", want, out.String())
+	expect.Equal(t, "exit code", exit.Failed, exit.Code(report.verdict()))
 	complete, incomplete := migrateReport{Findings: report.Findings[1:]}, migrateReport{Unread: []string{"nodes"}}
-	if code := exit.Code(complete.verdict()); code != exit.OK {
-		t.Errorf("exit code %d if nothing blocks, want %d", code, exit.OK)
-	}
-	if code := exit.Code(incomplete.verdict()); code != exit.Access {
-		t.Errorf("exit code %d if something could not be read, want %d", code, exit.Access)
-	}
+	expect.Equal(t, "exit code: if nothing blocks", exit.OK, exit.Code(complete.verdict()))
+	expect.Equal(t, "exit code: if something could not be read", exit.Access, exit.Code(incomplete.verdict()))
 }
 
 // TestMigrateCheckOfFiles checks manifests from the standard input: documents, a list, and objects
@@ -168,12 +152,8 @@ Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarS
 				IOStreams: genericiooptions.IOStreams{In: strings.NewReader(test.in), Out: &out, ErrOut: io.Discard},
 				Filenames: []string{"-"}, Output: printing.Text,
 			}
-			if code := exit.Code(o.Run(t.Context())); code != test.wantCode {
-				t.Errorf("exit code %d, want %d", code, test.wantCode)
-			}
-			if diff := cmp.Diff(test.want, out.String()); diff != "" {
-				t.Errorf("output (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "exit code", test.wantCode, exit.Code(o.Run(t.Context())))
+			expect.Equal(t, "output", test.want, out.String())
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,9 +51,7 @@ func TestProgramName(t *testing.T) {
 		streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 		command := New(streams, program, "v1")
 		command.SetArgs([]string{"local", "--help"})
-		if err := command.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, command.ExecuteContext(t.Context()))
 		if text := "\n  " + want + " local (FILE"; !strings.Contains(out.String(), text) {
 			t.Errorf("help of %s does not contain %q:\n%s", program, text, out)
 		}
@@ -110,9 +109,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, test.args...)
-			if code != exit.Usage {
-				t.Errorf("exit code %d, want %d", code, exit.Usage)
-			}
+			expect.Equal(t, "exit code", exit.Usage, code)
 			if !strings.Contains(stderr, test.want) {
 				t.Errorf("standard error %q does not contain %q", stderr, test.want)
 			}
@@ -126,9 +123,7 @@ func TestBadInput(t *testing.T) {
 // Commands accept files as arguments and with -f.
 func TestFilesAreArgumentsOrFlags(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "marker.yaml"), []byte(badMarker), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "marker.yaml"), []byte(badMarker), 0o600))
 	for _, test := range []struct {
 		args []string
 		want string

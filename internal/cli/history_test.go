@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestPrintTop(t *testing.T) {
@@ -25,12 +25,8 @@ func TestPrintTop(t *testing.T) {
 		"game       idle    node-2  12      0        0     0.0        2       game-7 idle: " + strings.Repeat("x", 80) + "\n" +
 		"7 more: use --rows\n"
 	var out bytes.Buffer
-	if err := printTop(&out, groups, 7); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
-	}
+	expect.NoError(t, printTop(&out, groups, 7))
+	expect.Equal(t, "table", want, out.String())
 }
 
 func TestHistoryFlags(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const writtenMarker = `# Runs a probe in a container of the selected pods, and marks each pod with the result.
@@ -117,9 +118,7 @@ spec:
         note: ""
     podConditionType: example.com/open
 `
-	if diff := cmp.Diff(want, strings.Join(lines, "")); diff != "" {
-		t.Errorf("marker (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "marker", want, strings.Join(lines, ""))
 }
 
 // Each error names the flag. Nothing is printed.

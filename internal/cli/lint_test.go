@@ -14,6 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // badMarker has an error, a warning and a piece of information.
@@ -101,9 +102,7 @@ summary:
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, append([]string{"lint", "-"}, test.args...)...)
-			if diff := cmp.Diff(test.stdout, stdout); diff != "" {
-				t.Errorf("output (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "output", test.stdout, stdout)
 			if diff := cmp.Diff(test.stderr, stderr); diff != "" || code != test.code {
 				t.Errorf("exit code %d, want %d; errors (-want +got):\n%s", code, test.code, diff)
 			}
@@ -128,9 +127,7 @@ func TestLintSARIFWithIgnoredRules(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(stdout), &log); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal([]byte(stdout), &log))
 		var got []string
 		for _, result := range log.Runs[0].Results {
 			got = append(got, result.RuleID+strings.Repeat(" suppressed", len(result.Suppressions)))
@@ -250,11 +247,7 @@ func writeFiles(t *testing.T, folder string, contents map[string]string) {
 	t.Helper()
 	for name, content := range contents {
 		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		expect.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 }

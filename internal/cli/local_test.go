@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -24,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // script is a runner that plays back changes.
@@ -87,9 +87,7 @@ func play(t *testing.T, s *script, o localOptions, interrupts ...time.Duration) 
 		o.Filenames = []string{"-"}
 	}
 	o.Replicas = -1
-	if err := errors.Join(o.Complete(nil), o.Validate(false)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(o.Complete(nil), o.Validate(false)))
 	s.killed = make(chan struct{}, 1)
 	o.newRunner = func(options local.Options) (runner, error) {
 		s.options = options
@@ -168,9 +166,7 @@ func TestUntil(t *testing.T) {
 				if !strings.Contains(stderr, test.says) || (test.says == "" && stderr != "") {
 					t.Errorf("standard error and error are %q, want %q", stderr, test.says)
 				}
-				if took := time.Since(start); took != test.took {
-					t.Errorf("took %s, want %s", took, test.took)
-				}
+				expect.Equal(t, "took", test.took, time.Since(start))
 			})
 		})
 	}
@@ -196,9 +192,7 @@ func TestRunPrintsChanges(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				test.options.Timeout = 3 * time.Second
 				stdout, _, err := play(t, &script{steps: steps}, test.options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 				if len(lines) != len(test.want) {
 					t.Fatalf("%d lines, want %d:\n%s", len(lines), len(test.want), stdout)
@@ -215,18 +209,12 @@ func TestRunPrintsChanges(t *testing.T) {
 
 func TestUnsupportedFieldsGiveOneWarning(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
-	if err := os.WriteFile(file, []byte(onePod+"  hostPID: true\n  dnsPolicy: None\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte(onePod+"  hostPID: true\n  dnsPolicy: None\n"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		_, stderr, err := play(t, &script{}, localOptions{Filenames: []string{file}, Timeout: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		want := "Warning: a local run ignores:\n  Pod web: spec.dnsPolicy\n  Pod web: spec.hostPID\n"
-		if diff := cmp.Diff(want, stderr); diff != "" {
-			t.Errorf("standard error (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "standard error", want, stderr)
 	})
 }
 
@@ -273,9 +261,7 @@ func TestOutputErrorEndsTheRun(t *testing.T) {
 
 func TestLocalRejectsWindows(t *testing.T) {
 	o := &localOptions{Filenames: []string{"-"}, Replicas: -1}
-	if err := o.Complete(nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, o.Complete(nil))
 	o.system = "windows"
 	if err := o.Validate(false); err == nil || !strings.Contains(err.Error(), "does not run on Windows") {
 		t.Errorf("error %v", err)

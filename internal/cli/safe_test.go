@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // hostileChanges are changes of all kinds with texts of a hostile container or manifest.
@@ -80,18 +81,14 @@ func TestReportsAreSafe(t *testing.T) {
 	for name, report := range reports() {
 		t.Run(name, func(t *testing.T) {
 			var out, encoded bytes.Buffer
-			if err := report(printing.Safe(&out), printing.Text); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, report(printing.Safe(&out), printing.Text))
 			texttest.Check(t, out.String())
 			for format, decode := range map[printing.Report]func([]byte, any) error{
 				"json": json.Unmarshal,
 				"yaml": func(content []byte, into any) error { return yaml.Unmarshal(content, into) },
 			} {
 				encoded.Reset()
-				if err := report(printing.Safe(&encoded), format); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, report(printing.Safe(&encoded), format))
 				var value any
 				if err := decode(encoded.Bytes(), &value); err != nil || !strings.Contains(fmt.Sprint(value), texttest.Hostile) {
 					t.Errorf("%s is not exact, %v: %v", format, err, value)
@@ -105,9 +102,7 @@ func TestLocalIsSafe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{steps: hostileChanges(), warnings: []string{texttest.Hostile}}
 		stdout, stderr, err := play(t, s, localOptions{Logs: true, Verbose: true, Timeout: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if lines := strings.Count(stdout, "hostile"); lines < len(s.steps) {
 			t.Errorf("%d texts of %d changes:\n%s", lines, len(s.steps), stdout)
 		}

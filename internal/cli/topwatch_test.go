@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/table"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var topNow = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
@@ -194,12 +195,8 @@ func TestTopRunsCommands(t *testing.T) {
 	flags.AddTo(command)
 	flags.AddAllNamespaces(command)
 	command.SetArgs([]string{"--kubeconfig=none", "-n", "games", "-A", "--as=me", "--as-group=a", "--as-group=b"})
-	if err := command.Execute(); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"--as=me", "--as-group=a", "--as-group=b", "--kubeconfig=none"}, got); diff != "" {
-		t.Errorf("flags (-want +got):\n%s", diff)
-	}
+	expect.NoError(t, command.Execute())
+	expect.Equal(t, "flags", []string{"--as=me", "--as-group=a", "--as-group=b", "--kubeconfig=none"}, got)
 	o := &topOptions{Program: "seamark", Version: "test", connectionFlags: got}
 	if got := o.runCommand(t.Context(), "games", "explain", "game-0"); !strings.Contains(got, "Error: read kubeconfig") || !strings.Contains(got, "none") {
 		t.Errorf("output %q", got)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -24,6 +23,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // lines returns the results as text: all of them, or those that are not ok.
@@ -44,12 +44,8 @@ func lines(results []check.Result, all bool) string {
 func TestHealthyInstallation(t *testing.T) {
 	results := check.Run(healthy(t))
 	want, err := os.ReadFile("testdata/healthy.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), lines(results, true)); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "results", string(want), lines(results, true))
 	if worst, denied := check.Worst(results); worst != check.OK || denied {
 		t.Errorf("Worst() = %s, %t, want ok, false", worst, denied)
 	}
@@ -373,9 +369,7 @@ func TestProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := healthy(t)
 			test.change(t, f)
-			if diff := cmp.Diff(test.want, lines(check.Run(f), false)); diff != "" {
-				t.Errorf("results that are not ok (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "results that are not ok", test.want, lines(check.Run(f), false))
 		})
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestDaemonSets checks that the CRD and the permissions of DaemonSets are required only if their controller is enabled,
@@ -65,9 +64,7 @@ func TestDaemonSets(t *testing.T) {
 				f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 			}
 			allow(t, f, test.allowed)
-			if diff := cmp.Diff(test.want, lines(check.Run(f), false)); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "results", test.want, lines(check.Run(f), false))
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var now = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
@@ -30,9 +31,7 @@ func named(name string) metav1.ObjectMeta {
 func definition(t *testing.T, name string) apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var d apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(config.Definition(name), &d); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal(config.Definition(name), &d))
 	d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
 		{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue},
 		{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue},
@@ -155,9 +154,7 @@ func runWorkloads(t *testing.T, f *check.Facts, configuration string) {
 func allow(t *testing.T, f *check.Facts, allowed func(check.Permission) bool) {
 	t.Helper()
 	required, err := f.Required()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	f.Access.Value = nil
 	for _, p := range required {
 		f.Access.Value = append(f.Access.Value, check.Access{Permission: p, Allowed: allowed(p)})

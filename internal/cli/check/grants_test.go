@@ -7,11 +7,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestGrants(t *testing.T) {
@@ -37,9 +37,7 @@ func TestGrants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := healthy(t)
 			test.change(f)
-			if diff := cmp.Diff(test.want, lines(check.Run(f), false)); diff != "" {
-				t.Errorf("results that are not ok (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "results that are not ok", test.want, lines(check.Run(f), false))
 		})
 	}
 }

@@ -6,10 +6,10 @@ package check_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestImagePullJobs(t *testing.T) {
@@ -47,9 +47,7 @@ func TestImagePullJobs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := healthy(t)
 			test.change(t, f)
-			if diff := cmp.Diff(test.want, lines(check.Run(f), false)); diff != "" {
-				t.Errorf("results that are not ok (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "results that are not ok", test.want, lines(check.Run(f), false))
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -159,12 +159,8 @@ func TestRead(t *testing.T) {
 				s.refuse[resource] = forbidden(resource)
 			}
 			snapshot, err := Read(t.Context(), s.client(t, fixture(2)...), test.query)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, summarize(snapshot)); diff != "" {
-				t.Errorf("snapshot (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "snapshot", test.want, summarize(snapshot))
 		})
 	}
 }
@@ -192,9 +188,7 @@ func TestRequests(t *testing.T) {
 			if err != nil || len(snapshot.Plans) != test.nodes || len(snapshot.Nodes) != test.nodes || len(snapshot.Reports) != test.nodes {
 				t.Fatalf("got %d plans, %d nodes, %d reports and error %v", len(snapshot.Plans), len(snapshot.Nodes), len(snapshot.Reports), err)
 			}
-			if diff := cmp.Diff(test.want, s.requests); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "requests", test.want, s.requests)
 		})
 	}
 }
@@ -212,9 +206,7 @@ func TestMissing(t *testing.T) {
 	}
 	hint := "no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; " +
 		"ask for: kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU"
-	if diff := cmp.Diff(hint, snapshot.Hint()); diff != "" {
-		t.Errorf("hint (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "hint", hint, snapshot.Hint())
 }
 
 func TestErrorsOfRequests(t *testing.T) {
@@ -249,9 +241,7 @@ func TestAbsentPodsAreNamed(t *testing.T) {
 	s := server{}
 	c := s.client(t, fixture(2)...)
 	snapshot, err := Read(t.Context(), c, Query{Namespace: "ns", Names: []string{"gmae-00", "proxy"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	err = snapshot.AbsentError(t.Context(), c, "ns")
 	want := "pod \"gmae-00\" not found in namespace ns; did you mean \"game-00\"?\npod \"proxy\" not found in namespace ns"
 	if err == nil || err.Error() != want || exit.Code(err) != exit.Failed {

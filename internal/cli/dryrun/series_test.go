@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/dryrun"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestSeries(t *testing.T) {
@@ -54,9 +53,7 @@ func TestSeries(t *testing.T) {
 				t.Errorf("oldest run at %s, oldest transition at %s", series.Runs[0].Time, series.Transitions[0].Time)
 			}
 			series.Runs, series.Transitions = nil, nil
-			if diff := cmp.Diff(test.want, series); diff != "" {
-				t.Errorf("series (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "series", test.want, series)
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -17,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -24,9 +24,7 @@ var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func compile(t *testing.T, m *v1alpha1.PodProbeMarker) *plan.Marker {
 	t.Helper()
 	compiled, err := plan.Compile(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return compiled
 }
 
@@ -98,9 +96,7 @@ func TestEffect(t *testing.T) {
 				others = append(others, compile(t, other))
 			}
 			tried, err := dryrun.New(test.pod, compile(t, builders.Marker("games", "game").Probe(idle).Build()), others)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			effect := tried.Effect(tried.Probes[0], thresholds.State{State: test.state, Message: "message"})
 			var marks, changes, lost []string
 			for _, m := range effect.Marks {
@@ -116,9 +112,7 @@ func TestEffect(t *testing.T) {
 			if effect.Event != nil {
 				got[3] = effect.Event.Reason
 			}
-			if diff := cmp.Diff([]string{test.marks, test.change, test.lost, test.event}, got); diff != "" {
-				t.Errorf("marks, changes, lost marks, event (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "marks, changes, lost marks, event", []string{test.marks, test.change, test.lost, test.event}, got)
 		})
 	}
 }

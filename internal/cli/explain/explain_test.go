@@ -30,6 +30,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/golden"
 )
@@ -55,9 +56,7 @@ func objects(t *testing.T) []client.Object {
 	marker := builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()
 	marker.Finalizers, marker.Status.ObservedGeneration = []string{v1alpha1.PodProbeMarkerFinalizer}, 1
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	npp := &v1alpha1.NodePodProbe{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Generation: 3},
 		Spec:       plan.Node([]*corev1.Pod{marked, other}, []*plan.Marker{compiled}, plan.KubernetesDefaults()),

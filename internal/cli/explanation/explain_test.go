@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // setup is a change of a healthy input, and the answer.
@@ -34,12 +34,8 @@ func TestBrokenSetups(t *testing.T) {
 			in := healthy()
 			test.change(&in)
 			x := explanation.Pod(in)
-			if diff := cmp.Diff(test.conclusion, x.Conclusion); diff != "" {
-				t.Errorf("conclusion (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.next, x.Next); diff != "" {
-				t.Errorf("next command (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "conclusion", test.conclusion, x.Conclusion)
+			expect.Equal(t, "next command", test.next, x.Next)
 			all := text(x)
 			for _, want := range test.evidence {
 				if !strings.Contains(all, want) {
@@ -84,9 +80,7 @@ ok Report of worker#busy: Succeeded for 5m: job 7
   result of 2026-11-22T11:55:00Z
 ok Marks of worker#busy: condition example.com/busy=True, label busy=true
 `
-	if diff := cmp.Diff(want, text(x)); diff != "" {
-		t.Errorf("steps (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "steps", want, text(x))
 	if !x.Marked || x.Conclusion != "Marked: worker#busy is Succeeded (condition example.com/busy=True, label busy=true)" || x.Next != "" {
 		t.Errorf("conclusion %t %q %q", x.Marked, x.Conclusion, x.Next)
 	}

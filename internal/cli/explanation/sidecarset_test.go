@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/explanation"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestSidecarSetsOfAPod says for each set that selects the pod whether it was injected, and why not.
@@ -86,9 +86,7 @@ func TestSidecarSetsOfAPod(t *testing.T) {
 			if len(steps) == 0 {
 				steps = nil
 			}
-			if diff := cmp.Diff(want, steps); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "steps", want, steps)
 		})
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func metaOf(name string) metav1.ObjectMeta {
@@ -350,9 +351,7 @@ func TestWorkloads(t *testing.T) {
 			in.Now, in.SystemNamespace = now(), "seamark-system"
 			in.Lease = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("one"), RenewTime: &metav1.MicroTime{Time: now()}}}
 			got := explanation.Workload(in)
-			if diff := cmp.Diff(append([]string{"ok Controllers: one leads"}, test.want...), lines(got.Steps)); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "steps", append([]string{"ok Controllers: one leads"}, test.want...), lines(got.Steps))
 			settled := true
 			for _, step := range got.Steps {
 				settled = settled && step.Verdict != explanation.Problem && step.Verdict != explanation.Waiting

@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/golden"
 )
@@ -69,9 +70,7 @@ func objects(t *testing.T) []client.Object {
 	var compiled []*plan.Marker
 	for _, m := range markers {
 		c, err := plan.Compile(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		compiled, all = append(compiled, c), append(all, m)
 	}
 	for _, node := range []string{"node-1", "node-2"} {
@@ -202,9 +201,7 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.refuse, test.args...)
-			if code != test.code {
-				t.Errorf("exit code %d, want %d", code, test.code)
-			}
+			expect.Equal(t, "exit code", test.code, code)
 			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark get "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
 		})
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 	"github.com/seamark-dev/seamark/test/process"
 )
@@ -93,9 +94,7 @@ func follow(t *testing.T, s *script, change func(*options)) string {
 	streams.Out, streams.ErrOut = printing.Safe(out), printing.Safe(errOut)
 	o := &options{IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: func() time.Time { return now }}
 	change(o)
-	if err := o.Complete(nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, o.Complete(nil))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -213,9 +212,7 @@ func TestLastTableStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			keyboard, terminal, err := pty.Open()
-			if err := errors.Join(err, pty.Setsize(keyboard, &pty.Winsize{Rows: 3, Cols: 70})); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, errors.Join(err, pty.Setsize(keyboard, &pty.Winsize{Rows: 3, Cols: 70})))
 			var output process.Buffer
 			read := make(chan struct{})
 			go func() {

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestCompare(t *testing.T) {
@@ -111,9 +110,7 @@ func TestCompare(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, check(t, linter, test.manifests...)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, check(t, linter, test.manifests...))
 		})
 	}
 }
@@ -177,9 +174,7 @@ spec:
 			if test.want != "" {
 				want = []string{test.want}
 			}
-			if diff := cmp.Diff(want, check(t, linter, test.first, test.second)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", want, check(t, linter, test.first, test.second))
 		})
 	}
 }

@@ -6,9 +6,8 @@ package lint_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const cronJob = `apiVersion: apps.kruise.io/v1alpha1
@@ -102,9 +101,7 @@ func TestAdvancedCronJobs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, check(t, linter, test.manifest)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, check(t, linter, test.manifest))
 		})
 	}
 }
@@ -113,9 +110,7 @@ func TestAdvancedCronJobs(t *testing.T) {
 func TestMarkerOfAdvancedCronJob(t *testing.T) {
 	linter := &lint.Linter{}
 	want := []string{`a.yaml:11:5 container-not-found spec.probes[0].containerName: AdvancedCronJob report (b.yaml:1) has no container "worker" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`}
-	if diff := cmp.Diff(want, check(t, linter, worker, edited(t, cronJob, "- name: worker", "- name: report"))); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "findings", want, check(t, linter, worker, edited(t, cronJob, "- name: worker", "- name: report")))
 	if found := check(t, linter, worker, cronJob); len(found) > 0 {
 		t.Errorf("findings: %q", found)
 	}

@@ -6,9 +6,8 @@ package lint_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const daemonSet = `apiVersion: apps.kruise.io/v1alpha1
@@ -84,9 +83,7 @@ func TestDaemonSets(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, check(t, linter, test.manifest)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, check(t, linter, test.manifest))
 		})
 	}
 }
@@ -95,9 +92,7 @@ func TestDaemonSets(t *testing.T) {
 func TestMarkerOfDaemonSet(t *testing.T) {
 	linter := &lint.Linter{}
 	want := []string{`a.yaml:11:5 container-not-found spec.probes[0].containerName: DaemonSet agent (b.yaml:1) has no container "worker" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`}
-	if diff := cmp.Diff(want, check(t, linter, worker, edited(t, daemonSet, "- name: worker", "- name: report"))); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "findings", want, check(t, linter, worker, edited(t, daemonSet, "- name: worker", "- name: report")))
 	if found := check(t, linter, worker, daemonSet); len(found) > 0 {
 		t.Errorf("findings: %q", found)
 	}

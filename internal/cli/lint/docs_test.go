@@ -9,17 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // The table of docs/write-markers.md has all rules.
 func TestRulesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/write-markers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const header = "| rule | severity | finding |\n| --- | --- | --- |\n"
 	_, table, found := strings.Cut(string(page), header)
 	if !found {
@@ -30,7 +27,5 @@ func TestRulesAreDocumented(t *testing.T) {
 	for _, rule := range lint.Rules() {
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", rule.Name, rule.Severity, rule.Summary)
 	}
-	if diff := cmp.Diff(want.String(), table+"\n"); diff != "" {
-		t.Errorf("table of rules (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "table of rules", want.String(), table+"\n")
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestDocuments(t *testing.T) {
@@ -83,9 +82,7 @@ func TestDocuments(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, check(t, linter, test.manifest)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, check(t, linter, test.manifest))
 		})
 	}
 }

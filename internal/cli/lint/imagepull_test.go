@@ -6,9 +6,8 @@ package lint_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const imagePullJob = `apiVersion: apps.kruise.io/v1alpha1
@@ -40,9 +39,7 @@ func TestImagePullJobs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, check(t, &lint.Linter{}, test.manifest)); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, check(t, &lint.Linter{}, test.manifest))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/lint"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // worker is a marker without findings, apart from the information about its program.
@@ -261,9 +262,7 @@ func TestMarker(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, check(t, linter, edited(t, worker, test.edits...))); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "findings", test.want, check(t, linter, edited(t, worker, test.edits...)))
 		})
 	}
 }
@@ -283,9 +282,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	want := []string{"kustomization.yaml:0:0 unknown-field PodProbeMarker worker", "unversioned.yaml:1:1 not-an-object "}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "findings", want, got)
 	if result.Objects != 1 || result.Checked != 1 {
 		t.Errorf("%d objects, %d checked, want 1 and 1", result.Objects, result.Checked)
 	}

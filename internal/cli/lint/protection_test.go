@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/internal/manifest/document"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestProtection(t *testing.T) {
@@ -43,14 +44,10 @@ func TestProtection(t *testing.T) {
 // TestProtectedKindsAreThoseOfThePolicy compares the kinds with the resources of the policy.
 func TestProtectedKindsAreThoseOfThePolicy(t *testing.T) {
 	content, err := os.ReadFile("../../../config/policies/deletion.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	policy, _, _ := strings.Cut(string(content), "\n---\n")
 	parsed := &admissionv1.ValidatingAdmissionPolicy{}
-	if err := yaml.Unmarshal([]byte(policy), parsed); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.Unmarshal([]byte(policy), parsed))
 	var want, got []string
 	for _, rule := range parsed.Spec.MatchConstraints.ResourceRules {
 		for _, resource := range rule.Resources {

@@ -6,12 +6,12 @@ package lint_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestSARIF(t *testing.T) {
@@ -21,13 +21,9 @@ func TestSARIF(t *testing.T) {
 		{Severity: lint.Info, Rule: rules[2].Name, File: "/tmp/kustomization.yaml", Object: "PodProbeMarker worker", Field: "spec", Message: "x", Fix: "y"},
 	}
 	var out bytes.Buffer
-	if err := lint.WriteSARIF(&out, "v1.2.3", findings[:1], findings[1:]); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, lint.WriteSARIF(&out, "v1.2.3", findings[:1], findings[1:]))
 	var got map[string]any
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(out.Bytes(), &got))
 	run, _ := got["runs"].([]any)[0].(map[string]any)
 	driver, _ := run["tool"].(map[string]any)["driver"].(map[string]any)
 	listed, _ := driver["rules"].([]any)
@@ -39,9 +35,7 @@ func TestSARIF(t *testing.T) {
 			"id": rules[i].Name, "shortDescription": map[string]any{"text": rules[i].Summary},
 			"defaultConfiguration": map[string]any{"level": map[lint.Severity]string{lint.Error: "error", lint.Warning: "warning", lint.Info: "note"}[rules[i].Severity]},
 		}
-		if diff := cmp.Diff(want, each); diff != "" {
-			t.Errorf("rule %d (-want +got):\n%s", i, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("rule %d", i), any(want), each)
 	}
 	delete(driver, "rules")
 	want := map[string]any{
@@ -71,9 +65,7 @@ func TestSARIF(t *testing.T) {
 			},
 		}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "log", want, got)
 }
 
 // A log without findings has an empty list of results: without the list, it would mean that nothing
@@ -81,9 +73,7 @@ func TestSARIF(t *testing.T) {
 func TestSARIFWithoutFindings(t *testing.T) {
 	for want, findings := range map[string][]lint.Finding{`"results": []`: nil, `"ruleId": "schema"`: {{Severity: lint.Error, Rule: "schema", File: "a.yaml"}}} {
 		var out bytes.Buffer
-		if err := lint.WriteSARIF(&out, "", findings, nil); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, lint.WriteSARIF(&out, "", findings, nil))
 		if log := out.String(); !strings.Contains(log, want) || strings.Contains(log, "suppressions") {
 			t.Errorf("log %s, want %s and no suppressions", log, want)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -88,9 +89,7 @@ func start(t *testing.T, s *server) (w *Watch, notices chan string) {
 	marker := builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()
 	pod := builders.Pod("games", "game-0").Label("app", "game").Build()
 	w, err := Start(t.Context(), s.client(t, marker, pod), cluster.Query{Namespace: "games"}, func(line string) { notices <- line })
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(w.Stop)
 	return w, notices
 }
@@ -121,9 +120,7 @@ func TestStart(t *testing.T) {
 	s.send(func(w *watch.FakeWatcher) { w.Delete(builders.Pod("games", "game-0").Label("app", "game").Build()) })
 	<-w.Changed()
 	changes, _ = w.Update()
-	if diff := cmp.Diff([]string{"-game-0", "+game-1"}, pods(changes)); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "changes", []string{"-game-0", "+game-1"}, pods(changes))
 	if rows := w.Rows(); len(rows) != 1 || rows[0].Pod != "game-1" {
 		t.Errorf("rows %+v", rows)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // event is a change of an object that a watch delivers.
@@ -62,9 +63,7 @@ func (q *queue) deliver(t *testing.T, random *rand.Rand) {
 		if q.pending[0].deleted {
 			deliver = q.store.Delete
 		}
-		if err := deliver(q.pending[0].object); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, deliver(q.pending[0].object))
 	}
 	q.pending = q.pending[1:]
 }
@@ -76,9 +75,7 @@ func (q *queue) relist(t *testing.T) {
 	for _, object := range q.current {
 		all = append(all, object)
 	}
-	if err := q.store.Replace(all, ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, q.store.Replace(all, ""))
 	q.pending = nil
 }
 
@@ -202,12 +199,8 @@ func TestFeed(t *testing.T) {
 				}
 				observe(t, w, seen)
 				want := probestatus.List(w.Snapshot().Input).Rows
-				if diff := cmp.Diff(want, w.Rows(), cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("rows (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(keyed(want), seen); diff != "" {
-					t.Errorf("rows of the changes (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "rows", want, w.Rows(), cmpopts.EquateEmpty())
+				expect.Equal(t, "rows of the changes", keyed(want), seen)
 				checkObjects(t, f, w.Snapshot(), query)
 			})
 		}
@@ -247,12 +240,8 @@ func checkObjects(t *testing.T, f *feeder, snapshot *cluster.Snapshot, query clu
 	for _, pod := range snapshot.Pods {
 		got = append(got, client.ObjectKeyFromObject(pod).String())
 	}
-	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b string) bool { return a < b }), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("pods (-want +got):\n%s", diff)
-	}
-	if len(snapshot.Markers) != len(f.markers.current) {
-		t.Errorf("%d markers, want %d", len(snapshot.Markers), len(f.markers.current))
-	}
+	expect.Equal(t, "pods", want, got, cmpopts.SortSlices(func(a, b string) bool { return a < b }), cmpopts.EquateEmpty())
+	expect.Equal(t, "markers", len(f.markers.current), len(snapshot.Markers))
 }
 
 func keyed(rows []probestatus.Row) map[string]probestatus.Row {
@@ -273,12 +262,8 @@ func TestUpdateWhenTimePasses(t *testing.T) {
 		w := &Watch{objects: newObjects(cluster.Query{}), rows: table{}}
 		pod := builders.Pod("games", "game-0").Label("app", "game").Node("n1").Build()
 		pod.CreationTimestamp = metav1.Now()
-		if err := w.objects.pods.Add(pod); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.objects.markers.Add(builders.Marker("games", "game").Probe(builders.Probe("idle")).Build()); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, w.objects.pods.Add(pod))
+		expect.NoError(t, w.objects.markers.Add(builders.Marker("games", "game").Probe(builders.Probe("idle")).Build()))
 		<-w.Changed()
 		if changes, _ := w.Update(); len(changes) != 1 || changes[0].New.Problem != nil {
 			t.Fatalf("first changes: %+v, want one row without a problem", changes)
@@ -303,12 +288,8 @@ func TestOtherNamespacesAreDropped(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "n1.0"}, NodeName: "n1",
 		Pods: []seamarkv1alpha1.PodReport{{Namespace: "shop", Name: "b"}, {Namespace: "games", Name: "a"}},
 	}
-	if err := o.plans.Add(npp); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.reports.Add(report); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, o.plans.Add(npp))
+	expect.NoError(t, o.reports.Add(report))
 	stored := o.plans.Items[types.NamespacedName{Name: "n1"}]
 	if len(stored.Spec.PodProbes) != 1 || stored.Spec.PodProbes[0].Name != "a" || len(stored.Status.PodProbeStatuses) != 0 {
 		t.Errorf("stored plan: %+v", stored)

@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/template"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 
@@ -42,9 +43,7 @@ status: {updateRevision: %s-1}
 func recorded(t *testing.T, name string, recorded *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
 	t.Helper()
 	content, err := revision.Content(recorded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	rev := &appsv1.ControllerRevision{}
 	rev.Namespace, rev.Name, rev.Data.Raw = "game", name+"-1", content
 	return rev
@@ -113,9 +112,7 @@ func TestCheckBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := migrate.CheckBack(cluster)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 
@@ -31,9 +32,7 @@ func TestBroadcastJobs(t *testing.T) {
 		strings.ReplaceAll(broadcastJob("version", all), "v1alpha1", "v1"),
 	}
 	found, err := migrate.Check(t.Context(), migrate.Cluster{Objects: byKind(objects(t, strings.Join(jobs, "---\n")))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Compare(t, filepath.Join("testdata", "BroadcastJobs.txt"), text(found))
 }
 
@@ -53,8 +52,6 @@ func TestBroadcastJobsOfAdvancedCronJobs(t *testing.T) {
 		scheduled("wrong", "completionPolicy: {type: Sometimes}"),
 	}
 	found, err := migrate.Check(t.Context(), migrate.Cluster{Objects: byKind(objects(t, strings.Join(objectsOf, "---\n")))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Compare(t, filepath.Join("testdata", "BroadcastJobsOfAdvancedCronJobs.txt"), text(found))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 
@@ -55,9 +56,7 @@ func TestDaemonSets(t *testing.T) {
 		// Whether a pod in PreparingDelete stays depends on its node.
 		Objects: byKind(objects(t, strings.Join(sets, "---\n"))), Pods: members("same d-x controller-revision-hash=1 " + leaving),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Compare(t, filepath.Join("testdata", "DaemonSets.txt"), text(found))
 }
 
@@ -71,8 +70,6 @@ func TestDaemonSetsOfAReturn(t *testing.T) {
 		daemonSet("percent", "", "updateStrategy: {rollingUpdate: {partition: 50%}}"),
 	}
 	found, err := migrate.CheckBack(migrate.Cluster{Objects: byKind(objects(t, strings.Join(sets, "---\n")))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Compare(t, filepath.Join("testdata", "DaemonSets-of-a-return.txt"), text(found))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/config"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestNoFieldOfOpenKruiseIsPruned compares every field of OpenKruise's types with Seamark's CRDs and types.
@@ -24,9 +25,7 @@ import (
 // removed from objects without a message.
 func TestNoFieldOfOpenKruiseIsPruned(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "migrate-from-openkruise.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	definitions := map[string][]byte{
 		"CloneSet": config.Definition("clonesets.apps.kruise.io"), "StatefulSet": config.Definition("statefulsets.apps.kruise.io"),
 		"DaemonSet": config.Definition("daemonsets.apps.kruise.io"),
@@ -53,9 +52,7 @@ func TestNoFieldOfOpenKruiseIsPruned(t *testing.T) {
 func readFields(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "openkruise-1.9-fields.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	fields, section := map[string][]string{}, ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -82,9 +79,7 @@ func readFields(t *testing.T) map[string][]string {
 func schemaOf(t *testing.T, definition []byte, version string) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	var read apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(definition, &read); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict(definition, &read))
 	for i := range read.Spec.Versions {
 		if v := &read.Spec.Versions[i]; v.Name == version && v.Served {
 			return v.Schema.OpenAPIV3Schema

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestManagerOf(t *testing.T) {
@@ -65,9 +66,7 @@ func TestManagerOf(t *testing.T) {
 			if test.on == nil {
 				test.on = map[string]bool{}
 			}
-			if diff := cmp.Diff(test.on, on); diff != "" {
-				t.Errorf("gates (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "gates", test.on, on)
 		})
 	}
 	if got := migrate.ManagerOf(&appsv1.Deployment{}); !got.LeaderElection {

@@ -19,6 +19,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 
@@ -28,13 +29,9 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	var found []*unstructured.Unstructured
 	for document := range strings.SplitSeq(text, "---\n") {
 		encoded, err := utilyaml.ToJSON([]byte(document))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		object, _, err := unstructured.UnstructuredJSONScheme.Decode(encoded, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		found = append(found, object.(*unstructured.Unstructured))
 	}
 	return found
@@ -354,9 +351,7 @@ spec:
 			}
 			test.cluster.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			found, err := migrate.Check(t.Context(), test.cluster)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
 		})
 	}

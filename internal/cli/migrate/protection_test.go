@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 
@@ -49,9 +50,7 @@ func TestProtectionAndPreparingDelete(t *testing.T) {
 				}, "---\n")), objects(t, protectedSet("DaemonSet", "agent", "policy.kruise.io/delete-protection: Always", ""))),
 				Protected: []*metav1.PartialObjectMetadata{protected("Namespace", "game"), protected("CustomResourceDefinition", "games.example.com")},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			golden.Compare(t, filepath.Join("testdata", name+".txt"), text(found))
 		})
 	}

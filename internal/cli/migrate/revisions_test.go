@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestCopiesOfRevisions copies only what OpenKruise has recorded of a set in its own namespace.
@@ -27,9 +28,7 @@ func TestCopiesOfRevisions(t *testing.T) {
 	}
 	revision := func(image, uid, namespace string, number int64) *appsv1.ControllerRevision {
 		rev, err := history.New(set(image, uid), namespace, number, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return rev
 	}
 	const from, to = "kruise-system", "seamark-system"

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/output"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func noon() time.Time { return time.Date(2030, 1, 2, 12, 0, 0, 345_678_900, time.UTC) }
@@ -158,13 +159,9 @@ func TestJSON(t *testing.T) {
 	for name, test := range examples() {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := output.NewJSON(&out).Print(at(test.change)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, output.NewJSON(&out).Print(at(test.change)))
 			var want, got any
-			if err := errors.Join(json.Unmarshal([]byte(test.json), &want), json.Unmarshal(out.Bytes(), &got)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, errors.Join(json.Unmarshal([]byte(test.json), &want), json.Unmarshal(out.Bytes(), &got)))
 			if diff := cmp.Diff(want, got); diff != "" || strings.Count(out.String(), "\n") != 1 {
 				t.Errorf("%s (-want +got):\n%s", &out, diff)
 			}
@@ -176,13 +173,9 @@ func TestText(t *testing.T) {
 	for name, test := range examples() {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := output.NewText(&out, nil, false).Print(at(test.change)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, output.NewText(&out, nil, false).Print(at(test.change)))
 			want := noon().Local().Format("15:04:05.000") + "  " + test.text + "\n"
-			if diff := cmp.Diff(want, out.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "", want, out.String())
 		})
 	}
 }
@@ -190,9 +183,7 @@ func TestText(t *testing.T) {
 func TestTextAlignsPods(t *testing.T) {
 	var out bytes.Buffer
 	text := output.NewText(&out, []string{"web-0", "database-0"}, false)
-	if err := text.Print(at(local.Change{Kind: local.KindPod, Phase: corev1.PodPending})); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, text.Print(at(local.Change{Kind: local.KindPod, Phase: corev1.PodPending})))
 	if want := "  web-0       Pod         Pending\n"; !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%q does not end with %q", out.String(), want)
 	}
@@ -212,9 +203,7 @@ func TestTextOmitsRepeatedResults(t *testing.T) {
 	for _, change := range []local.Change{
 		waiting, run(true, 1, false), run(true, 2, false), run(false, 1, false), run(false, 2, false), run(false, 3, true), run(false, 4, false), run(true, 1, false),
 	} {
-		if err := text.Print(change); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, text.Print(change))
 	}
 	var got []string
 	for line := range strings.Lines(out.String()) {
@@ -222,7 +211,5 @@ func TestTextOmitsRepeatedResults(t *testing.T) {
 		got = append(got, strings.TrimSpace(line))
 	}
 	want := []string{"succeeded 1/3", "failed 1/3", "failed 3/3, now Failed", "succeeded 1/3"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "lines", want, got)
 }

@@ -14,18 +14,16 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/creack/pty"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestColorsNeedATerminal(t *testing.T) {
 	terminal, other, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer terminal.Close()
 	defer other.Close()
 	for name, test := range map[string]struct {
@@ -38,9 +36,7 @@ func TestColorsNeedATerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			getenv := func(key string) string { return test.environment[key] }
-			if got := HasColors(other, getenv); got != test.want {
-				t.Errorf("colors on a terminal: %t, want %t", got, test.want)
-			}
+			expect.Equal(t, "colors on a terminal", test.want, HasColors(other, getenv))
 			if HasColors(&bytes.Buffer{}, getenv) {
 				t.Error("colors in a buffer")
 			}
@@ -75,12 +71,8 @@ func TestColoredColumn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := test.flags.Lines(result, test.colors)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("lines (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "lines", test.want, got)
 		})
 	}
 }
@@ -94,15 +86,11 @@ func TestTablesAreSafe(t *testing.T) {
 		Color:   func(string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Red) },
 	}
 	colored, err := (&Flags{}).Lines(result, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	texttest.CheckColored(t, strings.Join(colored, "\n"))
 	var out bytes.Buffer
 	stream, err := (&Flags{}).Stream(Safe(&out))
-	if err := errors.Join(err, stream.Print(result), (&Flags{}).Print(Safe(&out), result)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(err, stream.Print(result), (&Flags{}).Print(Safe(&out), result)))
 	texttest.Check(t, out.String())
 }
 

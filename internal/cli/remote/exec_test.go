@@ -24,6 +24,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/remote"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/exec"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) {
@@ -59,9 +60,7 @@ func probe(t *testing.T, ctx context.Context, handler http.HandlerFunc, target p
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	client, err := remote.NewClient(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return client.Prober(container).Probe(ctx, target)
 }
 

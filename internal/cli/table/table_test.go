@@ -4,19 +4,20 @@
 package table
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func noon() time.Time { return time.Date(2030, 1, 2, 12, 0, 0, 0, time.Local) }
@@ -147,9 +148,7 @@ func TestTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := lines(test.views, test.width)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("lines (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "lines", test.want, got)
 			for _, line := range got {
 				if ansi.StringWidth(line) > test.width {
 					t.Errorf("%q is wider than %d", line, test.width)
@@ -175,9 +174,7 @@ func TestFilter(t *testing.T) {
 			for _, r := range filterRows(rows, text) {
 				got = append(got, r.name)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("rows (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "rows", want, got)
 		})
 	}
 }
@@ -251,9 +248,7 @@ func TestScreen(t *testing.T) {
 		"", "", "", "", "",
 		"/ filter  p pause  ↑↓ scroll  q quit",
 	}, "\n")
-	if diff := cmp.Diff(want, screen(m)); diff != "" {
-		t.Errorf("screen (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "screen", want, screen(m))
 }
 
 // Every screen fits every size of the terminal.
@@ -288,9 +283,7 @@ func TestScreenFitsTerminal(t *testing.T) {
 
 func TestLongPodNameIsCutInLog(t *testing.T) {
 	e := logEntry{"12:00:00", strings.Repeat("long-", 20) + "0", "Normal Started: m"}
-	if diff := cmp.Diff("12:00:00 long-long-long-long…  Normal Started: m", e.line(62)); diff != "" {
-		t.Errorf("line (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "line", "12:00:00 long-long-long-long…  Normal Started: m", e.line(62))
 }
 
 func TestKeys(t *testing.T) {
@@ -343,9 +336,7 @@ func TestKeys(t *testing.T) {
 		press(t, m, "q")
 		has(t, m, map[string]bool{"STOPPING": true})
 		press(t, m, "ctrl+c")
-		if *interrupts != 2 {
-			t.Errorf("%d interrupts, want 2", *interrupts)
-		}
+		expect.Equal(t, "interrupts", 2, *interrupts)
 		run.stage = Ended
 		if _, cmd := m.Update(Tick(noon())); cmd == nil || cmd() != tea.Quit() {
 			t.Error("the model does not quit after the run")
@@ -391,8 +382,6 @@ func TestCrashesAreInTheLog(t *testing.T) {
 			Status: &corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &status}}}}}, func() {})
 		m.Poll(noon())
 		const line = "12:00:00 web-0  web terminated, exit code 1 (Error): address already in use"
-		if got := strings.Contains(strings.Join(m.Lines(), "\n"), line); got != want {
-			t.Errorf("exit code %d is shown: %t, want %t", code, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("exit code %d is shown", code), want, strings.Contains(strings.Join(m.Lines(), "\n"), line))
 	}
 }

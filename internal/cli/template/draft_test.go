@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/template"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // The YAML contains exactly the fields of the draft, for values that are not texts without quotes.
@@ -49,9 +50,7 @@ func TestYAML(t *testing.T) {
 				},
 			}
 			content, err := template.YAML(&want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var got v1alpha1.PodProbeMarker
 			if err := yaml.UnmarshalStrict(content, &got); err != nil {
 				t.Fatalf("%v in\n%s", err, content)
@@ -90,9 +89,7 @@ func TestHandlers(t *testing.T) {
 			if fmt.Sprint(err) != test.err && (err != nil || test.err != "") {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("handler (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "handler", test.want, got)
 		})
 	}
 }
@@ -129,12 +126,8 @@ func TestNames(t *testing.T) {
 		"app=worker,app.kubernetes.io/name=name": "worker",
 	} {
 		selector, err := template.Selector(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := template.NameOf(selector); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, fmt.Sprintf("%q: got", text), want, template.NameOf(selector))
 	}
 	for _, text := range []string{"", "a==b==c"} {
 		if _, err := template.Selector(text); err == nil {
@@ -142,8 +135,6 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{"busy": "busy", "game.io/idle": "idle"} {
-		if got := template.ProbeOf(key); got != want {
-			t.Errorf("%q: got %q, want %q", key, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("%q: got", key), want, template.ProbeOf(key))
 	}
 }

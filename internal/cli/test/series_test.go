@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/remote"
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
 
@@ -183,9 +184,7 @@ func TestForOutputFails(t *testing.T) {
 		if err := o.runFor(t.Context(), r, []*attempt{attemptOf(t)}); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("runFor() returned %v, want %v", err, os.ErrClosed)
 		}
-		if took := time.Since(start); took != succeeds.takes {
-			t.Errorf("ended after %s, want %s", took, succeeds.takes)
-		}
+		expect.Equal(t, "ended after", succeeds.takes, time.Since(start))
 	})
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 	"github.com/seamark-dev/seamark/test/golden"
 )
@@ -235,9 +236,7 @@ func TestGolden(t *testing.T) {
 				run = test.probe
 			}
 			stdout, stderr, code := execute(t, &fakeTransport{probe: run}, test.refuse, test.in, test.args...)
-			if code != test.code {
-				t.Errorf("exit code %d, want %d", code, test.code)
-			}
+			expect.Equal(t, "exit code", test.code, code)
 			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
 		})
 	}
@@ -247,9 +246,7 @@ func TestGolden(t *testing.T) {
 func TestFilesAreArgumentsOrFlags(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "marker.yaml")
-	if err := os.WriteFile(file, []byte(marker), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte(marker), 0o600))
 	for _, args := range [][]string{{"-"}, {file}, {"-f", file}, {"-f", folder}, {folder}, {folder + "/"}} {
 		stdout, stderr, code := execute(t, &fakeTransport{probe: byPod}, nil, marker, append(args, "game-0")...)
 		if code != exit.OK || !strings.Contains(stdout, "game-0   game#idle   main        Succeeded") {
@@ -285,9 +282,7 @@ func TestParallel(t *testing.T) {
 	}
 	transport = &fakeTransport{probe: byPod}
 	execute(t, transport, nil, marker, "-f", "-", "--parallel", "1")
-	if most := transport.most.Load(); most != 1 {
-		t.Errorf("%d probes at the same time, want 1", most)
-	}
+	expect.Equal(t, "probes at the same time", 1, transport.most.Load())
 }
 
 func TestInterrupt(t *testing.T) {
@@ -299,9 +294,7 @@ func TestInterrupt(t *testing.T) {
 	}}}
 	interrupted := attemptOf(t)
 	r.run(ctx, []*attempt{interrupted})
-	if interrupted.Result != resultError {
-		t.Errorf("result %q, want %q", interrupted.Result, resultError)
-	}
+	expect.Equal(t, "result", resultError, interrupted.Result)
 }
 
 // attemptOf returns an attempt of a probe in game-0.
@@ -310,8 +303,6 @@ func attemptOf(t *testing.T) *attempt {
 	pod := withStatus(builders.Pod("games", "game-0").Label("app", "game").Build(), running())
 	compiled := compile([]*v1alpha1.PodProbeMarker{builders.Marker("games", "game").Probe(builders.Probe("idle").Condition("game.io/idle")).Build()})
 	tried, err := dryrun.New(pod, compiled[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return newAttempt(tried, tried.Probes[0])
 }

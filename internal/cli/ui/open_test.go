@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const pageURL = "http://127.0.0.1:1/?namespace=a#key=b"
@@ -64,9 +65,7 @@ func TestOpen(t *testing.T) {
 	}
 	t.Setenv("BROWSER", program)
 	failed := make(chan error, 1)
-	if err := newOpener().open(t.Context(), pageURL, func(err error) { failed <- err }); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, newOpener().open(t.Context(), pageURL, func(err error) { failed <- err }))
 	select {
 	case err := <-failed:
 		if !strings.HasSuffix(err.Error(), "browser: exit status 3") {

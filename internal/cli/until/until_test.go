@@ -4,15 +4,16 @@
 package until_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/cli/until"
 	"github.com/seamark-dev/seamark/internal/local"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestParseRefuses(t *testing.T) {
@@ -155,9 +156,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			expression, err := until.Parse(test.expression)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			watch := until.NewWatch([]until.Expression{expression}, pods())
 			for _, c := range test.changes {
 				watch.Observe(c)
@@ -165,9 +164,7 @@ func TestVerdict(t *testing.T) {
 			want := []until.Verdict{{
 				Expression: strings.TrimSpace(test.expression), Met: test.last == "", Last: test.last,
 			}}
-			if diff := cmp.Diff(want, watch.Verdicts()); diff != "" {
-				t.Errorf("verdicts (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "verdicts", want, watch.Verdicts())
 			if watch.Met() != (test.last == "") {
 				t.Errorf("Met() = %v", watch.Met())
 			}
@@ -193,9 +190,7 @@ func TestExpressionsMustBeMetAtTheSameTime(t *testing.T) {
 	var expressions []until.Expression
 	for _, text := range []string{"pod/a label=k:v", "pod/b event=Unhealthy"} {
 		expression, err := until.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		expressions = append(expressions, expression)
 	}
 	watch := until.NewWatch(expressions, pods())
@@ -211,8 +206,6 @@ func TestExpressionsMustBeMetAtTheSameTime(t *testing.T) {
 		{removed(label("a", "k", "v")), false},
 	} {
 		watch.Observe(step.change)
-		if watch.Met() != step.met {
-			t.Errorf("after step %d: Met() = %v, want %v", i, watch.Met(), step.met)
-		}
+		expect.Equal(t, fmt.Sprintf("after step %d: Met()", i), step.met, watch.Met())
 	}
 }
