@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // A slow stream gets the last states of the pods that have changed, or the whole state if it has missed
@@ -19,9 +18,7 @@ func TestSlowStreams(t *testing.T) {
 	defer g.stop()
 	apply := func(change Change) {
 		t.Helper()
-		if err := g.apply(change); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, g.apply(change))
 	}
 	apply(Change{All: true, Pods: []model.Pod{{Key: "a"}, {Key: "b"}, {Key: "c"}}})
 	_, first, _, _ := g.read(-1)
@@ -38,9 +35,7 @@ func TestSlowStreams(t *testing.T) {
 		apply(Change{Pods: []model.Pod{{Key: "a", Name: fmt.Sprint("again", i)}}})
 	}
 	got = append(got, count(first))
-	if diff := cmp.Diff([]string{"whole=false pods=1 removed=[b]", "whole=true pods=2 removed=[]"}, got); diff != "" {
-		t.Errorf("batches (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "batches", []string{"whole=false pods=1 removed=[b]", "whole=true pods=2 removed=[]"}, got)
 	if len(g.log) > 2*minLog+2 {
 		t.Errorf("%d changes are kept", len(g.log))
 	}

@@ -5,6 +5,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestErrors(t *testing.T) {
@@ -58,9 +60,7 @@ func checkHeaders(t *testing.T, header http.Header) {
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin",
 	} {
-		if got := header.Get(name); got != want {
-			t.Errorf("header %s is %q, want %q", name, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("header %s", name), want, header.Get(name))
 	}
 	if policy := header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; ") {
 		t.Errorf("Content-Security-Policy is %q", policy)
@@ -81,9 +81,7 @@ func TestPage(t *testing.T) {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+path, http.NoBody)
 		request.Header.Set("If-None-Match", a.header.Get("ETag"))
 		again, err := f.server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		_ = again.Body.Close()
 		if again.StatusCode != http.StatusNotModified {
 			t.Errorf("%s: status %s for the same ETag, want 304", path, again.Status)

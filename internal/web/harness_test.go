@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -101,17 +102,11 @@ type answer struct {
 func (f *fixture) get(t *testing.T, method, path string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, f.server.URL+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	response, err := f.server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return answer{response.StatusCode, response.Header, string(body)}
 }

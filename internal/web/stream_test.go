@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/web"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/await"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/uistream"
 )
 
@@ -76,9 +77,7 @@ func TestStreamsOfOneScope(t *testing.T) {
 	f.source.changes <- web.Change{All: true, Pods: all, Markers: markers}
 	f.expect(t, streams, "pods reset=true 500 removed=[]", "pods reset=false 500 removed=[]", "pods reset=false 200 removed=[]",
 		"markers pods=1200 failed=0", "ready")
-	if len(streams[0].Pods) != 1200 {
-		t.Errorf("%d pods, want 1200", len(streams[0].Pods))
-	}
+	expect.Equal(t, "pods", 1200, len(streams[0].Pods))
 
 	all[7] = pod("web-0007", v1alpha1.ProbeFailed)
 	f.source.changes <- web.Change{Pods: all[:10]}
@@ -136,9 +135,7 @@ func TestScopesOutliveTheirStreams(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			request, _ := http.NewRequestWithContext(ctx, http.MethodGet, f.server.URL+"/api/v1/stream", http.NoBody)
 			response, err := f.server.Client().Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			f.source.changes <- web.Change{All: true, Markers: markers}
 			uistream.New(t, response.Body).Ready()
 			cancel()
@@ -177,9 +174,7 @@ func TestEnds(t *testing.T) {
 			f.source.changes <- web.Change{All: true, Markers: markers}
 			stream.Ready()
 			test.act(f)
-			if got := stream.End(); got != test.want {
-				t.Errorf("reason %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "reason", test.want, stream.End())
 			if _, more := stream.Next(); more {
 				t.Error("the stream goes on after its end")
 			}
@@ -196,9 +191,7 @@ func TestLastEvent(t *testing.T) {
 	f.handler.Close()
 	e := stream.Until("end", func(e uistream.Event) bool { return e.Name == "end" })
 	want := model.End{Reason: "the server stops", Final: true}
-	if got := uistream.Decode[model.End](t, e); got != want {
-		t.Errorf("the last event is %+v, want %+v", got, want)
-	}
+	expect.Equal(t, "the last event", want, uistream.Decode[model.End](t, e))
 }
 
 func TestLimits(t *testing.T) {
@@ -206,9 +199,7 @@ func TestLimits(t *testing.T) {
 	open := func() (int, string) {
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+"/api/v1/stream", http.NoBody)
 		response, err := f.server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		t.Cleanup(func() { _ = response.Body.Close() })
 		if response.StatusCode == http.StatusOK {
 			return response.StatusCode, ""

@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func timeline() chart.Timeline {
@@ -51,16 +50,10 @@ func TestCharts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := draw(&out); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, draw(&out))
 			want, err := os.ReadFile("testdata/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), out.String()); diff != "" {
-				t.Errorf("chart (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "chart", string(want), out.String())
 		})
 	}
 }
@@ -68,9 +61,7 @@ func TestCharts(t *testing.T) {
 // TestSVGIsWellFormed checks that names and messages cannot break the document.
 func TestSVGIsWellFormed(t *testing.T) {
 	var out bytes.Buffer
-	if err := timeline().SVG(&out); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, timeline().SVG(&out))
 	if strings.Contains(out.String(), "<busy>") {
 		t.Error("a message is not escaped")
 	}
@@ -92,9 +83,7 @@ func TestMessagesAreSafe(t *testing.T) {
 	}
 	hostile.Lines[1].Problem.Message = texttest.Hostile
 	var plain, colored bytes.Buffer
-	if err := errors.Join(hostile.Text(&plain, chart.Style{}), hostile.Text(&colored, chart.Style{Colors: true})); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(hostile.Text(&plain, chart.Style{}), hostile.Text(&colored, chart.Style{Colors: true})))
 	texttest.Check(t, plain.String())
 	texttest.CheckColored(t, colored.String())
 }

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -30,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/clustersource"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // informer is an Informer whose objects a test sets.
@@ -44,9 +44,7 @@ func newInformer(t *testing.T, indexers toolscache.Indexers) *informer {
 	i := &informer{indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
 	})}
-	if err := i.indexer.AddIndexers(indexers); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, i.indexer.AddIndexers(indexers))
 	return i
 }
 
@@ -72,9 +70,7 @@ func (filled) Done() <-chan struct{} {
 func (i *informer) set(t *testing.T, object client.Object) {
 	t.Helper()
 	before, found, _ := i.indexer.Get(object)
-	if err := i.indexer.Update(object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, i.indexer.Update(object))
 	for _, handler := range i.handlers {
 		if found {
 			handler.OnUpdate(before, object)
@@ -86,9 +82,7 @@ func (i *informer) set(t *testing.T, object client.Object) {
 
 func (i *informer) remove(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := i.indexer.Delete(object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, i.indexer.Delete(object))
 	for _, handler := range i.handlers {
 		// The informer has missed the deletion.
 		handler.OnDelete(toolscache.DeletedFinalStateUnknown{Key: object.GetName(), Obj: object})
@@ -126,9 +120,7 @@ func newWorld(t *testing.T) *world {
 	w.source, err = clustersource.New(clustersource.Informers{
 		Pods: w.pods, Markers: w.markers, Nodes: w.nodes, Plans: w.plans, Reports: w.reports,
 	}, podview.Options{Defaults: plan.KubernetesDefaults()}, func() time.Time { return w.now() })
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, namespace := range []string{"games", "shop"} {
 		w.markers.set(t, marker(namespace).Build())
 		w.pods.set(t, testPod(namespace, "a", "n1"))
@@ -162,9 +154,7 @@ func text(change web.Change) string {
 func open(t *testing.T, source *clustersource.Source, scope web.Scope) func() (web.Change, error) {
 	t.Helper()
 	changes, err := source.Open(t.Context(), scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	next, stop := iter.Pull2(changes)
 	t.Cleanup(stop)
 	return func() (web.Change, error) {
@@ -177,9 +167,7 @@ func open(t *testing.T, source *clustersource.Source, scope web.Scope) func() (w
 func parts(t *testing.T, next func() (web.Change, error)) []string {
 	t.Helper()
 	change, err := next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return sorted(text(change))
 }
 
@@ -225,13 +213,9 @@ func TestNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			next := open(t, w.source, test.scope)
-			if diff := cmp.Diff(sorted(test.first), parts(t, next)); diff != "" {
-				t.Errorf("first state (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "first state", sorted(test.first), parts(t, next))
 			test.act(t, w)
-			if diff := cmp.Diff(sorted(test.want), parts(t, next)); diff != "" {
-				t.Errorf("change (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "change", sorted(test.want), parts(t, next))
 		})
 	}
 }
@@ -275,9 +259,7 @@ func TestNextEnds(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	changes, err := w.source.Open(ctx, web.Scope{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	cause := errors.New("forbidden")
 	cancel(cause)
 	var last error

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web/history"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 var start = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
@@ -113,9 +113,7 @@ func TestNewLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line := history.NewLine(&test.row, history.ParseEvents(test.events), start, minute(60))
-			if diff := cmp.Diff(test.want, spans(line)); diff != "" {
-				t.Errorf("spans (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "spans", test.want, spans(line))
 		})
 	}
 }
@@ -162,9 +160,7 @@ func TestAt(t *testing.T) {
 		"ends where a span starts": {30, 40, history.Succeeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := line.At(minute(test.from), minute(test.to)); got != test.want {
-				t.Errorf("At() = %s, want %s", got, test.want)
-			}
+			expect.Equal(t, "At()", test.want, line.At(minute(test.from), minute(test.to)))
 		})
 	}
 }
@@ -200,7 +196,5 @@ func TestTop(t *testing.T) {
 		"n1: 1 probes, 0 not run, 0 slow, 0 failed, 32 changes, p idle: now",
 		"n2: 1 probes, 0 not run, 0 slow, 1 failed, 0 changes, busy idle: cat: no file",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("groups (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "groups", want, got)
 }

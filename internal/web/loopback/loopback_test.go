@@ -6,6 +6,7 @@ package loopback_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seamark-dev/seamark/internal/web/loopback"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,9 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T) (server *loopback.Server, stop func() int) {
 	t.Helper()
 	server, err := loopback.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	closed := 0
@@ -56,25 +56,19 @@ func newClient(t *testing.T) *http.Client {
 func send(t *testing.T, client *http.Client, method, address string, header map[string]string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	request.Host = header["Host"]
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer response.Body.Close()
 	if cookies := response.Header.Values("Set-Cookie"); len(cookies) > 0 {
 		t.Errorf("%s: cookies %q, want none: browsers send them to all ports", address, cookies)
 	}
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return response.StatusCode, string(text)
 }
 
@@ -82,13 +76,9 @@ func send(t *testing.T, client *http.Client, method, address string, header map[
 func parse(t *testing.T, printed string) (base, query, key string) {
 	t.Helper()
 	u, err := url.Parse(printed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	fragment, err := url.ParseQuery(u.Fragment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return "http://" + u.Host, u.RawQuery, fragment.Get("key")
 }
 
@@ -197,9 +187,7 @@ func TestValidate(t *testing.T) {
 		if err := loopback.Validate(address); err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("Validate(%q) = %q, want %q", address, got, want)
-		}
+		expect.Equal(t, fmt.Sprintf("Validate(%q)", address), want, got)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/web/model"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -75,9 +76,7 @@ func TestWorkloadOf(t *testing.T) {
 		"nothing before hash":    {owned("ReplicaSet", "-5c9").Label("pod-template-hash", "5c9"), &model.Workload{Kind: "ReplicaSet", Name: "-5c9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, model.WorkloadOf(test.pod.Build())); diff != "" {
-				t.Errorf("workload (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "workload", test.want, model.WorkloadOf(test.pod.Build()))
 		})
 	}
 }
@@ -109,9 +108,7 @@ func TestPodsAndCounts(t *testing.T) {
 		{Namespace: "ns", Name: "m", Probes: 2, Pods: 2, Succeeded: 1, Failed: 1, None: 1},
 		{Namespace: "ns", Name: "n", Pods: 1, Unknown: 1, Problems: 1},
 	}
-	if diff := cmp.Diff(want, markers); diff != "" {
-		t.Errorf("markers (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "markers", want, markers)
 }
 
 // The page reads these names.
@@ -135,11 +132,7 @@ func TestJSON(t *testing.T) {
 			User: "jane", Source: model.SourceCluster, Version: "v1", Full: true, ReadOnly: true},
 	} {
 		got, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("JSON (-want +got):\n%s", diff)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, "JSON", want, string(got))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/web/page"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // read returns the contents of all files by path.
@@ -29,9 +30,7 @@ func read(t *testing.T) map[string]string {
 		contents[name] = string(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return contents
 }
 
