@@ -28,6 +28,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/program/admission"
 	"github.com/seamark-dev/seamark/internal/program/serving"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // answersIn is a deadline for answers, which take much less.
@@ -37,17 +38,13 @@ const answersIn = 20 * time.Second
 func issue(t *testing.T) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -67,9 +64,7 @@ func client(t *testing.T, certificate *tls.Certificate) *http.Client {
 func limited(t *testing.T, limits admission.Limits) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -172,9 +167,7 @@ func TestSlowBodies(t *testing.T) {
 // TestUnreadAnswers checks that large answers that nobody reads hold no room that others need.
 func TestUnreadAnswers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -184,9 +177,7 @@ func TestUnreadAnswers(t *testing.T) {
 	body := bytes.Repeat([]byte("a"), 4<<20)
 	for range 16 {
 		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		// The server may refuse it.
 		_, _ = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -258,14 +249,10 @@ func TestServer(t *testing.T) {
 	certificate, known, unknown := issue(t), issue(t), issue(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	write := func(c *tls.Certificate) {
-		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o600))
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	at, _ := free.Addr().(*net.TCPAddr)
 	_ = free.Close()
 	options := admission.Options{
@@ -277,9 +264,7 @@ func TestServer(t *testing.T) {
 	}
 	write(known)
 	server, err := admission.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ready := server.StartedChecker()
 	if ready(nil) == nil {
 		t.Error("it is ready before it starts")

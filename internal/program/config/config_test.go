@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	appsv1alpha1 "github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -37,9 +37,7 @@ func (l line) parse(t *testing.T, set *pflag.FlagSet) error {
 	args := l.args
 	if l.file != "" {
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(l.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(path, []byte(l.file), 0o600))
 		args = append([]string{"--config=" + path}, args...)
 	}
 	return set.Parse(args)
@@ -155,12 +153,8 @@ logging: {verbosity: 3, format: json}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := loadManager(t, tc.line)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(managerDefaults(tc.want), got); diff != "" {
-				t.Errorf("configuration (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "configuration", managerDefaults(tc.want), got)
 		})
 	}
 }
@@ -168,9 +162,7 @@ logging: {verbosity: 3, format: json}
 func TestNamespaceWithoutPod(t *testing.T) {
 	set := newSet()
 	c, err := NewManager(set, "testdata/none").Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if got := c.LeaderElection.ResourceNamespace; got != v1alpha1.DefaultNamespace {
 		t.Errorf("namespace %q", got)
 	}
@@ -203,15 +195,11 @@ func TestAgent(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := loadAgent(t, tc.line)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			want := &v1alpha1.AgentConfiguration{}
 			v1alpha1.SetAgentDefaults(want)
 			tc.want(want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("configuration (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "configuration", want, got)
 		})
 	}
 }
@@ -302,7 +290,7 @@ serverless: {webhook: {port: 65536, certificates: mine, certificateDirectory: he
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadManager(t, tc.line)
-			expect(t, err, tc.want)
+			checkProblems(t, err, tc.want)
 		})
 	}
 }
@@ -333,13 +321,13 @@ func TestAgentRejectsInvalidConfiguration(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadAgent(t, tc.line)
-			expect(t, err, tc.want)
+			checkProblems(t, err, tc.want)
 		})
 	}
 }
 
-// expect checks that the error contains the wanted parts, one per problem.
-func expect(t *testing.T, err error, want []string) {
+// checkProblems checks that the error contains the wanted parts, one per problem.
+func checkProblems(t *testing.T, err error, want []string) {
 	t.Helper()
 	if err == nil {
 		t.Fatal("no error")

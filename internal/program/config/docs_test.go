@@ -5,6 +5,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func reference(t *testing.T) string { return page(t, "configuration.md") }
@@ -24,9 +26,7 @@ func reference(t *testing.T) string { return page(t, "configuration.md") }
 func page(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile("../../../docs/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(content)
 }
 
@@ -82,9 +82,7 @@ func TestDocumentedFields(t *testing.T) {
 		for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`([^`]*)` )?\\|").FindAllStringSubmatch(table, -1) {
 			got[row[1]] = row[2]
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("fields of %s and their defaults (-want +got):\n%s", kind, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("fields of %s and their defaults", kind), want, got)
 	}
 }
 
@@ -94,9 +92,7 @@ func leaves(t *testing.T, path string, value reflect.Value, into map[string]stri
 	_, isDuration := value.Interface().(metav1.Duration)
 	if value.Kind() != reflect.Struct || isDuration {
 		text, err := json.Marshal(value.Interface())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if unset := string(text); unset == `""` || unset == "null" {
 			text = nil
 		}

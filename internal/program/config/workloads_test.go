@@ -6,9 +6,8 @@ package config
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func loadWorkloads(t *testing.T, l line) (*v1alpha1.WorkloadsConfiguration, error) {
@@ -72,17 +71,13 @@ func TestWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := loadWorkloads(t, tc.line)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			want := &v1alpha1.WorkloadsConfiguration{}
 			v1alpha1.SetWorkloadsDefaults(want)
 			want.LeaderElection.ResourceNamespace = "marks"
 			want.FeatureGates = map[string]bool{RecreateForClaimsGate: false, SidecarSetMetadataGate: false, PreDownloadDaemonSetGate: false, PreDownloadInPlaceGate: false}
 			tc.want(want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("configuration (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "configuration", want, got)
 		})
 	}
 }
@@ -159,7 +154,7 @@ func TestInvalidWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadWorkloads(t, tc.line)
-			expect(t, err, []string{tc.want})
+			checkProblems(t, err, []string{tc.want})
 		})
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMarkerUpdates(t *testing.T) {
@@ -40,9 +40,7 @@ func TestMarkerUpdates(t *testing.T) {
 				got = append(got, marker.Spec.Selector.MatchLabels["app"])
 			})
 			events.Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.PodProbeMarker]{ObjectOld: before, ObjectNew: tc.after}, nil)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("selectors of changed markers (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "selectors of changed markers", tc.want, got)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/decoding"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // repaired is a reader of an object that is repaired between the two reads: the first one fails after it has decoded a part.
@@ -36,13 +37,9 @@ func (repaired) Get(_ context.Context, _ client.ObjectKey, object client.Object,
 // TestSecondReadReplacesTheFirst checks that nothing stays of the read that failed.
 func TestSecondReadReplacesTheFirst(t *testing.T) {
 	scheme, set := runtime.NewScheme(), &v1alpha1.CloneSet{}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, v1alpha1.AddToScheme(scheme))
 	reader := decoding.Reader{Reader: repaired{}, Scheme: scheme}
-	if err := reader.Get(t.Context(), client.ObjectKey{Name: "a"}, set); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, reader.Get(t.Context(), client.ObjectKey{Name: "a"}, set))
 	if diff := cmp.Diff(map[string]string{"new": "1"}, set.Labels); diff != "" || set.Spec.Replicas != nil {
 		t.Errorf("replicas %v, labels (-want +got):\n%s", set.Spec.Replicas, diff)
 	}

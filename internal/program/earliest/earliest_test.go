@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/program/earliest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestTime(t *testing.T) {
@@ -27,8 +28,6 @@ func TestWait(t *testing.T) {
 	for name, c := range map[string]struct{ a, b, want time.Duration }{
 		"both never": {0, -1, 0}, "first never": {-1, 2, 2}, "second never": {2, -1, 2}, "first shorter": {1, 2, 1}, "second shorter": {2, 1, 1},
 	} {
-		if got := earliest.Wait(c.a, c.b); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
+		expect.Equal(t, name, c.want, earliest.Wait(c.a, c.b))
 	}
 }

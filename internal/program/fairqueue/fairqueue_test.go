@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/internal/program/fairqueue"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // tenant is the letter at the beginning of an item.
@@ -44,9 +45,7 @@ func TestQueue(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("served (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "served", tc.want, strings.Join(got, " "))
 			if q.Len() != 0 {
 				t.Errorf("%d items remain", q.Len())
 			}
@@ -89,9 +88,7 @@ func FuzzQueue(f *testing.F) {
 				}
 			}
 		}
-		if q.Len() != total {
-			t.Errorf("the length is %d, want %d", q.Len(), total)
-		}
+		expect.Equal(t, "the length", total, q.Len())
 	})
 }
 

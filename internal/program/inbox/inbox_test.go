@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/program/inbox"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestDeliverCallsPendingFunctionsInOrder(t *testing.T) {
@@ -25,12 +24,8 @@ func TestDeliverCallsPendingFunctionsInOrder(t *testing.T) {
 	}
 	<-b.Wake()
 	b.Deliver()
-	if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "calls", []int{0, 1, 2}, got)
 	<-b.Wake()
 	b.Deliver()
-	if diff := cmp.Diff([]int{0, 1, 2, 3}, got); diff != "" {
-		t.Errorf("calls with the function posted during delivery (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "calls with the function posted during delivery", []int{0, 1, 2, 3}, got)
 }

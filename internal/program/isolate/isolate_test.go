@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,15 +21,14 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/isolate"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme, seamarkv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, add(scheme))
 	}
 	return scheme
 }
@@ -42,9 +40,7 @@ func kinds(t testing.TB) map[schema.GroupVersionKind]runtime.Object {
 	for kind := range newScheme(t).AllKnownTypes() {
 		if isolate.IsCustom(kind.Group) && newScheme(t).Recognizes(kind.GroupVersion().WithKind(kind.Kind+"List")) {
 			object, err := newScheme(t).New(kind)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			found[kind] = object
 		}
 	}
@@ -140,9 +136,7 @@ func TestEveryFieldWithEveryWrongType(t *testing.T) {
 func check(t *testing.T, document map[string]any, of reflect.Type, path string) bool {
 	t.Helper()
 	encoded, err := json.Marshal(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	refused := kjson.UnmarshalCaseSensitivePreserveInts(encoded, reflect.New(of).Interface()) != nil
 	into, _ := reflect.New(of).Interface().(runtime.Object)
 	if err := isolate.Object(encoded, into); err != nil {
@@ -202,24 +196,16 @@ func TestRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set := &v1alpha1.CloneSet{}
-			if err := isolate.Object([]byte(`{"metadata":{"name":"a"},"spec":`+tc.spec+`,"status":{"replicas":3}}`), set); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, isolate.Object([]byte(`{"metadata":{"name":"a"},"spec":`+tc.spec+`,"status":{"replicas":3}}`), set))
 			record := isolate.Of(set)
 			if record == nil {
 				t.Fatal("not isolated")
 			}
-			if diff := cmp.Diff(tc.want+repair, record.Error()); diff != "" {
-				t.Errorf("message (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "message", tc.want+repair, record.Error())
 			slices.Sort(tc.missing)
 			slices.Sort(record.Missing)
-			if diff := cmp.Diff(tc.missing, record.Missing); diff != "" {
-				t.Errorf("missing fields (-want +got):\n%s", diff)
-			}
-			if set.Status.Replicas != 3 {
-				t.Errorf("status.replicas is %d, want 3", set.Status.Replicas)
-			}
+			expect.Equal(t, "missing fields", tc.missing, record.Missing)
+			expect.Equal(t, "status.replicas", 3, set.Status.Replicas)
 		})
 	}
 }
@@ -244,9 +230,7 @@ func body(t testing.TB, sets int, bad ...int) []byte {
 			spec["minReadySeconds"] = "one"
 		}
 		encoded, err := json.Marshal(document)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if i > 0 {
 			items.WriteByte(',')
 		}

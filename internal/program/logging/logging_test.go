@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestNew(t *testing.T) {
@@ -54,9 +54,7 @@ func TestNew(t *testing.T) {
 			for line := range strings.Lines(out.String()) {
 				got = append(got, time.ReplaceAllString(strings.TrimSpace(line), ""))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("lines (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "lines", tc.want, got)
 		})
 	}
 }

@@ -4,9 +4,11 @@
 package permission_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMissing(t *testing.T) {
@@ -35,11 +37,7 @@ func TestMissing(t *testing.T) {
 				"kubectl create rolebinding seamark-test -n games --role=seamark-test --user=YOU",
 		},
 	} {
-		if got := test.missing.String(); got != text {
-			t.Errorf("String() = %q, want %q", got, text)
-		}
-		if got := test.missing.Fix(); got != test.fix {
-			t.Errorf("Fix() of %q = %q, want %q", text, got, test.fix)
-		}
+		expect.Equal(t, "String()", text, test.missing.String())
+		expect.Equal(t, fmt.Sprintf("Fix() of %q", text), test.fix, test.missing.Fix())
 	}
 }

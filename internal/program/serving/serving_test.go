@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seamark-dev/seamark/internal/program/serving"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // answersIn is a deadline for answers, which take much less.
@@ -28,9 +29,7 @@ const answersIn = 10 * time.Second
 func serve(t *testing.T, handler http.Handler, options serving.Options) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	serveAt(t, listener, handler, options)
 	return listener.Addr().String()
 }
@@ -54,9 +53,7 @@ func serveAt(t *testing.T, listener net.Listener, handler http.Handler, options 
 func connect(t *testing.T, address, text string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(answersIn))
 	if _, err := io.WriteString(conn, text); err != nil {
@@ -128,9 +125,7 @@ func TestWaitingConnections(t *testing.T) {
 	// The goroutines of connections do not run while others are accepted, as on a machine that is busy.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	const waiting = 5
 	var kubelets [waiting]net.Conn
 	for i := range kubelets {
@@ -192,9 +187,7 @@ func TestLimits(t *testing.T) {
 		"body that never comes": {address, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := answer(t, connect(t, test.address, test.text)); got != test.want {
-				t.Errorf("answer %d, want %d", got, test.want)
-			}
+			expect.Equal(t, "answer", test.want, answer(t, connect(t, test.address, test.text)))
 		})
 	}
 }
@@ -230,9 +223,7 @@ func TestUnreadAnswers(t *testing.T) {
 				connect(t, address, request)
 				<-started
 			}
-			if got := answer(t, connect(t, address, "GET /short HTTP/1.1\r\nHost: a\r\n\r\n")); got != test.want {
-				t.Errorf("answer %d, want %d", got, test.want)
-			}
+			expect.Equal(t, "answer", test.want, answer(t, connect(t, address, "GET /short HTTP/1.1\r\nHost: a\r\n\r\n")))
 		})
 	}
 }
@@ -242,9 +233,7 @@ func TestDrain(t *testing.T) {
 	for drain, want := range map[time.Duration]bool{0: false, time.Minute: true} {
 		t.Run(fmt.Sprint(drain), func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			ctx, stop := context.WithCancel(t.Context())
 			closing := make(chan struct{})
 			handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestOneCacheNeverSyncs runs a manager that may not list CloneSets. Its health check says so, and it ends with its
@@ -40,9 +41,7 @@ func TestOneCacheNeverSyncs(t *testing.T) {
 	}))
 	defer server.Close()
 	p, err := New(&rest.Config{Host: server.URL}, logr.Discard(), Addresses{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion().WithKind("CloneSet"), meta.RESTScopeNamespace)

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // discovery answers from the time since its start.
@@ -130,9 +132,7 @@ func TestAwaitCRDsUntilTheContextEnds(t *testing.T) {
 
 func TestAddressInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer taken.Close()
 	address := taken.Addr().String()
 	for field, addresses := range map[string]Addresses{

@@ -4,12 +4,14 @@
 package text_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMessage(t *testing.T) {
@@ -41,12 +43,8 @@ func TestTruncate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := text.Truncate(tc.in, tc.limit); got != tc.want {
-				t.Errorf("Truncate(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
-			}
-			if got := text.Truncate([]byte(tc.in), tc.limit); got != tc.want {
-				t.Errorf("Truncate([]byte(%q), %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprintf("Truncate(%q, %d)", tc.in, tc.limit), tc.want, text.Truncate(tc.in, tc.limit))
+			expect.Equal(t, fmt.Sprintf("Truncate([]byte(%q), %d)", tc.in, tc.limit), tc.want, text.Truncate([]byte(tc.in), tc.limit))
 		})
 	}
 }
@@ -85,9 +83,7 @@ func TestSafe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := text.Safe(test.in)
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "got", test.want, got)
 			if again := text.Safe(got); again != got {
 				t.Errorf("Safe changes its result %q to %q", got, again)
 			}
@@ -122,9 +118,7 @@ func TestClosest(t *testing.T) {
 		"no candidates":       {"worker", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := text.Closest(test.word, test.candidates); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			expect.Equal(t, "got", test.want, text.Closest(test.word, test.candidates))
 		})
 	}
 }
