@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestSet steps the clock of its own process. `make chaos` builds it with the overlay.
@@ -17,14 +19,10 @@ func TestSet(t *testing.T) {
 	}
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
 		before := time.Now()
-		if err := Set(os.Getpid(), step); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, Set(os.Getpid(), step))
 		// The system call does not use the clock of the runtime.
 		var machine syscall.Timeval
-		if err := syscall.Gettimeofday(&machine); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, syscall.Gettimeofday(&machine))
 		after := time.Now()
 		const most = time.Minute
 		if wrong := after.Round(0).Sub(time.Unix(machine.Unix()).Add(step)); wrong.Abs() > most {

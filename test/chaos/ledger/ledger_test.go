@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/chaos/ledger"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const db = "StatefulSet/db"
@@ -122,9 +122,7 @@ func TestLedger(t *testing.T) {
 			t.Parallel()
 			l := three()
 			test.do(l)
-			if diff := cmp.Diff(test.causes, l.Causes()); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "causes", test.causes, l.Causes())
 			got := l.Violations()
 			if test.violation == "" && len(got) > 0 || test.violation != "" && (len(got) != 1 || !strings.Contains(got[0], test.violation)) {
 				t.Errorf("violations %q, want one with %q", got, test.violation)

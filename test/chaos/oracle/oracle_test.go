@@ -8,13 +8,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/chaos/oracle"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const succeeded, failed = v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed
@@ -93,15 +93,11 @@ func TestExpect(t *testing.T) {
 			got, err := oracle.Expect(test.pod, test.markers, func(_ *corev1.Pod, marker *v1alpha1.PodProbeMarker, _ string) v1alpha1.ProbeState {
 				return test.states[marker.Name]
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if test.want == nil {
 				test.want = oracle.Marks{}
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("marks (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "marks", test.want, got)
 		})
 	}
 }
@@ -122,9 +118,7 @@ func TestDifferences(t *testing.T) {
 	places := []oracle.Mark{label("kept"), label("wrong"), label("left"), label("missing"), condition("none")}
 	got := slices.Sorted(maps.Values(oracle.Differences(pod, want, places)))
 	wanted := []string{`label left is "1", want none`, `label missing is missing, want "3"`, `label wrong is "1", want "2"`}
-	if diff := cmp.Diff(wanted, got); diff != "" {
-		t.Errorf("differences (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "differences", wanted, got)
 }
 
 func TestPlaces(t *testing.T) {
@@ -132,7 +126,5 @@ func TestPlaces(t *testing.T) {
 	a := builders.Marker("ns", "a").Probe(builders.Probe("p").Label(succeeded, "x", "1").Label(failed, "x", "2").Annotation(failed, "n", "3").Condition("c")).Build()
 	got := oracle.Places(a, declaring("b").Build())
 	want := []oracle.Mark{{Kind: oracle.Annotation, Name: "n"}, condition("c"), label("role"), label("x")}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("places (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "places", want, got)
 }

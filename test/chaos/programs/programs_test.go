@@ -14,21 +14,18 @@ import (
 
 	"github.com/seamark-dev/seamark/test/await"
 	"github.com/seamark-dev/seamark/test/chaos/programs"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestAKilledProgramStartsAgain(t *testing.T) {
 	t.Parallel()
 	program, err := programs.Start(programs.Spec{Name: "sleep", Path: "/bin/sleep", Args: []string{"1000"}, Log: filepath.Join(t.TempDir(), "log")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	first := program.PID()
 	changed := program.Spec
 	changed.Cgroup = t.TempDir()
 	program.Use(changed)
-	if err := program.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, program.Signal(syscall.SIGKILL))
 	await.Until(t, "a second start", func(context.Context) (string, error) {
 		if n := program.Starts(); n != 2 {
 			return fmt.Sprint(n, " starts"), nil
@@ -45,14 +42,10 @@ func TestAKilledProgramStartsAgain(t *testing.T) {
 		}
 		return "", nil
 	})
-	if err := program.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, program.Signal(syscall.SIGSTOP))
 	// A stopped program ends, too, and it does not start again.
 	program.Close(t.Context())
-	if n := program.Starts(); n != 2 {
-		t.Errorf("%d starts after Close, want 2", n)
-	}
+	expect.Equal(t, "starts after Close", 2, program.Starts())
 }
 
 func TestStartNamesAMissingProgram(t *testing.T) {

@@ -5,12 +5,15 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // eachVersion runs a test with both versions of HTTP.
@@ -50,9 +53,7 @@ func TestForward(t *testing.T) {
 			t.Errorf("got %s %s", got.Proto, got.RequestURI)
 		}
 		for name, want := range map[string]string{"Authorization": "Bearer agent's token", "User-Agent": "agent/v1", "X-Forwarded-For": "", "Accept-Encoding": "gzip"} {
-			if value := got.Header.Get(name); value != want {
-				t.Errorf("header %s is %q, want %q", name, value, want)
-			}
+			expect.Equal(t, fmt.Sprintf("header %s", name), want, got.Header.Get(name))
 		}
 		w := c.watch("")
 		s.events <- added
@@ -133,9 +134,7 @@ func TestRefuse(t *testing.T) {
 			s.set(Fault{Kind: Refuse, Code: tc.code, RetryAfter: tc.after})
 			// A client of client-go would repeat the request.
 			response, err := c.do(t.Context(), http.MethodPost, pods, "x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			text, err := io.ReadAll(response.Body)
 			_ = response.Body.Close()
 			if err != nil || response.StatusCode != tc.code || response.Header.Get("Retry-After") != tc.header {

@@ -18,6 +18,8 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,9 +53,7 @@ func newServer(t *testing.T, options Options) *server {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 	options.Upstream = &rest.Config{Host: upstream.URL, BearerToken: "of the proxy", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 	p, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -104,17 +104,13 @@ func (s *server) request() *http.Request {
 // set sets faults.
 func (s *server) set(faults ...Fault) {
 	s.Helper()
-	if err := s.proxy.Set(faults...); err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, s.proxy.Set(faults...))
 }
 
 // injected checks the counts of the proxy.
 func (s *server) injected(want string) {
 	s.Helper()
-	if got := strings.TrimPrefix(fmt.Sprint(s.proxy.Counts()), "map"); got != want {
-		s.Errorf("injected %s, want %s", got, want)
-	}
+	expect.Equal(s, "injected", want, strings.TrimPrefix(fmt.Sprint(s.proxy.Counts()), "map"))
 }
 
 // protocols are what the two versions are called in TLS.
@@ -131,14 +127,10 @@ type client struct {
 func (s *server) client(name, version string) *client {
 	s.Helper()
 	config, err := s.proxy.Config(name)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	config.BearerToken, config.NextProtos, config.UserAgent = name+"'s token", []string{protocols[version]}, name+"/v1"
 	out, err := rest.HTTPClientFor(config)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	s.Cleanup(out.CloseIdleConnections)
 	return &client{server: s, http: out, host: config.Host}
 }
@@ -147,9 +139,7 @@ func (s *server) client(name, version string) *client {
 func (c *client) do(ctx context.Context, method, path, body string) (*http.Response, error) {
 	c.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, c.host+path, strings.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
+	expect.NoError(c, err)
 	return c.http.Do(request)
 }
 
@@ -184,9 +174,7 @@ type watcher struct {
 func (c *client) watch(query string) *watcher {
 	c.Helper()
 	response, err := c.do(c.Context(), http.MethodGet, pods+"?watch=true"+query, "")
-	if err != nil {
-		c.Fatal(err)
-	}
+	expect.NoError(c, err)
 	c.Cleanup(func() { _ = response.Body.Close() })
 	return &watcher{client: c, lines: bufio.NewReader(response.Body), body: response.Body}
 }

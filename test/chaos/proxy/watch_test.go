@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestPlanOf(t *testing.T) {
@@ -113,9 +115,7 @@ func anEvent(t *testing.T, s *stream) []byte {
 	t.Helper()
 	// The event with a status is one of any size.
 	text, err := s.format.expired()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return text
 }
 
@@ -137,9 +137,7 @@ func TestFormats(t *testing.T) {
 				t.Fatalf("got %q, %v; want three times %q", got, err, one)
 			}
 			frame, err := io.ReadAll(s.format.info.StreamSerializer.NewFrameReader(io.NopCloser(bytes.NewReader(one))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			var read metav1.WatchEvent
 			if _, _, err := s.format.info.StreamSerializer.Decode(frame, nil, &read); err != nil {
 				t.Fatal(err)

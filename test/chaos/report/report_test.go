@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/test/chaos/report"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func example() report.Report {
@@ -30,12 +29,8 @@ func TestTable(t *testing.T) {
 | API server down | 1 | 1 | 0.0 s | 5.0 s | 5.0 s |
 | killed manager | 2 | 0 | 2.0 s | 3.0 s | 4.1 s |
 `
-	if diff := cmp.Diff(want, example().Table()); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"fault 2, API server down: pod a"}, example().Lost()); diff != "" {
-		t.Errorf("lost (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "table", want, example().Table())
+	expect.Equal(t, "lost", []string{"fault 2, API server down: pod a"}, example().Lost())
 }
 
 func TestKeep(t *testing.T) {
@@ -44,9 +39,7 @@ func TestKeep(t *testing.T) {
 	keep := func(seed uint64, commit string) []report.Run {
 		t.Helper()
 		runs, err := report.Keep(path, report.Run{Seed: seed, Commit: commit, Took: time.Minute, Report: example()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return runs
 	}
 	keep(1, "old")
@@ -56,22 +49,16 @@ func TestKeep(t *testing.T) {
 	if len(all.Turns) != 6 || took != 2*time.Minute || !slices.Equal(seeds, []string{"2", "1"}) {
 		t.Errorf("%d turns in %s of the seeds %q, want 6 in 2m of 2 and 1", len(all.Turns), took, seeds)
 	}
-	if diff := cmp.Diff(example().Turns, all.Turns[:3]); diff != "" {
-		t.Errorf("turns (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "turns", example().Turns, all.Turns[:3])
 }
 
 func TestFill(t *testing.T) {
 	t.Parallel()
 	page := []byte("a\n<!-- generated: chaos -->\nold\n<!-- end -->\nb\n<!-- generated: soak -->\nkept\n<!-- end -->\n")
 	got, err := report.Fill(page, "chaos", "new\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := "a\n<!-- generated: chaos -->\nnew\n<!-- end -->\nb\n<!-- generated: soak -->\nkept\n<!-- end -->\n"
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("page (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "page", want, string(got))
 	if _, err := report.Fill(page, "other", "new"); err == nil {
 		t.Error("no error for a block that the page does not have")
 	}
