@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -34,9 +36,7 @@ func Fuzz(f *testing.F, n uint64, config func(seed uint64) Config, more ...uint6
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		if err := Run(seed, config(seed)); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, Run(seed, config(seed)))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/model"
 )
 
@@ -131,7 +132,5 @@ func TestShrink(t *testing.T) {
 		return false
 	}
 	small := Shrink(c, shrinking, func(c *Case) bool { return has(c, "7") && has(c, "31") })
-	if diff := cmp.Diff([]Step{{Operation: "7"}, {Operation: "31"}}, small.Steps); diff != "" {
-		t.Errorf("steps (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "steps", []Step{{Operation: "7"}, {Operation: "31"}}, small.Steps)
 }
