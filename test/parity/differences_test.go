@@ -10,13 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/kubelet/prober/results"
 	kubehttp "k8s.io/kubernetes/pkg/probe/http"
 
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // These tests cover the differences in docs/judging.md: what the kubelet does, and what Seamark
@@ -37,9 +37,7 @@ func TestFreshContainer(t *testing.T) {
 				b.manager.AddPod(t.Context(), pod)
 				synctest.Wait()
 				b.manager.RemovePod(pod)
-				if diff := cmp.Diff([]results.Result{want}, b.initial); diff != "" {
-					t.Errorf("the kubelet assumes (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "the kubelet assumes", []results.Result{want}, b.initial)
 			})
 		})
 	}
@@ -50,9 +48,7 @@ func TestFreshContainer(t *testing.T) {
 	}
 	evaluator.Outcome(time.Now(), probing.Outcome{Success: true})
 	evaluator.ContainerChanged(time.Now(), thresholds.ContainerRun{ID: "c2", Running: true})
-	if got := evaluator.State().State; got != "Unknown" {
-		t.Errorf("Seamark's state of a new container is %q, want Unknown", got)
-	}
+	expect.Equal(t, "Seamark's state of a new container", "Unknown", evaluator.State().State)
 }
 
 // TestStreakAcrossRestart: the kubelet counts two failures of the old container and one of the
@@ -182,9 +178,7 @@ func TestRunTimesThatDiffer(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			theirs, ours := sideBySide(t, tc.spec, tc.happen)
-			if diff := cmp.Diff([]string{tc.theirs, tc.ours}, []string{theirs, ours}); diff != "" {
-				t.Errorf("kubelet and Seamark (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "kubelet and Seamark", []string{tc.theirs, tc.ours}, []string{theirs, ours})
 		})
 	}
 }
@@ -232,9 +226,7 @@ func TestCommandAsWritten(t *testing.T) {
 			t.Fatalf("parse the probe: %v", err)
 		}
 		want := [][]string{{"idle", "fast", "$(MODE)", "$(OTHER)"}, {"idle", "$(MODE)", "$$(MODE)", "$(OTHER)"}}
-		if diff := cmp.Diff(want, [][]string{b.command, target.Exec.Command}); diff != "" {
-			t.Errorf("kubelet and Seamark (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "kubelet and Seamark", want, [][]string{b.command, target.Exec.Command})
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestHTTPRequests sends the requests of various probes. Both sides must send the same bytes.
@@ -209,9 +211,7 @@ func TestHTTPRedirects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			probe := httpGet(path("/a?q#f"), headers("Host", "game.example.com", "X-Game", "a", "Authorization", "Bearer secret", "Cookie", "k=v"))
 			got := compare(t, probe, wire(tc.reply), ample, tc.want, verbatim)
-			if len(got.Requests) != tc.runs {
-				t.Errorf("%d requests, want %d", len(got.Requests), tc.runs)
-			}
+			expect.Equal(t, "requests", tc.runs, len(got.Requests))
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/seamark-dev/seamark/internal/workloads/template"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // images are valid names of images.
@@ -35,12 +36,8 @@ func byTheAPIServer(t *testing.T, wanted *corev1.PodTemplateSpec) *corev1.PodTem
 	k8scorev1.SetObjectDefaults_Pod(pod)
 	var internal core.Pod
 	var stored corev1.Pod
-	if err := k8scorev1.Convert_v1_Pod_To_core_Pod(pod, &internal, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := k8scorev1.Convert_core_Pod_To_v1_Pod(&internal, &stored, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, k8scorev1.Convert_v1_Pod_To_core_Pod(pod, &internal, nil))
+	expect.NoError(t, k8scorev1.Convert_core_Pod_To_v1_Pod(&internal, &stored, nil))
 	return &corev1.PodTemplateSpec{ObjectMeta: stored.ObjectMeta, Spec: stored.Spec}
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing/identity"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/probing/worker"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // agent runs Seamark's worker with one probe in the same bubble as a bench.
@@ -147,9 +147,7 @@ func TestTimes(t *testing.T) {
 				pass(35 * time.Second)
 				kubelet.manager.RemovePod(pod)
 				synctest.Wait()
-				if diff := cmp.Diff([]string{tc.want, tc.want}, []string{kubelet.times(), seamark.times()}); diff != "" {
-					t.Errorf("kubelet and seamark (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "kubelet and seamark", []string{tc.want, tc.want}, []string{kubelet.times(), seamark.times()})
 			})
 		})
 	}
