@@ -29,6 +29,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -116,9 +117,7 @@ func (w *World) fill(s *store) {
 	for _, object := range List[client.Object](w, s.list) {
 		all = append(all, object)
 	}
-	if err := s.Replace(all, ""); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, s.Replace(all, ""))
 	s.version = w.version
 }
 
@@ -126,13 +125,9 @@ func (w *World) fill(s *store) {
 func List[T client.Object](w *World, list client.ObjectList) (objects []T) {
 	w.Helper()
 	list = list.DeepCopyObject().(client.ObjectList)
-	if err := w.API.List(w.Context(), list); err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, w.API.List(w.Context(), list))
 	items, err := meta.ExtractList(list)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.NoError(w, err)
 	for _, item := range items {
 		objects = append(objects, item.(T))
 	}
