@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // Store is an informer with fixed objects, which is synced.
@@ -16,13 +18,9 @@ type Store struct{ toolscache.Indexer }
 func NewStore[T any](tb testing.TB, indexers toolscache.Indexers, objects []T) Store {
 	tb.Helper()
 	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-	if err := indexer.AddIndexers(indexers); err != nil {
-		tb.Fatal(err)
-	}
+	expect.NoError(tb, indexer.AddIndexers(indexers))
 	for _, object := range objects {
-		if err := indexer.Add(object); err != nil {
-			tb.Fatal(err)
-		}
+		expect.NoError(tb, indexer.Add(object))
 	}
 	return Store{indexer}
 }
