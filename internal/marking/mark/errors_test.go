@@ -52,9 +52,7 @@ func TestErrorsInForce(t *testing.T) {
 			expect.Equal(t, "errors", tc.want, tc.report.Errors("uid-x"))
 		})
 	}
-	if odd.Pods[0].Errors[0].Reason != "Odd reason\n" {
-		t.Error("the cached report is modified")
-	}
+	expect.Equal(t, "the cached report is modified", "Odd reason\n", odd.Pods[0].Errors[0].Reason)
 }
 
 func TestChangedErrors(t *testing.T) {

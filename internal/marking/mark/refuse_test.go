@@ -142,9 +142,7 @@ func FuzzAccepted(f *testing.F) {
 		if again, _ := s.try(accepted); again != nil {
 			t.Errorf("the marks that remain are refused: %v", again)
 		}
-		if len(accepted)+len(refused) != len(desired) {
-			t.Errorf("%d accepted and %d refused marks of %d", len(accepted), len(refused), len(desired))
-		}
+		expect.Equal(t, fmt.Sprintf("%d accepted and %d refused marks", len(accepted), len(refused)), len(desired), len(accepted)+len(refused))
 	})
 }
 

@@ -125,16 +125,12 @@ func TestPlanIdentifiesMarker(t *testing.T) {
 		return spec.PodProbes[0].Probes[0].Plan
 	}
 	first := planOf("uid-1", builders.Probe("p"))
-	if len(first) != 8 {
-		t.Errorf("plan %q, want 8 characters", first)
-	}
+	expect.Equal(t, fmt.Sprintf("plan %q", first), 8, len(first))
 	expect.Equal(t, "plan of the edited marker", first, planOf("uid-1", builders.Probe("p").Handler(tcp())))
 	if recreated := planOf("uid-2", builders.Probe("p")); recreated == first {
 		t.Errorf("plan of the recreated marker = %q, want another one", recreated)
 	}
-	if unknown := planOf("", builders.Probe("p")); unknown != "" {
-		t.Errorf("plan of a marker without a UID = %q, want none", unknown)
-	}
+	expect.Equal(t, "plan of a marker without a UID", "", planOf("", builders.Probe("p")))
 }
 
 func TestMarkers(t *testing.T) {

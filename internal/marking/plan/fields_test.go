@@ -85,9 +85,7 @@ func TestFieldsTakeEffectOrAreRefused(t *testing.T) {
 				}
 				return
 			}
-			if got != "" {
-				t.Errorf("the CRD rejects the field: %s", got)
-			}
+			expect.Equal(t, "the CRD rejects the field", "", got)
 			other := *spec.DeepCopy()
 			change(t, reflect.ValueOf(&other).Elem(), strings.Split(path, "."))
 			if diff := cmp.Diff(taskOf(t, spec), taskOf(t, other)); diff == "" {

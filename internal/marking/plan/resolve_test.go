@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -73,9 +72,7 @@ func TestResolve(t *testing.T) {
 				Name: "web#p", ContainerName: "web", Probe: v1alpha1.ContainerProbeSpec{Probe: tc.wantTimes},
 			}
 			expect.Equal(t, "probe", want, got.Probes[0].Plan, ignorePlan())
-			if diff := cmp.Diff(before, m); diff != "" {
-				t.Errorf("marker changed (-before +after):\n%s", diff)
-			}
+			expect.Equal(t, "marker changed", before, m)
 		})
 	}
 }

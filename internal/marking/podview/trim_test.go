@@ -4,10 +4,10 @@
 package podview_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,9 +78,7 @@ func TestTrimPod(t *testing.T) {
 			whole := fullPod()
 			got := podview.NewPodTrimmer(tc.options).Trim(whole)
 			expect.Equal(t, "trimmed pod", want, got)
-			if diff := cmp.Diff(fullPod(), whole); diff != "" {
-				t.Errorf("original pod changed (-before +after):\n%s", diff)
-			}
+			expect.Equal(t, "original pod changed", fullPod(), whole)
 		})
 	}
 }
@@ -117,9 +115,7 @@ func TestTrimmedPodsShareOnlyEqualFields(t *testing.T) {
 			pod := fullPod()
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
 			change(pod)
-			if diff := cmp.Diff(podview.NewPodTrimmer(podview.Options{}).Trim(pod), shared.Trim(pod)); diff != "" {
-				t.Errorf("%s: pod (-alone +sharing):\n%s", name, diff)
-			}
+			expect.Equal(t, fmt.Sprintf("%s: pod (-alone +sharing)", name), podview.NewPodTrimmer(podview.Options{}).Trim(pod), shared.Trim(pod))
 		}
 	}
 }
@@ -165,12 +161,8 @@ func FuzzTrimPlan(f *testing.F) {
 		before := whole.DeepCopy()
 		got := trimmer.Trim(whole)
 		expect.Equal(t, "trimmed NodePodProbe", want, got)
-		if diff := cmp.Diff(before, whole); diff != "" {
-			t.Errorf("original changed (-before +after):\n%s", diff)
-		}
-		if diff := cmp.Diff(got, trimmer.Trim(got)); diff != "" {
-			t.Errorf("Trim is not idempotent (-once +twice):\n%s", diff)
-		}
+		expect.Equal(t, "original changed", before, whole)
+		expect.Equal(t, "Trim applied twice", got, trimmer.Trim(got))
 	})
 }
 
@@ -225,12 +217,8 @@ func FuzzTrimReport(f *testing.F) {
 			},
 		).Fill(whole)
 		trimmed := podview.TrimReport(whole)
-		if diff := cmp.Diff(trimmed, podview.TrimReport(trimmed)); diff != "" {
-			t.Errorf("TrimReport is not idempotent (-once +twice):\n%s", diff)
-		}
-		if podview.ChangedByOthers(whole) != podview.ChangedByOthers(trimmed) {
-			t.Errorf("ChangedByOthers = %t of the trimmed one", podview.ChangedByOthers(trimmed))
-		}
+		expect.Equal(t, "TrimReport applied twice", trimmed, podview.TrimReport(trimmed))
+		expect.Equal(t, "ChangedByOthers of the trimmed one", podview.ChangedByOthers(trimmed), podview.ChangedByOthers(whole))
 		want := whole.DeepCopy()
 		want.TypeMeta = metav1.TypeMeta{}
 		want.ObjectMeta = metav1.ObjectMeta{

@@ -176,7 +176,5 @@ func TestMessageTokensAfterClockWasSetBack(t *testing.T) {
 		record, decision = wrote(now, onePlan(), record, states)
 		writes += len(decision.Writes)
 	}
-	if writes != 7 {
-		t.Errorf("%d reports in 5 minutes, want 3 at once and 4 more", writes)
-	}
+	expect.Equal(t, "reports in 5 minutes", 7, writes)
 }

@@ -273,9 +273,7 @@ func TestReplacedPods(t *testing.T) {
 		}
 	}
 	t.Logf("%d slices, %.2f writes of each replaced pod", len(store), float64(total)/(5*pods))
-	if total != 5*pods {
-		t.Errorf("%d writes of %d replaced pods", total, 5*pods)
-	}
+	expect.Equal(t, "writes of replaced pods", 5*pods, total)
 }
 
 // TestLostResponses checks that slices that may have been written are written again, and that

@@ -4,6 +4,7 @@
 package report_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -122,9 +123,7 @@ func TestEventsOfRecreatedMarker(t *testing.T) {
 	after := write(podReport("a", of(entry("m#p", succeeded, "ok", 9, 9), "2", "")))
 	for before, want := range map[string]int{"1": 1, "2": 0, "": 0} {
 		record := report.Read(stored(podReport("a", of(entry("m#p", succeeded, "ok", 0, 0), before, ""))), nil)
-		if got := len(record.Events(planWith("2"), after)); got != want {
-			t.Errorf("%d events after a report of plan %q, want %d", got, before, want)
-		}
+		expect.Equal(t, fmt.Sprintf("events after a report of plan %q", before), want, len(record.Events(planWith("2"), after)))
 	}
 }
 

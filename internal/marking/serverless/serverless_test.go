@@ -155,9 +155,7 @@ func TestEncodeDoesNotModifyTheMarker(t *testing.T) {
 	if _, err := serverless.Encode(handed.Probes); err != nil {
 		t.Fatal(err)
 	}
-	if len(marker.Spec.Probes[0].MarkerPolicy) != 1 {
-		t.Error("policy removed from the marker")
-	}
+	expect.Equal(t, "policy removed from the marker", 1, len(marker.Spec.Probes[0].MarkerPolicy))
 }
 
 func TestOfAndNames(t *testing.T) {
@@ -170,9 +168,7 @@ func TestOfAndNames(t *testing.T) {
 	if size, want := annotations.Size(), len("kruise.io/podprobe[]kruise.io/podprobemarker-lista,web"); size != want {
 		t.Errorf("Size() = %d, want %d", size, want)
 	}
-	if size := (serverless.Annotations{}).Size(); size != 0 {
-		t.Errorf("Size() without annotations = %d", size)
-	}
+	expect.Equal(t, "Size() without annotations", 0, (serverless.Annotations{}).Size())
 }
 
 func TestMayRunOn(t *testing.T) {
