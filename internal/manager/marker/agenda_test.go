@@ -79,7 +79,5 @@ func TestAgenda(t *testing.T) {
 	}
 	a.finish("ns", 0, true, start)
 	a.finish("none", 0, true, start)
-	if n := a.namespaces.Len(); n != 1 {
-		t.Errorf("%d namespaces are kept, want the other one, whose markers are due", n)
-	}
+	expect.Equal(t, "namespaces that are kept", 1, a.namespaces.Len())
 }

@@ -66,9 +66,7 @@ func TestRecount(t *testing.T) {
 	if s := status(); s.Succeeded != 1 || s.Failed != 1 || s.Probes[0].NotRunning != 1 || len(f.statuses) == 0 {
 		t.Errorf("status after the change %+v", s)
 	}
-	if f.computed != 1 {
-		t.Errorf("the count read %d reports of nodes or plans of pods, want one report", f.computed)
-	}
+	expect.Equal(t, "reports of nodes and plans of pods that the count read", 1, f.computed)
 	f.statuses = nil
 	again := New(f.r.Options)
 	again.touch(f.queue, "ns", "web")

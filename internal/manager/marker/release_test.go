@@ -89,9 +89,7 @@ func TestReleaseOfManyPods(t *testing.T) {
 	if diff := cmp.Diff([]string{"web"}, f.released); diff != "" || f.computed > 3*count+passes {
 		t.Errorf("read %d pods and plans, want at most %d; released (-want +got):\n%s", f.computed, 3*count+passes, diff)
 	}
-	if len(f.statuses) != 0 {
-		t.Errorf("wrote the status of a marker whose deletion makes progress: %q", f.statuses)
-	}
+	expect.Equal(t, fmt.Sprintf("wrote the status of a marker whose deletion makes progress: %q", f.statuses), 0, len(f.statuses))
 }
 
 // TestRemovedPodsWake checks that a NodePodProbe that removes a pod from a ProbePlan enqueues the namespace of the pod,
@@ -165,9 +163,7 @@ func TestReleaseOfPodThatRefusesWrites(t *testing.T) {
 	if passes > 20 {
 		t.Errorf("%d passes in 10 minutes, want at most 20", passes)
 	}
-	if n := len(fakeapi.Drain(f.toMark)); n != 0 {
-		t.Errorf("enqueued a pod that its controller retries")
-	}
+	expect.Equal(t, "enqueued a pod that its controller retries", 0, len(fakeapi.Drain(f.toMark)))
 	if len(f.statuses) != 2 {
 		t.Fatalf("wrote %d statuses, want 2: what blocks, then how to proceed:\n%q", len(f.statuses), f.statuses)
 	}
@@ -195,9 +191,7 @@ func TestReleaseEnqueuesPodsAgain(t *testing.T) {
 	fakeapi.Drain(f.toMark)
 	f.now = f.now.Add(wait)
 	f.release("ns")
-	if n := len(fakeapi.Drain(f.toMark)); n != 1 {
-		t.Errorf("enqueued %d pods after %s without progress, want 1", n, wait)
-	}
+	expect.Equal(t, fmt.Sprintf("pods enqueued after %s without progress", wait), 1, len(fakeapi.Drain(f.toMark)))
 }
 
 // The pod changes between the lists and the event handlers in every order.

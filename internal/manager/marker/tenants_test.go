@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
 
@@ -63,9 +64,7 @@ func TestManyRivals(t *testing.T) {
 		t.Errorf("first pass: %d plans computed and %d markers written, want %d and the report of a node, and %d", f.computed, n, pods, maxWrites)
 	}
 	f.check("other")
-	if written("other") != 1 {
-		t.Error("the marker of the other namespace has no status")
-	}
+	expect.Equal(t, "the marker of the other namespace has no status", 1, written("other"))
 	for range markers/maxWrites - 1 {
 		f.check("ns")
 	}
@@ -131,9 +130,7 @@ func TestRefusedStatus(t *testing.T) {
 	f.fail = nil
 	f.now = f.now.Add(interval)
 	f.check("ns")
-	if len(f.statuses) != 3*3 {
-		t.Errorf("%d conditions written after %s, want 9", len(f.statuses), interval)
-	}
+	expect.Equal(t, fmt.Sprintf("conditions written after %s", interval), 3*3, len(f.statuses))
 }
 
 // An agent reports an error with a reason and a text that break the rules of conditions.

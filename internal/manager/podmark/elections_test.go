@@ -62,7 +62,5 @@ func TestElectionsAreForgotten(t *testing.T) {
 			t.Errorf("elections %v, want that of pod b", r.elections.namespaces)
 		}
 	}
-	if len(r.elections.namespaces) != 0 {
-		t.Errorf("elections %v, want none", r.elections.namespaces)
-	}
+	expect.Equal(t, fmt.Sprintf("elections %v", r.elections.namespaces), 0, len(r.elections.namespaces))
 }

@@ -76,9 +76,7 @@ func TestLimitOfAFlappingProbe(t *testing.T) {
 			l := &limit{full: time.Unix(1_700_000_000, 0).Add(quota * problems.MarkInterval)}
 			writes := drive(l, reaction, time.Hour)
 			expect.Equal(t, "writes without a quota", 719, len(writes))
-			if l.why() != problems.LimitRate {
-				t.Errorf("limited because of %q", l.why())
-			}
+			expect.Equal(t, "cause of the limit", problems.LimitRate, l.why())
 		})
 	}
 	l := &limit{}

@@ -117,9 +117,7 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 	tries := server.tries
 	reconcileAgain(marker("bad"), "1")
 	reconcileAgain(marker("bad"), "1")
-	if server.tries != tries {
-		t.Errorf("the refused marks were tried %d more times without a change", server.tries-tries)
-	}
+	expect.Equal(t, fmt.Sprintf("the refused marks were tried %d more times without a change", server.tries-tries), tries, server.tries)
 	other := marker("good")
 	other.Generation++
 	reconcileAgain(other, "1")
@@ -242,9 +240,7 @@ func TestRefusedRemovalBlocksNoMark(t *testing.T) {
 	if problem := problemOfPod(r); problem.Refused["p"] == "" {
 		t.Errorf("problem %v, want the refused removal", problem)
 	}
-	if server.tries != 3 {
-		t.Errorf("%d requests, want one each for the removal, a dry run and the marks", server.tries)
-	}
+	expect.Equal(t, "requests", 3, server.tries)
 
 	server = &strict{closed: true}
 	r = reconciler(t, server, marker, pod, reported("uid-a", "Failed"))
