@@ -60,9 +60,7 @@ func TestCostOfTransitions(t *testing.T) {
 		pass(time.Millisecond)
 		h.all(110, failed)
 		pass(time.Second)
-		if wrote := count(h.take(), "wrote node."); wrote != 1+14 {
-			t.Errorf("transitions of all pods: %d writes, want 15: the first slice, and each of the 14 slices once", wrote)
-		}
+		expect.Equal(t, "transitions of all pods: writes", 1+14, count(h.take(), "wrote node."))
 		pass(24 * time.Hour)
 		h.stop()
 		if lines := h.take(); len(lines) > 0 {

@@ -358,9 +358,7 @@ func TestProblemOfSeveralPlansIsLoggedOnce(t *testing.T) {
 	for generation := range int64(5) {
 		f.put(planned("a", generation, "unnamed"))
 	}
-	if len(lines) != 1 {
-		t.Errorf("log = %v, want one line", lines)
-	}
+	expect.Equal(t, fmt.Sprintf("log = %v", lines), 1, len(lines))
 }
 
 func TestLoadOfEachPlanIsPassedOn(t *testing.T) {

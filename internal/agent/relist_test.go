@@ -179,14 +179,10 @@ func TestStatesOfUnplannedProbes(t *testing.T) {
 			h.replan(2+generation, pods)
 			pass(time.Second)
 		}
-		if n := len(h.states); n != 1 {
-			t.Errorf("%d states, want one of the planned probe", n)
-		}
+		expect.Equal(t, "states", 1, len(h.states))
 		h.replan(200, nil)
 		h.stop()
-		if n := len(h.states); n != 0 {
-			t.Errorf("%d states of an empty plan", n)
-		}
+		expect.Equal(t, "states of an empty plan", 0, len(h.states))
 	})
 }
 

@@ -40,9 +40,7 @@ func dial(t *testing.T, socket string, observe func(string, time.Duration, error
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	client, err := Dial(ctx, socket, observe)
-	if err != nil {
-		t.Fatalf("Dial: %v", err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -52,9 +50,7 @@ func serveNothing(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "none.sock")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	expect.NoError(t, err)
 	server := grpc.NewServer()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
@@ -150,9 +146,7 @@ func TestExecSync(t *testing.T) {
 			})
 			client := dial(t, runtime.Socket(), nil)
 			stdout, stderr, exitCode, err := client.ExecSync(t.Context(), "c1", []string{"a", "b"}, 1500*time.Millisecond)
-			if err != nil {
-				t.Fatalf("ExecSync: %v", err)
-			}
+			expect.NoError(t, err)
 			if got := (execResult{string(stdout), string(stderr), exitCode}); got != tc.want {
 				t.Errorf("got %d and %d bytes and code %d, want %d, %d and %d",
 					len(stdout), len(stderr), exitCode, len(tc.want.Stdout), len(tc.want.Stderr), tc.want.ExitCode)
@@ -222,9 +216,7 @@ func TestExecSyncWithUnreachableRuntime(t *testing.T) {
 			if unresponsive {
 				want = "container runtime is unreachable"
 				listener, err := net.Listen("unix", runtime.Socket())
-				if err != nil {
-					t.Fatalf("listen: %v", err)
-				}
+				expect.NoError(t, err)
 				defer func() { _ = listener.Close() }()
 			}
 			_, _, _, err := client.ExecSync(ctx, "c1", []string{"true"}, patience)

@@ -65,9 +65,7 @@ func TestAnswers(t *testing.T) {
 	folder := t.TempDir()
 	mute := filepath.Join(folder, "mute.sock")
 	listener, err := net.Listen("unix", mute)
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 
 	cases := map[string]struct {

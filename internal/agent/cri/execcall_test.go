@@ -162,9 +162,7 @@ func FuzzDecodeResponse(f *testing.F) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatalf("decodeResponse: %v", err)
-		}
+		expect.NoError(t, err)
 		expect.Equal(t, "response", want, got, protocmp.Transform(), protocmp.IgnoreEmptyMessages(), protocmp.IgnoreUnknown())
 	})
 }
@@ -260,9 +258,7 @@ func TestExecSyncKeepsLittleOfLongAnswers(t *testing.T) {
 	const calls, limit = 8, 64 * mebibyte
 	socket := filepath.Join(t.TempDir(), "bulk.sock")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	expect.NoError(t, err)
 	bulk := &bulkRuntime{}
 	bulk.calls.Add(calls)
 	server := grpc.NewServer(grpc.ForceServerCodecV2(bulkCodec{chunk: make([]byte, mebibyte)}), grpc.MaxSendMsgSize(64*mebibyte))

@@ -24,9 +24,7 @@ func TestTrackerSharesNoStream(t *testing.T) {
 	runtime := critest.New(t, critest.Shared)
 	subscribe := func(ctx context.Context) <-chan string {
 		stream, err := dial(t, runtime.Socket(), nil).events(ctx)
-		if err != nil {
-			t.Fatalf("open stream: %v", err)
-		}
+		expect.NoError(t, err)
 		received := make(chan string, 1000)
 		go func() {
 			for {
@@ -70,9 +68,7 @@ func TestTrackerFollowsReplacedRuntime(t *testing.T) {
 	c1 := runtime.Create(web(), 0)
 	runtime.Run(c1, startedAt())
 	r.expect("u1/web c1 running since 1700000000")
-	if got := runtime.Calls()["GetContainerEvents"]; got != 0 {
-		t.Errorf("%d streams opened on containerd 1.7, want none", got)
-	}
+	expect.Equal(t, "streams opened on containerd 1.7", 0, runtime.Calls()["GetContainerEvents"])
 
 	// The connection survives a short restart if no call was made during it.
 	runtime.Replace(critest.Streamed)
@@ -86,9 +82,7 @@ func TestTrackerFollowsReplacedRuntime(t *testing.T) {
 	c2 := runtime.Create(web(), 1)
 	runtime.Run(c2, startedAt())
 	r.expect("u1/web c2 running since 1700000000")
-	if got := runtime.Streams(); got != 0 {
-		t.Errorf("%d streams are open on containerd 1.7, want none", got)
-	}
+	expect.Equal(t, "open streams on containerd 1.7", 0, runtime.Streams())
 }
 
 // statusFault returns a fault of the status requests for one container.

@@ -187,9 +187,7 @@ func TestTrackerMakesNoCallsForEvents(t *testing.T) {
 		runtime.Exit(id, 0, "Completed")
 		r.expect(fmt.Sprintf("u1/web %s running since 1700000000", id), fmt.Sprintf("u1/web %s not running: exited with code 0", id))
 	}
-	if diff := cmp.Diff(before, runtime.Calls()); diff != "" {
-		t.Errorf("calls (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "calls", before, runtime.Calls())
 }
 
 // Without a stream, the tracker lists containers only while they are wanted, and reports when they are known again: a
@@ -210,9 +208,7 @@ func TestTrackerListsOnlyWhileWanted(t *testing.T) {
 	runtime.Exit(first, 0, "")
 	second := runtime.Create(web(), 1)
 	runtime.Run(second, startedAt().Add(time.Minute))
-	if got := runtime.Calls()["ListContainers"]; got != 1 {
-		t.Errorf("%d lists while none were wanted, want only the first", got)
-	}
+	expect.Equal(t, "lists while none were wanted", 1, runtime.Calls()["ListContainers"])
 	for range 3 {
 		wanted <- true
 	}

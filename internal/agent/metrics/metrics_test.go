@@ -130,9 +130,7 @@ func TestLastReport(t *testing.T) {
 		return 0
 	}
 	m.Reported(1, time.Second, errors.New("unavailable"))
-	if got := last(); got != 0 {
-		t.Errorf("last report at %v after a failed write, want 0", got)
-	}
+	expect.Equal(t, "last report after a failed write", 0, last())
 	before := float64(time.Now().Unix())
 	m.Reported(1, time.Second, nil)
 	if got := last(); got < before {
