@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestDialerLeavesNoPortInTimeWait closes many connections before the server does, which
@@ -18,9 +19,7 @@ import (
 func TestDialerLeavesNoPortInTimeWait(t *testing.T) {
 	const rounds = 200
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	expect.NoError(t, err)
 	defer listener.Close()
 	ends := make(chan error, rounds)
 	go func() {
@@ -40,17 +39,13 @@ func TestDialerLeavesNoPortInTimeWait(t *testing.T) {
 	ports := map[string]bool{}
 	for range rounds {
 		conn, err := probing.Dialer().DialContext(t.Context(), "tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatalf("dial: %v", err)
-		}
+		expect.NoError(t, err)
 		_, port, _ := net.SplitHostPort(conn.LocalAddr().String())
 		ports[port] = true
 		if _, err := conn.Write([]byte("x")); err != nil {
 			t.Fatalf("write: %v", err)
 		}
-		if err := conn.Close(); err != nil {
-			t.Fatalf("close: %v", err)
-		}
+		expect.NoError(t, conn.Close())
 	}
 	for range rounds {
 		if err := <-ends; err != nil {
@@ -66,9 +61,7 @@ func TestDialerLeavesNoPortInTimeWait(t *testing.T) {
 func countWaiting(t *testing.T, port int) int {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
-		t.Fatalf("read socket table: %v", err)
-	}
+	expect.NoError(t, err)
 	const timeWait = "06"
 	count := 0
 	for line := range strings.Lines(string(table)) {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing"
@@ -37,9 +36,7 @@ func TestHandlersCoverProbeHandler(t *testing.T) {
 		}
 	}
 	slices.Sort(fields)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(probing.Handlers())), fields); diff != "" {
-		t.Errorf("fields of core/v1 ProbeHandler (-Handlers +fields):\n%s", diff)
-	}
+	expect.Equal(t, "fields of core/v1 ProbeHandler (-Handlers +fields)", slices.Sorted(slices.Values(probing.Handlers())), fields)
 }
 
 func TestHandlerOfRequiresExactlyOne(t *testing.T) {
@@ -73,9 +70,7 @@ func TestSetUsesProberOfHandler(t *testing.T) {
 	set := probing.Set{probing.HandlerExec: named("exec"), probing.HandlerTCP: named("tcp")}
 
 	got, err := set.Probe(t.Context(), probing.Target{Handler: probing.HandlerTCP})
-	if err != nil {
-		t.Fatalf("Probe: %v", err)
-	}
+	expect.NoError(t, err)
 	expect.Equal(t, "Probe()", probing.Outcome{Success: true, Message: "tcp"}, got)
 	if _, err := set.Probe(t.Context(), probing.Target{Handler: probing.HandlerGRPC}); err == nil || !strings.Contains(err.Error(), "grpc") {
 		t.Errorf("error = %v, want one that names grpc", err)
@@ -126,9 +121,7 @@ func TestSetRetriesErrors(t *testing.T) {
 			})}
 			again := 0
 			got, err := set.Probe(ctx, probing.Target{Handler: probing.HandlerTCP, Again: func(bool) { again++ }})
-			if again != tc.wantRuns-1 {
-				t.Errorf("Again() was called %d times in %d runs", again, tc.wantRuns)
-			}
+			expect.Equal(t, fmt.Sprintf("calls of Again() in %d runs", tc.wantRuns), tc.wantRuns-1, again)
 			gotErr := ""
 			if err != nil {
 				gotErr = err.Error()
@@ -201,12 +194,8 @@ func FuzzMessage(f *testing.F) {
 		if len(got) > probing.MaxMessageBytes {
 			t.Errorf("Message() has %d bytes, want at most %d", len(got), probing.MaxMessageBytes)
 		}
-		if got != strings.TrimSpace(got) {
-			t.Errorf("Message() = %q, surrounded by white space", got)
-		}
-		if again := probing.Message([]byte(got)); again != got {
-			t.Errorf("Message(%q) = %q, want it unchanged", got, again)
-		}
+		expect.Equal(t, "Message() without white space around it", strings.TrimSpace(got), got)
+		expect.Equal(t, "Message() of its result", got, probing.Message([]byte(got)))
 		if err := bytes.TrimSpace(stderr); len(err) > 0 && len(err) < 500 && utf8.Valid(err) && !strings.HasSuffix(got, string(err)) {
 			t.Errorf("Message() = %q, does not contain stderr %q", got, err)
 		}

@@ -105,9 +105,7 @@ func TestParse(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := probing.Parse(tc.spec, tc.ip)
-			if err != nil {
-				t.Fatalf("Parse: %v", err)
-			}
+			expect.NoError(t, err)
 			expect.Equal(t, "Parse()", tc.want, textOf(got))
 		})
 	}

@@ -74,9 +74,7 @@ func TestProbeEvaluatesResult(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := open(t, tc.runner, 1, nil).Probe(t.Context(), target("c1"))
-			if err != nil {
-				t.Fatalf("Probe: %v", err)
-			}
+			expect.NoError(t, err)
 			expect.Equal(t, "Probe()", tc.want, got)
 		})
 	}
@@ -137,13 +135,9 @@ func TestProbeTimesOutIfRuntimeIgnoresTimeout(t *testing.T) {
 		start := time.Now()
 		prober := open(t, hang(), 1, nil)
 		got, err := prober.Probe(t.Context(), target("c1"))
-		if err != nil {
-			t.Fatalf("Probe: %v", err)
-		}
+		expect.NoError(t, err)
 		expect.Equal(t, "Probe()", probing.Outcome{TimedOut: true, Message: "timed out after 1s"}, got)
-		if took := time.Since(start); took != 2*time.Second {
-			t.Errorf("probe took %s, want 2s", took)
-		}
+		expect.Equal(t, "probe took", 2*time.Second, time.Since(start))
 	})
 }
 

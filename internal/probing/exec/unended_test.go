@@ -53,9 +53,7 @@ func (s *stuck) periods(t *testing.T, target probing.Target, d time.Duration) (o
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		next := time.Now().Add(2 * time.Second)
 		outcome, err := s.prober.Probe(t.Context(), target)
-		if err != nil {
-			t.Fatalf("Probe: %v", err)
-		}
+		expect.NoError(t, err)
 		outcomes = append(outcomes, outcome)
 		<-time.After(time.Until(next))
 		synctest.Wait()
@@ -85,14 +83,10 @@ func TestUnendedRunsDoNotAccumulate(t *testing.T) {
 		if s.unended != 2 || s.prober.Unended() != 2 {
 			t.Errorf("%d unended runs counted and %d now, want 2 and 2", s.unended, s.prober.Unended())
 		}
-		if got := s.prober.Queued(); got != 0 {
-			t.Errorf("%d runs wait for a slot, want none", got)
-		}
+		expect.Equal(t, "runs wait for a slot", 0, s.prober.Queued())
 		close(s.end)
 		synctest.Wait()
-		if got := s.prober.Unended(); got != 0 {
-			t.Errorf("%d unended runs after they have ended, want none", got)
-		}
+		expect.Equal(t, "unended runs after they have ended", 0, s.prober.Unended())
 	})
 }
 

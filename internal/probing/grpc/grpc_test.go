@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	grpcprobe "github.com/seamark-dev/seamark/internal/probing/grpc"
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,9 +114,7 @@ func TestProbe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := grpcprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), tc.target)
-			if err != nil {
-				t.Fatalf("Probe: %v", err)
-			}
+			expect.NoError(t, err)
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/seamark-dev/seamark/internal/probing"
@@ -95,9 +94,7 @@ func TestProbeEvaluatesResponse(t *testing.T) {
 	for path, want := range cases {
 		t.Run(path[1:], func(t *testing.T) {
 			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, base+path, timeout))
-			if err != nil {
-				t.Fatalf("Probe: %v", err)
-			}
+			expect.NoError(t, err)
 			expect.Equal(t, "Probe()", want, got)
 		})
 	}
@@ -121,9 +118,7 @@ func TestUnpublishedBody(t *testing.T) {
 		to := target(t, fmt.Sprint(base, "/", status), timeout)
 		to.HTTP.PublishBody = false
 		got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), to)
-		if err != nil {
-			t.Fatalf("Probe: %v", err)
-		}
+		expect.NoError(t, err)
 		expect.Equal(t, fmt.Sprintf("status %d: Probe()", status), want, got)
 	}
 }
@@ -170,9 +165,7 @@ func TestProbeSendsHeader(t *testing.T) {
 			if request.Host != host || request.RequestURI != "/idle?full=1" || request.Method != http.MethodGet {
 				t.Errorf("request %s %s to %s, want GET /idle?full=1 to %s", request.Method, request.RequestURI, request.Host, host)
 			}
-			if diff := cmp.Diff(before, tc.header); diff != "" {
-				t.Errorf("target changed (-before +after):\n%s", diff)
-			}
+			expect.Equal(t, "target changed", before, tc.header)
 		})
 	}
 }
@@ -216,9 +209,7 @@ func TestProbeOfRawServer(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatalf("Probe: %v", err)
-			}
+			expect.NoError(t, err)
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
@@ -239,9 +230,7 @@ func TestProbeLimitsBody(t *testing.T) {
 		}
 	})
 	got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, address, timeout))
-	if err != nil {
-		t.Fatalf("Probe: %v", err)
-	}
+	expect.NoError(t, err)
 	if want := (probing.Outcome{Success: true, Message: strings.Repeat("x", 1023)}); got != want {
 		t.Errorf("Probe() = %+v, want %+v", got, want)
 	}
@@ -257,9 +246,7 @@ func TestProbeOverTLS(t *testing.T) {
 			server.StartTLS()
 			t.Cleanup(server.Close)
 			got, err := httpprobe.New(probing.Dialer(), "1.36").Probe(t.Context(), target(t, server.URL, timeout))
-			if err != nil {
-				t.Fatalf("Probe: %v", err)
-			}
+			expect.NoError(t, err)
 			if want := (probing.Outcome{Success: true, Message: name}); got != want {
 				t.Errorf("Probe() = %+v, want %+v", got, want)
 			}
@@ -340,9 +327,7 @@ func TestProbeClosesConnection(t *testing.T) {
 				}
 				<-closed
 			}
-			if got := opened.Load(); got != rounds {
-				t.Errorf("%d connections, want one per probe: %d", got, rounds)
-			}
+			expect.Equal(t, "connections", rounds, opened.Load())
 		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // attack is a server that costs its clients memory.
@@ -63,9 +64,7 @@ func web(scheme string) func(*testing.T, string) probing.Target {
 	return func(t *testing.T, address string) probing.Target {
 		t.Helper()
 		parsed, err := url.Parse(strings.TrimSuffix(scheme, "2") + "://" + address + "/")
-		if err != nil {
-			t.Fatalf("parse the address of the server: %v", err)
-		}
+		expect.NoError(t, err)
 		return probing.Target{Handler: probing.HandlerHTTP, HTTP: &probing.HTTP{URL: parsed, HTTP2: scheme == "http2"}}
 	}
 }
@@ -181,9 +180,7 @@ func secure(t *testing.T, names, padding int, reply string) func(net.Conn) bool 
 	}
 	name := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 6}
 	list, err := asn1.Marshal(slicesOf(name, names))
-	if err != nil {
-		t.Fatalf("encode names: %v", err)
-	}
+	expect.NoError(t, err)
 	junk := certificate(t, key, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: list},
 		pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 9}, Value: make([]byte, padding)})
 	return func(conn net.Conn) bool {
@@ -246,9 +243,7 @@ func slicesOf(value asn1.RawValue, n int) []asn1.RawValue {
 func configuration(t *testing.T) (*tls.Config, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatalf("create a key: %v", err)
-	}
+	expect.NoError(t, err)
 	own := tls.Certificate{Certificate: [][]byte{certificate(t, key)}, PrivateKey: key}
 	return &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13}, key
 }
@@ -257,8 +252,6 @@ func certificate(t *testing.T, key *ecdsa.PrivateKey, extensions ...pkix.Extensi
 	t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), ExtraExtensions: extensions}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatalf("create a certificate: %v", err)
-	}
+	expect.NoError(t, err)
 	return der
 }

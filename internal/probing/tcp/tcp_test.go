@@ -47,9 +47,7 @@ func TestProbe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := tcp.New(probing.Dialer()).Probe(t.Context(), target(tc.address, tc.timeout))
-			if err != nil {
-				t.Fatalf("Probe: %v", err)
-			}
+			expect.NoError(t, err)
 			if got.Success != tc.want || !strings.Contains(got.Message, tc.text) {
 				t.Errorf("Probe() = %+v, want success %t and a message with %q", got, tc.want, tc.text)
 			}
@@ -70,9 +68,7 @@ func TestProbeClosesConnectionWithoutReset(t *testing.T) {
 		ends <- err
 	})
 	got, err := tcp.New(probing.Dialer()).Probe(t.Context(), target(address, time.Second))
-	if err != nil {
-		t.Fatalf("Probe: %v", err)
-	}
+	expect.NoError(t, err)
 	expect.Equal(t, "Probe()", probing.Outcome{Success: true}, got)
 	if err := <-ends; err != nil {
 		t.Errorf("server read error = %v, want end of stream", err)

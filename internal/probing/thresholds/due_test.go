@@ -167,9 +167,7 @@ func TestProblem(t *testing.T) {
 			e.ContainerChanged(start, run)
 			e.Outcome(start, probing.Outcome{Success: true})
 			e.Troubled(problem.Since, problem.Reason, problem.Message)
-			if state := e.State().State; state != v1alpha1.ProbeSucceeded {
-				t.Errorf("state %q after a problem, want Succeeded", state)
-			}
+			expect.Equal(t, "state after a problem", v1alpha1.ProbeSucceeded, e.State().State)
 			tc.next(e, start.Add(2*time.Second))
 			expect.Equal(t, "problem", tc.want, e.State().Problem)
 		})

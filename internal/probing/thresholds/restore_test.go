@@ -108,8 +108,6 @@ func FuzzRestore(f *testing.F) {
 		run.ID, run.StartedAt = "other", now.Add(-time.Second)
 		other := thresholds.Restore(m.policy, thresholds.Phase{}, state)
 		other.ContainerChanged(now, run)
-		if got := other.State().State; got != unknown {
-			t.Errorf("another run has the state %s, want Unknown", got)
-		}
+		expect.Equal(t, "another run has the state", unknown, other.State().State)
 	})
 }

@@ -115,9 +115,7 @@ func (b *bench) ProbeChanged(change worker.Change) {
 	if transition == nil {
 		return
 	}
-	if state.State != transition.To {
-		b.t.Errorf("transition to %q, but the state is %q", transition.To, state.State)
-	}
+	expect.Equal(b.t, "state after a transition", transition.To, state.State)
 	b.changes = append(b.changes, fmt.Sprintf("%s %s %s>%s", transition.At.Sub(b.start), key.Probe, transition.From, transition.To))
 }
 
