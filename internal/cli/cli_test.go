@@ -31,9 +31,7 @@ func execute(t *testing.T, input string, args ...string) (stdout, stderr string,
 
 func TestVersion(t *testing.T) {
 	stdout, _, code := execute(t, "", "version")
-	if code != exit.OK {
-		t.Errorf("exit code %d", code)
-	}
+	expect.Equal(t, "exit code", exit.OK, code)
 	if want := "seamark v1.2.3 ("; !strings.HasPrefix(stdout, want) {
 		t.Errorf("printed %q, want a line that starts with %q", stdout, want)
 	}
@@ -113,9 +111,7 @@ func TestBadInput(t *testing.T) {
 			if !strings.Contains(stderr, test.want) {
 				t.Errorf("standard error %q does not contain %q", stderr, test.want)
 			}
-			if stdout != "" {
-				t.Errorf("standard output %q, want none", stdout)
-			}
+			expect.Equal(t, "standard output", "", stdout)
 		})
 	}
 }

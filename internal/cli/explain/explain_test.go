@@ -5,6 +5,7 @@ package explain
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -158,9 +159,7 @@ func TestOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainPod(t, test.refuse, test.args...)
-			if got.code != test.code {
-				t.Errorf("exit code %d, want %d: %s", got.code, test.code, got.stderr)
-			}
+			expect.Equal(t, "exit code", test.code, got.code)
 			golden.Compare(t, filepath.Join("testdata", name+".txt"), got.stdout)
 		})
 	}
@@ -206,9 +205,7 @@ func TestColorsAndControlCharacters(t *testing.T) {
 		Conclusion: "Problem: " + texttest.Hostile, Next: "kubectl get " + texttest.Hostile,
 	}
 	plain := render(x, false)
-	if lines := strings.Count(plain, "\n"); lines != 5 {
-		t.Errorf("%d lines in %q, want 5", lines, plain)
-	}
+	expect.Equal(t, fmt.Sprintf("lines in %q", plain), 5, strings.Count(plain, "\n"))
 	texttest.Check(t, plain)
 	texttest.CheckColored(t, render(x, true))
 	if colored := render(x, true); !strings.Contains(colored, "\x1b[31mproblem ") {

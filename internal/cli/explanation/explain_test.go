@@ -42,9 +42,7 @@ func TestBrokenSetups(t *testing.T) {
 					t.Errorf("no %q in:\n%s", want, all)
 				}
 			}
-			if marked := strings.HasPrefix(x.Conclusion, "Marked:"); marked != x.Marked {
-				t.Errorf("Marked is %t, and the conclusion is %q", x.Marked, x.Conclusion)
-			}
+			expect.Equal(t, fmt.Sprintf("Marked, and the conclusion is %q", x.Conclusion), x.Marked, strings.HasPrefix(x.Conclusion, "Marked:"))
 			for _, step := range x.Steps {
 				if step.Verdict == explanation.Problem && step.Next == "" {
 					t.Errorf("no next command for the problem %q", step.Text)

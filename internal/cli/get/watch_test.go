@@ -131,9 +131,7 @@ func TestFollow(t *testing.T) {
 func TestFollowWarns(t *testing.T) {
 	s := history()
 	s.invalid = map[types.NamespacedName]error{{Namespace: "games", Name: "bad"}: context.Canceled}
-	if got := strings.Count(follow(t, s, func(*options) {}), "Warning: PodProbeMarker games/bad has no effect"); got != 1 {
-		t.Errorf("printed %d times", got)
-	}
+	expect.Equal(t, "warnings printed", 1, strings.Count(follow(t, s, func(*options) {}), "Warning: PodProbeMarker games/bad has no effect"))
 }
 
 func TestGetIsSafe(t *testing.T) {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seamark-dev/seamark/internal/cli/lint"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -312,8 +310,6 @@ func FuzzLint(f *testing.F) {
 			return
 		}
 		first, last := check(t, linter, a, b), check(t, linter, a, b)
-		if diff := cmp.Diff(first, last); diff != "" {
-			t.Errorf("two runs differ (-first +second):\n%s", diff)
-		}
+		expect.Equal(t, "two runs differ", first, last)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
@@ -68,7 +67,5 @@ func TestProtectedKindsAreThoseOfThePolicy(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("kinds (-policy +lint):\n%s", diff)
-	}
+	expect.Equal(t, "kinds (-policy +lint)", want, got)
 }

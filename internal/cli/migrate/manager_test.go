@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,7 +80,5 @@ func TestCheckKeepsObjects(t *testing.T) {
 	if _, err := migrate.Check(t.Context(), migrate.Cluster{Markers: found}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, found[0].Object); diff != "" {
-		t.Errorf("marker (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "marker", before, found[0].Object)
 }

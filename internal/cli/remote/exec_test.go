@@ -207,9 +207,7 @@ func TestExecRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) || errors.As(err, &missing) != test.denied || !errors.Is(err, probing.ErrNoWay) {
 				t.Errorf("error %v (%T), want %q, denied: %t", err, err, test.want, test.denied)
 			}
-			if got := requests.Load(); got != 2 {
-				t.Errorf("%d requests, want one with each protocol", got)
-			}
+			expect.Equal(t, "requests", 2, requests.Load())
 		})
 	}
 }

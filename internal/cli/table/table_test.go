@@ -266,9 +266,7 @@ func TestScreenFitsTerminal(t *testing.T) {
 	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 80, Height: 1}, {Width: 20, Height: 3}, {Width: 200, Height: 50}, {Width: 50, Height: 12}} {
 		m.Update(size)
 		got := m.Lines()
-		if len(got) != size.Height {
-			t.Errorf("%d lines on a screen of %d", len(got), size.Height)
-		}
+		expect.Equal(t, "lines on the screen", size.Height, len(got))
 		for _, line := range got {
 			if ansi.StringWidth(line) > size.Width {
 				t.Errorf("%q is wider than %d", line, size.Width)
@@ -276,9 +274,7 @@ func TestScreenFitsTerminal(t *testing.T) {
 		}
 	}
 	m.Update(tea.WindowSizeMsg{})
-	if m.Height != 12 {
-		t.Errorf("height %d after an unknown size, want 12", m.Height)
-	}
+	expect.Equal(t, "height after an unknown size", 12, m.Height)
 }
 
 func TestLongPodNameIsCutInLog(t *testing.T) {
@@ -318,9 +314,7 @@ func TestKeys(t *testing.T) {
 		has(t, m, map[string]bool{"/qp": true, "PAUSED": false})
 		press(t, m, "esc")
 		has(t, m, map[string]bool{"/qp": false, "game-0 ": true})
-		if *interrupts != 0 {
-			t.Errorf("%d interrupts", *interrupts)
-		}
+		expect.Equal(t, "interrupts", 0, *interrupts)
 	})
 	t.Run("pause", func(t *testing.T) {
 		run, m, _ := setup()

@@ -163,14 +163,10 @@ func TestForParallel(t *testing.T) {
 		t.Errorf("exit code %d, and %d probes without a run: %s", code, waited, stdout)
 	}
 	stdout, _, _, _ = executeFor(t, s, 0, repeatedMarker, "-f", "-", "game-0", "game-1", "--for", "39s", "--parallel", "1", "-o", "wide")
-	if waited := strings.Count(stdout, "see --parallel"); waited != 1 {
-		t.Errorf("%d probes waited, want 1: %s", waited, stdout)
-	}
+	expect.Equal(t, "probes that waited", 1, strings.Count(stdout, "see --parallel"))
 	s = script{"game-0": {slow}, "game-1": {slow}}
 	stdout, _, _, _ = executeFor(t, s, 0, repeatedMarker, "-f", "-", "game-0", "game-1", "--for", "39s", "--parallel", "1")
-	if runs := strings.Count(stdout, " 7s "); runs != 5 {
-		t.Errorf("%d runs of 7 seconds in 39 seconds, want 5: %s", runs, stdout)
-	}
+	expect.Equal(t, "runs of 7 seconds in 39 seconds", 5, strings.Count(stdout, " 7s "))
 }
 
 // TestForOutputFails checks that the runs end if their lines cannot be printed.
