@@ -83,9 +83,7 @@ func TestPage(t *testing.T) {
 		again, err := f.server.Client().Do(request)
 		expect.NoError(t, err)
 		_ = again.Body.Close()
-		if again.StatusCode != http.StatusNotModified {
-			t.Errorf("%s: status %s for the same ETag, want 304", path, again.Status)
-		}
+		expect.Equal(t, fmt.Sprintf("%s: status %s for the same ETag", path, again.Status), http.StatusNotModified, again.StatusCode)
 	}
 }
 

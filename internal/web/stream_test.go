@@ -104,9 +104,7 @@ func TestStreamsOfOneScope(t *testing.T) {
 	if got := slices.Collect(maps.Keys(streams[1].Pods)); !slices.Equal(got, []string{"ns/web-0000"}) {
 		t.Errorf("pods %v, want ns/web-0000", got)
 	}
-	if opened := f.source.opened.Load(); opened != 1 {
-		t.Errorf("the source was opened %d times, want once", opened)
-	}
+	expect.Equal(t, "times the source was opened", 1, f.source.opened.Load())
 }
 
 func TestEmptyScope(t *testing.T) {

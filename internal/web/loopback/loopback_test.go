@@ -134,9 +134,7 @@ func TestKeyIsExchangedOnce(t *testing.T) {
 		t.Errorf("the next key: status %d, session %q, opened %d times", status, again, opened)
 	}
 	client.CloseIdleConnections()
-	if closed := stop(); closed != 1 {
-		t.Errorf("closing was called %d times, want once", closed)
-	}
+	expect.Equal(t, "calls of closing", 1, stop())
 }
 
 // The files of the page have no data. All other paths require the session.

@@ -4,6 +4,7 @@
 package page_test
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -57,9 +58,7 @@ func TestNothingBreaksTheContentSecurityPolicy(t *testing.T) {
 	}
 	for name, text := range read(t) {
 		for what, pattern := range forbidden {
-			if found := pattern.FindString(text); found != "" {
-				t.Errorf("%s: %s: %q", name, what, found)
-			}
+			expect.Equal(t, fmt.Sprintf("%s: %s", name, what), "", pattern.FindString(text))
 		}
 	}
 }
@@ -79,9 +78,7 @@ func TestReferencesExist(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(contents)), slices.Sorted(maps.Keys(used))); diff != "" {
-		t.Errorf("files (-existing +used):\n%s", diff)
-	}
+	expect.Equal(t, "files (-existing +used)", slices.Sorted(maps.Keys(contents)), slices.Sorted(maps.Keys(used)))
 }
 
 // TestLanguagesHaveTheSameTexts checks that no language lacks a text or a value in it, and that each text
