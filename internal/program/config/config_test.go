@@ -163,9 +163,7 @@ func TestNamespaceWithoutPod(t *testing.T) {
 	set := newSet()
 	c, err := NewManager(set, "testdata/none").Load()
 	expect.NoError(t, err)
-	if got := c.LeaderElection.ResourceNamespace; got != v1alpha1.DefaultNamespace {
-		t.Errorf("namespace %q", got)
-	}
+	expect.Equal(t, "namespace", v1alpha1.DefaultNamespace, c.LeaderElection.ResourceNamespace)
 }
 
 func TestAgent(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,9 +52,7 @@ func TestDocumentedExamplesAreValid(t *testing.T) {
 			t.Errorf("%v in\n%s", err, example[1])
 		}
 	}
-	if len(loaded) != 3 {
-		t.Errorf("found examples for %v only, want manager, agent and workloads", loaded)
-	}
+	expect.Equal(t, fmt.Sprintf("examples found: %v", loaded), 3, len(loaded))
 }
 
 // defaults returns the default configurations by kind.
@@ -159,8 +156,6 @@ func TestDocumentedFlags(t *testing.T) {
 		slices.Sort(documented)
 		var defined []string
 		set.VisitAll(func(f *pflag.Flag) { defined = append(defined, f.Name) })
-		if diff := cmp.Diff(defined, documented); diff != "" {
-			t.Errorf("flags of the %s (-defined +documented):\n%s", program, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("flags of the %s (-defined +documented)", program), defined, documented)
 	}
 }

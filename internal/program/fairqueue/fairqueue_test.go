@@ -46,9 +46,7 @@ func TestQueue(t *testing.T) {
 				}
 			}
 			expect.Equal(t, "served", tc.want, strings.Join(got, " "))
-			if q.Len() != 0 {
-				t.Errorf("%d items remain", q.Len())
-			}
+			expect.Equal(t, "items remain", 0, q.Len())
 		})
 	}
 }

@@ -112,9 +112,7 @@ func TestIncompleteRequests(t *testing.T) {
 			if _, err := io.WriteString(first, request); err != nil {
 				t.Fatal(err)
 			}
-			if got := answer(t, first); got != http.StatusOK {
-				t.Errorf("a connection that is kept has the answer %d", got)
-			}
+			expect.Equal(t, "a connection that is kept has the answer", http.StatusOK, answer(t, first))
 		})
 	}
 }
@@ -139,9 +137,7 @@ func TestWaitingConnections(t *testing.T) {
 	}
 	serveAt(t, listener, ok(), serving.Options{})
 	for i, kubelet := range kubelets {
-		if got := answer(t, kubelet); got != http.StatusOK {
-			t.Errorf("request %d has the answer %d", i, got)
-		}
+		expect.Equal(t, fmt.Sprintf("request %d has the answer", i), http.StatusOK, answer(t, kubelet))
 	}
 }
 
@@ -165,9 +161,7 @@ func TestIdleConnectionsLeaveRoom(t *testing.T) {
 	if _, err := io.WriteString(kubelet, request); err != nil {
 		t.Fatal(err)
 	}
-	if got := answer(t, kubelet); got != http.StatusOK {
-		t.Errorf("the connection that came before 21 others has the answer %d", got)
-	}
+	expect.Equal(t, "the connection that came before 21 others has the answer", http.StatusOK, answer(t, kubelet))
 }
 
 // TestLimits checks what the server refuses.

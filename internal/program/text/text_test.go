@@ -15,9 +15,7 @@ import (
 )
 
 func TestMessage(t *testing.T) {
-	if got := text.Message("brief\xff"); got != "brief\ufffd" {
-		t.Errorf("Message = %q", got)
-	}
+	expect.Equal(t, "Message", "brief\ufffd", text.Message("brief\xff"))
 	got := text.Message(strings.Repeat("é", 2000))
 	if len(got) > 1000 || !utf8.ValidString(got) || !strings.HasSuffix(got, "é...") {
 		t.Errorf("Message returns %d bytes, valid UTF-8: %t", len(got), utf8.ValidString(got))
@@ -84,9 +82,7 @@ func TestSafe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := text.Safe(test.in)
 			expect.Equal(t, "got", test.want, got)
-			if again := text.Safe(got); again != got {
-				t.Errorf("Safe changes its result %q to %q", got, again)
-			}
+			expect.Equal(t, "Safe() of its result", got, text.Safe(got))
 		})
 	}
 	if got, want := text.Line("a\n\n b\x1b[2J\t"), `a b\x1b[2J`; got != want {
