@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/test/bench/page"
 	"github.com/seamark-dev/seamark/test/chaos/report"
 	"github.com/seamark-dev/seamark/test/chaos/schedule"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/integration/env"
 )
 
@@ -108,9 +109,7 @@ func TestChaos(t *testing.T) {
 	var err error
 	r.users, err = newUsers(t.Context(), r.world)
 	r.must(err)
-	if err := r.settle(t.Context()); err != nil {
-		t.Fatalf("the load does not start: %v", err)
-	}
+	expect.NoError(t, r.settle(t.Context()))
 	r.forget()
 	r.growth(t.Context())
 	start := time.Now()

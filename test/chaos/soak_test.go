@@ -14,6 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/test/bench/harness"
 	"github.com/seamark-dev/seamark/test/bench/page"
 	"github.com/seamark-dev/seamark/test/chaos/report"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 const (
@@ -56,9 +57,7 @@ func TestSoak(t *testing.T) {
 	for len(w.users.bare) < soakPods {
 		w.must(w.users.create(t.Context()))
 	}
-	if err := w.settle(t.Context()); err != nil {
-		t.Fatalf("the load does not start: %v", err)
-	}
+	expect.NoError(t, w.settle(t.Context()))
 	w.watch.take()
 	w.watch.settle()
 	minutes, samples := w.soak(t.Context(), s)

@@ -11,15 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/test/chaos/schedule"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestDraw(t *testing.T) {
 	t.Parallel()
 	faults := []string{"a", "b", "c", "d", "e"}
 	one, three := schedule.Draw(1, faults, 1), schedule.Draw(1, faults, 3)
-	if diff := cmp.Diff(one, three[:len(one)]); diff != "" {
-		t.Errorf("more rounds change the first one (-one +three):\n%s", diff)
-	}
+	expect.Equal(t, "more rounds change the first one (-one +three)", one, three[:len(one)])
 	for round := range 3 {
 		var names []string
 		for _, turn := range three[round*len(faults) : (round+1)*len(faults)] {
