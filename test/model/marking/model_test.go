@@ -8,14 +8,13 @@
 package marking
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/model"
@@ -112,9 +111,7 @@ func TestRepeatedCasesAreEqual(t *testing.T) {
 	for seed := range uint64(5) {
 		first, _ := Play(t, NewCase(seed+1), true)
 		second, _ := Play(t, NewCase(seed+1), true)
-		if diff := cmp.Diff(first, second); diff != "" {
-			t.Errorf("seed %d (-first +second):\n%s", seed+1, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("seed %d", seed+1), first, second)
 	}
 }
 
