@@ -222,9 +222,7 @@ func TestCommandAsWritten(t *testing.T) {
 		synctest.Wait()
 		b.manager.RemovePod(pod)
 		target, err := probing.Parse(spec, "")
-		if err != nil {
-			t.Fatalf("parse the probe: %v", err)
-		}
+		expect.NoError(t, err)
 		want := [][]string{{"idle", "fast", "$(MODE)", "$(OTHER)"}, {"idle", "$(MODE)", "$$(MODE)", "$(OTHER)"}}
 		expect.Equal(t, "kubelet and Seamark", want, [][]string{b.command, target.Exec.Command})
 	})
@@ -240,9 +238,7 @@ func TestSwitchOfProtocols(t *testing.T) {
 
 	theirs := wire(then(say(reply), hold))(t)
 	request, err := kubehttp.NewRequestForHTTPGetAction(at(httpGet(), theirs.port).HTTPGet, &corev1.Container{}, theirs.ip, "probe")
-	if err != nil {
-		t.Fatalf("create request: %v", err)
-	}
+	expect.NoError(t, err)
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)

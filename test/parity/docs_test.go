@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestDocumentedTestsExist checks that each difference in docs/judging.md refers to an existing
@@ -16,9 +18,7 @@ import (
 func TestDocumentedTestsExist(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs", "judging.md"))
-	if err != nil {
-		t.Fatalf("read the page: %v", err)
-	}
+	expect.NoError(t, err)
 	rows := 0
 	for line := range strings.Lines(string(page)) {
 		if !strings.HasPrefix(line, "| ") || strings.Count(line, "|") != 5 || strings.Contains(line, "---") || strings.HasPrefix(line, "| the kubelet | ") {
@@ -52,9 +52,7 @@ func declares(t *testing.T, folder, name string) bool {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatalf("read a test: %v", err)
-		}
+		expect.NoError(t, err)
 		if strings.Contains(string(text), "func "+name+"(") {
 			return true
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // peer is a server on the loopback interface that records its requests.
@@ -29,9 +30,7 @@ type peer struct {
 func newPeer(t *testing.T, address string) *peer {
 	t.Helper()
 	parsed, err := netip.ParseAddrPort(address)
-	if err != nil {
-		t.Fatalf("parse the server's address: %v", err)
-	}
+	expect.NoError(t, err)
 	return &peer{ip: parsed.Addr().String(), port: int32(parsed.Port())}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestPorts resolves named and numbered ports.
@@ -54,9 +55,7 @@ func plannedPort(t *testing.T, ports []corev1.ContainerPort, port intstr.IntOrSt
 		Probe(builders.Probe("p").Container(pod.Spec.Containers[0].Name)).Build()
 	marker.Spec.Probes[0].Probe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
 	compiled, err := plan.Compile(marker)
-	if err != nil {
-		t.Fatalf("compile the marker: %v", err)
-	}
+	expect.NoError(t, err)
 	spec := plan.Node([]*corev1.Pod{pod}, []*plan.Marker{compiled}, plan.KubernetesDefaults())
 	if len(spec.PodProbes) == 0 {
 		return 0

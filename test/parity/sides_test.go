@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/version"
 	kubeprobe "k8s.io/kubernetes/pkg/probe"
@@ -23,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/probing"
 	"github.com/seamark-dev/seamark/internal/probing/probers"
 	"github.com/seamark-dev/seamark/internal/probing/slots"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // ample is a timeout that only a hang reaches.
@@ -163,9 +163,7 @@ func compare(t *testing.T, spec *corev1.Probe, serve func(*testing.T) *peer, tim
 	if !messages || want == nothing {
 		theirs.Verdict.Message, ours.Verdict.Message = "", ""
 	}
-	if diff := cmp.Diff(theirs, ours); diff != "" {
-		t.Errorf("kubelet and Seamark differ (-kubelet +Seamark):\n%s", diff)
-	}
+	expect.Equal(t, "kubelet and Seamark differ (-kubelet +Seamark)", theirs, ours)
 	return full
 }
 

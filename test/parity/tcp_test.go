@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // TestTCP connects to ports that accept connections and to ports that do not.
@@ -56,9 +57,7 @@ func refusing6(t *testing.T) string {
 		return probetest.Refusing(t)
 	}
 	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatalf("read the socket's name: %v", err)
-	}
+	expect.NoError(t, err)
 	inet, ok := name.(*syscall.SockaddrInet6)
 	if !ok {
 		t.Fatalf("the socket's name is a %T", name)

@@ -114,7 +114,5 @@ func TestDefaultsOfTemplatesAreThoseOfTheAPIServer(t *testing.T) {
 func TestEmptyTemplateHasDefaultsOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	wanted := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a:1"}}}}
-	if diff := cmp.Diff(byTheAPIServer(t, wanted), template.WithDefaults(wanted)); diff != "" {
-		t.Errorf("defaults (-API server +Seamark):\n%s", diff)
-	}
+	expect.Equal(t, "defaults (-API server +Seamark)", byTheAPIServer(t, wanted), template.WithDefaults(wanted))
 }

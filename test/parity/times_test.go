@@ -81,9 +81,7 @@ func (a *agent) plan(t *testing.T, spec *corev1.Probe) {
 func planned(t *testing.T, spec *corev1.Probe) worker.Task {
 	t.Helper()
 	target, err := probing.Parse(spec, "")
-	if err != nil {
-		t.Fatalf("parse the probe: %v", err)
-	}
+	expect.NoError(t, err)
 	return worker.Task{
 		Key:    identity.Key{ContainerKey: podContainer(), ID: identity.ID{Marker: "m", Probe: "p"}},
 		Policy: thresholds.PolicyOf(spec), Handler: spec.ProbeHandler, Target: target,

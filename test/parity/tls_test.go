@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/probing/probetest"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func https(a *corev1.HTTPGetAction) { a.Scheme = corev1.URISchemeHTTPS }
@@ -32,9 +33,7 @@ func https(a *corev1.HTTPGetAction) { a.Scheme = corev1.URISchemeHTTPS }
 func certificate(t *testing.T, edit func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatalf("generate a key: %v", err)
-	}
+	expect.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "game"},
@@ -44,9 +43,7 @@ func certificate(t *testing.T, edit func(*x509.Certificate)) tls.Certificate {
 	}
 	edit(template)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatalf("create a certificate: %v", err)
-	}
+	expect.NoError(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
