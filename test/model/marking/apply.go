@@ -19,19 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/chaos/oracle"
 )
 
 // userManager is the field manager of users.
 const userManager = "kubectl"
 
 // field is a field of a pod that has owners: a label, an annotation, or a condition or a field of one.
-type field struct {
-	// list is labels, annotations or conditions. sub is a field of a condition, empty for the condition.
-	list, name, sub string
-}
-
-// String returns the list and the name of the field.
-func (f field) String() string { return strings.TrimSpace(f.list + " " + f.name + " " + f.sub) }
+type field = oracle.Mark
 
 // configuration is what an apply to the status of a pod contains.
 type configuration struct {
@@ -75,9 +70,9 @@ func (s *server) applyMarks(by string, key types.NamespacedName, body []byte, dr
 func (s *server) own(pod *corev1.Pod, config *configuration) error {
 	all := s.ownersOf(pod.UID)
 	before, after := all[v1alpha1.FieldManager], map[field]bool{}
-	set := func(list string, values map[string]string, wanted map[string]string) map[string]string {
+	set := func(kind string, values map[string]string, wanted map[string]string) map[string]string {
 		for name, value := range wanted {
-			f := field{list: list, name: name}
+			f := field{Kind: kind, Name: name}
 			after[f] = true
 			if values[name] != value {
 				delete(all[userManager], f)
@@ -89,8 +84,8 @@ func (s *server) own(pod *corev1.Pod, config *configuration) error {
 		}
 		return values
 	}
-	pod.Labels = set("labels", pod.Labels, config.Metadata.Labels)
-	pod.Annotations = set("annotations", pod.Annotations, config.Metadata.Annotations)
+	pod.Labels = set(oracle.Label, pod.Labels, config.Metadata.Labels)
+	pod.Annotations = set(oracle.Annotation, pod.Annotations, config.Metadata.Annotations)
 	for _, raw := range config.Status.Conditions {
 		var wanted corev1.PodCondition
 		var present map[string]json.RawMessage
@@ -100,14 +95,14 @@ func (s *server) own(pod *corev1.Pod, config *configuration) error {
 		if err := json.Unmarshal(raw, &present); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
-		after[field{list: "conditions", name: string(wanted.Type)}] = true
+		after[field{Kind: oracle.Condition, Name: string(wanted.Type)}] = true
 		for sub := range present {
-			after[field{"conditions", string(wanted.Type), sub}] = true
+			after[field{oracle.Condition, string(wanted.Type), sub}] = true
 		}
 		setCondition(pod, wanted)
 	}
 	for f := range before {
-		if !after[f] && f.sub == "" && !all[userManager][f] {
+		if !after[f] && f.Field == "" && !all[userManager][f] {
 			removeField(pod, f)
 		}
 	}
@@ -127,13 +122,13 @@ func setCondition(pod *corev1.Pod, wanted corev1.PodCondition) {
 }
 
 func removeField(pod *corev1.Pod, f field) {
-	switch f.list {
-	case "labels":
-		delete(pod.Labels, f.name)
-	case "annotations":
-		delete(pod.Annotations, f.name)
+	switch f.Kind {
+	case oracle.Label:
+		delete(pod.Labels, f.Name)
+	case oracle.Annotation:
+		delete(pod.Annotations, f.Name)
 	default:
-		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == f.name })
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == f.Name })
 	}
 }
 
@@ -158,18 +153,18 @@ func (s *server) removeMarks(by string, key types.NamespacedName, body []byte) (
 		pod := o.(*corev1.Pod) //nolint:forcetypeassert // of this kind
 		var removed []field
 		for name := range patch.Metadata.Labels {
-			removed = append(removed, field{list: "labels", name: name})
+			removed = append(removed, field{Kind: oracle.Label, Name: name})
 		}
 		for name := range patch.Metadata.Annotations {
-			removed = append(removed, field{list: "annotations", name: name})
+			removed = append(removed, field{Kind: oracle.Annotation, Name: name})
 		}
 		for _, c := range patch.Status.Conditions {
-			removed = append(removed, field{list: "conditions", name: c.Type})
+			removed = append(removed, field{Kind: oracle.Condition, Name: c.Type})
 		}
 		for _, f := range removed {
 			removeField(pod, f)
 			for _, fields := range s.ownersOf(pod.UID) {
-				maps.DeleteFunc(fields, func(g field, _ bool) bool { return g.list == f.list && g.name == f.name })
+				maps.DeleteFunc(fields, func(g field, _ bool) bool { return g.Kind == f.Kind && g.Name == f.Name })
 			}
 		}
 		pod.ManagedFields = s.managedFields(pod.UID)
@@ -179,7 +174,7 @@ func (s *server) removeMarks(by string, key types.NamespacedName, body []byte) (
 
 // label lets a user set a label, or remove it if the value is empty.
 func (s *server) label(pod *corev1.Pod, name, value string) {
-	f := field{list: "labels", name: name}
+	f := field{Kind: oracle.Label, Name: name}
 	all := s.ownersOf(pod.UID)
 	if before, found := pod.Labels[name]; value == "" || found && before != value {
 		delete(all[v1alpha1.FieldManager], f)
@@ -218,35 +213,35 @@ func (s *server) managedFields(pod types.UID) []metav1.ManagedFieldsEntry {
 func encodeFields(fields map[field]bool) string {
 	lists := map[string][]string{}
 	for _, f := range slices.SortedFunc(maps.Keys(fields), func(a, b field) int {
-		return compare(a.list+"\x00"+a.name+"\x00"+a.sub, b.list+"\x00"+b.name+"\x00"+b.sub)
+		return compare(a.Kind+"\x00"+a.Name+"\x00"+a.Field, b.Kind+"\x00"+b.Name+"\x00"+b.Field)
 	}) {
 		switch {
-		case f.sub != "":
+		case f.Field != "":
 			continue
-		case f.list != "conditions":
-			lists[f.list] = append(lists[f.list], fmt.Sprintf("%q:{}", "f:"+f.name))
+		case f.Kind != oracle.Condition:
+			lists[f.Kind] = append(lists[f.Kind], fmt.Sprintf("%q:{}", "f:"+f.Name))
 			continue
 		}
 		subs := []string{`".":{}`}
 		for g := range fields {
-			if g.list == f.list && g.name == f.name && g.sub != "" {
-				subs = append(subs, fmt.Sprintf("%q:{}", "f:"+g.sub))
+			if g.Kind == f.Kind && g.Name == f.Name && g.Field != "" {
+				subs = append(subs, fmt.Sprintf("%q:{}", "f:"+g.Field))
 			}
 		}
 		slices.Sort(subs)
-		lists[f.list] = append(lists[f.list], fmt.Sprintf("%q:{%s}", fmt.Sprintf("k:{\"type\":%q}", f.name), strings.Join(subs, ",")))
+		lists[f.Kind] = append(lists[f.Kind], fmt.Sprintf("%q:{%s}", fmt.Sprintf("k:{\"type\":%q}", f.Name), strings.Join(subs, ",")))
 	}
 	var metadata, all []string
-	for _, list := range []string{"annotations", "labels"} {
+	for _, list := range []string{oracle.Annotation, oracle.Label} {
 		if len(lists[list]) > 0 {
-			metadata = append(metadata, fmt.Sprintf("%q:{%s}", "f:"+list, strings.Join(lists[list], ",")))
+			metadata = append(metadata, fmt.Sprintf("%q:{%s}", "f:"+list+"s", strings.Join(lists[list], ",")))
 		}
 	}
 	if len(metadata) > 0 {
 		all = append(all, fmt.Sprintf(`"f:metadata":{%s}`, strings.Join(metadata, ",")))
 	}
-	if len(lists["conditions"]) > 0 {
-		all = append(all, fmt.Sprintf(`"f:status":{"f:conditions":{%s}}`, strings.Join(lists["conditions"], ",")))
+	if len(lists[oracle.Condition]) > 0 {
+		all = append(all, fmt.Sprintf(`"f:status":{"f:conditions":{%s}}`, strings.Join(lists[oracle.Condition], ",")))
 	}
 	return "{" + strings.Join(all, ",") + "}"
 }

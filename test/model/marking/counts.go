@@ -5,7 +5,6 @@ package marking
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,20 +15,10 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/chaos/oracle"
 )
 
 // This file is the model of the status of markers: see docs/concepts.md. It reads the stored reports and plans.
-
-// eligible reports whether the pod is probed.
-func eligible(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && !ending(pod) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodInitialized && c.Status == corev1.ConditionTrue
-	})
-}
-
-func hasContainer(pod *corev1.Pod, name string) bool {
-	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
-}
 
 // entryOf returns the states that are reported about a pod, and whether there are any: those with the latest change.
 func (w *world) entryOf(pod *corev1.Pod) (states []v1alpha1.ContainerProbeState, found bool) {
@@ -81,7 +70,7 @@ func (w *world) reported(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) (st
 	states, about := w.entryOf(pod)
 	marker, _, _ := strings.Cut(token(probe), ".")
 	for _, s := range states {
-		if s.Name == marker+"#"+probe.Name && s.Plan == w.plannedAs(marker, probe) && hasContainer(pod, probe.ContainerName) {
+		if s.Name == marker+"#"+probe.Name && s.Plan == w.plannedAs(marker, probe) && oracle.HasContainer(pod, probe.ContainerName) {
 			return s, about
 		}
 	}
@@ -97,7 +86,7 @@ func (w *world) checkStatus() error {
 			want.Probes = append(want.Probes, v1alpha1.ProbeCounts{Name: marker.Spec.Probes[i].Name})
 		}
 		for _, pod := range w.games() {
-			if eligible(pod) && matches(marker, pod.Labels) {
+			if oracle.Probed(pod) && matches(marker, pod.Labels) {
 				want.MatchedPods++
 				w.countPod(&want, marker, pod)
 			}
@@ -164,8 +153,8 @@ func (w *world) checkConditions(marker *v1alpha1.PodProbeMarker, matched int64) 
 		lacks, loses, lacksValue := 0, map[string]int{}, map[field]int{}
 		for _, pod := range w.games() {
 			switch {
-			case !eligible(pod) || !matches(marker, pod.Labels):
-			case !hasContainer(pod, probe.ContainerName):
+			case !oracle.Probed(pod) || !matches(marker, pod.Labels):
+			case !oracle.HasContainer(pod, probe.ContainerName):
 				lacks++
 			default:
 				for _, text := range w.lost(pod, probe) {
@@ -183,7 +172,7 @@ func (w *world) checkConditions(marker *v1alpha1.PodProbeMarker, matched int64) 
 			conflicts = append(conflicts, fmt.Sprintf("%s (%d of %d matched pods", text, n, matched))
 		}
 		for key, n := range lacksValue {
-			refused = append(refused, fmt.Sprintf("Probe %q: %s %s is not set (pods: %d,", probe.Name, strings.TrimSuffix(key.list, "s"), key.name, n))
+			refused = append(refused, fmt.Sprintf("Probe %q: %s %s is not set (pods: %d,", probe.Name, key.Kind, key.Name, n))
 		}
 	}
 	if len(missing) == 0 && len(marker.Status.PodErrors) > 0 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/chaos/oracle"
 )
 
 // This file is the model of the rules of docs/exclusive.md. The values of each policy are unique, so that a value says which
@@ -27,7 +28,7 @@ func (w *world) makeExclusive(p *v1alpha1.PodContainerProbe) {
 	policy := &p.MarkerPolicy[0]
 	policy.Exclusive = &v1alpha1.ExclusivePolicy{}
 	label := fmt.Sprintf("%sk%d", markPrefix, w.created/8%keys)
-	if w.created%8 == 0 && !declared(p)[field{list: "labels", name: label}] {
+	if w.created%8 == 0 && !oracle.Declared(p)[field{Kind: oracle.Label, Name: label}] {
 		policy.Exclusive.PerLabel = label
 	}
 }
@@ -54,7 +55,7 @@ func groupOf(policy *v1alpha1.ProbeMarkerPolicy, pod *corev1.Pod) (string, bool)
 // holds reports whether the pod has one of the marks of the policy.
 func holds(policy *v1alpha1.ProbeMarkerPolicy, pod *corev1.Pod) bool {
 	have := actual(pod)
-	for key, value := range marksIn(&v1alpha1.PodContainerProbe{MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{*policy}}, policy.State) {
+	for key, value := range oracle.MarksIn(&v1alpha1.PodContainerProbe{MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{*policy}}, policy.State) {
 		if have[key] == value {
 			return true
 		}
@@ -77,7 +78,7 @@ func contested(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, state v1alpha
 
 // claims reports whether a key of the policy is not one of an earlier probe.
 func claims(policy *v1alpha1.ProbeMarkerPolicy, claimed map[field]bool) bool {
-	for key := range marksIn(&v1alpha1.PodContainerProbe{MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{*policy}}, policy.State) {
+	for key := range oracle.MarksIn(&v1alpha1.PodContainerProbe{MarkerPolicy: []v1alpha1.ProbeMarkerPolicy{*policy}}, policy.State) {
 		if !claimed[key] {
 			return true
 		}
@@ -103,7 +104,7 @@ func (w *world) checkSeats() error {
 				return
 			}
 			at := seat{token: token(probe), group: group}
-			claimed[at] = claimed[at] || !ending(pod) && !w.isStale(pod, probe) && w.state(pod, probe) == policy.State
+			claimed[at] = claimed[at] || !oracle.Ended(pod) && !w.isStale(pod, probe) && w.state(pod, probe) == policy.State
 			if holds(policy, pod) {
 				taken[at] = append(taken[at], pod.Name)
 			}
@@ -167,7 +168,7 @@ func (w *world) eachProbe(pod *corev1.Pod, visit func(probe *v1alpha1.PodContain
 			probe := &marker.Spec.Probes[i]
 			if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == probe.ContainerName }) {
 				visit(probe, before)
-				maps.Copy(before, declared(probe))
+				maps.Copy(before, oracle.Declared(probe))
 			}
 		}
 	}
@@ -186,12 +187,12 @@ func (w *world) lost(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) (texts 
 	winners := map[field]string{}
 	w.eachProbe(pod, func(each *v1alpha1.PodContainerProbe, _ map[field]bool) {
 		marker, _, _ := strings.Cut(token(each), ".")
-		for key := range declared(each) {
+		for key := range oracle.Declared(each) {
 			switch winner, taken := winners[key]; {
 			case !taken:
 				winners[key] = fmt.Sprintf("probe %q of marker %q", each.Name, marker)
 			case token(each) == token(probe):
-				texts = append(texts, fmt.Sprintf("Probe %q: %s %q is set by %s", probe.Name, strings.TrimSuffix(key.list, "s"), key.name, winner))
+				texts = append(texts, fmt.Sprintf("Probe %q: %s %q is set by %s", probe.Name, key.Kind, key.Name, winner))
 			}
 		}
 	})

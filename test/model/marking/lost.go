@@ -16,6 +16,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/chaos/oracle"
 )
 
 // This file has what happens to nodes and to the pods of agents, and the model of the rules of docs/stale.md.
@@ -231,7 +232,7 @@ func (w *world) isAmbiguous(marker *v1alpha1.PodProbeMarker) bool {
 	return slices.ContainsFunc(w.games(), func(pod *corev1.Pod) bool {
 		found := false
 		w.eachProbe(pod, func(probe *v1alpha1.PodContainerProbe, before map[field]bool) {
-			own := probe.PodConditionType != "" && !before[field{list: "conditions", name: probe.PodConditionType}]
+			own := probe.PodConditionType != "" && !before[field{Kind: oracle.Condition, Name: probe.PodConditionType}]
 			isOf := slices.ContainsFunc(marker.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return token(&p) == token(probe) })
 			found = found || isOf && w.isStale(pod, probe) && !own
 		})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/test/chaos/oracle"
 )
 
 // This file is the model of the rules of docs/concepts.md. It does not call the packages that it checks.
@@ -21,8 +22,8 @@ import (
 // markPrefix begins the keys of all marks.
 const markPrefix = "model.io/"
 
-// marks are the values of labels and annotations, and the statuses of conditions.
-type marks map[field]string
+// marks are the values of labels and annotations, and the statuses and reasons of conditions.
+type marks = oracle.Marks
 
 // history is what happened in a run, as far as it decides which marks were ever allowed.
 type history struct {
@@ -65,55 +66,15 @@ func matches(m *v1alpha1.PodProbeMarker, labels map[string]string) bool {
 	return true
 }
 
-// marksIn returns the marks that a probe declares for a state.
-func marksIn(p *v1alpha1.PodContainerProbe, state v1alpha1.ProbeState) marks {
-	found := marks{}
-	for i := range p.MarkerPolicy {
-		if policy := &p.MarkerPolicy[i]; policy.State == state {
-			for key, value := range policy.Labels {
-				found[field{list: "labels", name: key}] = value
-			}
-			for key, value := range policy.Annotations {
-				found[field{list: "annotations", name: key}] = value
-			}
-		}
-	}
-	if p.PodConditionType != "" {
-		status := map[v1alpha1.ProbeState]string{v1alpha1.ProbeSucceeded: "True", v1alpha1.ProbeFailed: "False", v1alpha1.ProbeUnknown: "Unknown"}
-		found[field{list: "conditions", name: p.PodConditionType}] = status[state]
-	}
-	return found
-}
-
-// declared returns the keys that a probe declares in any state.
-func declared(p *v1alpha1.PodContainerProbe) map[field]bool {
-	keys := map[field]bool{}
-	for i := range p.MarkerPolicy {
-		for _, key := range valuesIn(&p.MarkerPolicy[i], "", marks{}) {
-			keys[key] = true
-		}
-	}
-	for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
-		for key := range marksIn(p, state) {
-			keys[key] = true
-		}
-	}
-	return keys
-}
-
-func ending(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // wanted returns the marks that the pod must have when nothing changes any more, and the keys that probes with a state claim.
 func (w *world) wanted(pod *corev1.Pod) (want marks, claimed map[field]bool) {
 	want, claimed = marks{}, map[field]bool{}
-	if !eligible(pod) {
+	if !oracle.Probed(pod) {
 		return want, claimed
 	}
 	w.eachProbe(pod, func(probe *v1alpha1.PodContainerProbe, before map[field]bool) {
 		for key, value := range w.wantedOf(pod, probe, before) {
-			if !before[key] && !before[field{list: key.list, name: key.name}] {
+			if !before[key] && !before[field{Kind: key.Kind, Name: key.Name}] {
 				want[key] = value
 			}
 		}
@@ -121,7 +82,7 @@ func (w *world) wanted(pod *corev1.Pod) (want marks, claimed map[field]bool) {
 			// As long as a probe has no state, its keys stay as they are.
 			return
 		}
-		for key := range declared(probe) {
+		for key := range oracle.Declared(probe) {
 			claimed[key] = claimed[key] || !before[key]
 		}
 	})
@@ -147,24 +108,24 @@ func (w *world) wantedOf(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, bef
 	if state == "" {
 		return nil
 	}
-	want := marksIn(probe, state)
+	want := oracle.MarksIn(probe, state)
 	for i := range probe.MarkerPolicy {
 		if policy := &probe.MarkerPolicy[i]; policy.State == state {
 			valuesIn(policy, report.Message, want)
 		}
 	}
 	if probe.PodConditionType != "" && reason != "" {
-		want[field{list: "conditions", name: probe.PodConditionType, sub: "reason"}] = reason
+		want[field{Kind: oracle.Condition, Name: probe.PodConditionType, Field: "reason"}] = reason
 	}
 	return want
 }
 
 // mine returns those marks of the probe that Seamark has set.
 func (w *world) mine(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, before map[field]bool) marks {
-	keys, owned := declared(probe), w.server.ownersOf(pod.UID)[v1alpha1.FieldManager]
+	keys, owned := oracle.Declared(probe), w.server.ownersOf(pod.UID)[v1alpha1.FieldManager]
 	found := actual(pod)
 	maps.DeleteFunc(found, func(key field, _ string) bool {
-		whole := field{list: key.list, name: key.name}
+		whole := field{Kind: key.Kind, Name: key.Name}
 		return !keys[whole] || before[whole] || !owned[whole]
 	})
 	return found
@@ -194,33 +155,21 @@ func (w *world) state(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) v1alph
 
 // actual returns the marks of the pod, whoever set them.
 func actual(pod *corev1.Pod) marks {
-	found := marks{}
-	for key, value := range pod.Labels {
-		found[field{list: "labels", name: key}] = value
-	}
-	for key, value := range pod.Annotations {
-		found[field{list: "annotations", name: key}] = value
-	}
-	for _, c := range pod.Status.Conditions {
-		found[field{list: "conditions", name: string(c.Type)}] = string(c.Status)
-		if c.Reason != "" {
-			found[field{list: "conditions", name: string(c.Type), sub: "reason"}] = c.Reason
-		}
-	}
-	maps.DeleteFunc(found, func(key field, _ string) bool { return !strings.HasPrefix(key.name, markPrefix) })
+	found := oracle.Actual(pod)
+	maps.DeleteFunc(found, func(key field, _ string) bool { return !strings.HasPrefix(key.Name, markPrefix) })
 	return found
 }
 
 // checkRest compares all pods with the rules when nothing changes any more.
 func (w *world) checkRest() error {
 	for _, pod := range w.games() {
-		if ending(pod) {
+		if oracle.Ended(pod) {
 			continue
 		}
 		want, claimed := w.wanted(pod)
 		have := actual(pod)
 		for key, value := range have {
-			isUsers := value == userValue && !claimed[key] && w.history.labelled[pod.UID][key.name]
+			isUsers := value == userValue && !claimed[key] && w.history.labelled[pod.UID][key.Name]
 			if wanted, has := want[key]; !isUsers && (!has || wanted != value) {
 				return fmt.Errorf("pod %s (%s) has %s=%q, want %q", pod.Name, pod.UID, key, value, wanted)
 			}
@@ -303,14 +252,14 @@ func (w *world) everAllowed(pod types.UID, key field, value string) bool {
 			if h.restarted[pod] || stale || exclusiveIn(probe) != nil {
 				possible[v1alpha1.ProbeUnknown] = true
 			}
-			if key.sub == "reason" {
-				if probe.PodConditionType == key.name && (stale && value == v1alpha1.ReasonStale || exclusiveIn(probe) != nil && value == v1alpha1.ReasonClaimLost) {
+			if key.Field == "reason" {
+				if probe.PodConditionType == key.Name && (stale && value == v1alpha1.ReasonStale || exclusiveIn(probe) != nil && value == v1alpha1.ReasonClaimLost) {
 					return true
 				}
 				continue
 			}
 			for state := range possible {
-				if marksIn(probe, state)[key] == value || w.everPrinted(pod, probe, state, key, value) {
+				if oracle.MarksIn(probe, state)[key] == value || w.everPrinted(pod, probe, state, key, value) {
 					return true
 				}
 			}
@@ -325,7 +274,7 @@ func (w *world) checkRelease(by string, e event) {
 	marker := e.before.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // of this kind
 	keys, values := map[field]bool{}, map[string]bool{}
 	for i := range marker.Spec.Probes {
-		maps.Copy(keys, declared(&marker.Spec.Probes[i]))
+		maps.Copy(keys, oracle.Declared(&marker.Spec.Probes[i]))
 	}
 	for _, version := range w.history.versions {
 		if version.UID != marker.UID {
@@ -333,20 +282,20 @@ func (w *world) checkRelease(by string, e event) {
 		}
 		for i := range version.Spec.Probes {
 			for _, state := range []v1alpha1.ProbeState{v1alpha1.ProbeSucceeded, v1alpha1.ProbeFailed, v1alpha1.ProbeUnknown} {
-				for key, value := range marksIn(&version.Spec.Probes[i], state) {
-					values[value] = keys[key] && key.list != "conditions"
+				for key, value := range oracle.MarksIn(&version.Spec.Probes[i], state) {
+					values[value] = keys[key] && key.Kind != oracle.Condition
 				}
 			}
 		}
 	}
 	seen := func(o client.Object) bool {
 		pod, isPod := o.(*corev1.Pod)
-		if !isPod || ending(pod) {
+		if !isPod || oracle.Ended(pod) {
 			return false
 		}
 		for key, value := range actual(pod) {
-			if key.list != "conditions" && values[value] && !w.declaredByOthers(marker.UID, pod, key) {
-				w.fail(fmt.Errorf("%s releases marker %s (%s), but pod %s (%s) has %s %s=%q", by, marker.Name, marker.UID, pod.Name, pod.UID, key.list, key.name, value))
+			if key.Kind != oracle.Condition && values[value] && !w.declaredByOthers(marker.UID, pod, key) {
+				w.fail(fmt.Errorf("%s releases marker %s (%s), but pod %s (%s) has %s %s=%q", by, marker.Name, marker.UID, pod.Name, pod.UID, key.Kind, key.Name, value))
 				return true
 			}
 		}
@@ -364,6 +313,6 @@ func (w *world) checkRelease(by string, e event) {
 func (w *world) declaredByOthers(marker types.UID, pod *corev1.Pod, key field) bool {
 	return slices.ContainsFunc(w.history.versions, func(other *v1alpha1.PodProbeMarker) bool {
 		return other.UID != marker && matches(other, pod.Labels) &&
-			slices.ContainsFunc(other.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return declared(&p)[key] })
+			slices.ContainsFunc(other.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return oracle.Declared(&p)[key] })
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/test/chaos/oracle"
 )
 
 const (
@@ -47,7 +48,7 @@ func (w *world) createPod() {
 		return
 	}
 	owners := w.server.ownersOf(stored.GetUID())
-	owners[userManager][field{list: "labels", name: "app"}] = true
+	owners[userManager][field{Kind: oracle.Label, Name: "app"}] = true
 	w.editPod(client.ObjectKeyFromObject(stored), func(pod *corev1.Pod) { pod.ManagedFields = w.server.managedFields(pod.UID) })
 }
 

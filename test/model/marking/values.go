@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/agent/cri"
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/test/chaos/oracle"
 )
 
 // This file is the model of values from messages and of startup probes: see docs/concepts.md and docs/judging.md.
@@ -152,18 +153,18 @@ func jsonValue(message string) (string, bool) {
 
 // valuesIn adds the marks of the policy whose values are in the message, and returns the keys without a value.
 func valuesIn(policy *v1alpha1.ProbeMarkerPolicy, message string, found marks) (refused []field) {
-	add := func(list string, sources []v1alpha1.ValueSource) {
+	add := func(kind string, sources []v1alpha1.ValueSource) {
 		for i := range sources {
-			key := field{list: list, name: sources[i].Key}
-			if value, valid := valueIn(message, &sources[i], list == "labels"); valid {
+			key := field{Kind: kind, Name: sources[i].Key}
+			if value, valid := valueIn(message, &sources[i], kind == oracle.Label); valid {
 				found[key] = value
 			} else {
 				refused = append(refused, key)
 			}
 		}
 	}
-	add("labels", policy.LabelsFrom)
-	add("annotations", policy.AnnotationsFrom)
+	add(oracle.Label, policy.LabelsFrom)
+	add(oracle.Annotation, policy.AnnotationsFrom)
 	return refused
 }
 
@@ -258,7 +259,7 @@ func (w *world) refused(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) (key
 func (w *world) checkMessages() error {
 	var failed error
 	for _, pod := range w.games() {
-		if !eligible(pod) || !w.nodes[pod.Spec.NodeName].running {
+		if !oracle.Probed(pod) || !w.nodes[pod.Spec.NodeName].running {
 			continue
 		}
 		w.eachProbe(pod, func(probe *v1alpha1.PodContainerProbe, _ map[field]bool) {
