@@ -14,7 +14,7 @@ import (
 type cache struct {
 	store *store
 	kinds [kinds]struct {
-		objects map[string]Object
+		objects objects
 		// next is the index of the next event in the log of the table, version the version of the last one.
 		next    int
 		version int64
@@ -25,26 +25,26 @@ type cache struct {
 func newCache(s *store, lag func(Kind) int) *cache {
 	c := &cache{store: s}
 	for k := range kinds {
-		c.kinds[k].objects = map[string]Object{}
-		c.advance(k, max(0, len(s.tables[k].log)-lag(k)))
+		c.kinds[k].objects = objects{}
+		c.advance(k, max(0, len(s.Tables[k].Log)-lag(k)))
 	}
 	return c
 }
 
 // advance receives up to n events of a kind and reports whether there were any.
 func (c *cache) advance(k Kind, n int) bool {
-	log, kind := c.store.tables[k].log, &c.kinds[k]
+	log, kind := c.store.Tables[k].Log, &c.kinds[k]
 	end := min(len(log), kind.next+n)
 	if kind.next == end {
 		return false
 	}
 	for _, e := range log[kind.next:end] {
-		if e.object == nil {
-			delete(kind.objects, e.name)
+		if e.After == nil {
+			delete(kind.objects, e.Key)
 		} else {
-			kind.objects[e.name] = e.object
+			kind.objects[e.Key] = e.After
 		}
-		kind.version = e.version
+		kind.version = e.Version
 	}
 	kind.next = end
 	return true
@@ -54,17 +54,17 @@ func (c *cache) advance(k Kind, n int) bool {
 func (c *cache) catchUp() bool {
 	received := false
 	for k := range kinds {
-		received = c.advance(k, len(c.store.tables[k].log)) || received
+		received = c.advance(k, len(c.store.Tables[k].Log)) || received
 	}
 	return received
 }
 
 func (c *cache) state() *State {
-	var objects [kinds]map[string]Object
+	var all [kinds]objects
 	for k := range kinds {
-		objects[k] = maps.Clone(c.kinds[k].objects)
+		all[k] = maps.Clone(c.kinds[k].objects)
 	}
-	return state(c.store.now, objects)
+	return state(c.store.now, all)
 }
 
 // written is what a leader remembers of its own writes, per kind.
@@ -87,7 +87,7 @@ func (w *written) seen(c *cache) bool {
 		}
 	}
 	for uid, name := range w.deleted {
-		o, ok := c.kinds[Pods].objects[name]
+		o, ok := c.kinds[Pods].objects[keyOf(name)]
 		if ok && o.GetUID() == uid && o.GetDeletionTimestamp() == nil {
 			return false
 		}

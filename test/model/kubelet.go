@@ -83,7 +83,7 @@ func (w *World) collect(state *State, claim *corev1.PersistentVolumeClaim) bool 
 		w.change(write, func(o Object) { o.SetOwnerReferences(left) })
 	default:
 		write.Verb = "delete"
-		_ = w.apply(write, func() error { return w.store.delete(Claims, claim.Name, preconditions{}) })
+		_ = w.apply(write, func() error { return w.store.Delete("", Claims, keyOf(claim.Name), preconditions{}) })
 	}
 	return true
 }
@@ -107,7 +107,7 @@ func (w *World) progress(pod *corev1.Pod) {
 			w.status(pod.Name, func(s *corev1.PodStatus) { w.condition(s, corev1.PodReady, false) })
 		} else if len(pod.Finalizers) == 0 {
 			_ = w.apply(Write{By: "kubelet", Kind: Pods, Verb: "remove", Name: pod.Name}, func() error {
-				w.store.remove(Pods, pod.Name)
+				w.store.Remove("", Pods, keyOf(pod.Name))
 				return nil
 			})
 		}
@@ -132,7 +132,7 @@ func (w *World) hasClaims(pod *corev1.Pod) bool {
 		if v.PersistentVolumeClaim == nil {
 			continue
 		}
-		o, ok := w.store.tables[Claims].objects[v.PersistentVolumeClaim.ClaimName]
+		o, ok := w.store.Tables[Claims].Objects[keyOf(v.PersistentVolumeClaim.ClaimName)]
 		if !ok || o.GetDeletionTimestamp() != nil {
 			return false
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/model/apiserver"
 )
 
 // Planner is a planner of one kind of workload, as its controller calls it.
@@ -134,7 +135,7 @@ func (l *leader) status(set Object) {
 		return
 	}
 	stored, err := l.write(Sets, "status", set.GetName(), "", func() (Object, error) {
-		return l.world.store.update(Sets, set.GetName(), of(l.view.Set), func(o Object) { replaceStatus(o, set) })
+		return l.world.store.update(Sets, set.GetName(), apiserver.Of(l.view.Set), func(o Object) { replaceStatus(o, set) })
 	})
 	if l.dirty = l.dirty || err != nil; err == nil {
 		l.own.raise(Sets, stored.GetResourceVersion())

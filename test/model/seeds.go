@@ -22,14 +22,11 @@ const (
 // SEAMARK_MODEL_SEEDS, and more seeds that have failed before, or only the one of SEAMARK_MODEL_SEED.
 func Fuzz(f *testing.F, n uint64, config func(seed uint64) Config, more ...uint64) {
 	f.Helper()
-	first := uint64(1)
-	if seeds, ok := number(f, SeedsVariable); ok {
-		n = seeds
+	first, last, one := Seeds(f, n)
+	if one {
+		more = nil
 	}
-	if seed, ok := number(f, SeedVariable); ok {
-		first, n, more = seed, seed, nil
-	}
-	for seed := first; seed <= n; seed++ {
+	for seed := first; seed <= last; seed++ {
 		f.Add(seed)
 	}
 	for _, seed := range more {
@@ -40,16 +37,26 @@ func Fuzz(f *testing.F, n uint64, config func(seed uint64) Config, more ...uint6
 	})
 }
 
-// number returns the value of an environment variable, if it is set.
-func number(f *testing.F, name string) (uint64, bool) {
-	f.Helper()
+// Seeds returns the first and the last seed to run, which are 1 and n unless the environment says otherwise, and whether it
+// selects one.
+func Seeds(tb testing.TB, n uint64) (first, last uint64, one bool) {
+	tb.Helper()
+	if seed := number(tb, SeedVariable, 0); seed > 0 {
+		return seed, seed, true
+	}
+	return 1, number(tb, SeedsVariable, n), false
+}
+
+// number returns the value of an environment variable, or the default.
+func number(tb testing.TB, name string, value uint64) uint64 {
+	tb.Helper()
 	text := os.Getenv(name)
 	if text == "" {
-		return 0, false
+		return value
 	}
 	value, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		f.Fatalf("%s: %q is invalid: must be a number", name, text)
+		tb.Fatalf("%s: %q is invalid: must be a number", name, text)
 	}
-	return value, true
+	return value
 }

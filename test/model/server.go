@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/test/model/apiserver"
 )
 
 // server is the API server for the executor of a leader. It has the calls that the executor makes.
@@ -51,7 +52,7 @@ func answer(o client.Object, stored Object, err error) error {
 
 // Get reads the true state.
 func (s server) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-	stored, err := s.leader.world.store.read(kindOf(o), key.Name)
+	stored, err := s.leader.world.store.Get(kindOf(o), keyOf(key.Name))
 	return answer(o, stored, err)
 }
 
@@ -102,7 +103,7 @@ func (s server) patch(verb string, o client.Object, patch client.Patch) error {
 		return err
 	}
 	stored, err := s.leader.write(k, verb, name, "", func() (Object, error) {
-		return s.leader.world.store.update(k, name, of(&before), func(o Object) {
+		return s.leader.world.store.update(k, name, apiserver.Of(&before), func(o Object) {
 			patched, err := body, error(nil)
 			if k == Pods {
 				if patched, err = strategicpatch.StrategicMergePatch([]byte(encode(o)), body, o); err == nil {
@@ -129,7 +130,7 @@ func (l *leader) deletePod(_ context.Context, pod types.NamespacedName, conditio
 
 func (l *leader) delete(k Kind, name, reason string, conditions metav1.Preconditions) error {
 	_, err := l.write(k, "delete", name, reason, func() (Object, error) {
-		return nil, l.world.store.delete(k, name, preconditions{*conditions.UID, *conditions.ResourceVersion})
+		return nil, l.world.store.Delete("", k, keyOf(name), preconditions{UID: *conditions.UID, Version: *conditions.ResourceVersion})
 	})
 	return err
 }

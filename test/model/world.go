@@ -253,7 +253,7 @@ func (w *World) settle() {
 			return
 		}
 		w.elect()
-		l, version := w.active[0], w.store.version
+		l, version := w.active[0], w.store.Version
 		w.pass(time.Duration(w.Rand.IntN(10)) * time.Second)
 		w.program()
 		l.dirty = l.cache.catchUp() || l.dirty
@@ -266,7 +266,7 @@ func (w *World) settle() {
 			return
 		}
 		switch {
-		case w.store.version != version || l.dirty:
+		case w.store.Version != version || l.dirty:
 			idle = 0
 		case !l.wake.IsZero():
 			// Nothing happens before the leader wakes.
@@ -328,7 +328,7 @@ func (w *World) EditPod(name string, change func(*corev1.Pod)) {
 // DeletePod lets a user delete a pod.
 func (w *World) DeletePod(name string) {
 	_ = w.apply(Write{By: "user", Kind: Pods, Verb: "delete", Name: name}, func() error {
-		return w.store.delete(Pods, name, preconditions{})
+		return w.store.Delete("", Pods, keyOf(name), preconditions{})
 	})
 }
 
@@ -345,17 +345,17 @@ func (w *World) change(write Write, change func(Object)) {
 
 // apply executes a write and checks the invariants.
 func (w *World) apply(write Write, do func() error) error {
-	before, version := w.store.state(), w.store.version
+	before, version := w.store.state(), w.store.Version
 	write.Faults = w.faults
 	err := do()
 	if err != nil {
 		w.trace("%s: %s %s %s: %v", write.By, write.Verb, write.Kind, write.Name, err)
 		return err
 	}
-	if w.store.version == version {
+	if w.store.Version == version {
 		return nil
 	}
-	w.trace("%s: %s %s %s %s = %d", write.By, write.Verb, write.Kind, write.Name, write.Reason, w.store.version)
+	w.trace("%s: %s %s %s %s = %d", write.By, write.Verb, write.Kind, write.Name, write.Reason, w.store.Version)
 	after := w.store.state()
 	for _, check := range w.config.Invariants {
 		if violation := check(before, after, write); violation != nil {

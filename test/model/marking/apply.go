@@ -4,6 +4,7 @@
 package marking
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -44,7 +45,7 @@ type configuration struct {
 // applyMarks does what a forced server-side apply to the status of a pod does. It changes the pod unless it
 // is a dry run.
 func (s *server) applyMarks(by string, key types.NamespacedName, body []byte, dryRun bool) (client.Object, error) {
-	stored, err := s.get(pods, key)
+	stored, err := s.Get(pods, key)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (s *server) applyMarks(by string, key types.NamespacedName, body []byte, dr
 	if dryRun {
 		return stored, nil
 	}
-	return s.update(by, pods, key, preconditions{version: config.Metadata.ResourceVersion}, func(o client.Object) error {
+	return s.Update(by, pods, key, preconditions{Version: config.Metadata.ResourceVersion}, func(o client.Object) error {
 		pod := o.(*corev1.Pod) //nolint:forcetypeassert // of this kind
 		return s.own(pod, &config)
 	})
@@ -97,7 +98,7 @@ func (s *server) own(pod *corev1.Pod, config *configuration) error {
 		}
 		after[field{Kind: oracle.Condition, Name: string(wanted.Type)}] = true
 		for sub := range present {
-			after[field{oracle.Condition, string(wanted.Type), sub}] = true
+			after[field{Kind: oracle.Condition, Name: string(wanted.Type), Field: sub}] = true
 		}
 		setCondition(pod, wanted)
 	}
@@ -149,7 +150,7 @@ func (s *server) removeMarks(by string, key types.NamespacedName, body []byte) (
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return s.update(by, pods, key, preconditions{version: patch.Metadata.ResourceVersion}, func(o client.Object) error {
+	return s.Update(by, pods, key, preconditions{Version: patch.Metadata.ResourceVersion}, func(o client.Object) error {
 		pod := o.(*corev1.Pod) //nolint:forcetypeassert // of this kind
 		var removed []field
 		for name := range patch.Metadata.Labels {
@@ -213,7 +214,7 @@ func (s *server) managedFields(pod types.UID) []metav1.ManagedFieldsEntry {
 func encodeFields(fields map[field]bool) string {
 	lists := map[string][]string{}
 	for _, f := range slices.SortedFunc(maps.Keys(fields), func(a, b field) int {
-		return compare(a.Kind+"\x00"+a.Name+"\x00"+a.Field, b.Kind+"\x00"+b.Name+"\x00"+b.Field)
+		return cmp.Compare(a.Kind+"\x00"+a.Name+"\x00"+a.Field, b.Kind+"\x00"+b.Name+"\x00"+b.Field)
 	}) {
 		switch {
 		case f.Field != "":

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/test/model/apiserver"
 )
 
 // metadataClient is the metadata client of a manager.
@@ -54,7 +55,7 @@ type metadataOf struct {
 
 // Get reads the metadata of an object.
 func (m metadataOf) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*metav1.PartialObjectMetadata, error) {
-	stored, err := m.manager.world.server.get(m.kind, types.NamespacedName{Namespace: m.namespace, Name: name})
+	stored, err := m.manager.world.server.Get(m.kind, types.NamespacedName{Namespace: m.namespace, Name: name})
 	return partial(stored), err
 }
 
@@ -78,9 +79,9 @@ func (m metadataOf) Patch(_ context.Context, name string, kind types.PatchType, 
 func (m metadataOf) DeleteCollection(_ context.Context, _ metav1.DeleteOptions, options metav1.ListOptions) error {
 	node := strings.TrimPrefix(options.FieldSelector, "nodeName=")
 	_, err := m.manager.call("deletecollection", m.kind, types.NamespacedName{Name: node}, func() (client.Object, error) { //nolint:contextcheck // the run has one context
-		for _, o := range m.manager.world.server.list(m.kind) {
+		for _, o := range m.manager.world.server.List(m.kind) {
 			if nodeOf(o) == node {
-				m.manager.world.server.remove(m.manager.name, m.kind, client.ObjectKeyFromObject(o))
+				m.manager.world.server.Remove(m.manager.name, m.kind, client.ObjectKeyFromObject(o))
 			}
 		}
 		return nil, nil //nolint:nilnil // there is no object
@@ -123,7 +124,7 @@ func (s *server) mergePatch(by string, k kind, key types.NamespacedName, body []
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return s.update(by, k, key, preconditions{patch.Metadata.UID, patch.Metadata.ResourceVersion}, func(o client.Object) error {
+	return s.Update(by, k, key, preconditions{UID: patch.Metadata.UID, Version: patch.Metadata.ResourceVersion}, func(o client.Object) error {
 		annotations := o.GetAnnotations()
 		for name, value := range patch.Metadata.Annotations {
 			if value == nil {
@@ -187,7 +188,7 @@ type objectClient struct {
 // Create creates an object.
 func (c objectClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
 	stored, err := c.manager.call("create", kindOf(o), client.ObjectKeyFromObject(o), func() (client.Object, error) { //nolint:contextcheck // the run has one context
-		return c.manager.world.server.create(c.manager.name, kindOf(o), o)
+		return c.manager.world.server.Create(c.manager.name, kindOf(o), o)
 	})
 	return answer(o, stored, err)
 }
@@ -196,7 +197,7 @@ func (c objectClient) Create(_ context.Context, o client.Object, _ ...client.Cre
 func (c objectClient) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
 	key := client.ObjectKeyFromObject(o)
 	stored, err := c.manager.call("update", kindOf(o), key, func() (client.Object, error) { //nolint:contextcheck // the run has one context
-		return c.manager.world.server.update(c.manager.name, kindOf(o), key, preconditions{o.GetUID(), o.GetResourceVersion()}, func(s client.Object) error {
+		return c.manager.world.server.Update(c.manager.name, kindOf(o), key, apiserver.Of(o), func(s client.Object) error {
 			s.SetOwnerReferences(o.GetOwnerReferences())
 			s.(*seamarkv1alpha1.ProbePlan).Pods = o.(*seamarkv1alpha1.ProbePlan).DeepCopy().Pods //nolint:forcetypeassert // of this kind
 			return nil
@@ -209,7 +210,7 @@ func (c objectClient) Update(_ context.Context, o client.Object, _ ...client.Upd
 func (c objectClient) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
 	all, key := (&client.DeleteOptions{}).ApplyOptions(options), client.ObjectKeyFromObject(o)
 	_, err := c.manager.call("delete", kindOf(o), key, func() (client.Object, error) { //nolint:contextcheck // the run has one context
-		return nil, c.manager.world.server.delete(c.manager.name, kindOf(o), key, preconditions{uid: *all.Preconditions.UID})
+		return nil, c.manager.world.server.Delete(c.manager.name, kindOf(o), key, preconditions{UID: *all.Preconditions.UID})
 	})
 	return err
 }
@@ -237,7 +238,7 @@ func (c statusClient) Patch(_ context.Context, o client.Object, patch client.Pat
 
 // Get reads an object.
 func (c objectClient) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	stored, err := c.manager.world.server.get(kindOf(into), key)
+	stored, err := c.manager.world.server.Get(kindOf(into), key)
 	if node, isNode := stored.(*corev1.Node); isNode && err == nil {
 		stored = partial(node)
 	}
@@ -251,7 +252,7 @@ func (c objectClient) List(_ context.Context, into client.ObjectList, options ..
 	if !ok {
 		return fmt.Errorf("unexpected list of %T", into)
 	}
-	for _, o := range c.manager.world.server.list(pods) {
+	for _, o := range c.manager.world.server.List(pods) {
 		if o.GetNamespace() == which.Namespace && (which.LabelSelector == nil || which.LabelSelector.Matches(labels.Set(o.GetLabels()))) {
 			list.Items = append(list.Items, *o.DeepCopyObject().(*corev1.Pod)) //nolint:forcetypeassert // all are
 		}

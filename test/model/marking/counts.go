@@ -34,7 +34,7 @@ func (w *world) entryOf(pod *corev1.Pod) (states []v1alpha1.ContainerProbeState,
 		return change, run
 	}
 	// Ordered by number.
-	for _, o := range w.server.list(reports) {
+	for _, o := range w.server.List(reports) {
 		report := o.(*seamarkv1alpha1.ProbeReport) //nolint:forcetypeassert // all are
 		for _, entry := range report.Pods {
 			if entry.UID != string(pod.UID) || report.NodeName != pod.Spec.NodeName {
@@ -52,7 +52,7 @@ func (w *world) entryOf(pod *corev1.Pod) (states []v1alpha1.ContainerProbeState,
 
 // plannedAs returns the value by which states of a probe are told from those of another marker with the same name.
 func (w *world) plannedAs(marker string, probe *v1alpha1.PodContainerProbe) string {
-	for _, o := range w.server.list(slicesOfPlans) {
+	for _, o := range w.server.List(slicesOfPlans) {
 		for _, pod := range o.(*seamarkv1alpha1.ProbePlan).Pods { //nolint:forcetypeassert // all are
 			for i := range pod.Probes {
 				if planned := &pod.Probes[i]; planned.Name == marker+"#"+probe.Name && planned.Probe.Exec.Command[0] == token(probe) {
@@ -79,7 +79,7 @@ func (w *world) reported(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) (st
 
 // checkStatus compares the status of all markers with the rules.
 func (w *world) checkStatus() error {
-	for _, o := range w.server.list(markers) {
+	for _, o := range w.server.List(markers) {
 		marker := o.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // all are
 		want := v1alpha1.PodProbeMarkerStatus{ObservedGeneration: marker.Generation}
 		for i := range marker.Spec.Probes {

@@ -92,7 +92,7 @@ type seat struct{ token, group string }
 // checkSeats checks that each seat that a pod claims is taken by one pod, when nothing changes any more.
 func (w *world) checkSeats() error {
 	claimed, taken := map[seat]bool{}, map[seat][]string{}
-	for _, o := range w.server.list(pods) {
+	for _, o := range w.server.List(pods) {
 		pod := o.(*corev1.Pod) //nolint:forcetypeassert // all are
 		w.eachProbe(pod, func(probe *v1alpha1.PodContainerProbe, before map[field]bool) {
 			policy := exclusiveIn(probe)
@@ -121,7 +121,7 @@ func (w *world) checkSeats() error {
 // checkExclusive checks that a pod that gets exclusive marks from a manager is the only one of its group. Pods whose labels a user has
 // changed while they had the marks do not count.
 func (w *world) checkExclusive(e event) {
-	pod, before := e.after.(*corev1.Pod), e.before.(*corev1.Pod) //nolint:forcetypeassert // of this kind
+	pod, before := e.After.(*corev1.Pod), e.Before.(*corev1.Pod) //nolint:forcetypeassert // of this kind
 	w.mu.Lock()
 	versions := slices.Clone(w.history.versions)
 	w.mu.Unlock()
@@ -132,7 +132,7 @@ func (w *world) checkExclusive(e event) {
 				continue
 			}
 			group, grouped := groupOf(policy, pod)
-			for _, o := range w.server.list(pods) {
+			for _, o := range w.server.List(pods) {
 				other := o.(*corev1.Pod) //nolint:forcetypeassert // all are
 				of, also := groupOf(policy, other)
 				if other.UID == pod.UID || w.history.moved[other.UID] || !matches(marker, other.Labels) || !grouped || !also || of != group || !holds(policy, other) {
@@ -146,8 +146,8 @@ func (w *world) checkExclusive(e event) {
 
 // noteMove notes whether a user has moved a pod that has exclusive marks.
 func (w *world) noteMove(by string, e event) {
-	pod, isPod := e.after.(*corev1.Pod)
-	before, existed := e.before.(*corev1.Pod)
+	pod, isPod := e.After.(*corev1.Pod)
+	before, existed := e.Before.(*corev1.Pod)
 	if !isPod || !existed || by != "user" || maps.Equal(pod.Labels, before.Labels) {
 		return
 	}
@@ -159,7 +159,7 @@ func (w *world) noteMove(by string, e event) {
 func (w *world) eachProbe(pod *corev1.Pod, visit func(probe *v1alpha1.PodContainerProbe, before map[field]bool)) {
 	before := map[field]bool{}
 	// Ordered by name.
-	for _, o := range w.server.list(markers) {
+	for _, o := range w.server.List(markers) {
 		marker := o.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // all are
 		if marker.DeletionTimestamp != nil || marker.Namespace != pod.Namespace || !matches(marker, pod.Labels) {
 			continue
@@ -177,7 +177,7 @@ func (w *world) eachProbe(pod *corev1.Pod, visit func(probe *v1alpha1.PodContain
 // hasExclusive reports whether a marker has an exclusive policy.
 func (w *world) hasExclusive() bool {
 	return slices.ContainsFunc(w.history.versions, func(m *v1alpha1.PodProbeMarker) bool {
-		_, err := w.server.get(markers, types.NamespacedName{Namespace: m.Namespace, Name: m.Name})
+		_, err := w.server.Get(markers, types.NamespacedName{Namespace: m.Namespace, Name: m.Name})
 		return err == nil && slices.ContainsFunc(m.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return exclusiveIn(&p) != nil })
 	})
 }

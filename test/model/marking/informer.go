@@ -83,7 +83,7 @@ type informer struct {
 
 // list fills the store with the objects as they were before the last events.
 func (i *informer) list(lag int) {
-	log := i.server.tables[i.kind].log
+	log := i.server.Tables[i.kind].Log
 	i.next = max(0, len(log)-lag)
 	for _, e := range log[:i.next] {
 		i.apply(e, false)
@@ -92,7 +92,7 @@ func (i *informer) list(lag int) {
 
 // advance receives the next n events, and reports whether there were any.
 func (i *informer) advance(n int) bool {
-	log := i.server.tables[i.kind].log
+	log := i.server.Tables[i.kind].Log
 	end := min(len(log), i.next+n)
 	received := i.next < end
 	for ; i.next < end; i.next++ {
@@ -104,7 +104,7 @@ func (i *informer) advance(n int) bool {
 // relist replaces the store, as after a watch that cannot be continued. The events in between are lost.
 func (i *informer) relist() {
 	live := map[types.NamespacedName]bool{}
-	for _, o := range i.server.list(i.kind) {
+	for _, o := range i.server.List(i.kind) {
 		if i.selects(o) {
 			live[client.ObjectKeyFromObject(o)] = true
 			i.store(o, true)
@@ -117,18 +117,18 @@ func (i *informer) relist() {
 			i.notify(notification{before: toolscache.DeletedFinalStateUnknown{Key: key.String(), Obj: stored}})
 		}
 	}
-	i.next = len(i.server.tables[i.kind].log)
+	i.next = len(i.server.Tables[i.kind].Log)
 }
 
 // apply puts the result of an event into the store.
 func (i *informer) apply(e event, notify bool) {
-	if e.after != nil && i.selects(e.after) {
-		i.store(e.after, notify)
+	if e.After != nil && i.selects(e.After) {
+		i.store(e.After, notify)
 		return
 	}
-	gone := e.after
+	gone := e.After
 	if gone == nil {
-		gone = e.before
+		gone = e.Before
 	}
 	if _, found, _ := i.indexer.Get(gone); !found {
 		return
@@ -268,7 +268,7 @@ func (c *informers) Get(_ context.Context, key client.ObjectKey, into client.Obj
 	case err != nil:
 		return fmt.Errorf("get %s: %w", key, err)
 	case !found:
-		return apierrors.NewNotFound(k.resource(), key.Name)
+		return apierrors.NewNotFound(k.Resource(), key.Name)
 	}
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(stored).Elem())
 	return nil

@@ -41,7 +41,7 @@ func (w *world) createNode(name string) {
 		n = &node{world: w, name: name, containers: map[identity.ContainerKey]cri.Instance{}}
 		w.nodes[name] = n
 	}
-	_, _ = w.server.create("kubelet", nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+	_, _ = w.server.Create("kubelet", nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: now()}},
 	}})
 }
@@ -49,7 +49,7 @@ func (w *world) createNode(name string) {
 // recreateNode deletes a Node and creates it again. Its plan and its reports may be collected before or after.
 func (w *world) recreateNode() {
 	name := w.names[w.rand.IntN(len(w.names))]
-	w.server.remove("user", nodes, types.NamespacedName{Name: name})
+	w.server.Remove("user", nodes, types.NamespacedName{Name: name})
 	for range w.rand.IntN(8) {
 		w.churn()
 	}
@@ -61,7 +61,7 @@ func (w *world) recreateNode() {
 
 // setReady changes the condition Ready of a Node.
 func (w *world) setReady(name string, status corev1.ConditionStatus) {
-	_, _ = w.server.update("kubelet", nodes, types.NamespacedName{Name: name}, preconditions{}, func(o client.Object) error {
+	_, _ = w.server.Update("kubelet", nodes, types.NamespacedName{Name: name}, preconditions{}, func(o client.Object) error {
 		node := o.(*corev1.Node) //nolint:forcetypeassert // of this kind
 		if len(node.Status.Conditions) == 0 || node.Status.Conditions[0].Status != status {
 			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: now()}}
@@ -83,7 +83,7 @@ func (w *world) returnNode() {
 
 // deleteNode deletes a Node. It comes back when it returns, or at the end of the faults.
 func (w *world) deleteNode() {
-	w.server.remove("user", nodes, types.NamespacedName{Name: w.anyNode().name})
+	w.server.Remove("user", nodes, types.NamespacedName{Name: w.anyNode().name})
 	if w.rand.IntN(2) == 0 {
 		w.server.collect()
 	}
@@ -91,7 +91,7 @@ func (w *world) deleteNode() {
 
 // isSilent reports whether the kubelet of the node does nothing.
 func (w *world) isSilent(name string) bool {
-	o, err := w.server.get(nodes, types.NamespacedName{Name: name})
+	o, err := w.server.Get(nodes, types.NamespacedName{Name: name})
 	return err != nil || slices.ContainsFunc(o.(*corev1.Node).Status.Conditions, func(c corev1.NodeCondition) bool { //nolint:forcetypeassert // of this kind
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 	})
@@ -100,7 +100,7 @@ func (w *world) isSilent(name string) bool {
 // agentPods returns the pods of the agent of the node.
 func (w *world) agentPods(node string) []*corev1.Pod {
 	var found []*corev1.Pod
-	for _, o := range w.server.list(pods) {
+	for _, o := range w.server.List(pods) {
 		if pod := o.(*corev1.Pod); pod.Namespace == system && pod.Spec.NodeName == node { //nolint:forcetypeassert // all are
 			found = append(found, pod)
 		}
@@ -117,7 +117,7 @@ func (w *world) createAgentPod(node string, ready bool) {
 	if ready {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now()}}
 	}
-	_, _ = w.server.create("kubelet", pods, pod)
+	_, _ = w.server.Create("kubelet", pods, pod)
 }
 
 // loseAgent lets the pod of an agent become not ready, end, or be deleted. The process may stop or not: a pod that is not ready
@@ -132,14 +132,14 @@ func (w *world) loseAgent() {
 	case 0:
 		w.setAgentReady(key, corev1.ConditionFalse)
 	case 1:
-		_ = w.server.delete("user", pods, key, preconditions{})
+		_ = w.server.Delete("user", pods, key, preconditions{})
 	default:
-		w.server.remove("user", pods, key)
+		w.server.Remove("user", pods, key)
 	}
 }
 
 func (w *world) setAgentReady(key types.NamespacedName, status corev1.ConditionStatus) {
-	_, _ = w.server.update("kubelet", pods, key, preconditions{}, func(o client.Object) error {
+	_, _ = w.server.Update("kubelet", pods, key, preconditions{}, func(o client.Object) error {
 		pod := o.(*corev1.Pod) //nolint:forcetypeassert // of this kind
 		if len(pod.Status.Conditions) == 0 || pod.Status.Conditions[0].Status != status {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: now()}}
@@ -196,7 +196,7 @@ func (w *world) recover() {
 // isLost reports whether the states of the pods of the node are not current: its Node is gone or not ready, or no agent on it is
 // ready.
 func (w *world) isLost(name string) bool {
-	o, err := w.server.get(nodes, types.NamespacedName{Name: name})
+	o, err := w.server.Get(nodes, types.NamespacedName{Name: name})
 	if err != nil || slices.ContainsFunc(o.(*corev1.Node).Status.Conditions, func(c corev1.NodeCondition) bool { //nolint:forcetypeassert // of this kind
 		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 	}) {
@@ -211,7 +211,7 @@ func (w *world) isLost(name string) bool {
 
 // noteLost remembers which nodes have ever been lost: pods of others never have marks of a stale state.
 func (w *world) noteLost(k kind, e event) {
-	if k != nodes && (k != pods || e.key.Namespace != system) {
+	if k != nodes && (k != pods || e.Key.Namespace != system) {
 		return
 	}
 	for _, name := range w.names {

@@ -212,12 +212,12 @@ func (m *manager) call(verb string, k kind, key types.NamespacedName, do func() 
 		m.kill()
 		return nil, errDead
 	}
-	before := w.server.version
+	before := w.server.Version
 	stored, err := do()
 	if err != nil {
 		w.trace("  %v", err)
 	}
-	if w.strict && w.server.version == before {
+	if w.strict && w.server.Version == before {
 		w.fail(fmt.Errorf("%s decides from an old state: %s %s %s changes nothing: %w", m.name, verb, k, key.Name, err))
 	}
 	w.between()

@@ -9,7 +9,6 @@ package marking
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,26 +28,9 @@ const (
 	maxFailures = 5
 )
 
-// number returns the value of an environment variable, or the default.
-func number(t *testing.T, name string, value uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return value
-	}
-	value, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %q is invalid: must be a number", name, text)
-	}
-	return value
-}
-
 // TestSeeds plays the seeds 1 to 100, or to SEAMARK_MODEL_SEEDS, or only SEAMARK_MODEL_SEED. It shrinks those that fail.
 func TestSeeds(t *testing.T) {
-	first, last := uint64(1), number(t, model.SeedsVariable, seeds)
-	if seed := number(t, model.SeedVariable, 0); seed > 0 {
-		first, last = seed, seed
-	}
+	first, last, _ := model.Seeds(t, seeds)
 	start, played, failures := time.Now(), 0, 0
 	for seed := first; seed <= last && failures < maxFailures; seed++ {
 		played++

@@ -4,6 +4,7 @@
 package marking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,11 +99,11 @@ func (w *world) setClock() {
 			*t = metav1.NewTime(t.Add(by))
 		}
 	}
-	for _, o := range w.server.list(reports) {
+	for _, o := range w.server.List(reports) {
 		if o.(*seamarkv1alpha1.ProbeReport).NodeName != n.name { //nolint:forcetypeassert // all are
 			continue
 		}
-		_, _ = w.server.update(n.process, reports, client.ObjectKeyFromObject(o), preconditions{}, func(o client.Object) error {
+		_, _ = w.server.Update(n.process, reports, client.ObjectKeyFromObject(o), preconditions{}, func(o client.Object) error {
 			for _, pod := range o.(*seamarkv1alpha1.ProbeReport).Pods { //nolint:forcetypeassert // of this kind
 				for i := range pod.Probes {
 					move(&pod.Probes[i].LastProbeTime)
@@ -202,6 +203,6 @@ func (n *node) containersOf(pod types.UID) []cri.Instance {
 			found = append(found, instance)
 		}
 	}
-	slices.SortFunc(found, func(a, b cri.Instance) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(found, func(a, b cri.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return found
 }

@@ -135,7 +135,7 @@ func (w *world) mine(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe, before 
 // not started up, it is the one that is reported.
 func (w *world) state(pod *corev1.Pod, probe *v1alpha1.PodContainerProbe) v1alpha1.ProbeState {
 	n := w.nodes[pod.Spec.NodeName]
-	if _, err := w.server.get(nodes, types.NamespacedName{Name: n.name}); err != nil || !n.running || w.waits(pod, probe) {
+	if _, err := w.server.Get(nodes, types.NamespacedName{Name: n.name}); err != nil || !n.running || w.waits(pod, probe) {
 		report, _ := w.reported(pod, probe)
 		return report.State
 	}
@@ -189,7 +189,7 @@ func (w *world) checkRest() error {
 	if err := w.checkStatus(); err != nil {
 		return err
 	}
-	for _, o := range w.server.list(markers) {
+	for _, o := range w.server.List(markers) {
 		if o.GetDeletionTimestamp() != nil {
 			return fmt.Errorf("marker %s is not released", o.GetName())
 		}
@@ -204,24 +204,24 @@ func (w *world) checkRest() error {
 func (w *world) checkWrite(by string, k kind, e event) {
 	switch {
 	case !strings.HasPrefix(by, "manager"):
-	case k == pods && e.after != nil:
+	case k == pods && e.After != nil:
 		w.checkMarks(e)
 		w.checkExclusive(e)
-	case k == markers && e.after == nil:
+	case k == markers && e.After == nil:
 		w.checkRelease(by, e)
-	case e.after == nil && k >= plans:
+	case e.After == nil && k >= plans:
 		// Plans and reports belong to a Node.
-		owners := e.before.GetOwnerReferences()
-		if node, err := w.server.get(nodes, types.NamespacedName{Name: owners[0].Name}); err == nil && node.GetUID() == owners[0].UID {
-			w.fail(fmt.Errorf("%s deletes %s %s of Node %s, which exists", by, k, e.key.Name, node.GetName()))
+		owners := e.Before.GetOwnerReferences()
+		if node, err := w.server.Get(nodes, types.NamespacedName{Name: owners[0].Name}); err == nil && node.GetUID() == owners[0].UID {
+			w.fail(fmt.Errorf("%s deletes %s %s of Node %s, which exists", by, k, e.Key.Name, node.GetName()))
 		}
 	}
 }
 
 // checkMarks checks that each mark that a manager has written was allowed at some time by some rule.
 func (w *world) checkMarks(e event) {
-	pod := e.after.(*corev1.Pod)             //nolint:forcetypeassert // of this kind
-	before := actual(e.before.(*corev1.Pod)) //nolint:forcetypeassert // of this kind
+	pod := e.After.(*corev1.Pod)             //nolint:forcetypeassert // of this kind
+	before := actual(e.Before.(*corev1.Pod)) //nolint:forcetypeassert // of this kind
 	for key, value := range actual(pod) {
 		if before[key] != value && !w.everAllowed(pod.UID, key, value) {
 			w.fail(fmt.Errorf("pod %s (%s) gets %s=%q, which no rule ever allowed", pod.Name, pod.UID, key, value))
@@ -271,7 +271,7 @@ func (w *world) everAllowed(pod types.UID, key field, value string) bool {
 // checkRelease checks that a manager releases no marker of which its own cache showed a mark when it decided. Marks
 // whose keys the last version of the marker does not declare cannot be told from those of other markers.
 func (w *world) checkRelease(by string, e event) {
-	marker := e.before.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // of this kind
+	marker := e.Before.(*v1alpha1.PodProbeMarker) //nolint:forcetypeassert // of this kind
 	keys, values := map[field]bool{}, map[string]bool{}
 	for i := range marker.Spec.Probes {
 		maps.Copy(keys, oracle.Declared(&marker.Spec.Probes[i]))

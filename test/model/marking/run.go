@@ -211,7 +211,7 @@ func (w *world) rest(quiet time.Duration) {
 
 // settle waits until nothing changes any more.
 func (w *world) settle(quiet time.Duration) {
-	start := w.server.version
+	start := w.server.Version
 	deadline, writes, since := time.Now().Add(patience), 0, time.Now()
 	for time.Since(since) < quiet {
 		w.drain(10000)
@@ -242,9 +242,9 @@ func (w *world) settle(quiet time.Duration) {
 func (w *world) writes(after int64) int {
 	n := 0
 	for k := range kindCount {
-		log := w.server.tables[k].log
-		for i := len(log) - 1; i >= 0 && log[i].version > after; i-- {
-			if e := &log[i]; k != reports || e.after != nil || !strings.HasPrefix(e.by, "agent") {
+		log := w.server.Tables[k].Log
+		for i := len(log) - 1; i >= 0 && log[i].Version > after; i-- {
+			if e := &log[i]; k != reports || e.After != nil || !strings.HasPrefix(e.By, "agent") {
 				n++
 			}
 		}
@@ -269,7 +269,7 @@ func (w *world) drain(rounds int) {
 		for _, m := range w.managers {
 			for _, i := range m.cache.of {
 				if w.strict && w.rand.IntN(2) == 0 {
-					progress = progress || i.next < len(i.server.tables[i.kind].log)
+					progress = progress || i.next < len(i.server.Tables[i.kind].Log)
 					continue
 				}
 				progress = i.advance(1000) || progress
@@ -289,7 +289,7 @@ func (w *world) change() {
 	}
 	w.strict = true
 	defer func() { w.strict = false }()
-	before := w.server.version
+	before := w.server.Version
 	w.flip()
 	if w.settle(quiet); w.err != nil {
 		return
@@ -299,8 +299,8 @@ func (w *world) change() {
 	}
 	count := map[kind]int{}
 	for k := range kindCount {
-		for _, e := range w.server.tables[k].log {
-			if e.version > before {
+		for _, e := range w.server.Tables[k].Log {
+			if e.Version > before {
 				count[k]++
 			}
 		}
@@ -329,7 +329,7 @@ func (w *world) restart() {
 	if w.err != nil {
 		return
 	}
-	version := w.server.version
+	version := w.server.Version
 	endAll(w.managers)
 	w.addManager()
 	w.anyManager(func(*manager) {})
@@ -343,13 +343,13 @@ func (w *world) restart() {
 		return
 	}
 	writes := w.writes(version)
-	for _, e := range w.server.tables[markers].log {
-		if marker, exists := e.after.(*v1alpha1.PodProbeMarker); e.version > version && exists && w.isAmbiguous(marker) {
+	for _, e := range w.server.Tables[markers].Log {
+		if marker, exists := e.After.(*v1alpha1.PodProbeMarker); e.Version > version && exists && w.isAmbiguous(marker) {
 			writes--
 		}
 	}
-	for _, e := range w.server.tables[plans].log {
-		if n := w.nodes[e.key.Name]; e.version > version && !n.running {
+	for _, e := range w.server.Tables[plans].Log {
+		if n := w.nodes[e.Key.Name]; e.Version > version && !n.running {
 			// The manager asks an agent that does not run for the reports that are missing, and the next manager asks again.
 			writes--
 		}

@@ -161,9 +161,9 @@ func (w *world) handle(c *call) *http.Response {
 	case c.method == http.MethodGet && key.Name == "":
 		return w.list(c, k)
 	case c.method == http.MethodGet:
-		o, err = w.server.get(k, key)
+		o, err = w.server.Get(k, key)
 	case c.method == http.MethodDelete:
-		err = w.server.delete(c.agent.process, k, key, preconditions{})
+		err = w.server.Delete(c.agent.process, k, key, preconditions{})
 	default:
 		o, err = w.write(c, k, key)
 	}
@@ -181,15 +181,15 @@ func (w *world) handle(c *call) *http.Response {
 func (w *world) list(c *call, k kind) *http.Response {
 	if k == plans {
 		all := v1alpha1.NodePodProbeList{TypeMeta: metav1.TypeMeta{Kind: "NodePodProbeList", APIVersion: v1alpha1.GroupVersion().String()}}
-		all.ResourceVersion = strconv.FormatInt(w.server.version, 10)
-		if o, err := w.server.get(plans, types.NamespacedName{Name: c.agent.name}); err == nil {
+		all.ResourceVersion = strconv.FormatInt(w.server.Version, 10)
+		if o, err := w.server.Get(plans, types.NamespacedName{Name: c.agent.name}); err == nil {
 			all.Items = append(all.Items, *o.(*v1alpha1.NodePodProbe)) //nolint:forcetypeassert // of this kind
 		}
 		return respond(http.StatusOK, encode(all))
 	}
 	list := seamarkv1alpha1.ProbeReportList{TypeMeta: metav1.TypeMeta{Kind: "ProbeReportList", APIVersion: seamarkv1alpha1.GroupVersion().String()}}
-	list.ResourceVersion = strconv.FormatInt(w.server.version, 10)
-	for _, o := range w.server.list(reports) {
+	list.ResourceVersion = strconv.FormatInt(w.server.Version, 10)
+	for _, o := range w.server.List(reports) {
 		if report := o.(*seamarkv1alpha1.ProbeReport); report.NodeName == c.agent.name { //nolint:forcetypeassert // all are
 			list.Items = append(list.Items, *report)
 		}
@@ -213,15 +213,15 @@ func (w *world) write(c *call, k kind, key types.NamespacedName) (client.Object,
 	}
 	switch c.method {
 	case http.MethodPost:
-		return w.server.create(c.agent.process, k, &report)
+		return w.server.Create(c.agent.process, k, &report)
 	case http.MethodPut:
-		return w.server.update(c.agent.process, k, key, preconditions{version: report.ResourceVersion}, func(o client.Object) error {
+		return w.server.Update(c.agent.process, k, key, preconditions{Version: report.ResourceVersion}, func(o client.Object) error {
 			o.SetOwnerReferences(report.OwnerReferences)
 			o.(*seamarkv1alpha1.ProbeReport).Pods = report.Pods //nolint:forcetypeassert // of this kind
 			return nil
 		})
 	}
-	return w.server.update(c.agent.process, k, key, preconditions{}, func(o client.Object) error {
+	return w.server.Update(c.agent.process, k, key, preconditions{}, func(o client.Object) error {
 		for _, operation := range operations {
 			if err := operate(o, operation.Path, operation.Value); err != nil {
 				return err
@@ -236,7 +236,7 @@ func operate(o client.Object, path string, value []byte) error {
 	switch path {
 	case "/metadata/uid":
 		if string(value) != strconv.Quote(string(o.GetUID())) {
-			return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", plans.resource(), o.GetName(), "test failed", 0, true)
+			return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", plans.Resource(), o.GetName(), "test failed", 0, true)
 		}
 		return nil
 	case "/metadata/ownerReferences":
@@ -283,18 +283,18 @@ type watch struct {
 // watch opens a watch, which begins with the object if the agent requests it.
 func (w *world) watch(c *call) *http.Response {
 	opened := &watch{node: c.agent, out: make(chan []byte, 10000)}
-	log := w.server.tables[plans].log
+	log := w.server.Tables[plans].Log
 	if c.query.Get("sendInitialEvents") == "true" {
-		if o, err := w.server.get(plans, types.NamespacedName{Name: c.agent.name}); err == nil {
+		if o, err := w.server.Get(plans, types.NamespacedName{Name: c.agent.name}); err == nil {
 			opened.send("ADDED", o)
 		}
 		opened.next = len(log)
 		opened.send("BOOKMARK", &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{
-			ResourceVersion: strconv.FormatInt(w.server.version, 10), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+			ResourceVersion: strconv.FormatInt(w.server.Version, 10), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 		}})
 	} else {
 		from, _ := strconv.ParseInt(c.query.Get("resourceVersion"), 10, 64)
-		for opened.next < len(log) && log[opened.next].version <= from {
+		for opened.next < len(log) && log[opened.next].Version <= from {
 			opened.next++
 		}
 	}
@@ -310,21 +310,21 @@ func (t *watch) send(kind string, o client.Object) {
 
 // deliver sends the next n events, and reports whether there were any.
 func (w *world) deliver(t *watch, n int) bool {
-	log, sent := w.server.tables[plans].log, false
+	log, sent := w.server.Tables[plans].Log, false
 	for ; n > 0 && t.next < len(log); t.next++ {
 		e := log[t.next]
-		if e.key.Name != t.node.name {
+		if e.Key.Name != t.node.name {
 			continue
 		}
 		n--
 		sent = true
 		switch {
-		case e.after == nil:
-			t.send("DELETED", e.before)
-		case e.before == nil:
-			t.send("ADDED", e.after)
+		case e.After == nil:
+			t.send("DELETED", e.Before)
+		case e.Before == nil:
+			t.send("ADDED", e.After)
 		default:
-			t.send("MODIFIED", e.after)
+			t.send("MODIFIED", e.After)
 		}
 	}
 	return sent

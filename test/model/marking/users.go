@@ -43,7 +43,7 @@ func (w *world) createPod() {
 	}
 	w.addStartup(pod)
 	pod.Status.Phase = corev1.PodPending
-	stored, err := w.server.create("user", pods, pod)
+	stored, err := w.server.Create("user", pods, pod)
 	if err != nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (w *world) anyPod() *corev1.Pod {
 // games returns the pods that are not those of agents.
 func (w *world) games() []*corev1.Pod {
 	var all []*corev1.Pod
-	for _, o := range w.server.list(pods) {
+	for _, o := range w.server.List(pods) {
 		if o.GetNamespace() == namespace {
 			all = append(all, o.(*corev1.Pod)) //nolint:forcetypeassert // all are
 		}
@@ -73,7 +73,7 @@ func (w *world) games() []*corev1.Pod {
 }
 
 func (w *world) editPod(key types.NamespacedName, change func(*corev1.Pod)) {
-	_, _ = w.server.update("user", pods, key, preconditions{}, func(o client.Object) error {
+	_, _ = w.server.Update("user", pods, key, preconditions{}, func(o client.Object) error {
 		change(o.(*corev1.Pod)) //nolint:forcetypeassert // of this kind
 		return nil
 	})
@@ -86,14 +86,14 @@ func (w *world) deletePod() {
 		return
 	}
 	if w.rand.IntN(3) > 0 {
-		_ = w.server.delete("user", pods, client.ObjectKeyFromObject(pod), preconditions{})
+		_ = w.server.Delete("user", pods, client.ObjectKeyFromObject(pod), preconditions{})
 		return
 	}
 	w.removePod(pod)
 }
 
 func (w *world) removePod(pod *corev1.Pod) {
-	w.server.remove("kubelet", pods, client.ObjectKeyFromObject(pod))
+	w.server.Remove("kubelet", pods, client.ObjectKeyFromObject(pod))
 	n := w.nodes[pod.Spec.NodeName]
 	for _, c := range n.containersOf(pod.UID) {
 		n.set(c, true)
@@ -167,11 +167,11 @@ func (w *world) createNamed(name, app string) {
 	marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	marker.Spec.Probes = w.newProbes(fmt.Sprintf("%s.%d", marker.Name, w.created))
-	_, _ = w.server.create("user", markers, marker)
+	_, _ = w.server.Create("user", markers, marker)
 }
 
 func (w *world) anyMarker() *v1alpha1.PodProbeMarker {
-	all := w.server.list(markers)
+	all := w.server.List(markers)
 	if len(all) == 0 {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (w *world) editMarker() {
 	}
 	id, _, _ := strings.Cut(token(&marker.Spec.Probes[0]), "/")
 	probes := w.newProbes(id)
-	_, _ = w.server.update("user", markers, client.ObjectKeyFromObject(marker), preconditions{}, func(o client.Object) error {
+	_, _ = w.server.Update("user", markers, client.ObjectKeyFromObject(marker), preconditions{}, func(o client.Object) error {
 		o.(*v1alpha1.PodProbeMarker).Spec.Probes = probes //nolint:forcetypeassert // of this kind
 		return nil
 	})
@@ -194,7 +194,7 @@ func (w *world) editMarker() {
 
 func (w *world) deleteMarker() {
 	if marker := w.anyMarker(); marker != nil {
-		_ = w.server.delete("user", markers, client.ObjectKeyFromObject(marker), preconditions{})
+		_ = w.server.Delete("user", markers, client.ObjectKeyFromObject(marker), preconditions{})
 	}
 }
 
@@ -204,7 +204,7 @@ func (w *world) recreateMarker() {
 	if marker == nil {
 		return
 	}
-	_ = w.server.delete("user", markers, client.ObjectKeyFromObject(marker), preconditions{})
+	_ = w.server.Delete("user", markers, client.ObjectKeyFromObject(marker), preconditions{})
 	for range w.rand.IntN(10) {
 		w.drain(1)
 		w.pass(time.Duration(w.rand.IntN(200)) * time.Millisecond)
@@ -224,7 +224,7 @@ func (w *world) moveAway() {
 			break
 		}
 	}
-	_ = w.server.delete("user", markers, client.ObjectKeyFromObject(marker), preconditions{})
+	_ = w.server.Delete("user", markers, client.ObjectKeyFromObject(marker), preconditions{})
 	if w.rand.IntN(2) == 0 {
 		// The handlers run later.
 		for _, m := range w.managers {
@@ -248,7 +248,7 @@ func (w *world) flip() {
 
 // kubelet does the next thing for up to n pods: it starts pods and removes those that are being deleted.
 func (w *world) kubelet(n int) {
-	for _, o := range w.server.list(pods) {
+	for _, o := range w.server.List(pods) {
 		if n <= 0 {
 			return
 		}
@@ -306,7 +306,7 @@ func (w *world) restartContainer() {
 	for range w.rand.IntN(4) {
 		w.churn()
 	}
-	last, err := w.server.get(pods, client.ObjectKeyFromObject(pod))
+	last, err := w.server.Get(pods, client.ObjectKeyFromObject(pod))
 	if err == nil && last.GetUID() == pod.UID && last.(*corev1.Pod).Status.Phase == corev1.PodRunning && w.rand.IntN(4) > 0 { //nolint:forcetypeassert // of this kind
 		w.run(pod, c.Name)
 	}
@@ -331,8 +331,8 @@ func (w *world) endPod() {
 
 // deleteReport deletes a ProbeReport, which its agent must restore.
 func (w *world) deleteReport() {
-	if all := w.server.list(reports); len(all) > 0 {
-		w.server.remove("user", reports, client.ObjectKeyFromObject(all[w.rand.IntN(len(all))]))
+	if all := w.server.List(reports); len(all) > 0 {
+		w.server.Remove("user", reports, client.ObjectKeyFromObject(all[w.rand.IntN(len(all))]))
 	}
 }
 
@@ -380,7 +380,7 @@ func (w *world) restartAgent() {
 func (w *world) relist() {
 	if w.rand.IntN(3) == 0 && len(w.watches) > 0 {
 		at := w.rand.IntN(len(w.watches))
-		if w.server.version%2 == 0 {
+		if w.server.Version%2 == 0 {
 			w.watches[at].expire()
 		} else {
 			w.watches[at].end()

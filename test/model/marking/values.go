@@ -182,7 +182,7 @@ func (w *world) makeWait(p *v1alpha1.PodContainerProbe) {
 // addStartup adds startup probes to some containers. The agent would assume after 30,000 runs that the container has started.
 func (w *world) addStartup(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
-		if (w.server.uids+i)%3 == 0 {
+		if (w.server.UIDs+i)%3 == 0 {
 			pod.Spec.Containers[i].StartupProbe = &corev1.Probe{
 				ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{startup}}}, PeriodSeconds: 5, FailureThreshold: 30000,
 			}

@@ -120,11 +120,11 @@ func newWorld(ctx context.Context, c *Case, tracing bool) *world {
 		tracing: tracing, start: time.Now(), faults: randomFaults(r),
 		messages: map[string]int{}, varying: map[string]bool{}, unstarted: map[string]bool{},
 	}
-	w.server.wrote = func(by string, k kind, e event) {
-		w.record(by, k, e)
-		w.noteMove(by, e)
+	w.server.Wrote = func(k kind, e event) {
+		w.record(e.By, k, e)
+		w.noteMove(e.By, e)
 		w.noteLost(k, e)
-		w.checkWrite(by, k, e)
+		w.checkWrite(e.By, k, e)
 	}
 	for i := range 1 + r.IntN(3) {
 		name := fmt.Sprintf("node-%d", i)
@@ -142,7 +142,7 @@ func newWorld(ctx context.Context, c *Case, tracing bool) *world {
 
 // record remembers what decides which marks are allowed.
 func (w *world) record(by string, k kind, e event) {
-	switch o := e.after.(type) {
+	switch o := e.After.(type) {
 	case *corev1.Pod:
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -154,10 +154,10 @@ func (w *world) record(by string, k kind, e event) {
 	}
 	if w.tracing {
 		what := "changes"
-		if e.after == nil {
+		if e.After == nil {
 			what = "is gone"
 		}
-		w.trace("  %s %s %s: version %d by %s%s", k, keyText(e.key), what, e.version, by, describe(e.after))
+		w.trace("  %s %s %s: version %d by %s%s", k, keyText(e.Key), what, e.Version, by, describe(e.After))
 	}
 }
 
@@ -184,9 +184,9 @@ func (w *world) fault() fault {
 
 // refusal returns the error of a refused request, which follows from the state of the server.
 func (w *world) refusal() error {
-	switch w.server.version % 4 {
+	switch w.server.Version % 4 {
 	case 0:
-		return apierrors.NewTooManyRequests("the API server is overloaded", int(w.server.version/4%3))
+		return apierrors.NewTooManyRequests("the API server is overloaded", int(w.server.Version/4%3))
 	case 1:
 		return apierrors.NewServiceUnavailable("the API server is starting")
 	case 2:
