@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -126,4 +127,86 @@ func handlerOf(kind byte, port intstr.IntOrString, number int32, path string) co
 		h.Exec = &corev1.ExecAction{Command: []string{"idle"}}
 	}
 	return h
+}
+
+func TestStartup(t *testing.T) {
+	exec := func(command ...string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: command}}
+	}
+	tcp := func(host, port string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Host: host, Port: intstr.FromString(port)}}
+	}
+	http := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "h", Port: intstr.FromInt32(80)}}
+	seconds := func(s int64) *int64 { return &s }
+	full := func(handler corev1.ProbeHandler, grace int64) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler: handler, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3, TerminationGracePeriodSeconds: &grace,
+		}
+	}
+	resolved := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}
+	for name, tc := range map[string]struct {
+		startup *corev1.Probe
+		want    *corev1.Probe
+		problem plan.Reason
+	}{
+		"none":          {},
+		"exec":          {startup: &corev1.Probe{ProbeHandler: exec("a")}, want: full(exec("a"), 7)},
+		"own grace":     {startup: &corev1.Probe{ProbeHandler: exec("a"), TerminationGracePeriodSeconds: seconds(2)}, want: full(exec("a"), 2)},
+		"named port":    {startup: &corev1.Probe{ProbeHandler: tcp("", "http")}, want: full(resolved, 7)},
+		"unknown port":  {startup: &corev1.Probe{ProbeHandler: tcp("", "web")}, problem: plan.StartupUnsupported},
+		"host of TCP":   {startup: &corev1.Probe{ProbeHandler: tcp("h", "http")}, problem: plan.StartupUnsupported},
+		"host of HTTP":  {startup: &corev1.Probe{ProbeHandler: http}, problem: plan.StartupUnsupported},
+		"variable":      {startup: &corev1.Probe{ProbeHandler: exec("a", "x$(HOME)")}, problem: plan.StartupUnsupported},
+		"long timeout":  {startup: &corev1.Probe{ProbeHandler: exec("a"), TimeoutSeconds: 301}, problem: plan.StartupUnsupported},
+		"no handler":    {startup: &corev1.Probe{}, problem: plan.StartupUnsupported},
+		"pod plan full": {startup: &corev1.Probe{ProbeHandler: exec(strings.Repeat("a", plan.MaxPodBytes))}, problem: plan.PodPlanFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := builders.Pod("ns", "a").Label("app", "game").Node("n").Build()
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
+			pod.Status.ContainerStatuses = nil
+			pod.Status.PodIP, pod.Spec.TerminationGracePeriodSeconds = "", seconds(7)
+			pod.Spec.Containers[0].StartupProbe = tc.startup
+			pods, waits := []*corev1.Pod{pod}, compile(t, builders.Marker("ns", "m").Selector("app", "game").Probe(builders.Probe("p").Condition("a/b").WaitForStarted()).Build())
+			got := plan.Pod(pod, waits, plan.KubernetesDefaults())
+			if tc.problem != "" {
+				if len(got.Probes) != 0 || len(got.Problems) != 1 || got.Problems[0].Reason != tc.problem || got.Problems[0].Container != "main" {
+					t.Errorf("plan %+v, want the problem %s", got, tc.problem)
+				}
+				return
+			}
+			expect.Equal(t, "startup probe", tc.want, got.Probes[0].Plan.Startup)
+			// A pod without an address is planned only if no probe needs one.
+			network := tc.want != nil && tc.want.Exec == nil
+			if spec := plan.Node(pods, waits, plan.KubernetesDefaults()); (len(spec.PodProbes) == 0) != network {
+				t.Errorf("%d pods planned without an address", len(spec.PodProbes))
+			}
+			ignores := compile(t, builders.Marker("ns", "m").Selector("app", "game").Probe(builders.Probe("p").Condition("a/b")).Build())
+			if ignored := plan.Pod(pod, ignores, plan.KubernetesDefaults()); ignored.Probes[0].Plan.Startup != nil {
+				t.Error("a probe that does not wait has a startup probe")
+			}
+		})
+	}
+}
+
+func TestExclusiveValuesAreOfOneState(t *testing.T) {
+	probe := func() *builders.ProbeBuilder {
+		return builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "role", "primary").Annotation(v1alpha1.ProbeSucceeded, "a", "b").
+			Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{})
+	}
+	for name, tc := range map[string]struct {
+		probe   *builders.ProbeBuilder
+		refused bool
+	}{
+		"other value": {probe: probe().Label(v1alpha1.ProbeFailed, "role", "replica")},
+		"same label":  {probe: probe().Label(v1alpha1.ProbeFailed, "role", "primary"), refused: true},
+		"label of the group": {probe: probe().Label(v1alpha1.ProbeUnknown, "shard", "none").
+			Exclusive(v1alpha1.ProbeSucceeded, v1alpha1.ExclusivePolicy{PerLabel: "shard"}), refused: true},
+		"same annotation": {probe: probe().Annotation(v1alpha1.ProbeUnknown, "a", "b"), refused: true},
+	} {
+		compiled, err := plan.Compile(builders.Marker("ns", "db").Probe(tc.probe).Build())
+		if (errors.Is(err, plan.ErrExclusiveValue) || errors.Is(err, plan.ErrGroupLabel)) != tc.refused || err == nil && len(compiled.Exclusives()) != 1 {
+			t.Errorf("%s: error %v, want one: %t", name, err, tc.refused)
+		}
+	}
 }

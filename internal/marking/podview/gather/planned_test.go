@@ -4,6 +4,9 @@
 package gather_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,9 +16,12 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/test/builders"
+	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/fakeapi"
+	"github.com/seamark-dev/seamark/test/floor"
 )
 
 // probed returns a planned pod with probes of the markers.
@@ -75,4 +81,64 @@ func TestPlanned(t *testing.T) {
 			}
 		}
 	}
+}
+
+// randomLabels returns labels of few keys and values.
+func randomLabels(random *rand.Rand) map[string]string {
+	all := map[string]string{}
+	for range random.IntN(4) {
+		all[fmt.Sprint("k", random.IntN(3))] = []string{"", "a", "bb"}[random.IntN(3)]
+	}
+	return all
+}
+
+// Random markers that match one of two random pods are found by the index, once each.
+func TestMarkersOfLabels(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	operators := []metav1.LabelSelectorOperator{metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}
+	for range 300 {
+		markers := newStore(t, true)
+		for i := range 6 {
+			marker := builders.Marker("ns", fmt.Sprint("m", i)).Probe(builders.Probe("p")).Build()
+			marker.Spec.Selector = &metav1.LabelSelector{MatchLabels: randomLabels(random)}
+			if random.IntN(2) == 0 {
+				marker.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "k1", Operator: operators[random.IntN(2)]}}
+			}
+			expect.NoError(t, markers.Add(marker))
+		}
+		reader := gather.Reader{Compiler: plan.NewCompiler(), Stores: gather.Stores{Markers: markers}}
+		all, err := reader.Markers(t.Context(), "ns")
+		expect.NoError(t, err)
+		before, after := builders.Pod("ns", "a").Build(), builders.Pod("ns", "a").Build()
+		before.Labels, after.Labels = randomLabels(random), randomLabels(random)
+		found, err := reader.MarkersOf(t.Context(), "ns", before.Labels, after.Labels)
+		expect.NoError(t, err)
+		for _, marker := range all {
+			if (marker.Matches(before) || marker.Matches(after)) && !slices.Contains(found, marker) {
+				t.Errorf("marker with the selector %v is not found for %v and %v", marker.Requirements(), before.Labels, after.Labels)
+			}
+		}
+		if distinct := sets.New(found...); len(distinct) < len(found) {
+			t.Errorf("%d of %d found markers differ", len(distinct), len(found))
+		}
+	}
+}
+
+// BenchmarkMarkersOf finds the markers of a pod among 300. The floor is a namespace with one marker.
+func BenchmarkMarkersOf(b *testing.B) {
+	finding := func(markers int) func() {
+		stored := newStore(b, true)
+		for i := range markers {
+			marker := builders.Marker("ns", fmt.Sprint("m", i)).Selector("app", fmt.Sprint(i)).Probe(builders.Probe("p")).Build()
+			expect.NoError(b, stored.Add(marker))
+		}
+		reader := gather.Reader{Compiler: plan.NewCompiler(), Stores: gather.Stores{Markers: stored}}
+		labels := map[string]string{"app": "0", "tier": "web", "team": "a", "version": "1"}
+		return func() {
+			if found, err := reader.MarkersOf(b.Context(), "ns", labels); err != nil || len(found) != 1 {
+				b.Fatalf("%d markers, error %v", len(found), err)
+			}
+		}
+	}
+	floor.Compare(b, "x_of_one_marker", finding(300), finding(1))
 }
