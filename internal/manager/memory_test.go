@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -188,4 +189,23 @@ func markedPod(workload, replica int) *corev1.Pod {
 			`"k:{\"type\":\"example.com/idle\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:message":{},"f:status":{},"f:type":{}}}}}`),
 	})
 	return pod
+}
+
+func TestEndedPodsAreNotCached(t *testing.T) {
+	found := false
+	for object, options := range Caches(Options{}).ByObject {
+		if _, isPod := object.(*corev1.Pod); !isPod {
+			continue
+		}
+		found = true
+		for phase, want := range map[corev1.PodPhase]bool{
+			"": true, corev1.PodPending: true, corev1.PodRunning: true, corev1.PodUnknown: true,
+			corev1.PodSucceeded: false, corev1.PodFailed: false,
+		} {
+			expect.Equal(t, fmt.Sprintf("a pod in phase %q is cached", phase), want, options.Field.Matches(fields.Set{"status.phase": string(phase)}))
+		}
+	}
+	if !found {
+		t.Error("the cache has no options for pods")
+	}
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -126,4 +128,16 @@ func TestFailedWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The cache may get a node after its pods, even if both exist at the start.
+func TestNodeAtTheStartEnqueuesItsPods(t *testing.T) {
+	pod, virtual := builders.Pod("ns", "a").Node("node-1").Build(), node("virtual-kubelet")
+	r := reconciler(t, &recorded{}, marker())
+	r.Reader.Client = fake.NewClientBuilder().WithObjects(pod, virtual).
+		WithIndex(pod, gather.NodeNameField, func(client.Object) []string { return []string{"node-1"} }).Build()
+	q := fakeapi.Queue(t)
+	found := &metav1.PartialObjectMetadata{ObjectMeta: virtual.ObjectMeta}
+	r.nodeEvents().Create(t.Context(), event.TypedCreateEvent[*metav1.PartialObjectMetadata]{Object: found, IsInInitialList: true}, q)
+	expect.Equal(t, "pods enqueued", 1, q.Len())
 }
