@@ -15,9 +15,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
@@ -70,3 +73,42 @@ func NodeOf(object client.Object) []string {
 	}
 	return nil
 }
+
+// Queue returns the queue of a controller, which ends with the test.
+func Queue(tb testing.TB) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	tb.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	tb.Cleanup(q.ShutDown)
+	return q
+}
+
+// Drain removes all requests from the queue and returns them in order.
+func Drain(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []reconcile.Request {
+	var requests []reconcile.Request
+	for q.Len() > 0 {
+		request, _ := q.Get()
+		q.Done(request)
+		requests = append(requests, request)
+	}
+	return requests
+}
+
+// Store is an informer with fixed objects, which is synced.
+type Store struct{ toolscache.Indexer }
+
+// NewStore returns a Store with the objects, which indexes them by namespace too.
+func NewStore[T any](tb testing.TB, indexers toolscache.Indexers, objects []T) Store {
+	tb.Helper()
+	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	expect.NoError(tb, indexer.AddIndexers(indexers))
+	for _, object := range objects {
+		expect.NoError(tb, indexer.Add(object))
+	}
+	return Store{indexer}
+}
+
+// GetIndexer returns the objects.
+func (s Store) GetIndexer() toolscache.Indexer { return s.Indexer }
+
+// HasSynced returns true.
+func (Store) HasSynced() bool { return true }
