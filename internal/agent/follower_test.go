@@ -68,201 +68,142 @@ func (f *follower) start(t *testing.T) (stop func()) {
 	}
 }
 
+// event is what a follower sees, or a time that passes.
+type event func(*watched)
+
+func set(object *v1alpha1.NodePodProbe) event { return func(w *watched) { w.set(object) } }
+
+// setSlice sets a ProbePlan, which has the version.
+func setSlice(number int, version string, generation int64, probes ...string) event {
+	return func(w *watched) { w.setSlice(number, version, planSlice(number, generation, probes...)) }
+}
+
+func after(d time.Duration) event { return func(*watched) { pass(d) } }
+
+// reporting adds the status that a probe has failed.
+func reporting(object *v1alpha1.NodePodProbe, probe string) *v1alpha1.NodePodProbe {
+	object.Status = statusOf(probe, failed)
+	return object
+}
+
+// invalid makes the first probe invalid.
+func invalid(object *v1alpha1.NodePodProbe) *v1alpha1.NodePodProbe {
+	object.Spec.PodProbes[0].Probes[0].Probe.TimeoutSeconds = 0
+	return object
+}
+
+// older is an object that refers to ProbePlans, of a database that was restored.
+func older(references string) *v1alpha1.NodePodProbe {
+	object := referring("a", references)
+	object.ResourceVersion = "99"
+	return object
+}
+
 func TestFollower(t *testing.T) {
 	cases := map[string]struct {
-		play func(w *watched)
+		play []event
 		want []string
 	}{
 		"restored states in first and second plan": {
-			play: func(w *watched) {
-				object := planned("a", 1, "m#p")
-				object.Status = statusOf("m#p", failed)
-				w.set(object)
-				pass(time.Second)
-				object = planned("a", 2, "m#p", "m#q")
-				object.Status = statusOf("m#q", failed)
-				w.set(object)
-			},
+			play: []event{set(reporting(planned("a", 1, "m#p"), "m#p")), after(time.Second), set(reporting(planned("a", 2, "m#p", "m#q"), "m#q"))},
 			want: []string{"0s run m#pFailed", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2"},
 		},
 		"restored state of an invalid probe": {
-			play: func(w *watched) {
-				object := planned("a", 1, "m#p", "m#q")
-				object.Status = statusOf("m#p", failed)
-				object.Spec.PodProbes[0].Probes[0].Probe.TimeoutSeconds = 0
-				w.set(object)
-				for generation := range int64(2) {
-					pass(time.Second)
-					w.set(planned("a", generation+2, "m#p", "m#q"))
-				}
+			play: []event{
+				set(invalid(reporting(planned("a", 1, "m#p", "m#q"), "m#p"))),
+				after(time.Second), set(planned("a", 2, "m#p", "m#q")), after(time.Second), set(planned("a", 3, "m#p", "m#q")),
 			},
 			want: []string{
 				"0s run m#pFailed m#q", "0s in force: a/1", "1s run m#p m#q", "1s in force: a/2", "2s run m#p m#q", "2s in force: a/3",
 			},
 		},
 		"restored state of an invalid probe that is removed": {
-			play: func(w *watched) {
-				object := planned("a", 1, "m#p")
-				object.Status = statusOf("m#p", failed)
-				object.Spec.PodProbes[0].Probes[0].Probe.TimeoutSeconds = 0
-				w.set(object)
-				pass(time.Second)
-				w.set(planned("a", 2, "m#q"))
-				pass(time.Second)
-				w.set(planned("a", 3, "m#p"))
+			play: []event{
+				set(invalid(reporting(planned("a", 1, "m#p"), "m#p"))),
+				after(time.Second), set(planned("a", 2, "m#q")), after(time.Second), set(planned("a", 3, "m#p")),
 			},
 			want: []string{
 				"0s run m#pFailed", "0s in force: a/1", "1s run m#q", "1s in force: a/2", "2s run m#p", "2s in force: a/3",
 			},
 		},
 		"status changed": {
-			play: func(w *watched) {
-				w.set(planned("a", 1, "m#p"))
-				pass(time.Second)
-				object := planned("a", 1, "m#p")
-				object.Status = statusOf("m#p", failed)
-				w.set(object)
-			},
+			play: []event{set(planned("a", 1, "m#p")), after(time.Second), set(reporting(planned("a", 1, "m#p"), "m#p"))},
 			want: []string{"0s run m#p", "0s in force: a/1"},
 		},
 		"object created after the start": {
-			play: func(w *watched) {
-				w.set(nil)
-				pass(time.Second)
-				w.set(planned("a", 1, "m#p"))
-			},
+			play: []event{set(nil), after(time.Second), set(planned("a", 1, "m#p"))},
 			want: []string{"0s run", "0s in force: nothing", "1s run m#p", "1s in force: a/1"},
 		},
 		"object recreated within the grace period": {
-			play: func(w *watched) {
-				w.set(planned("a", 1, "m#p"))
-				pass(time.Second)
-				w.set(nil)
-				pass(29 * time.Second)
-				w.set(planned("b", 1, "m#p"))
-				pass(time.Minute)
+			play: []event{
+				set(planned("a", 1, "m#p")), after(time.Second), set(nil), after(29 * time.Second), set(planned("b", 1, "m#p")), after(time.Minute),
 			},
 			want: []string{"0s run m#p", "0s in force: a/1", "30s run m#p", "30s in force: b/1"},
 		},
 		"object deleted": {
-			play: func(w *watched) {
-				w.set(planned("a", 1, "m#p"))
-				pass(time.Second)
-				w.set(nil)
-				pass(time.Minute)
-			},
+			play: []event{set(planned("a", 1, "m#p")), after(time.Second), set(nil), after(time.Minute)},
 			want: []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing"},
 		},
 		"object missing for a moment": {
-			play: func(w *watched) {
-				w.set(planned("a", 1, "m#p"))
-				pass(time.Second)
-				w.set(nil)
-				pass(time.Second)
-				w.set(planned("a", 1, "m#p"))
-				pass(time.Minute)
-			},
+			play: []event{set(planned("a", 1, "m#p")), after(time.Second), set(nil), after(time.Second), set(planned("a", 1, "m#p")), after(time.Minute)},
 			want: []string{"0s run m#p", "0s in force: a/1"},
 		},
 		"object created after the grace period": {
-			play: func(w *watched) {
-				w.set(planned("a", 1, "m#p"))
-				pass(time.Second)
-				w.set(nil)
-				pass(time.Minute)
-				object := planned("b", 1, "m#p")
-				object.Status = statusOf("m#p", failed)
-				w.set(object)
-			},
+			play: []event{set(planned("a", 1, "m#p")), after(time.Second), set(nil), after(time.Minute), set(reporting(planned("b", 1, "m#p"), "m#p"))},
 			want: []string{"0s run m#p", "0s in force: a/1", "31s run", "31s in force: nothing", "1m1s run m#pFailed", "1m1s in force: b/1"},
 		},
 		"plan in ProbePlans": {
-			play: func(w *watched) {
-				w.set(referring("a", "0:12,1:13"))
-				pass(time.Second)
-				w.setSlice(0, "12", planSlice(0, 2, "m#p"))
-				pass(time.Second)
-				w.setSlice(1, "13", planSlice(1, 1, "m#q"))
-				pass(time.Second)
-				w.set(referring("a", "0:12,1:14"))
-				pass(time.Second)
-				w.setSlice(1, "14", planSlice(1, 2))
+			play: []event{
+				set(referring("a", "0:12,1:13")), after(time.Second), setSlice(0, "12", 2, "m#p"), after(time.Second), setSlice(1, "13", 1, "m#q"),
+				after(time.Second), set(referring("a", "0:12,1:14")), after(time.Second), setSlice(1, "14", 2),
 			},
 			// The part of a plan that is known does not count as the plan.
 			want: []string{"2s run m#p m#q", "2s in force: a/4", "4s run m#p", "4s in force: a/5"},
 		},
 		"plan of OpenKruise": {
-			play: func(w *watched) {
-				w.set(planned("a", 1, "m#p"))
-				pass(time.Second)
-				w.set(referring("a", "0:11"))
-				pass(time.Second)
-				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
-				pass(time.Second)
-				w.set(planned("a", 3, "m#p", "m#q"))
+			play: []event{
+				set(planned("a", 1, "m#p")), after(time.Second), set(referring("a", "0:11")), after(time.Second), setSlice(0, "11", 1, "m#p"),
+				after(time.Second), set(planned("a", 3, "m#p", "m#q")),
 			},
 			want: []string{
 				"0s run m#p", "0s in force: a/1", "2s run m#p", "2s in force: a/2", "3s run m#p m#q", "3s in force: a/3",
 			},
 		},
 		"ProbePlan of an earlier reference": {
-			play: func(w *watched) {
-				w.set(referring("a", "0:11"))
-				pass(time.Second)
-				w.set(referring("a", "0:12"))
-				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
-				pass(time.Second)
-				w.setSlice(0, "12", planSlice(0, 2, "m#q"))
+			play: []event{
+				set(referring("a", "0:11")), after(time.Second), set(referring("a", "0:12")), setSlice(0, "11", 1, "m#p"),
+				after(time.Second), setSlice(0, "12", 2, "m#q"),
 			},
 			want: []string{"2s run m#q", "2s in force: a/3"},
 		},
 		"ProbePlan removed": {
-			play: func(w *watched) {
-				w.set(referring("a", "0:11,1:13"))
-				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
-				w.setSlice(1, "13", planSlice(1, 3, "m#q"))
-				pass(time.Second)
-				w.set(referring("a", "1:13"))
+			play: []event{
+				set(referring("a", "0:11,1:13")), setSlice(0, "11", 1, "m#p"), setSlice(1, "13", 3, "m#q"), after(time.Second), set(referring("a", "1:13")),
 			},
 			want: []string{"0s run m#p m#q", "0s in force: a/5", "1s run m#q", "1s in force: a/4"},
 		},
 		"invalid references": {
-			play: func(w *watched) {
-				w.set(referring("a", "0:11"))
-				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
-				pass(time.Second)
-				w.set(referring("a", "7"))
-				pass(time.Hour)
-				w.set(referring("a", "0:11"))
+			play: []event{
+				set(referring("a", "0:11")), setSlice(0, "11", 1, "m#p"), after(time.Second), set(referring("a", "7")),
+				after(time.Hour), set(referring("a", "0:11")),
 			},
 			want: []string{"0s run m#p", "0s in force: a/2"},
 		},
 		"NodePodProbe missing for a moment": {
-			play: func(w *watched) {
-				w.set(referring("a", "0:11"))
-				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
-				pass(time.Second)
-				w.set(nil)
-				pass(time.Second)
-				w.set(referring("b", "0:11"))
+			play: []event{
+				set(referring("a", "0:11")), setSlice(0, "11", 1, "m#p"), after(time.Second), set(nil), after(time.Second), set(referring("b", "0:11")),
 			},
 			want: []string{"0s run m#p", "0s in force: a/2", "2s run m#p", "2s in force: b/2"},
 		},
 		"database restored": {
-			play: func(w *watched) {
-				w.set(referring("a", "0:11"))
-				w.setSlice(0, "11", planSlice(0, 1, "m#p"))
-				pass(time.Second)
-				older := referring("a", "0:11")
-				older.ResourceVersion = "99"
-				w.set(older)
-				pass(time.Second)
-				w.setSlice(0, "11", planSlice(0, 1, "m#q"))
+			play: []event{
+				set(referring("a", "0:11")), setSlice(0, "11", 1, "m#p"), after(time.Second), set(older("0:11")),
+				after(time.Second), setSlice(0, "11", 1, "m#q"),
 			},
 			want: []string{"0s run m#p", "0s in force: a/2", "2s run m#q", "2s in force: a/2"},
 		},
 		"invalid name": {
-			play: func(w *watched) { w.set(planned("a", 1, "m#p", "unnamed", "m#q")) },
+			play: []event{set(planned("a", 1, "m#p", "unnamed", "m#q"))},
 			want: []string{"0s run m#p m#q", "0s in force: a/1"},
 		},
 	}
@@ -272,7 +213,9 @@ func TestFollower(t *testing.T) {
 				r := &recorder{start: time.Now()}
 				f := &follower{watched: newWatched(nil), runner: r, report: r}
 				stop := f.start(t)
-				tc.play(f.watched)
+				for _, happens := range tc.play {
+					happens(f.watched)
+				}
 				synctest.Wait()
 				stop()
 				expect.Equal(t, "calls", tc.want, r.log)
