@@ -32,19 +32,19 @@ func TestStaticPods(t *testing.T) {
 	}
 	playAll(t, map[string]scenario{
 		"plan before container": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.plan(mirror("m1", "hash"))
 				runs(b, "pod", "a")
 				pass(5 * time.Second)
 				b.ContainerUnknown(runtime)
 				pass(time.Minute)
 				b.ContainerGone(runtime)
-			},
+			}},
 			runs:    map[string][]string{"p": {"0s a"}},
 			changes: []string{"0s p >Succeeded", "1m5s p Succeeded>Failed"},
 		},
 		"recreated mirror pod": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				runs(b, "pod", "a")
 				b.plan(mirror("m1", "hash"))
 				pass(5 * time.Second)
@@ -52,44 +52,44 @@ func TestStaticPods(t *testing.T) {
 				pass(time.Second)
 				runs(b, "pod", "b")
 				pass(time.Second)
-			},
+			}},
 			runs: map[string][]string{"p": {"0s a", "5s a", "6s b"}},
 			changes: []string{
 				"0s p >Succeeded", "5s p gone", "5s p >Succeeded", "6s p Succeeded>Unknown", "6s p Unknown>Succeeded",
 			},
 		},
 		"not described": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.ContainerUnknown(runtime)
 				b.ContainersSynced()
 				b.plan(mirror("m1", "hash"))
 				pass(time.Minute)
 				runs(b, "pod", "a")
 				pass(time.Second)
-			},
+			}},
 			runs:    map[string][]string{"p": {"1m0s a"}},
 			changes: []string{"1m0s p >Succeeded"},
 		},
 		"changed annotation": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				runs(b, "pod", "a")
 				b.plan(mirror("m1", "hash"))
 				pass(5 * time.Second)
 				b.plan(mirror("m1", "other"))
 				runs(b, "pod", "b")
 				pass(time.Minute)
-			},
+			}},
 			runs:    map[string][]string{"p": {"0s a"}},
 			changes: []string{"0s p >Succeeded", "5s p gone"},
 		},
 		"forged annotation": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				runs(b, "victim", "a")
 				b.plan(mirror("m1", "hash"))
 				pass(5 * time.Second)
 				runs(b, "victim", "b")
 				pass(time.Minute)
-			},
+			}},
 		},
 	})
 }
@@ -98,12 +98,12 @@ func TestStaticPods(t *testing.T) {
 func TestContainersOfOtherPods(t *testing.T) {
 	runs := func(pod types.NamespacedName, want map[string][]string, changes ...string) scenario {
 		return scenario{
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Running: true, StartedAt: time.Now(), Pod: pod})
 				b.ContainersSynced()
 				b.plan(planned("p"))
 				pass(time.Second)
-			},
+			}},
 			runs: want, changes: changes,
 		}
 	}
@@ -117,7 +117,7 @@ func TestContainersOfOtherPods(t *testing.T) {
 // Containers are not listed while nothing is planned, and may restart meanwhile.
 func TestPlanWaitsForFreshContainers(t *testing.T) {
 	playAll(t, map[string]scenario{"restarted": {
-		play: func(b *bench) {
+		play: []step{func(b *bench) {
 			b.containerRuns("a")
 			b.ContainersStale()
 			b.plan(planned("p", func(p *worker.Task) {
@@ -126,7 +126,7 @@ func TestPlanWaitsForFreshContainers(t *testing.T) {
 			pass(time.Second)
 			b.containerRuns("b")
 			pass(time.Second)
-		},
+		}},
 		runs: map[string][]string{"p": {"1s b"}},
 	}})
 }
@@ -139,7 +139,7 @@ func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
 	}
 	playAll(t, map[string]scenario{
 		"from the start": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				otherRuns(b)
 				b.ContainerUnknown(container())
 				b.ContainersSynced()
@@ -147,43 +147,21 @@ func TestUnknownContainerPausesOnlyItsProbes(t *testing.T) {
 				pass(15 * time.Second)
 				b.plan(planned("p", period(time.Second)), planned("q", ofOther), planned("new"))
 				pass(10 * time.Second)
-			},
+			}},
 			runs:    map[string][]string{"q": {"0s o", "10s o", "20s o"}},
 			changes: []string{"0s q >Succeeded"},
 		},
 		"later": {
-			play: func(b *bench) {
-				b.containerRuns("a")
-				b.plan(planned("p"))
-				pass(15 * time.Second)
-				b.ContainerUnknown(container())
-				pass(time.Minute)
-				b.containerRuns("b")
-			},
+			play:    []step{starts("a"), plans(probe("p")), after(15 * time.Second), unknown, after(time.Minute), starts("b")},
 			runs:    map[string][]string{"p": {"0s a", "10s a", "1m15s b"}},
 			changes: []string{"0s p >Succeeded", "1m15s p Succeeded>Unknown", "1m15s p Unknown>Succeeded"},
 		},
 		"during a run": {
-			play: func(b *bench) {
-				b.result = slow(3 * time.Second)
-				b.containerRuns("a")
-				b.plan(planned("p"))
-				pass(time.Second)
-				b.ContainerUnknown(container())
-				pass(time.Minute)
-			},
+			play: []step{results(slow(3 * time.Second)), starts("a"), plans(probe("p")), after(time.Second), unknown, after(time.Minute)},
 			runs: map[string][]string{"p": {"0s a"}},
 		},
 		"until it is gone": {
-			play: func(b *bench) {
-				b.containerRuns("a")
-				b.plan(planned("p"))
-				pass(time.Second)
-				b.ContainerUnknown(container())
-				pass(time.Minute)
-				b.ContainerGone(container())
-				pass(time.Minute)
-			},
+			play:    []step{starts("a"), plans(probe("p")), after(time.Second), unknown, after(time.Minute), removed, after(time.Minute)},
 			runs:    map[string][]string{"p": {"0s a"}},
 			changes: []string{"0s p >Succeeded", "1m1s p Succeeded>Failed"},
 		},

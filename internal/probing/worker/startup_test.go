@@ -47,17 +47,12 @@ func upAt(n int) func(probing.Target, int) (time.Duration, probing.Outcome, erro
 func TestWaitForStarted(t *testing.T) {
 	playAll(t, map[string]scenario{
 		"success opens": {
-			play: func(b *bench) {
-				b.result = upAt(3)
-				b.plan(planned("p", waits))
-				b.containerRuns("a")
-				pass(17 * time.Second)
-			},
+			play:    []step{results(upAt(3)), plans(probe("p", waits)), starts("a"), after(17 * time.Second)},
 			runs:    map[string][]string{"up": {"0s a", "3s a", "6s a"}, "p": {"6s a", "16s a"}},
 			changes: []string{"6s p >Succeeded"}, problems: []string{`0s p "CannotRun"`, `3s p ""`},
 		},
 		"cannot be run": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.result = func(probing.Target, int) (time.Duration, probing.Outcome, error) {
 					return 0, probing.Outcome{}, errors.New("run command in container a: " + strings.Repeat("x", 2*probing.MaxMessageBytes) + "\xff")
 				}
@@ -68,11 +63,11 @@ func TestWaitForStarted(t *testing.T) {
 				if !strings.HasPrefix(message, "startup probe: xxx") || len(message) > probing.MaxMessageBytes || !utf8.ValidString(message) {
 					b.t.Errorf("problem %q", message)
 				}
-			},
+			}},
 			runs: map[string][]string{"up": {"0s a"}}, problems: []string{`0s p "CannotRun"`},
 		},
 		"no slot": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.result = func(_ probing.Target, n int) (time.Duration, probing.Outcome, error) {
 					return time.Duration(2-n) * 12 * time.Second, probing.Outcome{}, nil
 				}
@@ -82,46 +77,39 @@ func TestWaitForStarted(t *testing.T) {
 				want := "startup probe: the probe has not run for 3 periods: it waits for an exec slot of the node"
 				expect.Equal(b.t, "problem", want, b.problemMessage())
 				pass(2 * time.Second)
-			},
+			}},
 			runs: map[string][]string{"up": {"0s a", "12s a"}}, problems: []string{`9s p "WaitingForSlot"`, `12s p ""`},
 		},
 		"initial delay counts from the start": {
-			play: func(b *bench) {
-				b.result = upAt(2)
-				b.plan(planned("p", waits, func(p *worker.Task) { p.Policy.InitialDelay = 8 * time.Second }))
-				b.containerRuns("a")
-				pass(9 * time.Second)
+			play: []step{
+				results(upAt(2)), plans(probe("p", waits, func(p *worker.Task) { p.Policy.InitialDelay = 8 * time.Second })), starts("a"),
+				after(9 * time.Second),
 			},
 			runs:    map[string][]string{"up": {"0s a", "3s a"}, "p": {"8s a"}},
 			changes: []string{"8s p >Succeeded"}, problems: []string{`0s p "CannotRun"`, `3s p ""`},
 		},
 		"each run of the container": {
-			play: func(b *bench) {
-				b.plan(planned("p", waits))
-				b.result = upAt(1)
-				b.containerRuns("a")
-				pass(time.Second)
-				b.result = upAt(3)
-				b.containerRuns("b")
-				pass(4 * time.Second)
+			play: []step{
+				plans(probe("p", waits)), results(upAt(1)), starts("a"), after(time.Second), results(upAt(3)), starts("b"),
+				after(4 * time.Second),
 			},
 			runs:    map[string][]string{"up": {"0s a", "1s b", "4s b"}, "p": {"0s a", "4s b"}},
 			changes: []string{"0s p >Succeeded", "1s p Succeeded>Unknown", "4s p Unknown>Succeeded"},
 		},
 		"restored result of the same run": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.result = upAt(0)
 				b.plan(planned("p", waits, func(p *worker.Task) {
 					p.Restored = thresholds.State{State: v1alpha1.ProbeFailed, ContainerID: "a"}
 				}))
 				b.containerRuns("a")
 				pass(time.Second)
-			},
+			}},
 			runs:    map[string][]string{"p": {"0s a"}},
 			changes: []string{"0s p Failed>Succeeded"},
 		},
 		"restored Unknown and restored result of another run": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.result = upAt(0)
 				b.plan(planned("p", waits, func(p *worker.Task) {
 					p.Restored = thresholds.State{State: v1alpha1.ProbeUnknown, ContainerID: "a"}
@@ -130,24 +118,24 @@ func TestWaitForStarted(t *testing.T) {
 				}))
 				b.containerRuns("a")
 				pass(time.Second)
-			},
+			}},
 			runs:    map[string][]string{"up": {"0s a", "0s a"}},
 			changes: []string{"0s q Succeeded>Unknown"},
 		},
 		"container that runs longer than its startup may take": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.result = upAt(0)
 				b.plan(planned("p", waits))
 				b.ContainerChanged(container(), thresholds.ContainerRun{ID: "a", Running: true, StartedAt: time.Now().Add(-58 * time.Second)})
 				b.ContainersSynced()
 				pass(4 * time.Second)
-			},
+			}},
 			runs:    map[string][]string{"up": {"0s a", "3s a"}, "p": {"3s a"}},
 			changes: []string{"3s p >Succeeded"},
 		},
 		// As if the clock of the node were set an hour ahead.
 		"clock that jumps while the container starts": {
-			play: func(b *bench) {
+			play: []step{func(b *bench) {
 				b.result = upAt(0)
 				b.plan(planned("p", waits))
 				b.containerRuns("a")
@@ -156,20 +144,14 @@ func TestWaitForStarted(t *testing.T) {
 				pass(3 * time.Second)
 				b.plan(planned("p", waits, func(p *worker.Task) { p.Startup.Limit = 10 * time.Second }))
 				pass(7 * time.Second)
-			},
+			}},
 			runs:    map[string][]string{"up": {"0s a", "3s a", "4s a", "7s a", "10s a"}, "p": {"10s a"}},
 			changes: []string{"10s p >Succeeded"},
 		},
 		"policy is edited": {
-			play: func(b *bench) {
-				b.result = upAt(0)
-				b.plan(planned("p", waits))
-				b.containerRuns("a")
-				pass(time.Second)
-				b.plan(planned("p"))
-				pass(time.Second)
-				b.plan(planned("p", waits))
-				pass(20 * time.Second)
+			play: []step{
+				results(upAt(0)), plans(probe("p", waits)), starts("a"), after(time.Second), plans(probe("p")), after(time.Second),
+				plans(probe("p", waits)), after(20 * time.Second),
 			},
 			runs:    map[string][]string{"up": {"0s a", "2s a", "5s a", "8s a", "11s a", "14s a", "17s a", "20s a"}, "p": {"1s a"}},
 			changes: []string{"1s p >Succeeded"},
