@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/manager/problems"
@@ -148,7 +147,7 @@ func FuzzLimit(f *testing.F) {
 
 // The cache always has another label than the one that was written, as if another client reset it.
 func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	marker := healthyMarker()
 	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	server := &recorded{}
 	r := reconciler(t, server, marker, builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", "Succeeded"))
@@ -157,8 +156,7 @@ func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
 	end := now.Add(10 * time.Minute)
 	for now.Before(end) {
 		r.expectations.Forget(key)
-		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-		expect.NoError(t, err)
+		result := reconcileOne(t, r, "a")
 		why, _ := r.limits.problem(key)
 		expect.Equal(t, "the marker gets the limit", why, problemOfPod(r).Limited)
 		now = now.Add(min(result.RequeueAfter, time.Second/10) + time.Millisecond)
@@ -178,7 +176,6 @@ func TestWritesOfAnAlternatingPodAreLimited(t *testing.T) {
 func TestWritesOfAFlappingProbeAreLimited(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").
 		Label(v1alpha1.ProbeSucceeded, "healthy", "true").Label(v1alpha1.ProbeFailed, "healthy", "false")).Build()
-	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	events := record.NewFakeRecorder(10)
 	server := &recorded{}
 	r := reconciler(t, server)
@@ -193,8 +190,7 @@ func TestWritesOfAFlappingProbeAreLimited(t *testing.T) {
 		r.Reader.Client = fakeapi.Client(t, marker, builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", state)).
 			WithReturnManagedFields().Build()
 		writes := len(server.labels)
-		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-		expect.NoError(t, err)
+		result := reconcileOne(t, r, "a")
 		if wrote := len(server.labels) > writes; wrote && server.labels[writes]["healthy"] != value {
 			t.Errorf("after %s, wrote %v, want the newest state %s", now.Sub(start), server.labels[writes], value)
 		} else if wait := result.RequeueAfter; !wrote && server.labels[writes-1]["healthy"] != value && (wait <= 0 || wait > problems.MarkInterval) {

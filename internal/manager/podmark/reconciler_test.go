@@ -94,13 +94,8 @@ func reported(uid string, state v1alpha1.ProbeState) *v1alpha1.NodePodProbe {
 }
 
 func TestReconcile(t *testing.T) {
-	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	marker, healthy := healthyMarker(), healthyLabels()
 	pod := func() *builders.PodBuilder { return builders.Pod("ns", "a").Label("app", "game") }
-	marked := func() *builders.PodBuilder {
-		return pod().Label("healthy", "true").ManagedFields("seamark", "status", entry)
-	}
-	healthy := []map[string]string{{"healthy": "true"}}
 	none := []map[string]string{nil}
 	cases := map[string]struct {
 		cached []client.Object
@@ -124,12 +119,9 @@ func TestReconcile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pods := &recorded{}
 			r := reconciler(t, pods, tc.cached...)
-			request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}
 			// The cache never has the write, so the second reconcile must remember it.
 			for range 2 {
-				if _, err := r.Reconcile(t.Context(), request); err != nil {
-					t.Fatal(err)
-				}
+				reconcileOne(t, r, "a")
 			}
 			expect.Equal(t, "labels written", tc.want, pods.labels)
 		})
@@ -139,7 +131,7 @@ func TestReconcile(t *testing.T) {
 // The label is in the template of the pods.
 func TestReconcileTakesOverMarksOfOtherOwners(t *testing.T) {
 	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	marker := healthyMarker()
 	left := func() *builders.PodBuilder {
 		return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").Updated("kube-controller-manager", "", entry)
 	}
@@ -176,9 +168,7 @@ func TestReconcileTakesOverMarksOfOtherOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pods := &recorded{}
 			r := reconciler(t, pods, tc.cached...)
-			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}}); err != nil {
-				t.Fatal(err)
-			}
+			reconcileOne(t, r, "a")
 			expect.Equal(t, "labels applied", tc.applied, pods.labels)
 			expect.Equal(t, "removed", tc.removed, pods.removed)
 		})
@@ -192,15 +182,10 @@ func TestRemovalWaitsForTheLastWrite(t *testing.T) {
 	left := func() *builders.PodBuilder {
 		return builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").Updated("kruise-manager", "", entry)
 	}
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	marker := healthyMarker()
 	pods := &recorded{}
 	r := reconciler(t, pods, marker, left().Build(), reported("uid-a", "Succeeded"))
-	pass := func() reconcile.Result {
-		t.Helper()
-		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
-		expect.NoError(t, err)
-		return result
-	}
+	pass := func() reconcile.Result { return reconcileOne(t, r, "a") }
 	pass()
 	cache := r.Reader.Client.(client.Client)
 	expect.NoError(t, cache.Delete(t.Context(), marker))
@@ -219,7 +204,7 @@ func TestRemovalWaitsForTheLastWrite(t *testing.T) {
 }
 
 func TestConflictIsRequeued(t *testing.T) {
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	marker := healthyMarker()
 	pod := builders.Pod("ns", "a").Label("app", "game").Label("healthy", "true").
 		Updated("kruise-manager", "status", `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`).Build()
 	pods := &recorded{err: apply.ErrOutdated}
@@ -245,7 +230,7 @@ func TestConflictIsRequeued(t *testing.T) {
 }
 
 func TestReconcileErrors(t *testing.T) {
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	marker := healthyMarker()
 	refused := errors.New("refused")
 	for name, tc := range map[string]struct{ err, want error }{
 		"pod is gone": {err: apply.ErrGone},

@@ -94,7 +94,6 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 		npp.Status.PodProbeStatuses[0].ProbeStates = append(npp.Status.PodProbeStatuses[0].ProbeStates,
 			v1alpha1.ContainerProbeState{Name: probe, State: v1alpha1.ProbeSucceeded})
 	}
-	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	web := types.NamespacedName{Namespace: "ns", Name: "web"}
 	server := &strict{}
 	r := reconciler(t, server)
@@ -103,9 +102,7 @@ func TestRefusedMarksAreOmitted(t *testing.T) {
 		pod := builders.Pod("ns", "a").Label("app", "game").Build()
 		pod.ResourceVersion = version
 		r.Reader.Client = fakeapi.Client(t, []client.Object{marker, pod, npp}...).WithReturnManagedFields().Build()
-		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-			t.Fatal(err)
-		}
+		reconcileOne(t, r, "a")
 	}
 	problems := func() []string {
 		return slices.Sorted(maps.Keys(r.Problems.OfMarker(web)[types.NamespacedName{Namespace: "ns", Name: "a"}].Refused))
@@ -140,7 +137,6 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 		npp.Status.PodProbeStatuses[0].ProbeStates = append(npp.Status.PodProbeStatuses[0].ProbeStates,
 			v1alpha1.ContainerProbeState{Name: "web#" + name, State: v1alpha1.ProbeSucceeded})
 	}
-	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	server := &strict{}
 	r := reconciler(t, server)
 	now := time.Unix(1_700_000_000, 0)
@@ -153,8 +149,7 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 		pod.ResourceVersion = version
 		r.Reader.Client = fakeapi.Client(t, marker.Build(), pod, npp).WithReturnManagedFields().Build()
 		tries := server.tries
-		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-		expect.NoError(t, err)
+		result := reconcileOne(t, r, "a")
 		expect.Equal(t, "refused probes are reported", 4, len(problemOfPod(r).Refused))
 		return server.tries - tries, result.RequeueAfter
 	}
@@ -188,7 +183,6 @@ func TestRefusedMarksAreSearchedRarely(t *testing.T) {
 func TestRefusedMarksOfAFlappingProbe(t *testing.T) {
 	marker := builders.Marker("ns", "web").Probe(builders.Probe("o").Label(v1alpha1.ProbeSucceeded, "one", "1")).
 		Probe(builders.Probe("p").Annotation(v1alpha1.ProbeSucceeded, "note", "bad").Annotation(v1alpha1.ProbeFailed, "note", "good")).Build()
-	key := types.NamespacedName{Namespace: "ns", Name: "a"}
 	server := &strict{}
 	r := reconciler(t, server)
 	now := time.Unix(1_700_000_000, 0)
@@ -211,9 +205,7 @@ func TestRefusedMarksOfAFlappingProbe(t *testing.T) {
 		cached := pod.Build()
 		cached.ResourceVersion = strconv.Itoa(1000 + server.version)
 		r.Reader.Client = fakeapi.Client(t, marker, cached, npp).WithReturnManagedFields().Build()
-		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-			t.Fatal(err)
-		}
+		reconcileOne(t, r, "a")
 		expect.Equal(t, fmt.Sprintf("change %d: marks written", i), want[state], server.written)
 		now = now.Add(5 * time.Second)
 	}
@@ -232,9 +224,7 @@ func TestRefusedRemovalBlocksNoMark(t *testing.T) {
 	server := &strict{fixed: true}
 	r := reconciler(t, server, marker, pod, reported("uid-a", "Failed"))
 	for range 3 {
-		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
-			t.Fatal(err)
-		}
+		reconcileOne(t, r, "a")
 	}
 	expect.Equal(t, "marks written", []string{"label sick=true"}, server.written)
 	if problem := problemOfPod(r); problem.Refused["p"] == "" {
@@ -251,7 +241,7 @@ func TestRefusedRemovalBlocksNoMark(t *testing.T) {
 
 // If the API server refuses every write, no probe is at fault.
 func TestDeniedPodAccusesNoProbe(t *testing.T) {
-	marker := builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true")).Build()
+	marker := healthyMarker()
 	r := reconciler(t, &strict{closed: true}, marker, builders.Pod("ns", "a").Label("app", "game").Build(), reported("uid-a", "Succeeded"))
 	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "a"}})
 	if !apierrors.IsInvalid(err) {

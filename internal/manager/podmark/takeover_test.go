@@ -129,9 +129,8 @@ func drain(t *testing.T, r *Reconciler, q controllers.Queue) {
 	for range q.Len() {
 		request, _ := q.Get()
 		q.Done(request)
-		if _, err := r.Reconcile(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.Reconcile(t.Context(), request)
+		expect.NoError(t, err)
 	}
 }
 
@@ -259,10 +258,7 @@ func healthyLabels() []map[string]string { return []map[string]string{{"healthy"
 // A marked pod loses its label while its marker changes. In each order of stores and handlers, the
 // pod is enqueued after a change that removes its mark.
 func TestNoWakeUpIsLost(t *testing.T) {
-	const entry = `{"f:metadata":{"f:labels":{"f:healthy":{}}}}`
-	pod := func(app string) *corev1.Pod {
-		return builders.Pod("ns", "a").Label("app", app).Label("healthy", "true").ManagedFields("seamark", "status", entry).Build()
-	}
+	pod := func(app string) *corev1.Pod { return marked().Label("app", app).Build() }
 	marker := func() *builders.MarkerBuilder {
 		return builders.Marker("ns", "web").Probe(builders.Probe("p").Label(v1alpha1.ProbeSucceeded, "healthy", "true"))
 	}
