@@ -51,14 +51,27 @@ func TestHealthyInstallation(t *testing.T) {
 	}
 }
 
+// problem is a change of a healthy installation, and the lines of the results that are not ok.
+type problem struct {
+	change func(t *testing.T, f *check.Facts)
+	want   string
+}
+
+func checkProblems(t *testing.T, problems map[string]problem) {
+	t.Helper()
+	for name, test := range problems {
+		t.Run(name, func(t *testing.T) {
+			f := healthy(t)
+			test.change(t, f)
+			expect.Equal(t, "results that are not ok", test.want, lines(check.Run(f), false))
+		})
+	}
+}
+
 func TestProblems(t *testing.T) {
 	const fix = "  helm upgrade, or kubectl apply --server-side -k config/workloads\n"
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
-	for name, test := range map[string]struct {
-		change func(t *testing.T, f *check.Facts)
-		// want are the lines of the results that are not ok.
-		want string
-	}{
+	checkProblems(t, map[string]problem{
 		"old API server": {
 			func(_ *testing.T, f *check.Facts) { f.Server.Value = "v1.31.9" },
 			"failed api-server: Kubernetes v1.31.9 is not supported\n  upgrade the cluster to Kubernetes 1.32 or later\n",
@@ -146,36 +159,6 @@ func TestProblems(t *testing.T) {
 				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods of the namespaces that have sets\n" + fix +
 				"failed policy/seamark-workloads-objects: the policy does not exist: seamark-workloads could write all claims and revisions there\n" + fix +
 				"failed policy/seamark-workloads-grants: the policy does not exist: seamark-workloads could write where its policy does not apply\n" + fix,
-		},
-		"AdvancedCronJobs without permissions, CRD and policy": {
-			func(t *testing.T, f *check.Facts) {
-				runWorkloads(t, f, "controllers: {advancedCronJob: {enabled: true}}")
-				allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != "jobs" })
-			},
-			"failed crd/advancedcronjobs.apps.kruise.io: the CRD does not exist\n" +
-				"  kubectl apply --server-side --force-conflicts -f config/crd/cronjobs/apps.kruise.io_advancedcronjobs.yaml\n" +
-				"failed permissions/seamark-workloads: the account lacks 5 of 50 permissions: " +
-				"get jobs.batch, list jobs.batch, watch jobs.batch and 2 more\n" +
-				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/cronjobs\n" +
-				"failed policy/seamark-workloads-jobs: the policy does not exist: seamark-workloads could create and delete all Jobs\n" +
-				"  helm upgrade, or kubectl apply --server-side -k config/cronjobs\n",
-		},
-		"AdvancedCronJobs": {
-			func(t *testing.T, f *check.Facts) {
-				runWorkloads(t, f, "controllers: {advancedCronJob: {enabled: true}}")
-				f.CRDs.Value = append(f.CRDs.Value, definition(t, "advancedcronjobs.apps.kruise.io"))
-				p, b := policy("seamark-workloads-jobs", admissionregistrationv1.Deny)
-				f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
-				allow(t, f, func(check.Permission) bool { return true })
-			},
-			"",
-		},
-		"AdvancedCronJobs are disabled": {
-			func(t *testing.T, f *check.Facts) {
-				runWorkloads(t, f, "controllers: {cloneSet: {enabled: true}}")
-				allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != "jobs" })
-			},
-			"",
 		},
 		"the configuration of the workloads is forbidden": {
 			func(t *testing.T, f *check.Facts) {
@@ -365,13 +348,7 @@ func TestProblems(t *testing.T) {
 			func(_ *testing.T, f *check.Facts) { f.Nodes.Value, f.Nodes.Err = nil, forbidden },
 			"unknown nodes: nodes is forbidden: no\n  run the command with the permissions of a cluster administrator\n",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := healthy(t)
-			test.change(t, f)
-			expect.Equal(t, "results that are not ok", test.want, lines(check.Run(f), false))
-		})
-	}
+	})
 }
 
 func kruiseManager(args ...string) *appsv1.Deployment {

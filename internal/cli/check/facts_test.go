@@ -4,6 +4,7 @@
 package check_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -12,13 +13,16 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/config"
 	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -159,4 +163,32 @@ func allow(t *testing.T, f *check.Facts, allowed func(check.Permission) bool) {
 	for _, p := range required {
 		f.Access.Value = append(f.Access.Value, check.Access{Permission: p, Allowed: allowed(p)})
 	}
+}
+
+// TestNothingReadable checks that facts that cannot be read never lead to a verdict.
+func TestNothingReadable(t *testing.T) {
+	denied := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	f := &check.Facts{Now: now, Namespace: "seamark-system"}
+	f.Server.Err, f.CRDs.Err, f.Deployments.Err, f.DaemonSets.Err, f.Pods.Err = denied, denied, denied, denied, denied
+	f.Leases.Err, f.Nodes.Err, f.Policies.Err, f.Bindings.Err, f.Webhook.Err = denied, denied, denied, denied, denied
+	f.Access.Err, f.Plans.Err, f.Reports.Err, f.Markers.Err = denied, denied, denied, denied
+	f.Kruise.Lease.Err = denied
+	results := check.Run(f)
+	for _, r := range results {
+		if r.Verdict != check.Unknown || !r.Denied {
+			t.Errorf("%s is %s: %s, want unknown and denied", r.Check, r.Verdict, r.Evidence)
+		}
+	}
+	if worst, denied := check.Worst(results); worst != check.Unknown || !denied {
+		t.Errorf("Worst() = %s, %t, want unknown, true", worst, denied)
+	}
+}
+
+// Whoever can create the namespace can hold the lease.
+func TestLeaseOfATenant(t *testing.T) {
+	f := healthy(t)
+	f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "tenant", time.Second)), builders.OpenKruiseWebhook("other")
+	want := "warning openkruise: tenant holds the lease of OpenKruise's manager, but no webhook of kruise-mutating-webhook-configuration has a Service of " +
+		"kruise-system: Seamark does not regard it as OpenKruise\n  find out who renews the lease: kubectl -n kruise-system get lease kruise-manager -o yaml\n"
+	expect.Equal(t, "results that are not ok", want, lines(check.Run(f), false))
 }

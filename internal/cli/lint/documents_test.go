@@ -6,17 +6,10 @@ package lint_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/seamark-dev/seamark/internal/cli/lint"
-	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestDocuments(t *testing.T) {
-	linter := &lint.Linter{}
-	for name, test := range map[string]struct {
-		manifest string
-		want     []string
-	}{
+	checkEach(t, map[string]linted{
 		"empty":         {"# nothing\n", nil},
 		"other objects": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: x.io/v1\nkind: Other\nspec: 1\n", nil},
 		"invalid YAML":  {worker + "---\n a: [\n", []string{"a.yaml:25:1 invalid-yaml: invalid YAML: yaml: line 25: did not find expected node content"}},
@@ -80,9 +73,5 @@ func TestDocuments(t *testing.T) {
 			"apiVersion: apps.kruise.io/v1alpha1\nkind: StatefulSet\nmetadata: {name: x}\nspec:\n  selector: {matchLabels: {app: x}}\n  replicas: -1\n  template:\n    metadata: {labels: {app: x}}\n    spec: {containers: [{name: x, image: x}]}\n",
 			[]string{`a.yaml:6:3 schema spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0`},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			expect.Equal(t, "findings", test.want, check(t, linter, test.manifest))
-		})
-	}
+	})
 }

@@ -116,9 +116,22 @@ func checkRule(t *testing.T, f lint.Finding) {
 	}
 }
 
+// linted is a manifest, and what is found in it.
+type linted struct {
+	manifest string
+	want     []string
+}
+
+func checkEach(t *testing.T, cases map[string]linted) {
+	t.Helper()
+	linter := &lint.Linter{}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) { expect.Equal(t, "findings", test.want, check(t, linter, test.manifest)) })
+	}
+}
+
 func TestMarker(t *testing.T) {
 	const command = "command: [/bin/cat, /tmp/job]"
-	linter := &lint.Linter{}
 	for name, test := range map[string]struct {
 		edits []string
 		want  []string
@@ -260,7 +273,7 @@ func TestMarker(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Equal(t, "findings", test.want, check(t, linter, edited(t, worker, test.edits...)))
+			expect.Equal(t, "findings", test.want, check(t, &lint.Linter{}, edited(t, worker, test.edits...)))
 		})
 	}
 }

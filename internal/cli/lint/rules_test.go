@@ -4,10 +4,13 @@
 package lint_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestCheckRule(t *testing.T) {
@@ -28,4 +31,21 @@ func TestCheckRule(t *testing.T) {
 			t.Errorf("error for rule %q: %v, want one that ends with %s", name, err, end)
 		}
 	}
+}
+
+// The table of docs/write-markers.md has all rules.
+func TestRulesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/write-markers.md")
+	expect.NoError(t, err)
+	const header = "| rule | severity | finding |\n| --- | --- | --- |\n"
+	_, table, found := strings.Cut(string(page), header)
+	if !found {
+		t.Fatalf("docs/write-markers.md has no table %q", header)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var want strings.Builder
+	for _, rule := range lint.Rules() {
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", rule.Name, rule.Severity, rule.Summary)
+	}
+	expect.Equal(t, "table of rules", want.String(), table+"\n")
 }
