@@ -162,7 +162,5 @@ func TestServe(t *testing.T) {
 		t.Errorf("response %q, %v", got, err)
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Error("serve:", err)
-	}
+	expect.NoError(t, <-done)
 }
