@@ -83,20 +83,18 @@ func TestServer(t *testing.T) {
 		expect.NoError(t, err)
 		return response.StatusCode, string(body)
 	}
-	expect := func(path string, status int, part string) {
+	answers := func(path string, status int, part string) {
 		t.Helper()
 		if got, body := get(path); got != status || !strings.Contains(body, part) {
 			t.Errorf("GET %s: status %d, body %q, want %d and %q", path, got, body, status, part)
 		}
 	}
-	expect("/healthz", http.StatusOK, "ok")
-	expect("/readyz", http.StatusServiceUnavailable, "plan: ok\nruntime: not ready\n")
+	answers("/healthz", http.StatusOK, "ok")
+	answers("/readyz", http.StatusServiceUnavailable, "plan: ok\nruntime: not ready\n")
 	ready["runtime"] = true
-	expect("/readyz", http.StatusOK, "plan: ok\nruntime: ok\n")
-	expect("/metrics", http.StatusOK, `seamark_agent_transitions_total{state="Failed"} 1`)
-	expect("/pods", http.StatusNotFound, "")
+	answers("/readyz", http.StatusOK, "plan: ok\nruntime: ok\n")
+	answers("/metrics", http.StatusOK, `seamark_agent_transitions_total{state="Failed"} 1`)
+	answers("/pods", http.StatusNotFound, "")
 	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("serve: %v", err)
-	}
+	expect.NoError(t, <-done)
 }

@@ -97,9 +97,7 @@ func TestDialWaitsForRuntime(t *testing.T) {
 		done <- err
 	}()
 	runtime.Start()
-	if err := <-done; err != nil {
-		t.Errorf("Dial: %v", err)
-	}
+	expect.NoError(t, <-done)
 }
 
 func TestClientVersion(t *testing.T) {
@@ -267,9 +265,7 @@ func TestCloseEndsExecSync(t *testing.T) {
 		done <- err
 	}()
 	<-started
-	if err := client.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	expect.NoError(t, client.Close())
 	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("ExecSync: %v, want an error that is not a timeout", err)
 	}
