@@ -35,9 +35,7 @@ func serve(t *testing.T) (server *loopback.Server, stop func() int) {
 	go func() { done <- server.Serve(ctx, handler, func() { closed++ }) }()
 	stop = func() int {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve() = %v", err)
-		}
+		expect.NoError(t, <-done)
 		done <- nil
 		return closed
 	}
