@@ -82,9 +82,7 @@ func limited(t *testing.T, limits admission.Limits) string {
 	}()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, <-done)
 	})
 	return "https://" + listener.Addr().String() + "/"
 }
@@ -184,9 +182,7 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, <-done)
 	})
 	others := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 20 {
@@ -294,7 +290,5 @@ func TestServer(t *testing.T) {
 	write(unknown)
 	asks("certificate of a new authority", unknown, true)
 	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, <-done)
 }

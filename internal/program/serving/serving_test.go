@@ -42,9 +42,7 @@ func serveAt(t *testing.T, listener net.Listener, handler http.Handler, options 
 	go func() { done <- serving.Serve(ctx, listener, handler, options) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, <-done)
 		goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	})
 }
@@ -245,9 +243,7 @@ func TestDrain(t *testing.T) {
 			if got := answer(t, connect(t, listener.Addr().String(), request)); (got == http.StatusOK) != want {
 				t.Errorf("answer %d", got)
 			}
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, <-done)
 		})
 	}
 }

@@ -200,9 +200,7 @@ func TestOneCacheNeverSyncs(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("the program ended with the error %v", err)
-	}
+	expect.NoError(t, <-ended)
 }
 
 func (p *Program) assembleForTest(ctx context.Context) (ctrlmanager.Manager, error) {
