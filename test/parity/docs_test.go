@@ -4,6 +4,8 @@
 package parity_test
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,4 +60,14 @@ func declares(t *testing.T, folder, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestMain lets many tests wait for their timeouts in parallel, even with few cores.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, "set the number of parallel tests:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
