@@ -91,7 +91,9 @@ spec:
 `, 1),
 		},
 		"adds properties to an open schema with properties": {
-			crd:  strings.Replace(generated, "type: integer", "properties:\n              name:\n                type: string\n            x-kubernetes-preserve-unknown-fields: true", 1),
+			crd: strings.Replace(
+				generated, "type: integer", "properties:\n              name:\n                type: string\n            x-kubernetes-preserve-unknown-fields: true", 1,
+			),
 			part: "properties: {port: {properties: {number: {minimum: 1}}}}",
 			want: strings.Replace(generated, `            type: integer
 `, `            properties:
@@ -103,7 +105,9 @@ spec:
 `, 1),
 		},
 		"adds properties to an object without any": {
-			crd:  strings.Replace(generated, "            description: port in the words of another project.\n            type: integer", "            type: object", 1),
+			crd: strings.Replace(
+				generated, "            description: port in the words of another project.\n            type: integer", "            type: object", 1,
+			),
 			part: "properties: {port: {properties: {name: {minLength: 1}}}}",
 			want: strings.Replace(generated, `            description: port in the words of another project.
             type: integer`, `            properties:
@@ -114,14 +118,22 @@ spec:
 		"adds rules once": {
 			crd:  strings.Replace(generated, "type: integer", "type: integer\n            x-kubernetes-validations:\n            - rule: self > 0", 1),
 			part: "properties: {port: {x-kubernetes-validations: [{rule: self > 0}, {rule: self < 9}]}}",
-			want: strings.Replace(generated, "type: integer", "type: integer\n            x-kubernetes-validations:\n            - rule: self > 0\n            - rule: self < 9", 1),
+			want: strings.Replace(
+				generated, "type: integer", "type: integer\n            x-kubernetes-validations:\n            - rule: self > 0\n            - rule: self < 9", 1,
+			),
 		},
-		"accepts equal values":         {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
-		"refuses an unknown property":  {crd: generated, part: "properties: {ports: {minimum: 1}}", wantErr: ".properties.ports: no such property"},
-		"refuses an unknown part":      {crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part"},
-		"refuses a contradiction":      {crd: generated, part: "properties: {port: {type: string}}", wantErr: ".properties.port.type: the schema has integer already, which string contradicts"},
-		"refuses properties of a leaf": {crd: generated, part: "properties: {port: {properties: {number: {minimum: 1}}}}", wantErr: ".properties.port.properties.number: no such property"},
-		"refuses a key twice":          {crd: generated, part: "properties: {}\nproperties: {}", wantErr: "parse part"},
+		"accepts equal values":        {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
+		"refuses an unknown property": {crd: generated, part: "properties: {ports: {minimum: 1}}", wantErr: ".properties.ports: no such property"},
+		"refuses an unknown part": {
+			crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part",
+		},
+		"refuses a contradiction": {
+			crd: generated, part: "properties: {port: {type: string}}", wantErr: ".properties.port.type: the schema has integer already, which string contradicts",
+		},
+		"refuses properties of a leaf": {
+			crd: generated, part: "properties: {port: {properties: {number: {minimum: 1}}}}", wantErr: ".properties.port.properties.number: no such property",
+		},
+		"refuses a key twice": {crd: generated, part: "properties: {}\nproperties: {}", wantErr: "parse part"},
 		"refuses a CRD without a version": {
 			crd: "spec: {versions: []}", part: "{}", wantErr: "the CRD has no spec.versions",
 		},
@@ -269,7 +281,9 @@ func TestRelaxConditions(t *testing.T) {
 		relaxed = "{required: [status, type], properties: {" + others + ", lastTransitionTime: {type: string}, reason: {type: string, maxLength: 9}}}"
 	)
 	for name, test := range map[string]struct{ schema, want string }{
-		"conditions":      {"properties: {status: {properties: {conditions: {items: " + condition + "}}}}", "properties: {status: {properties: {conditions: {items: " + relaxed + "}}}}"},
+		"conditions": {
+			"properties: {status: {properties: {conditions: {items: " + condition + "}}}}", "properties: {status: {properties: {conditions: {items: " + relaxed + "}}}}",
+		},
 		"another object":  {"{required: [reason], properties: {reason: {minLength: 1}}}", "{required: [reason], properties: {reason: {minLength: 1}}}"},
 		"relaxed already": {relaxed, relaxed},
 	} {

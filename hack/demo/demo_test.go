@@ -84,9 +84,15 @@ func TestShrink(t *testing.T) {
 		want    string
 		refusal string
 	}{
-		"idle servers":            {nil, map[string]string{"a": "true", "b": "true"}, "# a was removed: idle\n# b was removed: idle\n# Of 5 servers, 2 were removed", ""},
-		"a match ended":           {map[string]string{"p": "true"}, map[string]string{"a": "true", "p": "true"}, "# p was removed: its match had just ended\n", ""},
-		"a match began":           {map[string]string{"b": "false"}, map[string]string{"a": "true", "b": "false"}, "# b was removed: a match had begun since the scale-down\n", ""},
+		"idle servers": {
+			nil, map[string]string{"a": "true", "b": "true"}, "# a was removed: idle\n# b was removed: idle\n# Of 5 servers, 2 were removed", "",
+		},
+		"a match ended": {
+			map[string]string{"p": "true"}, map[string]string{"a": "true", "p": "true"}, "# p was removed: its match had just ended\n", "",
+		},
+		"a match began": {
+			map[string]string{"b": "false"}, map[string]string{"a": "true", "b": "false"}, "# b was removed: a match had begun since the scale-down\n", "",
+		},
 		"a match was interrupted": {nil, map[string]string{"a": "true", "q": "false"}, "", "server q was removed: during a match"},
 	} {
 		t.Run(name, func(t *testing.T) {

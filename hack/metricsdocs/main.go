@@ -207,7 +207,11 @@ func agentRegistry() *prometheus.Registry {
 	zero := func() int64 { return 0 }
 	none := func() int { return 0 }
 	errs := func(v1alpha1.ProbeErrorReason) int { return 0 }
-	m.Watch("node", "v0", agentmetrics.Now{Planned: zero, Generation: zero, Queued: none, NetworkQueued: none, Unended: none, Undescribed: none, Slices: none, Errors: errs})
+	m.Watch(
+		"node", "v0", agentmetrics.Now{
+			Planned: zero, Generation: zero, Queued: none, NetworkQueued: none, Unended: none, Undescribed: none, Slices: none, Errors: errs,
+		},
+	)
 	for _, handler := range append(probing.Handlers(), agentmetrics.HandlerStartup) {
 		m.Probed(handler, agentmetrics.ResultSuccess, 0)
 	}

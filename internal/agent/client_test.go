@@ -113,11 +113,13 @@ func TestWriteSlice(t *testing.T) {
 		want    string
 		fails   bool
 	}{
-		"new slice":                      {answers: []answerTo{created}, want: "POST"},
-		"new slice exists":               {answers: []answerTo{exists, read, updated}, want: "POST, GET, PUT 1"},
-		"known version":                  {version: "1", exists: true, answers: []answerTo{updated}, want: "PUT 1"},
-		"other version":                  {version: "0", exists: true, answers: []answerTo{conflict(put), read, updated}, want: "PUT 0, GET, PUT 1"},
-		"again another version":          {version: "0", exists: true, answers: []answerTo{conflict(put), read, conflict(put)}, want: "PUT 0, GET, PUT 1", fails: true},
+		"new slice":        {answers: []answerTo{created}, want: "POST"},
+		"new slice exists": {answers: []answerTo{exists, read, updated}, want: "POST, GET, PUT 1"},
+		"known version":    {version: "1", exists: true, answers: []answerTo{updated}, want: "PUT 1"},
+		"other version":    {version: "0", exists: true, answers: []answerTo{conflict(put), read, updated}, want: "PUT 0, GET, PUT 1"},
+		"again another version": {
+			version: "0", exists: true, answers: []answerTo{conflict(put), read, conflict(put)}, want: "PUT 0, GET, PUT 1", fails: true,
+		},
 		"deleted":                        {version: "1", exists: true, answers: []answerTo{missing(put), none, created}, want: "PUT 1, GET, POST"},
 		"unknown version":                {exists: true, answers: []answerTo{read, updated}, want: "GET, PUT 1"},
 		"unknown version, deleted":       {exists: true, answers: []answerTo{none, created}, want: "GET, POST"},

@@ -30,8 +30,12 @@ func TestRestoredDatabase(t *testing.T) {
 		"a newer state": {lose: func(h *harness, before map[string]*seamarkv1alpha1.ProbeReport) {
 			h.slices["node.0"] = before["node.0"]
 		}, want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"}},
-		"all new slices":  {lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { clear(h.slices) }, want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"}},
-		"a newer status":  {lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { h.object.Status.ObservedGeneration = 0 }, want: []string{"status 1:"}},
+		"all new slices": {
+			lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { clear(h.slices) }, want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"},
+		},
+		"a newer status": {
+			lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { h.object.Status.ObservedGeneration = 0 }, want: []string{"status 1:"},
+		},
 		"the same status": {lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { h.object.Spec.PodProbes = nil }},
 	}
 	for name, tc := range cases {

@@ -82,28 +82,40 @@ func TestBadInput(t *testing.T) {
 		input string
 		want  string
 	}{
-		"unknown command":           {args: []string{"locale"}, want: `unknown command "locale"`},
-		"unknown flag":              {args: []string{"version", "--short"}, want: "unknown flag: --short"},
-		"missing argument":          {args: []string{"local", "web.yaml"}, want: "web.yaml: no such file"},
-		"two standard inputs":       {args: []string{"local", "-f", "-", "-"}, want: "the standard input can be read only once"},
-		"empty name of a file":      {args: []string{"migrate", "check", ""}, want: `file name: "" is invalid: must not be empty`},
-		"no file":                   {args: []string{"local"}, want: "FILE or --kustomize is required"},
-		"missing file":              {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
-		"folder without manifests":  {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json file"},
-		"output":                    {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml" is invalid: must be text or json`},
-		"address of the web page":   {args: []string{"local", "-f", "-", "--ui=0.0.0.0:80"}, want: `--ui: "0.0.0.0:80" is invalid: the host must be a loopback address`},
-		"negative replicas":         {args: []string{"local", "-f", "-", "--replicas", "-1"}, want: "--replicas: -1 is invalid: must be between 0 and 10000"},
-		"too many replicas":         {args: []string{"local", "-f", "-", "--replicas", "999999999"}, want: "--replicas: 999999999 is invalid: must be between 0 and 10000"},
-		"replicas not a number":     {args: []string{"local", "-f", "-", "--replicas", "two"}, want: `"two"`},
-		"negative timeout":          {args: []string{"local", "-f", "-", "--timeout", "-1s"}, want: "--timeout: -1s is invalid: must not be negative"},
-		"initial above default max": {args: []string{"local", "-f", "-", "--crash-loop-initial", "20m"}, want: "--crash-loop-initial: 20m0s is invalid: must not exceed --crash-loop-max (5m0s)"},
-		"initial above max":         {args: []string{"local", "-f", "-", "--crash-loop-initial", "2s", "--crash-loop-max", "1s"}, want: "--crash-loop-initial: 2s is invalid: must not exceed --crash-loop-max (1s)"},
-		"malformed expression":      {args: []string{"local", "-f", "-", "--until", "pod/a ready"}, want: `--until: "pod/a ready" is invalid`},
-		"invalid YAML":              {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input: document 1"},
-		"no pods":                   {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
-		"unknown field":             {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
-		"several invalid flags":     {args: []string{"local", "-o", "x"}, want: "--output: \"x\" is invalid: must be text or json"},
-		"unsupported field, strict": {args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "\n  standard input: document 1: Pod web: spec.hostPID\n"},
+		"unknown command":          {args: []string{"locale"}, want: `unknown command "locale"`},
+		"unknown flag":             {args: []string{"version", "--short"}, want: "unknown flag: --short"},
+		"missing argument":         {args: []string{"local", "web.yaml"}, want: "web.yaml: no such file"},
+		"two standard inputs":      {args: []string{"local", "-f", "-", "-"}, want: "the standard input can be read only once"},
+		"empty name of a file":     {args: []string{"migrate", "check", ""}, want: `file name: "" is invalid: must not be empty`},
+		"no file":                  {args: []string{"local"}, want: "FILE or --kustomize is required"},
+		"missing file":             {args: []string{"local", "-f", folder + "/none.yaml"}, want: "none.yaml: no such file"},
+		"folder without manifests": {args: []string{"local", "-f", folder}, want: "no .yaml, .yml or .json file"},
+		"output":                   {args: []string{"local", "-f", "-", "-o", "yaml"}, want: `--output: "yaml" is invalid: must be text or json`},
+		"address of the web page": {
+			args: []string{"local", "-f", "-", "--ui=0.0.0.0:80"}, want: `--ui: "0.0.0.0:80" is invalid: the host must be a loopback address`,
+		},
+		"negative replicas": {args: []string{"local", "-f", "-", "--replicas", "-1"}, want: "--replicas: -1 is invalid: must be between 0 and 10000"},
+		"too many replicas": {
+			args: []string{"local", "-f", "-", "--replicas", "999999999"}, want: "--replicas: 999999999 is invalid: must be between 0 and 10000",
+		},
+		"replicas not a number": {args: []string{"local", "-f", "-", "--replicas", "two"}, want: `"two"`},
+		"negative timeout":      {args: []string{"local", "-f", "-", "--timeout", "-1s"}, want: "--timeout: -1s is invalid: must not be negative"},
+		"initial above default max": {
+			args: []string{"local", "-f", "-", "--crash-loop-initial", "20m"}, want: "--crash-loop-initial: 20m0s is invalid: must not exceed --crash-loop-max (5m0s)",
+		},
+		"initial above max": {
+			args: []string{
+				"local", "-f", "-", "--crash-loop-initial", "2s", "--crash-loop-max", "1s",
+			}, want: "--crash-loop-initial: 2s is invalid: must not exceed --crash-loop-max (1s)",
+		},
+		"malformed expression":  {args: []string{"local", "-f", "-", "--until", "pod/a ready"}, want: `--until: "pod/a ready" is invalid`},
+		"invalid YAML":          {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input: document 1"},
+		"no pods":               {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
+		"unknown field":         {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
+		"several invalid flags": {args: []string{"local", "-o", "x"}, want: "--output: \"x\" is invalid: must be text or json"},
+		"unsupported field, strict": {
+			args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "\n  standard input: document 1: Pod web: spec.hostPID\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.input, test.args...)

@@ -132,23 +132,37 @@ func TestInitErrors(t *testing.T) {
 			"--selector: must select pods by at least one label, such as app=worker\n" +
 			"--label, --annotation or --condition is required: a probe must set a mark\n" +
 			"the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy\n"},
-		"argument":          {[]string{"x"}, `unknown command "x" for "seamark init"`},
-		"only a label":      {[]string{"--label", "busy"}, "exactly one of --exec, --http, --tcp and --grpc is required, not 0\n--selector: must select pods by at least one label, such as app=worker"},
-		"no mark":           {valid[:4], "--label, --annotation or --condition is required: a probe must set a mark"},
-		"two handlers":      {append([]string{"--tcp", "80"}, valid...), "exactly one of --exec, --http, --tcp and --grpc is required, not 2"},
-		"port":              {[]string{"--tcp", "0", "-l", "app=a", "--label", "busy"}, `--tcp: "0" is invalid: must be a port number from 1 to 65535 or the name of a port`},
-		"no name":           {[]string{"--tcp", "1", "-l", "a=b,c=d", "--label", "busy"}, "--name: required: the selector has no label whose value can be used\n--container: required: the selector has no label whose value can be used"},
-		"same label":        {append([]string{"--label", "busy=x"}, valid...), `--label: "busy" occurs twice`},
-		"period":            {append([]string{"--period", "1500ms"}, valid...), "--period: 1.5s is invalid: must be whole seconds, at least 1s"},
-		"short period":      {append([]string{"--period", "1s", "--timeout", "2s"}, valid...), "--timeout: the timeout of 2 s is longer than the period of 1 s: set periodSeconds to 2 or more, or timeoutSeconds to 1 or less"},
-		"long timeout":      {append([]string{"--period", "10m", "--timeout", "6m"}, valid...), "--timeout: Invalid value: 360: spec.probes[0].probe.timeoutSeconds in body should be less than or equal to 300"},
+		"argument": {[]string{"x"}, `unknown command "x" for "seamark init"`},
+		"only a label": {
+			[]string{"--label", "busy"}, "exactly one of --exec, --http, --tcp and --grpc is required, not 0\n--selector: must select pods by at least one label, such as app=worker",
+		},
+		"no mark":      {valid[:4], "--label, --annotation or --condition is required: a probe must set a mark"},
+		"two handlers": {append([]string{"--tcp", "80"}, valid...), "exactly one of --exec, --http, --tcp and --grpc is required, not 2"},
+		"port": {
+			[]string{"--tcp", "0", "-l", "app=a", "--label", "busy"}, `--tcp: "0" is invalid: must be a port number from 1 to 65535 or the name of a port`,
+		},
+		"no name": {
+			[]string{"--tcp", "1", "-l", "a=b,c=d", "--label", "busy"}, "--name: required: the selector has no label whose value can be used\n--container: required: the selector has no label whose value can be used",
+		},
+		"same label": {append([]string{"--label", "busy=x"}, valid...), `--label: "busy" occurs twice`},
+		"period":     {append([]string{"--period", "1500ms"}, valid...), "--period: 1.5s is invalid: must be whole seconds, at least 1s"},
+		"short period": {
+			append([]string{"--period", "1s", "--timeout", "2s"}, valid...), "--timeout: the timeout of 2 s is longer than the period of 1 s: set periodSeconds to 2 or more, or timeoutSeconds to 1 or less",
+		},
+		"long timeout": {
+			append([]string{"--period", "10m", "--timeout", "6m"}, valid...), "--timeout: Invalid value: 360: spec.probes[0].probe.timeoutSeconds in body should be less than or equal to 300",
+		},
 		"delay":             {append([]string{"--initial-delay", "-1s"}, valid...), "--initial-delay: -1s is invalid: must be whole seconds, at least 0s"},
 		"threshold":         {append([]string{"--failure-threshold", "0"}, valid...), "--failure-threshold: 0 is invalid: must be 1 or more"},
 		"script":            {[]string{"--exec", "if true", "-l", "app=a", "--label", "busy"}, "--exec: the script has a syntax error: line 1, column 1:"},
 		"label of selector": {[]string{"--tcp", "1", "-l", "app=a", "--label", "app"}, `--label: "app" is a key of spec.selector`},
 		"label value":       {[]string{"--tcp", "1", "-l", "app=a", "--label", "x=a b"}, "--label: Invalid value: "},
-		"deletion cost":     {append([]string{"--annotation", "controller.kubernetes.io/pod-deletion-cost=low"}, valid...), `--annotation: "low" is not an integer`},
-		"condition":         {append([]string{"--condition", "Ready"}, valid...), `--condition: Invalid value: "Ready": must not be a condition type that Kubernetes sets`},
+		"deletion cost": {
+			append([]string{"--annotation", "controller.kubernetes.io/pod-deletion-cost=low"}, valid...), `--annotation: "low" is not an integer`,
+		},
+		"condition": {
+			append([]string{"--condition", "Ready"}, valid...), `--condition: Invalid value: "Ready": must not be a condition type that Kubernetes sets`,
+		},
 		"container":         {append([]string{"--container", "A"}, valid...), `--container: Invalid value: "A": must be a container name`},
 		"name":              {append([]string{"--name", "A"}, valid...), `--name: Invalid value: "A": a lowercase RFC 1123 subdomain`},
 		"namespace":         {append([]string{"--namespace", "A"}, valid...), `--namespace: Invalid value: "A": a lowercase RFC 1123 label`},

@@ -52,11 +52,19 @@ standard input:8:5: error: spec.probes[0].container: unknown field [unknown-fiel
 		stdout, stderr string
 		code           int
 	}{
-		"findings":        {badMarker, nil, findings + warning, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed},
-		"only errors":     {badMarker, []string{"--show", "error"}, findings, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.Failed},
-		"warning":         {warnedMarker, nil, warning, "0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.OK},
-		"fail on warning": {warnedMarker, []string{"--fail-on", "warning"}, warning, "Error: 0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed},
-		"clean":           {goodMarker, []string{"--fail-on", "warning"}, "", "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.OK},
+		"findings": {
+			badMarker, nil, findings + warning, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed,
+		},
+		"only errors": {
+			badMarker, []string{"--show", "error"}, findings, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.Failed,
+		},
+		"warning": {warnedMarker, nil, warning, "0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.OK},
+		"fail on warning": {
+			warnedMarker, []string{"--fail-on", "warning"}, warning, "Error: 0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed,
+		},
+		"clean": {
+			goodMarker, []string{"--fail-on", "warning"}, "", "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.OK,
+		},
 		"ignored warning": {
 			warnedMarker, []string{"--fail-on", "warning", "--ignore", "exec-shell-line"}, "",
 			"0 errors, 0 warnings in 1 file: 1 object checked; 1 finding ignored; 1 finding not shown, see --show\n", exit.OK,
@@ -65,7 +73,9 @@ standard input:8:5: error: spec.probes[0].container: unknown field [unknown-fiel
 			badMarker, []string{"--ignore", "schema,unknown-field", "--ignore", "openkruise-defaults"}, warning,
 			"0 errors, 1 warning in 1 file: 1 object checked; 3 findings ignored\n", exit.OK,
 		},
-		"only ignored errors": {"a: b: c\n", []string{"--ignore", "invalid-yaml"}, "", "0 errors, 0 warnings in 1 file: 0 objects checked; 1 finding ignored\n", exit.OK},
+		"only ignored errors": {
+			"a: b: c\n", []string{"--ignore", "invalid-yaml"}, "", "0 errors, 0 warnings in 1 file: 0 objects checked; 1 finding ignored\n", exit.OK,
+		},
 		"ignored in JSON": {goodMarker, []string{"-o", "json", "--ignore", "openkruise-defaults,exec-no-path"}, `{
   "findings": [],
   "summary": {
@@ -80,7 +90,9 @@ standard input:8:5: error: spec.probes[0].container: unknown field [unknown-fiel
 }
 `, "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings ignored\n", exit.OK},
 		"YAML": {
-			strings.NewReplacer("periodSeconds: 1", "periodSeconds: 1\n      failureThreshold: 1").Replace(goodMarker), []string{"--show", "info", "-o", "yaml"}, `findings:
+			strings.NewReplacer(
+				"periodSeconds: 1", "periodSeconds: 1\n      failureThreshold: 1",
+			).Replace(goodMarker), []string{"--show", "info", "-o", "yaml"}, `findings:
 - column: 24
   field: spec.probes[0].probe.exec.command[0]
   file: standard input
@@ -153,9 +165,11 @@ func TestLintBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":        {nil, "FILE is required: specify files, folders, or - for the standard input"},
-		"output":         {[]string{"-", "-o", "xml"}, `--output: "xml" is invalid: must be text, json, yaml or sarif`},
-		"severity":       {[]string{"-", "--fail-on", "info", "--show", "all"}, "--fail-on: \"info\" is invalid: must be warning or error\n--show: \"all\" is invalid: must be info, warning or error"},
+		"no file": {nil, "FILE is required: specify files, folders, or - for the standard input"},
+		"output":  {[]string{"-", "-o", "xml"}, `--output: "xml" is invalid: must be text, json, yaml or sarif`},
+		"severity": {
+			[]string{"-", "--fail-on", "info", "--show", "all"}, "--fail-on: \"info\" is invalid: must be warning or error\n--show: \"all\" is invalid: must be info, warning or error",
+		},
 		"ignored rule":   {[]string{"-", "--ignore", "schema,exec-no-pth"}, `--ignore: "exec-no-pth" is invalid: must be invalid-yaml, not-an-object, `},
 		"similar rule":   {[]string{"-", "--ignore", "exec-no-pth"}, `; did you mean "exec-no-path"?`},
 		"missing file":   {[]string{filepath.Join(folder, "missing.yaml")}, "no such file or directory"},
@@ -165,7 +179,9 @@ func TestLintBadInput(t *testing.T) {
 		"large file":     {[]string{filepath.Join(folder, "large.yaml")}, "large.yaml: larger than 16777216 bytes"},
 		"kustomization":  {[]string{filepath.Join(folder, "broken")}, "build kustomization "},
 		"standard input": {[]string{"-"}, "-: no Kubernetes object"},
-		"other objects":  {[]string{filepath.Join(folder, "pod.yaml")}, "pod.yaml: nothing to check: must have an object of a kind that Seamark serves, such as PodProbeMarker"},
+		"other objects": {
+			[]string{filepath.Join(folder, "pod.yaml")}, "pod.yaml: nothing to check: must have an object of a kind that Seamark serves, such as PodProbeMarker",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, "", append([]string{"lint"}, test.args...)...)

@@ -121,7 +121,9 @@ func newLocalCommand(streams genericiooptions.IOStreams, _, version string) *cob
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file, folder or URL with manifests, or - for the standard input (repeatable; also as arguments)")
 	flags.StringVarP(&o.Kustomize, "kustomize", "k", "", "folder with a kustomization")
 	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "read manifests from URLs and remote parts of a kustomization, and run their commands")
-	flags.StringArrayVar(&o.Commands, "command", nil, "shell command to run in a container instead of its command and args, as CONTAINER='COMMAND' (repeatable)")
+	flags.StringArrayVar(
+		&o.Commands, "command", nil, "shell command to run in a container instead of its command and args, as CONTAINER='COMMAND' (repeatable)",
+	)
 	flags.Int32Var(&o.Replicas, "replicas", o.Replicas, "number of pods of each workload, except DaemonSets, Jobs and CronJobs (default from the manifest)")
 	flags.StringVarP(&o.Output, "output", "o", "", "output format: text or json (default a table on a terminal, otherwise text)")
 	flags.StringArrayVar(&o.Until, "until", nil, "end the run when this is met, for example 'pod/NAME condition=TYPE:STATUS' (repeatable)")
@@ -167,7 +169,9 @@ func (o *localOptions) Validate(replicasGiven bool) error {
 		return errors.New("seamark local does not run on Windows: run it in the Windows Subsystem for Linux")
 	}
 	if len(o.Filenames) == 0 && o.Kustomize == "" {
-		errs = append(errs, errors.New("FILE or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"))
+		errs = append(
+			errs, errors.New("FILE or --kustomize is required: specify a file, a folder, a URL, or - for the standard input, or a folder with a kustomization"),
+		)
 	}
 	if o.UI != "" {
 		if err := loopback.Validate(o.UI); err != nil {

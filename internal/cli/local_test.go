@@ -175,7 +175,11 @@ func TestUntil(t *testing.T) {
 func TestRunPrintsChanges(t *testing.T) {
 	steps := []step{
 		{time.Second, label("role", "primary")},
-		{time.Second, local.Change{Kind: local.KindLog, Namespace: "default", Pod: "web", Container: "web", Log: &local.LogLine{Stream: "stdout", Text: "hello"}}},
+		{
+			time.Second, local.Change{
+				Kind: local.KindLog, Namespace: "default", Pod: "web", Container: "web", Log: &local.LogLine{Stream: "stdout", Text: "hello"},
+			},
+		},
 	}
 	for name, test := range map[string]struct {
 		options localOptions

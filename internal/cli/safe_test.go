@@ -60,7 +60,9 @@ func hostileTimeline() chart.Timeline {
 func reports() map[string]func(out io.Writer, format printing.Report) error {
 	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
 	results := []check.Result{{Check: "agents", Verdict: check.Failed, Evidence: texttest.Hostile, Fix: texttest.Hostile}}
-	findings := []migrate.Finding{{Level: migrate.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile}}
+	findings := []migrate.Finding{{
+		Level: migrate.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
+	}}
 	found := migrateReport{Findings: findings}
 	return map[string]func(io.Writer, printing.Report) error{
 		"top": func(out io.Writer, format printing.Report) error {

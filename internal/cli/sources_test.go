@@ -53,29 +53,33 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 	const above = "resources: [../base]\n"
 	url := server.URL + "/pod.yaml"
 	for name, args := range map[string][]string{
-		"file":                       {"-f", url},
-		"kustomization":              {"-k", "https://127.0.0.1/org/repo//base?ref=v1"},
-		"kustomization on GitHub":    {"-k", "github.com/org/repo"},
-		"resource":                   {"-k", folder(kustomization, "resources: [../base, '"+url+"']\n")},
-		"resource, other case":       {"-k", folder(kustomization, "Resources: [../base, '"+strings.ToUpper(url)+"']\n")},
-		"resource in a base":         {"-k", folder("resources: [pod.yaml, '"+url+"']\n", above)},
-		"repository":                 {"-k", folder("resources: ['git@example.com:org/repo']\n", above)},
-		"component":                  {"-k", folder("resources: [pod.yaml]\ncomponents: ['git::https://127.0.0.1/org/repo']\n", above)},
-		"patch":                      {"-k", folder("resources: [pod.yaml]\npatches: [{path: '"+url+"'}]\n", above)},
-		"replacement":                {"-k", folder("resources: [pod.yaml]\nreplacements: [{path: '"+url+"'}]\n", above)},
-		"patch of an older kind":     {"-k", folder("resources: [pod.yaml]\npatchesStrategicMerge: ['"+url+"']\n", above)},
-		"base of an older kind":      {"-k", folder("bases: ['"+url+"']\n", above)},
-		"script in a ConfigMap":      {"-k", folder("resources: [pod.yaml]\nconfigMapGenerator: [{name: a, files: ['run.sh="+url+"']}]\n", above)},
-		"variables of a Secret":      {"-k", folder("resources: [pod.yaml]\nsecretGenerator: [{name: a, envs: ['"+url+"']}]\n", above)},
-		"transformer":                {"-k", folder("resources: [pod.yaml]\ntransformers: ['"+url+"']\n", above)},
-		"inline generator":           {"-k", folder("generators: [\"{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: c}, envs: ['"+url+"']}\"]\n", above)},
+		"file":                    {"-f", url},
+		"kustomization":           {"-k", "https://127.0.0.1/org/repo//base?ref=v1"},
+		"kustomization on GitHub": {"-k", "github.com/org/repo"},
+		"resource":                {"-k", folder(kustomization, "resources: [../base, '"+url+"']\n")},
+		"resource, other case":    {"-k", folder(kustomization, "Resources: [../base, '"+strings.ToUpper(url)+"']\n")},
+		"resource in a base":      {"-k", folder("resources: [pod.yaml, '"+url+"']\n", above)},
+		"repository":              {"-k", folder("resources: ['git@example.com:org/repo']\n", above)},
+		"component":               {"-k", folder("resources: [pod.yaml]\ncomponents: ['git::https://127.0.0.1/org/repo']\n", above)},
+		"patch":                   {"-k", folder("resources: [pod.yaml]\npatches: [{path: '"+url+"'}]\n", above)},
+		"replacement":             {"-k", folder("resources: [pod.yaml]\nreplacements: [{path: '"+url+"'}]\n", above)},
+		"patch of an older kind":  {"-k", folder("resources: [pod.yaml]\npatchesStrategicMerge: ['"+url+"']\n", above)},
+		"base of an older kind":   {"-k", folder("bases: ['"+url+"']\n", above)},
+		"script in a ConfigMap":   {"-k", folder("resources: [pod.yaml]\nconfigMapGenerator: [{name: a, files: ['run.sh="+url+"']}]\n", above)},
+		"variables of a Secret":   {"-k", folder("resources: [pod.yaml]\nsecretGenerator: [{name: a, envs: ['"+url+"']}]\n", above)},
+		"transformer":             {"-k", folder("resources: [pod.yaml]\ntransformers: ['"+url+"']\n", above)},
+		"inline generator": {
+			"-k", folder("generators: [\"{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: c}, envs: ['"+url+"']}\"]\n", above),
+		},
 		"file of a local repository": {"-k", folder("resources: ['file:///org/repo']\n", above)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, command := range [][]string{append([]string{"local", "--timeout", "1ms"}, args...), {"lint", args[1]}} {
 				_, stderr, code := execute(t, "", command...)
 				// A folder that does not exist is the other reason.
-				refused := strings.Contains(stderr, "is on another machine: download and read it first") || command[0] == "lint" && strings.Contains(stderr, "no such file")
+				refused := strings.Contains(
+					stderr, "is on another machine: download and read it first",
+				) || command[0] == "lint" && strings.Contains(stderr, "no such file")
 				if code != exit.Usage || !refused {
 					t.Errorf("%s: exit code %d, want %d: %s", command[0], code, exit.Usage, stderr)
 				}

@@ -102,14 +102,16 @@ func TestTakenPorts(t *testing.T) {
 		address string
 		want    string
 	}{
-		"declared port":               {declared, "127.64.0.2:8080", taken + "127.64.0.2:8080: stop it, or use another port"},
-		"all addresses":               {declared, "0.0.0.0:8080", taken + "0.0.0.0:8080: stop it, or use another port"},
-		"all IPv6 addresses":          {declared, "[::]:8080", taken + "[::]:8080: stop it, or use another port"},
-		"only IPv6 addresses":         {spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8082}}}), "[::]:8082", ""},
-		"another address":             {declared, "127.0.0.1:8080", ""},
-		"another port":                {declared, "0.0.0.0:8081", ""},
-		"UDP":                         {spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8080, Protocol: "UDP"}}}), "0.0.0.0:8080", ""},
-		"probed port":                 {spec(corev1.Container{ReadinessProbe: tcp(8080, "")}), "0.0.0.0:8080", taken + "0.0.0.0:8080: stop it, or use another port"},
+		"declared port":       {declared, "127.64.0.2:8080", taken + "127.64.0.2:8080: stop it, or use another port"},
+		"all addresses":       {declared, "0.0.0.0:8080", taken + "0.0.0.0:8080: stop it, or use another port"},
+		"all IPv6 addresses":  {declared, "[::]:8080", taken + "[::]:8080: stop it, or use another port"},
+		"only IPv6 addresses": {spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8082}}}), "[::]:8082", ""},
+		"another address":     {declared, "127.0.0.1:8080", ""},
+		"another port":        {declared, "0.0.0.0:8081", ""},
+		"UDP":                 {spec(corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 8080, Protocol: "UDP"}}}), "0.0.0.0:8080", ""},
+		"probed port": {
+			spec(corev1.Container{ReadinessProbe: tcp(8080, "")}), "0.0.0.0:8080", taken + "0.0.0.0:8080: stop it, or use another port",
+		},
 		"probed port of another host": {spec(corev1.Container{ReadinessProbe: tcp(8080, "example.com")}), "0.0.0.0:8080", ""},
 		"declared and probed, one error": {spec(corev1.Container{
 			Ports: []corev1.ContainerPort{{ContainerPort: 8080}}, ReadinessProbe: tcp(8080, "")}), "0.0.0.0:8080",

@@ -93,7 +93,9 @@ func TestReasonFirst(t *testing.T) {
 		handler   probing.Handler
 		err, want string
 	}{
-		"missing program": {probing.HandlerExec, "run command in container 1-main-0: start nope: no such program in PATH", "no such program in PATH (start nope)"},
+		"missing program": {
+			probing.HandlerExec, "run command in container 1-main-0: start nope: no such program in PATH", "no such program in PATH (start nope)",
+		},
 		"ended container": {probing.HandlerExec, "run command in container 1-main-0: run sh: container main ended", "container main ended (run sh)"},
 		"only the cause":  {probing.HandlerExec, "run command in container 1-main-0: cancelled", "cancelled"},
 		"no context":      {probing.HandlerExec, "cancelled", "cancelled"},

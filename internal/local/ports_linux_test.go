@@ -73,7 +73,9 @@ func TestTakenPortPreventsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = runner.Run(context.Background())
-	want := fmt.Sprintf("port %d of pod web-0 is taken: process local.test (PID %d) listens on 0.0.0.0:%d: stop it, or use another port", port, os.Getpid(), port)
+	want := fmt.Sprintf(
+		"port %d of pod web-0 is taken: process local.test (PID %d) listens on 0.0.0.0:%d: stop it, or use another port", port, os.Getpid(), port,
+	)
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -40,15 +40,25 @@ func TestWorkloads(t *testing.T) {
 		"Job":                {text: job("", "restartPolicy: Never, "), want: []string{"once-0"}},
 		"parallel Job":       {text: job("parallelism: 3, completions: 2, ", "restartPolicy: OnFailure, "), want: []string{"once-0", "once-1"}},
 		"CronJob":            {text: cron, want: []string{"nightly-0"}},
-		"CloneSet":           {text: kruise("v1alpha1", "CloneSet", "replicas: 2\n  scaleStrategy: {maxUnavailable: 1}"), want: []string{"web-f2fpn", "web-cpv4x"}},
+		"CloneSet": {
+			text: kruise("v1alpha1", "CloneSet", "replicas: 2\n  scaleStrategy: {maxUnavailable: 1}"), want: []string{"web-f2fpn", "web-cpv4x"},
+		},
 		"Kruise StatefulSet": {text: kruise("v1beta1", "StatefulSet", "replicas: 1\n  ordinals: {start: 4}"), want: []string{"web-4"}},
 		"Kruise StatefulSet, older version": {
 			text: kruise("v1alpha1", "StatefulSet", "replicas: 2\n  reserveOrdinals: [0]"), want: []string{"web-1", "web-2"},
 		},
-		"Kruise DaemonSet":     {text: kruise("v1alpha1", "DaemonSet", ""), want: []string{"web-0"}},
-		"replicas overridden":  {text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three}, want: []string{"web-f2fpn", "web-cpv4x", "web-9cdhb"}},
-		"reserved ordinals":    {text: kruise("v1beta1", "StatefulSet", "replicas: 3\n  ordinals: {start: 1}\n  reserveOrdinals: [2, \"4-6\"]"), want: []string{"web-1", "web-3", "web-7"}},
-		"reserved, overridden": {text: kruise("v1beta1", "StatefulSet", "reserveOrdinals: [0, 2]"), options: manifest.Options{Replicas: &three}, want: []string{"web-1", "web-3", "web-4"}},
+		"Kruise DaemonSet": {text: kruise("v1alpha1", "DaemonSet", ""), want: []string{"web-0"}},
+		"replicas overridden": {
+			text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three}, want: []string{"web-f2fpn", "web-cpv4x", "web-9cdhb"},
+		},
+		"reserved ordinals": {
+			text: kruise(
+				"v1beta1", "StatefulSet", "replicas: 3\n  ordinals: {start: 1}\n  reserveOrdinals: [2, \"4-6\"]",
+			), want: []string{"web-1", "web-3", "web-7"},
+		},
+		"reserved, overridden": {
+			text: kruise("v1beta1", "StatefulSet", "reserveOrdinals: [0, 2]"), options: manifest.Options{Replicas: &three}, want: []string{"web-1", "web-3", "web-4"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := read(t, test.options, test.text)
@@ -72,16 +82,36 @@ func TestInvalidWorkloads(t *testing.T) {
 		options manifest.Options
 		want    string
 	}{
-		"negative parallelism":         {text: job("parallelism: -1, ", "restartPolicy: Never, "), want: "Job once: spec.parallelism: Invalid value: -1"},
-		"claim outside the run":        {text: pod("volumes: [{name: data, persistentVolumeClaim: {claimName: ../../x}}], ", ""), want: `spec.volumes[0].persistentVolumeClaim.claimName: Invalid value: "../../x"`},
-		"restart policy of a job":      {text: job("", ""), want: `Job once: spec.template.spec.restartPolicy: Unsupported value: ""`},
-		"field of a Kruise template":   {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "command:", "commnd:", 1), want: `CloneSet web: spec.template: unknown field "spec.containers[0].commnd": did you mean "command"?`},
+		"negative parallelism": {text: job("parallelism: -1, ", "restartPolicy: Never, "), want: "Job once: spec.parallelism: Invalid value: -1"},
+		"claim outside the run": {
+			text: pod(
+				"volumes: [{name: data, persistentVolumeClaim: {claimName: ../../x}}], ", "",
+			), want: `spec.volumes[0].persistentVolumeClaim.claimName: Invalid value: "../../x"`,
+		},
+		"restart policy of a job": {text: job("", ""), want: `Job once: spec.template.spec.restartPolicy: Unsupported value: ""`},
+		"field of a Kruise template": {
+			text: strings.Replace(
+				kruise("v1alpha1", "CloneSet", ""), "command:", "commnd:", 1,
+			), want: `CloneSet web: spec.template: unknown field "spec.containers[0].commnd": did you mean "command"?`,
+		},
 		"version of a Kruise workload": {text: kruise("v2", "CloneSet", ""), want: `apiVersion: Unsupported value: "apps.kruise.io/v2"`},
-		"selector of a CloneSet":       {text: strings.Replace(kruise("v1alpha1", "CloneSet", ""), "labels: {app: web}", "labels: {app: other}", 1), want: `must contain the label "app: web" of spec.selector`},
-		"value refused by the CRD":     {text: kruise("v1alpha1", "CloneSet", "updateStrategy: {type: Sometimes}"), want: `CloneSet web: spec.updateStrategy.type: Unsupported value: "Sometimes"`},
-		"bound of the CRD":             {text: kruise("v1beta1", "StatefulSet", "replicas: -1"), want: "StatefulSet web: spec.replicas: Invalid value: -1"},
-		"unknown field":                {text: kruise("v1beta1", "StatefulSet", "reservedOrdinals: [1]"), want: `spec.reservedOrdinals: Invalid value: "": unknown field: did you mean "reserveOrdinals"?`},
-		"command of another container": {text: pod("", ""), options: manifest.Options{Commands: map[string]string{"other": "x"}}, want: `--command: "other" is invalid: no pod has a container with this name`},
+		"selector of a CloneSet": {
+			text: strings.Replace(
+				kruise("v1alpha1", "CloneSet", ""), "labels: {app: web}", "labels: {app: other}", 1,
+			), want: `must contain the label "app: web" of spec.selector`,
+		},
+		"value refused by the CRD": {
+			text: kruise(
+				"v1alpha1", "CloneSet", "updateStrategy: {type: Sometimes}",
+			), want: `CloneSet web: spec.updateStrategy.type: Unsupported value: "Sometimes"`,
+		},
+		"bound of the CRD": {text: kruise("v1beta1", "StatefulSet", "replicas: -1"), want: "StatefulSet web: spec.replicas: Invalid value: -1"},
+		"unknown field": {
+			text: kruise("v1beta1", "StatefulSet", "reservedOrdinals: [1]"), want: `spec.reservedOrdinals: Invalid value: "": unknown field: did you mean "reserveOrdinals"?`,
+		},
+		"command of another container": {
+			text: pod("", ""), options: manifest.Options{Commands: map[string]string{"other": "x"}}, want: `--command: "other" is invalid: no pod has a container with this name`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, test.options, test.text)

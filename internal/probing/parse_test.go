@@ -92,15 +92,17 @@ func TestParse(t *testing.T) {
 		"http without scheme and path": {path("", ""), "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080 map[]"},
 		"path that cannot be parsed":   {path("HTTP", "/100%"), "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/100%25 map[]"},
 		"host in the path":             {path("HTTP", "//example.com/x"), "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/x map[]"},
-		"http headers":                 {headers, "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/ map[Accept:[] Host:[game.example.com] X-Game:[a b]] of game.example.com"},
-		"http with protocol HTTP1":     {httpProtocol("HTTP1", "HTTP"), "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/ map[]"},
-		"http with protocol HTTP2":     {httpProtocol("HTTP2", "HTTP"), "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/ map[] with HTTP/2"},
-		"tcp":                          {tcpSpec("", intstr.FromInt32(65535)), "10.0.0.7", "tcpSocket for 2s: 10.0.0.7:65535"},
-		"tcp on IPv6":                  {tcpSpec("", intstr.FromInt32(1)), "::1", "tcpSocket for 2s: [::1]:1"},
-		"grpc":                         {grpcSpec(9000, nil), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 ""`},
-		"grpc in plain text":           {grpcMode("Plaintext"), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 ""`},
-		"grpc with TLS":                {grpcMode("TLS"), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 "" with TLS`},
-		"grpc with a service":          {grpcSpec(9000, &service), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 "game"`},
+		"http headers": {
+			headers, "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/ map[Accept:[] Host:[game.example.com] X-Game:[a b]] of game.example.com",
+		},
+		"http with protocol HTTP1": {httpProtocol("HTTP1", "HTTP"), "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/ map[]"},
+		"http with protocol HTTP2": {httpProtocol("HTTP2", "HTTP"), "10.0.0.7", "httpGet for 2s: http://10.0.0.7:8080/ map[] with HTTP/2"},
+		"tcp":                      {tcpSpec("", intstr.FromInt32(65535)), "10.0.0.7", "tcpSocket for 2s: 10.0.0.7:65535"},
+		"tcp on IPv6":              {tcpSpec("", intstr.FromInt32(1)), "::1", "tcpSocket for 2s: [::1]:1"},
+		"grpc":                     {grpcSpec(9000, nil), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 ""`},
+		"grpc in plain text":       {grpcMode("Plaintext"), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 ""`},
+		"grpc with TLS":            {grpcMode("TLS"), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 "" with TLS`},
+		"grpc with a service":      {grpcSpec(9000, &service), "10.0.0.7", `grpc for 2s: 10.0.0.7:9000 "game"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -135,11 +137,13 @@ func TestParseRejectsInvalidProbe(t *testing.T) {
 		"named port":          {spec: tcpSpec("", intstr.FromString("web")), ip: "::1", want: []string{"tcpSocket.port", "web", "between 1 and 65535"}},
 		"port 0":              {spec: grpcSpec(0, nil), ip: "::1", want: []string{"grpc.port", "between 1 and 65535"}},
 		"port 65536":          {spec: tcpSpec("", intstr.FromInt32(65536)), ip: "::1", want: []string{"tcpSocket.port", "65536"}},
-		"unknown scheme":      {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), ip: "::1", want: []string{"httpGet.scheme", "FTP", "HTTP or HTTPS"}},
-		"unknown protocol":    {spec: httpProtocol("HTTP3", "HTTP"), ip: "::1", want: []string{"httpGet.protocol", "HTTP3", "HTTP1 or HTTP2"}},
-		"HTTP2 with HTTPS":    {spec: httpProtocol("HTTP2", "HTTPS"), ip: "::1", want: []string{"httpGet.protocol", "HTTP2", "scheme must be HTTP"}},
-		"unknown mode":        {spec: grpcMode("mTLS"), ip: "::1", want: []string{"grpc.mode", "mTLS", "Plaintext or TLS"}},
-		"path without root":   {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Path = "mailto:x" }), ip: "::1", want: []string{"httpGet.path", "mailto:x"}},
+		"unknown scheme": {
+			spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Scheme = "FTP" }), ip: "::1", want: []string{"httpGet.scheme", "FTP", "HTTP or HTTPS"},
+		},
+		"unknown protocol":  {spec: httpProtocol("HTTP3", "HTTP"), ip: "::1", want: []string{"httpGet.protocol", "HTTP3", "HTTP1 or HTTP2"}},
+		"HTTP2 with HTTPS":  {spec: httpProtocol("HTTP2", "HTTPS"), ip: "::1", want: []string{"httpGet.protocol", "HTTP2", "scheme must be HTTP"}},
+		"unknown mode":      {spec: grpcMode("mTLS"), ip: "::1", want: []string{"grpc.mode", "mTLS", "Plaintext or TLS"}},
+		"path without root": {spec: httpSpec(func(a *corev1.HTTPGetAction) { a.Path = "mailto:x" }), ip: "::1", want: []string{"httpGet.path", "mailto:x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

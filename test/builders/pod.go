@@ -168,8 +168,10 @@ func OpenKruiseWebhook(namespace string) *admissionregistrationv1.MutatingWebhoo
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: planning.OpenKruiseWebhook},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name:         "mpod.kb.io",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "kruise-webhook-service"}},
+			Name: "mpod.kb.io",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "kruise-webhook-service"},
+			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"none"}},

@@ -134,7 +134,9 @@ func (w *world) hostileMarkers(ctx context.Context, namespace string) error {
 	for i := range markers {
 		key := fmt.Sprintf("%s.example.com/%s", strings.Repeat("d", longest), strings.Repeat("k", longest-4)+fmt.Sprintf("%04d", i))
 		marker := markerOf(fmt.Sprintf("hostile-%d", i), probe(answerOK, corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
-			v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{key: value}, Annotations: map[string]string{key: strings.Repeat("a", 1024)}}))
+			v1alpha1.ProbeMarkerPolicy{
+				State: v1alpha1.ProbeSucceeded, Labels: map[string]string{key: value}, Annotations: map[string]string{key: strings.Repeat("a", 1024)},
+			}))
 		marker.Namespace = namespace
 		if err := w.Client.Create(ctx, marker); err != nil {
 			return fmt.Errorf("create hostile marker %d: %w", i, err)
@@ -208,7 +210,9 @@ func forgeStatus(ctx context.Context, thief client.Client, node string, pods []s
 	}
 	forged := plan.DeepCopy()
 	for _, pod := range pods {
-		forged.Status.PodProbeStatuses = append(forged.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes})
+		forged.Status.PodProbeStatuses = append(
+			forged.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ProbeStates: pod.Probes},
+		)
 	}
 	if err := thief.Status().Patch(ctx, forged, client.MergeFrom(plan)); err != nil {
 		return fmt.Errorf("write the status of the plan of node %s: %w", node, err)

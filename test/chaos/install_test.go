@@ -59,7 +59,9 @@ func (w *world) hook(ctx context.Context, wait func(context.Context)) (*webhook,
 				return
 			}
 			wait(r.Context())
-			review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "the webhook of the test refuses everything", Code: http.StatusForbidden}}
+			review.Response = &admissionv1.AdmissionResponse{
+				UID: review.Request.UID, Result: &metav1.Status{Message: "the webhook of the test refuses everything", Code: http.StatusForbidden},
+			}
 			review.Request = nil
 			_ = json.NewEncoder(rw).Encode(review)
 		}),
@@ -83,7 +85,9 @@ func configOf(namespace, url string, authority []byte) *admissionregistrationv1.
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "refuse.chaos.seamark.dev", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authority},
-			Rules:             []admissionregistrationv1.RuleWithOperations{rule("", "pods", "pods/status", "persistentvolumeclaims"), rule("apps", "controllerrevisions")},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule("", "pods", "pods/status", "persistentvolumeclaims"), rule("apps", "controllerrevisions"),
+			},
 			FailurePolicy:     ptr.To(admissionregistrationv1.Fail),
 			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:    ptr.To[int32](2),

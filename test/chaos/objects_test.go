@@ -142,7 +142,9 @@ var execOK = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"tes
 func (u *users) markerOK() *v1alpha1.PodProbeMarker {
 	const cost = "controller.kubernetes.io/pod-deletion-cost"
 	ok := probe(answerOK, execOK,
-		v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"ok": fmt.Sprintf("yes-%d", u.edits)}, Annotations: map[string]string{cost: "10"}},
+		v1alpha1.ProbeMarkerPolicy{
+			State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"ok": fmt.Sprintf("yes-%d", u.edits)}, Annotations: map[string]string{cost: "10"},
+		},
 		v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeFailed, Labels: map[string]string{"ok": "no"}, Annotations: map[string]string{cost: "-10"}})
 	ok.PodConditionType = "chaos.seamark.dev/ok"
 	if u.edits%2 == 1 {

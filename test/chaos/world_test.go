@@ -100,7 +100,9 @@ func (w *world) install() {
 		w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), crd)))
 	}
 	w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.SystemNamespace}})))
-	for _, path := range []string{"config/rbac", "config/policies", "config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/daemonsets/rbac.yaml"} {
+	for _, path := range []string{
+		"config/rbac", "config/policies", "config/workloads/rbac.yaml", "config/workloads/policy.yaml", "config/daemonsets/rbac.yaml",
+	} {
 		objects, err := env.ReadManifests(path)
 		w.must(err)
 		for _, object := range objects {
@@ -125,10 +127,16 @@ func (w *world) startPrograms() {
 	// Earlier managers do not create it.
 	w.must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), env.WorkloadsBinding(w.Namespace))))
 	config := filepath.Join(w.folder, "workloads.yaml")
-	w.must(os.WriteFile(config, []byte("apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\ncontrollers: {daemonSet: {enabled: true}}\n"), 0o600))
+	w.must(os.WriteFile(
+		config, []byte("apiVersion: config.seamark.dev/v1alpha1\nkind: WorkloadsConfiguration\ncontrollers: {daemonSet: {enabled: true}}\n"), 0o600,
+	))
 	for i := range 2 {
-		w.start(managerName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(managerName, nil), "--health-probe-bind-address=0", "--pprof-bind-address="+env.FreeAddress(w))
-		w.start(workloadsName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(workloadsName, nil), "--health-probe-bind-address=0", "--config="+config, "--pprof-bind-address="+env.FreeAddress(w))
+		w.start(
+			managerName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(managerName, nil), "--health-probe-bind-address=0", "--pprof-bind-address="+env.FreeAddress(w),
+		)
+		w.start(
+			workloadsName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(workloadsName, nil), "--health-probe-bind-address=0", "--config="+config, "--pprof-bind-address="+env.FreeAddress(w),
+		)
 	}
 	for _, node := range w.nodes {
 		w.startAgent(node.Name)

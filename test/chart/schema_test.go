@@ -160,7 +160,9 @@ func TestSchemaOfConfigurations(t *testing.T) {
 				delete(controller.(map[string]any), "enabled")
 			}
 			gates := map[string]any{}
-			for _, gate := range []string{config.PreDownloadDaemonSetGate, config.PreDownloadInPlaceGate, config.RecreateForClaimsGate, config.SidecarSetMetadataGate} {
+			for _, gate := range []string{
+				config.PreDownloadDaemonSetGate, config.PreDownloadInPlaceGate, config.RecreateForClaimsGate, config.SidecarSetMetadataGate,
+			} {
 				gates[gate] = map[string]any{}
 			}
 			want["featureGates"] = gates

@@ -66,8 +66,14 @@ func kindMatchesConfig(t *testing.T, folder, values string) {
 // TestSidecarSetValues checks the effect of the values of SidecarSets.
 func TestSidecarSetValues(t *testing.T) {
 	const enabled = workloads + ",sidecarSets.enabled=true"
-	objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", enabled+",sidecarSets.certificates=certManager,injector.hostNetwork=true,injector.config.logging.verbosity=2"))
-	if objects[key{Kind: "Secret", Namespace: "ns", Name: "seamark-injector"}] != nil || objects[key{Kind: "Certificate", Namespace: "ns", Name: "seamark-injector"}] == nil {
+	objects := parse(
+		t, template(
+			t, tool(t, "helm"), "ns", "--set", enabled+",sidecarSets.certificates=certManager,injector.hostNetwork=true,injector.config.logging.verbosity=2",
+		),
+	)
+	if objects[key{Kind: "Secret", Namespace: "ns", Name: "seamark-injector"}] != nil || objects[key{
+		Kind: "Certificate", Namespace: "ns", Name: "seamark-injector",
+	}] == nil {
 		t.Error("cert-manager must issue the certificate, and the injectors must have no Secret of their own")
 	}
 	for path, want := range map[string]string{
@@ -200,12 +206,14 @@ func TestWorkloadsValues(t *testing.T) {
 		path   string
 		want   any
 	}{
-		"image":                 {"image.registry=r,image.tag=t", program, container + "image", "r/seamark-workloads:t"},
-		"replicas by default":   {"crds.install=true", program, "spec.replicas", int64(2)},
-		"concurrency":           {"workloads.config.controllers.cloneSet.concurrency=4", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
-		"no CRDs":               {"crds.install=false", key{Kind: "CustomResourceDefinition", Name: "clonesets.apps.kruise.io"}, "metadata.name", nil},
-		"metrics":               {"monitoring.serviceMonitor.enabled=true", namespaced("ServiceMonitor", name), "spec.endpoints.0.port", "metrics"},
-		"scraped pods":          {"monitoring.serviceMonitor.enabled=true", namespaced("Service", name+"-metrics"), "spec.selector.app\\.kubernetes\\.io/component", "workloads"},
+		"image":               {"image.registry=r,image.tag=t", program, container + "image", "r/seamark-workloads:t"},
+		"replicas by default": {"crds.install=true", program, "spec.replicas", int64(2)},
+		"concurrency":         {"workloads.config.controllers.cloneSet.concurrency=4", program, container + "args.0", "--config=/etc/seamark/workloads.yaml"},
+		"no CRDs":             {"crds.install=false", key{Kind: "CustomResourceDefinition", Name: "clonesets.apps.kruise.io"}, "metadata.name", nil},
+		"metrics":             {"monitoring.serviceMonitor.enabled=true", namespaced("ServiceMonitor", name), "spec.endpoints.0.port", "metrics"},
+		"scraped pods": {
+			"monitoring.serviceMonitor.enabled=true", namespaced("Service", name+"-metrics"), "spec.selector.app\\.kubernetes\\.io/component", "workloads",
+		},
 		"excluded namespaces":   {"workloads.excludedNamespaces={a,b}", admission, "spec.variables.0.expression", `["a","b"]`},
 		"excludes no namespace": {"workloads.excludedNamespaces=null", admission, "spec.variables.0.expression", "[]"},
 		"stopped by uninstall":  {"crds.install=true", namespaced("Role", "seamark-uninstall"), "rules.0.resourceNames.1", name},
@@ -233,7 +241,9 @@ func steps(path string) []string {
 // TestImagePullJobAuthors checks what the value does with the policy of authors.
 func TestImagePullJobAuthors(t *testing.T) {
 	for _, action := range []string{"Warn", "Deny"} {
-		objects := parse(t, template(t, tool(t, "helm"), "ns", "--set", workloads+",workloads.controllers={imagepulljob},workloads.imagePullJobAuthorEnforcement="+action))
+		objects := parse(
+			t, template(t, tool(t, "helm"), "ns", "--set", workloads+",workloads.controllers={imagepulljob},workloads.imagePullJobAuthorEnforcement="+action),
+		)
 		binding := objects[key{Kind: "ValidatingAdmissionPolicyBinding", Name: "seamark-imagepulljob-author"}]
 		actions, _, _ := unstructured.NestedStringSlice(binding, "spec", "validationActions")
 		expect.Equal(t, "actions", []string{action, "Audit"}, actions)

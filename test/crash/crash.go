@@ -156,7 +156,9 @@ func (w *World) Options(stores reconciler.Stores) (reconciler.Options, client.Re
 		Executor: apply.New(apply.Options{
 			Client: writes, Live: live, Parallel: parallel, Budget: time.Second, Timeout: time.Minute, Now: now, Wrote: func(string, string, string) {},
 			DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {
-				return writes.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.Preconditions(conditions))
+				return writes.Delete(
+					ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.Preconditions(conditions),
+				)
 			},
 		}),
 	}, live

@@ -139,7 +139,9 @@ func (p *parser) block(n ast.Node) error {
 }
 
 // call matches a line that looks like a command: after a prompt, or with a known program's name.
-var call = regexp.MustCompile(`(?m)^\s*(?:\$ |(?:[#%>] +)?(?:sudo +)?(?:apt-get|crictl|curl|git|go|helm|jq|kubectl|kustomize|make|seamark(?:-\w+)?|ssh|sudo) +\S)`)
+var call = regexp.MustCompile(
+	`(?m)^\s*(?:\$ |(?:[#%>] +)?(?:sudo +)?(?:apt-get|crictl|curl|git|go|helm|jq|kubectl|kustomize|make|seamark(?:-\w+)?|ssh|sudo) +\S)`,
+)
 
 // checkOtherLanguage returns an error if a block that is not run has commands.
 func checkOtherLanguage(language, contents string) error {

@@ -323,7 +323,9 @@ func TestUnendedExec(t *testing.T) {
 		return await.ErrorIf(runs != 1, "the command ran %d times, want once", runs)
 	})
 
-	s.exec("unended", "touch /tmp/fixed; kill -9 $(pidof sleep | tr ' ' '\\n' | while read pid; do tr '\\0' ' ' </proc/$pid/cmdline | grep -q 987654 && echo $pid; done)")
+	s.exec(
+		"unended", "touch /tmp/fixed; kill -9 $(pidof sleep | tr ' ' '\\n' | while read pid; do tr '\\0' ' ' </proc/$pid/cmdline | grep -q 987654 && echo $pid; done)",
+	)
 	s.podIs("unended", hasCondition("test.dev/unended", corev1.ConditionTrue))
 	s.Eventually("the marker reports no error", func(ctx context.Context) error {
 		return s.markerResolved(ctx, "unended")

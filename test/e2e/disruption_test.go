@@ -78,7 +78,9 @@ func (s *suite) systemReady(component string) {
 	s.Helper()
 	s.Eventually(component+" is ready", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
-		if err := s.Client.List(ctx, pods, ctrl.InNamespace(cluster.SystemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component}); err != nil {
+		if err := s.Client.List(
+			ctx, pods, ctrl.InNamespace(cluster.SystemNamespace), ctrl.MatchingLabels{"app.kubernetes.io/component": component},
+		); err != nil {
 			return err
 		}
 		if len(pods.Items) == 0 {

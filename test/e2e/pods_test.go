@@ -69,7 +69,9 @@ func probedSinceStart(conditionType string) expectation {
 		}
 		running := pod.Status.ContainerStatuses[0].State.Running
 		if c.LastTransitionTime.Before(&running.StartedAt) {
-			return fmt.Errorf("pod %s: transition of %s at %s, before the start of the container at %s", pod.Name, conditionType, c.LastTransitionTime, running.StartedAt)
+			return fmt.Errorf(
+				"pod %s: transition of %s at %s, before the start of the container at %s", pod.Name, conditionType, c.LastTransitionTime, running.StartedAt,
+			)
 		}
 		return nil
 	}

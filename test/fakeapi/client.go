@@ -32,7 +32,11 @@ import (
 func Client(tb testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	tb.Helper()
 	scheme := runtime.NewScheme()
-	expect.NoError(tb, errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme)))
+	expect.NoError(
+		tb, errors.Join(
+			corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme),
+		),
+	)
 	byNode := func(object client.Object) []string {
 		switch slice := object.(type) {
 		case *seamarkv1alpha1.ProbeReport:

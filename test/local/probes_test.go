@@ -91,7 +91,9 @@ const (
 // The failing probe, the number of failures and the restart are as documented in the example.
 func TestProbesThatRestart(t *testing.T) {
 	for file, want := range map[string]failure{
-		"exec-liveness": {probe: "Liveness", container: "worker", minSuccesses: 3, maxSuccesses: 8, threshold: 3, message: "healthy: No such file", exitCode: terminated},
+		"exec-liveness": {
+			probe: "Liveness", container: "worker", minSuccesses: 3, maxSuccesses: 8, threshold: 3, message: "healthy: No such file", exitCode: terminated,
+		},
 		"http-liveness": {probe: "Liveness", container: "web", minSuccesses: 2, maxSuccesses: 5, threshold: 3, message: "statuscode: 500", exitCode: 0},
 		"tcp":           {probe: "Liveness", container: "server", minSuccesses: 2, maxSuccesses: 8, threshold: 4, message: "connection refused", exitCode: 0},
 		"grpc":          {probe: "Liveness", container: "server", minSuccesses: 1, maxSuccesses: 4, threshold: 2, message: "NOT_SERVING", exitCode: 0},

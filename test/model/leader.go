@@ -99,7 +99,9 @@ func (l *leader) step() (wrote bool) {
 		w.fail(fmt.Errorf("plan: %w", err))
 		return false
 	}
-	w.trace("%s plans %d patches, %d deletes and %d creates, and again after %s", l.name, len(step.Patches), len(step.Deletes), len(step.Creates), step.RequeueAfter)
+	w.trace(
+		"%s plans %d patches, %d deletes and %d creates, and again after %s", l.name, len(step.Patches), len(step.Deletes), len(step.Creates), step.RequeueAfter,
+	)
 	for _, check := range w.config.Steps {
 		if err := check(l.view, &step); err != nil {
 			w.fail(fmt.Errorf("step of %s: %w", l.name, err))

@@ -156,25 +156,31 @@ func TestHTTPConnections(t *testing.T) {
 		timeout time.Duration
 		want    conclusion
 	}{
-		"refused":                                  {refusing(), ample, failure},
-		"host that does not answer":                {unanswering(), shortTimeout, failure},
-		"reset after the request":                  {wire(reset), ample, failure},
-		"reset within the status line":             {wire(then(say("HTTP/1.1 2"), reset)), ample, failure},
-		"reset within the body":                    {wire(then(head, reset)), ample, nothing},
-		"closed after the request":                 {wire(say("")), ample, failure},
-		"no reply":                                 {wire(linger), shortTimeout, failure},
-		"half a status line, then silence":         {wire(then(say("HTTP/1.1 2"), linger)), shortTimeout, failure},
-		"half the headers, then silence":           {wire(then(say("HTTP/1.1 200 OK\r\nX: y"), linger)), shortTimeout, failure},
-		"interim reply, then silence":              {wire(then(say("HTTP/1.1 100 Continue\r\n\r\n"), linger)), shortTimeout, failure},
-		"headers, then silence":                    {wire(then(head, linger)), shortTimeout, nothing},
-		"headers of a failure, then silence":       {wire(then(say("HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\n"), linger)), shortTimeout, nothing},
-		"half a body, then silence":                {wire(then(cut, linger)), shortTimeout, nothing},
-		"body without end or length":               {wire(then(say("HTTP/1.1 200 OK\r\n\r\n"), trickle)), shortTimeout, nothing},
-		"headers that trickle":                     {wire(then(say("HTTP/1.1 200 OK\r\nX: "), trickle)), shortTimeout, failure},
-		"complete body, then silence":              {wire(then(say(ok), linger)), ample, success},
-		"huge body, then silence":                  {wire(then(say("HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"+strings.Repeat("x", 10<<10)), linger)), ample, success},
-		"redirect, then silence":                   {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"), linger)), shortTimeout, failure},
-		"redirect whose body is cut":               {wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nx"), say(ok))), ample, success},
+		"refused":                            {refusing(), ample, failure},
+		"host that does not answer":          {unanswering(), shortTimeout, failure},
+		"reset after the request":            {wire(reset), ample, failure},
+		"reset within the status line":       {wire(then(say("HTTP/1.1 2"), reset)), ample, failure},
+		"reset within the body":              {wire(then(head, reset)), ample, nothing},
+		"closed after the request":           {wire(say("")), ample, failure},
+		"no reply":                           {wire(linger), shortTimeout, failure},
+		"half a status line, then silence":   {wire(then(say("HTTP/1.1 2"), linger)), shortTimeout, failure},
+		"half the headers, then silence":     {wire(then(say("HTTP/1.1 200 OK\r\nX: y"), linger)), shortTimeout, failure},
+		"interim reply, then silence":        {wire(then(say("HTTP/1.1 100 Continue\r\n\r\n"), linger)), shortTimeout, failure},
+		"headers, then silence":              {wire(then(head, linger)), shortTimeout, nothing},
+		"headers of a failure, then silence": {wire(then(say("HTTP/1.1 500 Down\r\nContent-Length: 9\r\n\r\n"), linger)), shortTimeout, nothing},
+		"half a body, then silence":          {wire(then(cut, linger)), shortTimeout, nothing},
+		"body without end or length":         {wire(then(say("HTTP/1.1 200 OK\r\n\r\n"), trickle)), shortTimeout, nothing},
+		"headers that trickle":               {wire(then(say("HTTP/1.1 200 OK\r\nX: "), trickle)), shortTimeout, failure},
+		"complete body, then silence":        {wire(then(say(ok), linger)), ample, success},
+		"huge body, then silence": {
+			wire(then(say("HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"+strings.Repeat("x", 10<<10)), linger)), ample, success,
+		},
+		"redirect, then silence": {
+			wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"), linger)), shortTimeout, failure,
+		},
+		"redirect whose body is cut": {
+			wire(inTurn(say("HTTP/1.1 302 Go\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nx"), say(ok))), ample, success,
+		},
 		"one broken body, then a complete one":     {wire(inTurn(cut, say(ok))), ample, success},
 		"two broken bodies, then a complete one":   {wire(inTurn(cut, cut, say(ok))), ample, success},
 		"two broken bodies, then a failure":        {wire(inTurn(cut, cut, say("HTTP/1.1 500 Down\r\nContent-Length: 0\r\n\r\n"))), ample, failure},
@@ -230,7 +236,9 @@ func TestLargeAnswers(t *testing.T) {
 		serve func(*testing.T) *peer
 		says  string
 	}{
-		"long header":             {httpGet(), wire(say(okay + "X: " + strings.Repeat("x", 9<<10) + "\r\n\r\n")), "server response headers exceeded 8192 bytes"},
+		"long header": {
+			httpGet(), wire(say(okay + "X: " + strings.Repeat("x", 9<<10) + "\r\n\r\n")), "server response headers exceeded 8192 bytes",
+		},
 		"many headers":            {httpGet(), wire(say(okay + strings.Repeat("X: y\r\n", 2<<10) + "\r\n")), "server response headers exceeded 8192 bytes"},
 		"many interim replies":    {httpGet(), wire(say(strings.Repeat("HTTP/1.1 102 Wait\r\n\r\n", 400) + ok)), "server response headers exceeded 8192 bytes"},
 		"long redirect":           {httpGet(), wire(inTurn(say(redirect), say(ok))), "bytes, must have at most 2048"},

@@ -121,7 +121,9 @@ func TestTimes(t *testing.T) {
 		"run longer than a period":       {edit: delay(0), took: []time.Duration{13 * time.Second}, want: "0s c1, 13s c1, 20s c1, 30s c1"},
 		"run longer than two periods":    {edit: delay(0), took: []time.Duration{25 * time.Second}, want: "0s c1, 25s c1, 30s c1"},
 		"two runs longer than a period":  {edit: delay(0), took: []time.Duration{13 * time.Second, 13 * time.Second}, want: "0s c1, 13s c1, 26s c1, 30s c1"},
-		"three runs without a result":    {edit: func(p *corev1.Probe) { p.PeriodSeconds = 20 }, err: errNoAnswer, want: "0s c1, 0s c1, 0s c1, 20s c1, 20s c1, 20s c1"},
+		"three runs without a result": {
+			edit: func(p *corev1.Probe) { p.PeriodSeconds = 20 }, err: errNoAnswer, want: "0s c1, 0s c1, 0s c1, 20s c1, 20s c1, 20s c1",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

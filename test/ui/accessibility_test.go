@@ -95,7 +95,9 @@ func TestAccessibleNames(t *testing.T) {
 		return !slices.Contains(named, a.role) && a.role != "banner" && a.role != "main"
 	})
 	want := []accessible{{"dialog", "Keys"}, {"heading", "Keys"}, {"button", "Close"}, {"checkbox", "Use the keys / and ?"}}
-	if diff := cmp.Diff(want, dialog, cmp.AllowUnexported(accessible{}), cmpopts.SortSlices(func(a, b accessible) bool { return a.role < b.role })); diff != "" {
+	if diff := cmp.Diff(
+		want, dialog, cmp.AllowUnexported(accessible{}), cmpopts.SortSlices(func(a, b accessible) bool { return a.role < b.role }),
+	); diff != "" {
 		t.Errorf("dialog (-want +got):\n%s", diff)
 	}
 }

@@ -263,7 +263,9 @@ func TestColorByMark(t *testing.T) {
 
 	// A fail-over: the colors of the values stay.
 	look := func(pod string) string {
-		return fmt.Sprintf(`(() => { const c = document.querySelector('[data-pod="shop/%s"]'); return c.dataset.symbol + getComputedStyle(c).backgroundColor; })()`, pod)
+		return fmt.Sprintf(
+			`(() => { const c = document.querySelector('[data-pod="shop/%s"]'); return c.dataset.symbol + getComputedStyle(c).backgroundColor; })()`, pod,
+		)
 	}
 	primary, secondary := value[string](p, look("database-0")), value[string](p, look("database-1"))
 	role := func(pod, role string) model.Pod {
@@ -304,7 +306,9 @@ func TestColorByProbe(t *testing.T) {
 
 // TestManyValues checks that the legend is bounded, and that what is in it can be read in both themes.
 func TestManyValues(t *testing.T) {
-	w := newWorld([]model.Marker{markerOf("shop", "db")}, roleOf("empty-0", ""), roleOf("empty-1", ""), roleOf("long-0", strings.Repeat("x", 200)), roleOf("long-1", strings.Repeat("x", 200)))
+	w := newWorld(
+		[]model.Marker{markerOf("shop", "db")}, roleOf("empty-0", ""), roleOf("empty-1", ""), roleOf("long-0", strings.Repeat("x", 200)), roleOf("long-1", strings.Repeat("x", 200)),
+	)
 	for i := range 30 {
 		w.set(roleOf(fmt.Sprintf("db-%d", i), fmt.Sprintf("value-%02d", i)))
 	}
@@ -328,7 +332,11 @@ func TestManyValues(t *testing.T) {
 
 	// A value without pods leaves its color to another one; the others keep theirs.
 	w.remove("shop/db-0")
-	equal(p, legend, []string{"A (empty) 2", "B value-03 1", "C value-01 1", "D value-02 1", "E value-29 2", "F " + strings.Repeat("x", 60) + "… 2", "… other values 25"})
+	equal(
+		p, legend, []string{
+			"A (empty) 2", "B value-03 1", "C value-01 1", "D value-02 1", "E value-29 2", "F " + strings.Repeat("x", 60) + "… 2", "… other values 25",
+		},
+	)
 	p.size(320, 800)
 	equal(p, "document.documentElement.scrollWidth", 320)
 	value[chromedp.Void](p, "document.querySelector('[data-pod=\"shop/db-3\"]').focus()")

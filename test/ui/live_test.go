@@ -49,7 +49,9 @@ func TestLiveUpdates(t *testing.T) {
 		podOf("shop", "StatefulSet", "database", "database-10", "node-1", probe("database-role", "role", unknown, 0, "")),
 		podOf("new", "DaemonSet", "proxy", "proxy-x", "node-2", troubled(probe("proxy", "p", none, 0, ""), "NotPlanned", "not planned")))
 	w.remove("shop/database-1")
-	equal(p, groups, []string{"game-server games · StatefulSet 24", "proxy new · DaemonSet 1", "checkout shop · Deployment 14", "database shop · StatefulSet 3"})
+	equal(
+		p, groups, []string{"game-server games · StatefulSet 24", "proxy new · DaemonSet 1", "checkout shop · Deployment 14", "database shop · StatefulSet 3"},
+	)
 	equal(p, "[...document.querySelectorAll('[data-pod^=\"shop/database\"]')].map((c) => c.ariaLabel)",
 		[]string{"database-0, Failed", "database-2, Succeeded", "database-10, Unknown"})
 	equal(p, rows+".at(-1)", "shop/database-role 3 1 1 0 1 0")

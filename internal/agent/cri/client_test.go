@@ -121,15 +121,19 @@ func TestExecSync(t *testing.T) {
 	big := func(b string) string { return b + strings.Repeat(b, 16<<20-1) }
 	kept := func(b string) string { return strings.Repeat(b, maxOutputBytes) }
 	cases := map[string]struct{ result, want execResult }{
-		"success":           {result: execResult{Stdout: "idle\n"}},
-		"no output":         {result: execResult{}},
-		"failure":           {result: execResult{Stdout: "a", Stderr: "b", ExitCode: 3}},
-		"negative code":     {result: execResult{ExitCode: -1}},
-		"only stderr":       {result: execResult{Stderr: "b"}},
-		"invalid UTF-8":     {result: execResult{Stdout: "\xff\xfe\x00"}},
-		"longest kept":      {result: execResult{Stdout: kept("a"), Stderr: kept("b"), ExitCode: 1}},
-		"one byte too long": {result: execResult{Stdout: kept("a") + "a", Stderr: "b", ExitCode: 1}, want: execResult{Stdout: kept("a"), Stderr: "b", ExitCode: 1}},
-		"16 MiB per stream": {result: execResult{Stdout: big("a"), Stderr: big("b"), ExitCode: 7}, want: execResult{Stdout: kept("a"), Stderr: kept("b"), ExitCode: 7}},
+		"success":       {result: execResult{Stdout: "idle\n"}},
+		"no output":     {result: execResult{}},
+		"failure":       {result: execResult{Stdout: "a", Stderr: "b", ExitCode: 3}},
+		"negative code": {result: execResult{ExitCode: -1}},
+		"only stderr":   {result: execResult{Stderr: "b"}},
+		"invalid UTF-8": {result: execResult{Stdout: "\xff\xfe\x00"}},
+		"longest kept":  {result: execResult{Stdout: kept("a"), Stderr: kept("b"), ExitCode: 1}},
+		"one byte too long": {
+			result: execResult{Stdout: kept("a") + "a", Stderr: "b", ExitCode: 1}, want: execResult{Stdout: kept("a"), Stderr: "b", ExitCode: 1},
+		},
+		"16 MiB per stream": {
+			result: execResult{Stdout: big("a"), Stderr: big("b"), ExitCode: 7}, want: execResult{Stdout: kept("a"), Stderr: kept("b"), ExitCode: 7},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

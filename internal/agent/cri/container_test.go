@@ -41,7 +41,9 @@ func TestDetailedInstanceOf(t *testing.T) {
 		// want is the instance as describe returns it. It is empty if there is none.
 		want string
 	}{
-		"running":                    {statusOf(running, func(s *runtimeapi.ContainerStatus) { s.StartedAt = startedAt().UnixNano() }), "u1/web c1 running since 1700000000"},
+		"running": {
+			statusOf(running, func(s *runtimeapi.ContainerStatus) { s.StartedAt = startedAt().UnixNano() }), "u1/web c1 running since 1700000000",
+		},
 		"completed":                  {ended(0, "Completed", ""), "u1/web c1 not running: exited with code 0"},
 		"out of memory":              {ended(137, "OOMKilled", ""), "u1/web c1 not running: exited with code 137 (OOMKilled)"},
 		"never started":              {ended(128, "StartError", "no such file\n"), "u1/web c1 not running: exited with code 128 (StartError: no such file)"},
@@ -73,17 +75,37 @@ func TestInstancesPut(t *testing.T) {
 		want    orderedInstance
 		changes bool
 	}{
-		"first instance":                    {put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true), changes: true},
-		"unchanged":                         {known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true)},
-		"ended":                             {known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c1", 1, 0, false), changes: true},
-		"late status of ended instance":     {known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, false)},
-		"next instance":                     {known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c2", 2, 1, true), want: webInstance("c2", 2, 1, true), changes: true},
-		"older instance":                    {known: []orderedInstance{webInstance("c2", 2, 1, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c2", 2, 1, true)},
-		"creation time before attempt":      {known: []orderedInstance{webInstance("c1", 1, 9, false)}, put: webInstance("c2", 2, 0, true), want: webInstance("c2", 2, 0, true), changes: true},
-		"next instance, clock set back":     {known: []orderedInstance{webInstance("c1", 9, 0, false)}, put: webInstance("c2", 2, 1, true), want: webInstance("c2", 2, 1, true), changes: true},
-		"previous instance, clock set back": {known: []orderedInstance{webInstance("c2", 2, 1, true)}, put: webInstance("c1", 9, 0, false), want: webInstance("c2", 2, 1, true)},
-		"ended instances, clock set back":   {known: []orderedInstance{webInstance("c2", 2, 1, false)}, put: webInstance("c1", 9, 0, false), want: webInstance("c2", 2, 1, false)},
-		"attempt at same creation time":     {known: []orderedInstance{webInstance("c1", 1, 1, false)}, put: webInstance("c2", 1, 2, true), want: webInstance("c2", 1, 2, true), changes: true},
+		"first instance": {put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true), changes: true},
+		"unchanged": {
+			known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, true),
+		},
+		"ended": {
+			known: []orderedInstance{webInstance("c1", 1, 0, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c1", 1, 0, false), changes: true,
+		},
+		"late status of ended instance": {
+			known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c1", 1, 0, true), want: webInstance("c1", 1, 0, false),
+		},
+		"next instance": {
+			known: []orderedInstance{webInstance("c1", 1, 0, false)}, put: webInstance("c2", 2, 1, true), want: webInstance("c2", 2, 1, true), changes: true,
+		},
+		"older instance": {
+			known: []orderedInstance{webInstance("c2", 2, 1, true)}, put: webInstance("c1", 1, 0, false), want: webInstance("c2", 2, 1, true),
+		},
+		"creation time before attempt": {
+			known: []orderedInstance{webInstance("c1", 1, 9, false)}, put: webInstance("c2", 2, 0, true), want: webInstance("c2", 2, 0, true), changes: true,
+		},
+		"next instance, clock set back": {
+			known: []orderedInstance{webInstance("c1", 9, 0, false)}, put: webInstance("c2", 2, 1, true), want: webInstance("c2", 2, 1, true), changes: true,
+		},
+		"previous instance, clock set back": {
+			known: []orderedInstance{webInstance("c2", 2, 1, true)}, put: webInstance("c1", 9, 0, false), want: webInstance("c2", 2, 1, true),
+		},
+		"ended instances, clock set back": {
+			known: []orderedInstance{webInstance("c2", 2, 1, false)}, put: webInstance("c1", 9, 0, false), want: webInstance("c2", 2, 1, false),
+		},
+		"attempt at same creation time": {
+			known: []orderedInstance{webInstance("c1", 1, 1, false)}, put: webInstance("c2", 1, 2, true), want: webInstance("c2", 1, 2, true), changes: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

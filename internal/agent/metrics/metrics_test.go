@@ -30,7 +30,11 @@ func all(t *testing.T) (*prometheus.Registry, *metrics.Metrics) {
 	number := func(n int64) func() int64 { return func() int64 { return n } }
 	count := func(n int) func() int { return func() int { return n } }
 	errs := func(v1alpha1.ProbeErrorReason) int { return 4 }
-	m.Watch("node-1", "v1", metrics.Now{Planned: number(12), Generation: number(7), Queued: count(3), NetworkQueued: count(5), Unended: count(2), Undescribed: count(2), Errors: errs, Slices: count(14)})
+	m.Watch(
+		"node-1", "v1", metrics.Now{
+			Planned: number(12), Generation: number(7), Queued: count(3), NetworkQueued: count(5), Unended: count(2), Undescribed: count(2), Errors: errs, Slices: count(14),
+		},
+	)
 	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))
 	return registry, m
 }

@@ -214,7 +214,9 @@ func TestProblems(t *testing.T) {
 				f.Policies.Value = f.Policies.Value[1:3]
 				f.Bindings.Value[1].Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
 				f.Policies.Value[1].Status.TypeChecking = &admissionregistrationv1.TypeChecking{
-					ExpressionWarnings: []admissionregistrationv1.ExpressionWarning{{FieldRef: "spec.variables[0].expression", Warning: "undefined field\nmore"}},
+					ExpressionWarnings: []admissionregistrationv1.ExpressionWarning{{
+						FieldRef: "spec.variables[0].expression", Warning: "undefined field\nmore",
+					}},
 				}
 			},
 			"failed policy/seamark-agent-own-node: the policy does not exist: an agent could write for other nodes\n" +

@@ -194,7 +194,11 @@ func TestRequests(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	snapshot := Snapshot{Missing: []permission.Missing{{Resource: permission.Pods, Verb: "list", Namespace: "ns"}, {Resource: permission.Reports, Verb: "list"}, {Resource: permission.Markers}}}
+	snapshot := Snapshot{
+		Missing: []permission.Missing{
+			{Resource: permission.Pods, Verb: "list", Namespace: "ns"}, {Resource: permission.Reports, Verb: "list"}, {Resource: permission.Markers},
+		},
+	}
 	err := snapshot.Require(permission.Pods, permission.Markers)
 	want := "no permission to list pods in namespace ns; ask for: kubectl create rolebinding seamark-view -n ns --clusterrole=view --user=YOU\n" +
 		"resource podprobemarkers.apps.kruise.io is not installed in the cluster; install Seamark in the cluster"

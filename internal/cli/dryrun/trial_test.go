@@ -72,13 +72,21 @@ func TestEffect(t *testing.T) {
 		lost          string
 		event         string
 	}{
-		"new marks":                {pod: pod().Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", change: "+game.io/idle=True +role=idle", event: "KruiseProbeSucceeded"},
-		"same marks":               {pod: marked, state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", event: "KruiseProbeSucceeded"},
-		"changed marks":            {pod: marked, state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False", change: "+why=busy game.io/idle=True->False -role=idle", event: "KruiseProbeFailed"},
-		"unknown":                  {pod: marked, state: v1alpha1.ProbeUnknown, marks: "game.io/idle=Unknown", change: "game.io/idle=True->Unknown -role=idle"},
-		"no state":                 {pod: marked},
-		"value of a template":      {pod: pod().Label("role", "idle").Build(), state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False", change: "+why=busy +game.io/idle=False -role=idle", event: "KruiseProbeFailed"},
-		"value of another manager": {pod: pod().Label("role", "lead").Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", change: "+game.io/idle=True role=lead->idle", event: "KruiseProbeSucceeded"},
+		"new marks": {
+			pod: pod().Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", change: "+game.io/idle=True +role=idle", event: "KruiseProbeSucceeded",
+		},
+		"same marks": {pod: marked, state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", event: "KruiseProbeSucceeded"},
+		"changed marks": {
+			pod: marked, state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False", change: "+why=busy game.io/idle=True->False -role=idle", event: "KruiseProbeFailed",
+		},
+		"unknown":  {pod: marked, state: v1alpha1.ProbeUnknown, marks: "game.io/idle=Unknown", change: "game.io/idle=True->Unknown -role=idle"},
+		"no state": {pod: marked},
+		"value of a template": {
+			pod: pod().Label("role", "idle").Build(), state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False", change: "+why=busy +game.io/idle=False -role=idle", event: "KruiseProbeFailed",
+		},
+		"value of another manager": {
+			pod: pod().Label("role", "lead").Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", change: "+game.io/idle=True role=lead->idle", event: "KruiseProbeSucceeded",
+		},
 		"key of another marker": {
 			pod: pod().Build(), state: v1alpha1.ProbeSucceeded,
 			others: []*v1alpha1.PodProbeMarker{builders.Marker("games", "early").Probe(builders.Probe("zone").Label(v1alpha1.ProbeSucceeded, "role", "zone")).Build()},
@@ -130,11 +138,19 @@ func TestOnce(t *testing.T) {
 		started bool
 		want    thresholds.State
 	}{
-		"running":    {pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), started: true, want: thresholds.State{State: v1alpha1.ProbeSucceeded, Message: "ok"}},
-		"ended":      {pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"}},
-		"crash loop": {pod: with(corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"}},
-		"waiting":    {pod: with(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
-		"no status":  {pod: builders.Pod("games", "game-0").Build()},
+		"running": {
+			pod: with(corev1.ContainerStatus{
+				ContainerID: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			}), started: true, want: thresholds.State{State: v1alpha1.ProbeSucceeded, Message: "ok"},
+		},
+		"ended": {
+			pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"},
+		},
+		"crash loop": {
+			pod: with(corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"},
+		},
+		"waiting":   {pod: with(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
+		"no status": {pod: builders.Pod("games", "game-0").Build()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run, started := dryrun.RunOf(test.pod, "main")
@@ -165,7 +181,9 @@ func TestSeries(t *testing.T) {
 		"one run":             {runs: 1, last: failed, want: dryrun.Series{RunCount: 1, Streak: 2, StreakResult: "Failed"}},
 		"run without result":  {runs: 1, want: dryrun.Series{RunCount: 1}},
 		"streak across error": {runs: 2, want: dryrun.Series{RunCount: 2, Streak: 1, StreakResult: "Succeeded"}},
-		"all kept":            {runs: 100, transitions: 100, last: failed, want: dryrun.Series{RunCount: 100, TransitionCount: 100, Streak: 2, StreakResult: "Failed"}},
+		"all kept": {
+			runs: 100, transitions: 100, last: failed, want: dryrun.Series{RunCount: 100, TransitionCount: 100, Streak: 2, StreakResult: "Failed"},
+		},
 		"oldest dropped": {
 			runs: 260, transitions: 130, last: failed, oldest: at(160), change: at(160),
 			want: dryrun.Series{RunCount: 260, DroppedRuns: 160, TransitionCount: 130, DroppedTransitions: 30, Streak: 2, StreakResult: "Failed"},

@@ -186,9 +186,11 @@ func TestErrors(t *testing.T) {
 		"kind":                {[]string{"deployment/a"}, nil, exit.Usage, `kind: "deployment" is invalid: must be pod or one of cloneset, statefulset`},
 		"empty name of a set": {[]string{"ads/"}, nil, exit.Usage, `name of the ads: "" is invalid: must be one name`},
 		"marker of a set":     {[]string{"ads/a", "-m", "b"}, nil, exit.Usage, `--marker: "b" is invalid: only pods have marks`},
-		"set does not exist":  {[]string{"DaemonSets.apps.kruise.io/agen"}, nil, exit.Failed, `daemonset "agen" not found in namespace games; did you mean "agent"?`},
-		"not settled":         {[]string{"ds/agent"}, nil, exit.Failed, "DaemonSet agent is not settled"},
-		"not marked":          {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},
+		"set does not exist": {
+			[]string{"DaemonSets.apps.kruise.io/agen"}, nil, exit.Failed, `daemonset "agen" not found in namespace games; did you mean "agent"?`,
+		},
+		"not settled": {[]string{"ds/agent"}, nil, exit.Failed, "DaemonSet agent is not settled"},
+		"not marked":  {[]string{"game-1"}, nil, exit.Failed, "pod game-1 is not marked as it should be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainPod(t, test.refuse, test.args...)

@@ -45,7 +45,11 @@ func (w *workload) cronJob(object *v1alpha1.AdvancedCronJob) {
 	due, allowed := plan(object.Spec.ConcurrencyPolicy), plan(v1alpha1.AllowConcurrent)
 	switch {
 	case !due.IsZero():
-		w.late(due, "Due run", fmt.Sprintf("the run of %s has not started", due.UTC().Format(time.RFC3339)), w.system("logs -l app.kubernetes.io/component=workloads --tail=50"))
+		w.late(
+			due, "Due run", fmt.Sprintf(
+				"the run of %s has not started", due.UTC().Format(time.RFC3339),
+			), w.system("logs -l app.kubernetes.io/component=workloads --tail=50"),
+		)
 	case !allowed.IsZero():
 		var names []string
 		for _, job := range w.given.Jobs {
@@ -54,7 +58,9 @@ func (w *workload) cronJob(object *v1alpha1.AdvancedCronJob) {
 			}
 		}
 		w.add(Step{
-			Title: "Due run", Verdict: Waiting, Text: fmt.Sprintf("the run of %s waits, because spec.concurrencyPolicy is Forbid and an earlier one has not ended: %s", allowed.UTC().Format(time.RFC3339), list(names)),
+			Title: "Due run", Verdict: Waiting, Text: fmt.Sprintf(
+				"the run of %s waits, because spec.concurrencyPolicy is Forbid and an earlier one has not ended: %s", allowed.UTC().Format(time.RFC3339), list(names),
+			),
 			Next: w.describe(),
 		})
 	}
@@ -79,7 +85,11 @@ func (w *workload) lastRun(object *v1alpha1.AdvancedCronJob) {
 	case batchv1.JobComplete:
 		w.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("%s %s of %s succeeded", job.Kind.Kind, name, at)})
 	case batchv1.JobFailed:
-		w.problem(title, fmt.Sprintf("%s %s of %s failed", job.Kind.Kind, name, at), w.kubectl("describe %s %s", strings.ToLower(job.Kind.GroupKind().String()), name))
+		w.problem(
+			title, fmt.Sprintf("%s %s of %s failed", job.Kind.Kind, name, at), w.kubectl(
+				"describe %s %s", strings.ToLower(job.Kind.GroupKind().String()), name,
+			),
+		)
 	default:
 		w.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("%s %s of %s runs", job.Kind.Kind, name, at)})
 	}

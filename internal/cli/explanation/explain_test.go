@@ -117,7 +117,9 @@ func podSetups() map[string]setup {
 		"pod not scheduled": {
 			change: func(in *explanation.Input) {
 				in.Pod.Spec.NodeName = ""
-				in.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: "False", Reason: "Unschedulable", Message: "0/3 nodes are available"}}
+				in.Pod.Status.Conditions = []corev1.PodCondition{{
+					Type: corev1.PodScheduled, Status: "False", Reason: "Unschedulable", Message: "0/3 nodes are available",
+				}}
 				in.Pod.ManagedFields, in.Plan, in.Slices, in.Node, in.Agent = nil, nil, nil, nil, nil
 			},
 			conclusion: "Problem: Pod: pod is not bound to a node", next: describePod,
@@ -126,7 +128,9 @@ func podSetups() map[string]setup {
 		"pod terminating": {
 			change:     func(in *explanation.Input) { in.Pod.DeletionTimestamp = new(ago(20 * time.Second)) },
 			conclusion: "Problem: Pod: pod is terminating", next: describePod,
-			evidence: []string{"it has been terminating for 20s\n  such pods are not probed, and keep the marks that they have", "info Marks: the pod keeps its last marks\n  condition example.com/busy=True\n  label busy=true"},
+			evidence: []string{
+				"it has been terminating for 20s\n  such pods are not probed, and keep the marks that they have", "info Marks: the pod keeps its last marks\n  condition example.com/busy=True\n  label busy=true",
+			},
 		},
 		"not initialized": {
 			change: func(in *explanation.Input) {
@@ -135,7 +139,9 @@ func podSetups() map[string]setup {
 				in.Pod.Status.Conditions[0].Status, in.Pod.Status.Conditions[0].Reason = "False", "ContainersNotInitialized"
 			},
 			conclusion: "Problem: Pod: pod is not initialized", next: describePod,
-			evidence: []string{"condition Initialized is False (ContainersNotInitialized)", "a pod is probed after its init containers have completed", "ok Probe worker#busy"},
+			evidence: []string{
+				"condition Initialized is False (ContainersNotInitialized)", "a pod is probed after its init containers have completed", "ok Probe worker#busy",
+			},
 		},
 		"node does not exist": {
 			change:     func(in *explanation.Input) { in.Node = nil },
@@ -229,7 +235,9 @@ func markerSetups() map[string]setup {
 			},
 			conclusion: "Problem: Marker worker: it has been deleting for 2m: its probes are not planned any more, and its marks are removed, " +
 				"but the removal makes no progress",
-			next: describe, evidence: []string{`The last write to pod worker-0 failed: pods "worker-0" is forbidden.`, "Other marks: the pod has marks that no probe requires"},
+			next: describe, evidence: []string{
+				`The last write to pod worker-0 failed: pods "worker-0" is forbidden.`, "Other marks: the pod has marks that no probe requires",
+			},
 		},
 		"mark refused: selector key": {
 			change: func(in *explanation.Input) {
@@ -257,7 +265,9 @@ func markerSetups() map[string]setup {
 				unreported(in)
 			},
 			conclusion: `Problem: Probe worker#busy: container "mainn" not found`, next: edit,
-			evidence: []string{"containers of the pod: main (did you mean main?)", "info Plan of node node-1: the pod is not in it: it has no probe that can run"},
+			evidence: []string{
+				"containers of the pod: main (did you mean main?)", "info Plan of node node-1: the pod is not in it: it has no probe that can run",
+			},
 		},
 		"init container only": {
 			change: func(in *explanation.Input) {

@@ -77,14 +77,18 @@ func notReady(node *corev1.Node) string {
 func (w *workload) nodes(found placement, why string) {
 	if len(found.without) > 0 {
 		w.add(Step{
-			Title: "Nodes", Verdict: Waiting, Text: fmt.Sprintf("%d of %d nodes that fit have no pod: %s", len(found.without), found.fits, planning.List(found.without)),
+			Title: "Nodes", Verdict: Waiting, Text: fmt.Sprintf(
+				"%d of %d nodes that fit have no pod: %s", len(found.without), found.fits, planning.List(found.without),
+			),
 			Evidence: []string{why}, Next: w.describe(),
 		})
 	} else {
 		w.add(Step{Title: "Nodes", Verdict: OK, Text: fmt.Sprintf("%[1]d of %[1]d nodes that fit have a pod", found.fits)})
 	}
 	if len(found.leaving) > 0 {
-		w.add(Step{Title: "Nodes that do not fit", Verdict: Waiting, Text: fmt.Sprintf("the pods of %d nodes are deleted", len(found.leaving)), Evidence: bounded(found.leaving), Next: w.describe()})
+		w.add(Step{
+			Title: "Nodes that do not fit", Verdict: Waiting, Text: fmt.Sprintf("the pods of %d nodes are deleted", len(found.leaving)), Evidence: bounded(found.leaving), Next: w.describe(),
+		})
 	}
 	var lines []string
 	count := 0

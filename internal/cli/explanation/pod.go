@@ -32,7 +32,9 @@ func (e *explainer) pod() bool {
 		return false
 	}
 	if owner := controllerOf(pod); owner != nil && owner.Kind == imagepull.Kind().Kind {
-		e.problem(title, fmt.Sprintf("it pulls an image for the %s %s: no container of it ever runs, so it is not probed", owner.Kind, owner.Name), e.ofOwner(owner))
+		e.problem(
+			title, fmt.Sprintf("it pulls an image for the %s %s: no container of it ever runs, so it is not probed", owner.Kind, owner.Name), e.ofOwner(owner),
+		)
 		return false
 	}
 	if e.waiting = diagnosis.OfPod(pod); e.waiting == nil {

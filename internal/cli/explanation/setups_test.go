@@ -172,7 +172,9 @@ func reportSetups() map[string]setup {
 		},
 		"probe cannot be run": {
 			change: func(in *explanation.Input) {
-				in.Slices[0].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "worker#busy", Reason: v1alpha1.ProbeCannotRun, Message: "stat /probe: no such file"}}
+				in.Slices[0].Pods[0].Errors = []v1alpha1.ContainerProbeError{{
+					Name: "worker#busy", Reason: v1alpha1.ProbeCannotRun, Message: "stat /probe: no such file",
+				}}
 			},
 			conclusion: `Problem: Report of worker#busy: cannot be run: stat /probe: no such file`, next: run,
 		},

@@ -30,7 +30,9 @@ func (e *explainer) sidecarSets() {
 	}
 	for _, name := range names {
 		stamped := inject.Of(pod, name)
-		e.add(Step{Title: "SidecarSet " + name, Verdict: Info, Text: "added its containers, in the revision " + stamped.Revision + ", and cannot be read or does not exist any more"})
+		e.add(Step{
+			Title: "SidecarSet " + name, Verdict: Info, Text: "added its containers, in the revision " + stamped.Revision + ", and cannot be read or does not exist any more",
+		})
 	}
 }
 

@@ -35,7 +35,9 @@ func TestSidecarSetsOfAPod(t *testing.T) {
 		revision, want string
 	}{
 		"latest revision": {edit: func(*v1alpha1.SidecarSet) {}, revision: "logs-2", want: "added its containers, in the revision logs-2"},
-		"older revision":  {edit: func(*v1alpha1.SidecarSet) {}, revision: "logs-1", want: "added its containers, in the revision logs-1; the latest one is logs-2"},
+		"older revision": {
+			edit: func(*v1alpha1.SidecarSet) {}, revision: "logs-1", want: "added its containers, in the revision logs-1; the latest one is logs-2",
+		},
 		"named revision": {
 			edit:     func(s *v1alpha1.SidecarSet) { s.Status.InForce.NamedRevision = "logs-1" },
 			revision: "logs-1", want: "added its containers, in the revision logs-1, which the set names for new pods",

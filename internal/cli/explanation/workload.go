@@ -148,16 +148,28 @@ func (w *workload) status() {
 	}
 	object := w.given.Object
 	if deleted := object.GetDeletionTimestamp(); deleted != nil {
-		w.add(Step{Title: "Deletion", Verdict: Waiting, Text: fmt.Sprintf("it has been deleting for %s, and waits for its finalizers: %s", w.age(deleted.Time), list(object.GetFinalizers())), Next: w.describe()})
+		w.add(Step{
+			Title: "Deletion", Verdict: Waiting, Text: fmt.Sprintf(
+				"it has been deleting for %s, and waits for its finalizers: %s", w.age(deleted.Time), list(object.GetFinalizers()),
+			), Next: w.describe(),
+		})
 	}
 	if seen := stored.Status.ObservedGeneration; seen < object.GetGeneration() {
-		w.late(podview.Edited(object), "Generation", fmt.Sprintf("the last change was not handled: the generation is %d, and the status is that of generation %d", object.GetGeneration(), seen),
-			w.system("logs -l app.kubernetes.io/component=workloads --tail=50"), fmt.Sprintf("the configuration of seamark-workloads must enable the controller of a %s", w.given.Kind))
+		w.late(podview.Edited(object), "Generation", fmt.Sprintf(
+			"the last change was not handled: the generation is %d, and the status is that of generation %d", object.GetGeneration(), seen,
+		),
+			w.system("logs -l app.kubernetes.io/component=workloads --tail=50"), fmt.Sprintf(
+				"the configuration of seamark-workloads must enable the controller of a %s", w.given.Kind,
+			))
 	}
 	for i := range stored.Status.Conditions {
 		c := &stored.Status.Conditions[i]
 		if meaning := w.meaning(c); meaning != "" {
-			w.add(Step{Title: "Condition " + c.Type, Verdict: Verdict(meaning), Text: fmt.Sprintf("%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message), Next: w.describe()})
+			w.add(Step{
+				Title: "Condition " + c.Type, Verdict: Verdict(meaning), Text: fmt.Sprintf(
+					"%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message,
+				), Next: w.describe(),
+			})
 		}
 	}
 }

@@ -165,8 +165,10 @@ func workloadCases() map[string]struct {
 		"DaemonSet, nodes without a pod, and nodes that do not fit": {
 			in: explanation.WorkloadInput{
 				Object: daemon(),
-				Nodes:  []*corev1.Node{ready("d"), labeled(ready("a")), labeled(lost("b")), labeled(ready("c", "gpu=NoSchedule")), ready("e", "gpu=NoExecute"), labeled(ready("f", "x=NoExecute"))},
-				Pods:   []*corev1.Pod{daemonPod("a", nil), daemonPod("f", nil)},
+				Nodes: []*corev1.Node{
+					ready("d"), labeled(ready("a")), labeled(lost("b")), labeled(ready("c", "gpu=NoSchedule")), ready("e", "gpu=NoExecute"), labeled(ready("f", "x=NoExecute")),
+				},
+				Pods: []*corev1.Pod{daemonPod("a", nil), daemonPod("f", nil)},
 			},
 			want: []string{
 				"waiting Nodes: 1 of 2 nodes that fit have no pod: b (not ready)",
@@ -185,9 +187,13 @@ func workloadCases() map[string]struct {
 					set := daemon()
 					set.Generation, set.Spec.MinReadySeconds = 2, 90
 					set.Status.Conditions = []appsv1.DaemonSetCondition{
-						{Type: v1alpha1.DaemonSetProgressing, Status: corev1.ConditionFalse, Reason: "BlockedByUnavailable", Message: "Nodes: a.", LastTransitionTime: ago(time.Minute)},
+						{
+							Type: v1alpha1.DaemonSetProgressing, Status: corev1.ConditionFalse, Reason: "BlockedByUnavailable", Message: "Nodes: a.", LastTransitionTime: ago(time.Minute),
+						},
 						{Type: v1alpha1.DaemonSetFailedCreate, Status: corev1.ConditionFalse, Reason: "Recovered"},
-						{Type: v1alpha1.DaemonSetFailedUpdate, Status: corev1.ConditionTrue, Reason: "Failed", Message: "quota", LastTransitionTime: ago(time.Minute)},
+						{
+							Type: v1alpha1.DaemonSetFailedUpdate, Status: corev1.ConditionTrue, Reason: "Failed", Message: "quota", LastTransitionTime: ago(time.Minute),
+						},
 					}
 					return set
 				}(),
@@ -294,7 +300,9 @@ func workloadCases() map[string]struct {
 		"AdvancedCronJob, the last run was dropped": {
 			in: explanation.WorkloadInput{Object: cron(nil), Events: []corev1.Event{
 				{InvolvedObject: corev1.ObjectReference{Kind: "AdvancedCronJob"}, Reason: "Created", LastTimestamp: ago(0)},
-				{InvolvedObject: corev1.ObjectReference{Kind: "AdvancedCronJob"}, Reason: cronjob.ReasonMissedDeadline, Message: "The run did not start.", LastTimestamp: ago(time.Minute)},
+				{
+					InvolvedObject: corev1.ObjectReference{Kind: "AdvancedCronJob"}, Reason: cronjob.ReasonMissedDeadline, Message: "The run did not start.", LastTimestamp: ago(time.Minute),
+				},
 			}},
 			want: []string{
 				scheduled, "info Last run: the run of 2026-11-22T12:00:00Z has no Job any more: it was deleted, or the run was dropped",
@@ -323,7 +331,9 @@ func workloadCases() map[string]struct {
 		"SidecarSet": {
 			in: explanation.WorkloadInput{Object: &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs"}, Status: v1alpha1.SidecarSetStatus{
 				MatchedPods: 3, UpdatedPods: 2, ReadyPods: 1, UninjectedPods: 4,
-				Conditions: []metav1.Condition{{Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "spec: is wrong", LastTransitionTime: ago(time.Minute)}},
+				Conditions: []metav1.Condition{{
+					Type: v1alpha1.SidecarSetAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: "spec: is wrong", LastTransitionTime: ago(time.Minute),
+				}},
 			}}},
 			want: []string{
 				"problem Condition Accepted: False (Invalid) for 60s: spec: is wrong",
@@ -372,7 +382,9 @@ func TestPodsOfWorkloads(t *testing.T) {
 	in := healthy()
 	in.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
 	got := explanation.Pod(in)
-	if want := []string{"info Workload: a pod of the DaemonSet agent", "  what it waits for: seamark explain daemonset/agent -n ns"}; !got.Marked || cmp.Diff(want, lines(got.Steps[1:2])) != "" {
+	if want := []string{
+		"info Workload: a pod of the DaemonSet agent", "  what it waits for: seamark explain daemonset/agent -n ns",
+	}; !got.Marked || cmp.Diff(want, lines(got.Steps[1:2])) != "" {
 		t.Errorf("steps %q, want %q", lines(got.Steps[1:2]), want)
 	}
 	in.Pod.OwnerReferences[0].Kind, in.Pod.OwnerReferences[0].Name = "ImagePullJob", "game"

@@ -202,7 +202,9 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := execute(t, test.refuse, test.args...)
 			expect.Equal(t, "exit code", test.code, code)
-			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark get "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
+			golden.Compare(
+				t, filepath.Join("testdata", name+".golden"), "$ seamark get "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr,
+			)
 		})
 	}
 }

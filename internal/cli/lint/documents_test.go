@@ -14,7 +14,11 @@ func TestDocuments(t *testing.T) {
 		"other objects": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: x.io/v1\nkind: Other\nspec: 1\n", nil},
 		"invalid YAML":  {worker + "---\n a: [\n", []string{"a.yaml:25:1 invalid-yaml: invalid YAML: yaml: line 25: did not find expected node content"}},
 		"key twice":     {"a: 1\nb: 1\na: 2\n", []string{`a.yaml:3:1 invalid-yaml: invalid YAML: line 3: key "a" already set in map`}},
-		"no object":     {"---\n- 1\n---\na: 1\n", []string{"a.yaml:2:1 not-an-object: not a Kubernetes object: must have apiVersion and kind", "a.yaml:4:1 not-an-object: not a Kubernetes object: must have apiVersion and kind"}},
+		"no object": {
+			"---\n- 1\n---\na: 1\n", []string{
+				"a.yaml:2:1 not-an-object: not a Kubernetes object: must have apiVersion and kind", "a.yaml:4:1 not-an-object: not a Kubernetes object: must have apiVersion and kind",
+			},
+		},
 		"List": {
 			"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: p}\n  spec: {containers: 1}\n- x: 1\n",
 			[]string{
@@ -36,7 +40,9 @@ func TestDocuments(t *testing.T) {
 		},
 		"kind of OpenKruise": {
 			"apiVersion: apps.kruise.io/v1beta1\nkind: UnitedDeployment\n",
-			[]string{`a.yaml:2:1 kind-not-served kind: Seamark does not serve "UnitedDeployment", which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too`},
+			[]string{
+				`a.yaml:2:1 kind-not-served kind: Seamark does not serve "UnitedDeployment", which is a kind of OpenKruise: nothing acts on the object unless OpenKruise runs, too`,
+			},
 		},
 		"misspelled kind of OpenKruise": {
 			"apiVersion: apps.kruise.io/v1alpha1\nkind: SideCarSets\n",
@@ -52,7 +58,9 @@ func TestDocuments(t *testing.T) {
 		},
 		"same object twice": {
 			worker + "---\n" + worker,
-			[]string{`a.yaml:28:3 duplicate-object metadata.name: the same object as PodProbeMarker worker (a.yaml:1) -> remove one of them, or give it another name`},
+			[]string{
+				`a.yaml:28:3 duplicate-object metadata.name: the same object as PodProbeMarker worker (a.yaml:1) -> remove one of them, or give it another name`,
+			},
 		},
 		"CloneSet": {
 			"apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nmetadata: {name: x}\nspec:\n  selector: {matchLabels: {app: x}}\n  replica: 2\n  template:\n    metadata: {labels: {app: other}}\n    spec: {container: [], containers: [{name: x, image: x}]}\n",

@@ -43,7 +43,9 @@ func TestAdvancedCronJobs(t *testing.T) {
 		"zone in schedule": {manifest: e(regular, `"TZ=Asia/Tokyo 30 2 * * *"`, "  timeZone: Europe/Berlin\n", "")},
 		"reversed range": {
 			manifest: e(regular, `"5-3 * * * *"`),
-			want:     []string{`a.yaml:6:3 invalid-schedule spec.schedule: "5-3 * * * *": it must have five fields, or be a descriptor such as @daily: beginning of range (5) beyond end of range (3): 5-3`},
+			want: []string{
+				`a.yaml:6:3 invalid-schedule spec.schedule: "5-3 * * * *": it must have five fields, or be a descriptor such as @daily: beginning of range (5) beyond end of range (3): 5-3`,
+			},
 		},
 		"never": {
 			manifest: e("v1alpha1", "v1beta1", regular, `"0 0 30 2 *"`),
@@ -55,7 +57,9 @@ func TestAdvancedCronJobs(t *testing.T) {
 		},
 		"unknown zone": {
 			manifest: e("Europe/Berlin", "Europe/Atlantis"),
-			want:     []string{`a.yaml:7:3 schema spec.timeZone: Invalid value: "string": unknown time zone Europe/Atlantis evaluating rule: must be a time zone of the IANA database`},
+			want: []string{
+				`a.yaml:7:3 schema spec.timeZone: Invalid value: "string": unknown time zone Europe/Atlantis evaluating rule: must be a time zone of the IANA database`,
+			},
 		},
 		"unknown zone next to another error": {
 			manifest: e("Europe/Berlin", "Europe/Atlantis\n  paused: never"),
@@ -70,7 +74,9 @@ func TestAdvancedCronJobs(t *testing.T) {
 		},
 		"other version": {
 			manifest: e("v1alpha1", "v1"),
-			want:     []string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1" is not supported for the kind AdvancedCronJob -> use apps.kruise.io/v1beta1`},
+			want: []string{
+				`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1" is not supported for the kind AdvancedCronJob -> use apps.kruise.io/v1beta1`,
+			},
 		},
 		"template that is not supported": {
 			manifest: e("jobTemplate", "imageListPullJobTemplate"),
@@ -137,33 +143,47 @@ func TestDaemonSets(t *testing.T) {
 		},
 		"a rule of the CRD": {
 			manifest: e("maxUnavailable: 1", "maxUnavailable: 0"),
-			want:     []string{`a.yaml:11:7 schema spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: must not be 0 if maxSurge is 0: no pod could be updated. Set one of them to 1 or more`},
+			want: []string{
+				`a.yaml:11:7 schema spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: must not be 0 if maxSurge is 0: no pod could be updated. Set one of them to 1 or more`,
+			},
 		},
 		"selector": {
 			manifest: e("labels:\n        app: worker", "labels:\n        app: other"),
-			want:     []string{`a.yaml:15:7 schema spec.template.metadata.labels: Invalid value: must contain the label "app: worker" of spec.selector.matchLabels`},
+			want: []string{
+				`a.yaml:15:7 schema spec.template.metadata.labels: Invalid value: must contain the label "app: worker" of spec.selector.matchLabels`,
+			},
 		},
 		"unknown field of the pods": {
 			manifest: e("nodeSelector", "nodeSelektor"),
 			want:     []string{`a.yaml:18:7 template spec.template.spec.nodeSelektor: unknown field -> did you mean "nodeSelector"?`},
 		},
 		"pulls before updates": {
-			manifest: e("  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: 10%\n    apps.kruise.io/image-predownload-min-updated-ready-pods: '2'\n"),
+			manifest: e(
+				"  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: 10%\n    apps.kruise.io/image-predownload-min-updated-ready-pods: '2'\n",
+			),
 		},
 		"invalid annotation about pulls before updates": {
 			manifest: e("  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-timeout-seconds: 5m\n"),
-			want:     []string{`a.yaml:6:5 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-timeout-seconds]: Invalid value: "5m": must be a number of seconds, 1 to 86400`},
+			want: []string{
+				`a.yaml:6:5 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-timeout-seconds]: Invalid value: "5m": must be a number of seconds, 1 to 86400`,
+			},
 		},
 		"negative percentage in an annotation": {
 			manifest: e("  name: agent\n", "  name: agent\n  annotations: {apps.kruise.io/image-predownload-min-updated-ready-pods: '-5%'}\n"),
-			want:     []string{`a.yaml:5:17 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-min-updated-ready-pods]: Invalid value: "-5%": must be a number, at least 0, or a percentage of the pods, 0% to 100%`},
+			want: []string{
+				`a.yaml:5:17 invalid-predownload metadata.annotations[apps.kruise.io/image-predownload-min-updated-ready-pods]: Invalid value: "-5%": must be a number, at least 0, or a percentage of the pods, 0% to 100%`,
+			},
 		},
 		"annotation of another group": {
-			manifest: e("apps.kruise.io/v1alpha1", "apps/v1", "  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: '0'\n"),
+			manifest: e(
+				"apps.kruise.io/v1alpha1", "apps/v1", "  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: '0'\n",
+			),
 		},
 		"hook": {
 			manifest: e("  updateStrategy:", "  lifecycle: {inPlaceUpdate: {labelsHandler: {a: b}}}\n  updateStrategy:"),
-			want:     []string{`a.yaml:9:15 schema spec.lifecycle.inPlaceUpdate: Invalid value: is not supported: use preDelete, or a CloneSet, whose pods have this hook`},
+			want: []string{
+				`a.yaml:9:15 schema spec.lifecycle.inPlaceUpdate: Invalid value: is not supported: use preDelete, or a CloneSet, whose pods have this hook`,
+			},
 		},
 	})
 }
@@ -172,7 +192,9 @@ func TestDaemonSets(t *testing.T) {
 func TestMarkerOfKinds(t *testing.T) {
 	linter := &lint.Linter{}
 	for name, manifest := range map[string]string{"AdvancedCronJob report": cronJob, "DaemonSet agent": daemonSet} {
-		want := []string{`a.yaml:11:5 container-not-found spec.probes[0].containerName: ` + name + ` (b.yaml:1) has no container "worker" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`}
+		want := []string{
+			`a.yaml:11:5 container-not-found spec.probes[0].containerName: ` + name + ` (b.yaml:1) has no container "worker" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`,
+		}
 		expect.Equal(t, name+": findings", want, check(t, linter, worker, edited(t, manifest, "- name: worker", "- name: report")))
 		if found := check(t, linter, worker, manifest); len(found) > 0 {
 			t.Errorf("%s: findings: %q", name, found)

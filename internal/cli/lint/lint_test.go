@@ -139,11 +139,15 @@ func TestMarker(t *testing.T) {
 		"valid": {},
 		"own selector": {
 			edits: []string{"app: worker", "busy: x"},
-			want:  []string{`a.yaml:20:9 mark-in-selector spec.probes[0].markerPolicy[0].labels[busy]: "busy" is a key of spec.selector: the marker would change which pods it selects -> set another label, or select the pods by other labels`},
+			want: []string{
+				`a.yaml:20:9 mark-in-selector spec.probes[0].markerPolicy[0].labels[busy]: "busy" is a key of spec.selector: the marker would change which pods it selects -> set another label, or select the pods by other labels`,
+			},
 		},
 		"own selector, expression": {
 			edits: []string{"matchLabels:\n      app: worker", "matchExpressions:\n    - {key: busy, operator: Exists}"},
-			want:  []string{`a.yaml:20:9 mark-in-selector spec.probes[0].markerPolicy[0].labels[busy]: "busy" is a key of spec.selector: the marker would change which pods it selects -> set another label, or select the pods by other labels`},
+			want: []string{
+				`a.yaml:20:9 mark-in-selector spec.probes[0].markerPolicy[0].labels[busy]: "busy" is a key of spec.selector: the marker would change which pods it selects -> set another label, or select the pods by other labels`,
+			},
 		},
 		"invalid annotation": {
 			edits: []string{"  name: worker\nspec", "  name: worker\n  annotations:\n    seamark.dev/message-updates: immediate\nspec"},
@@ -168,11 +172,15 @@ func TestMarker(t *testing.T) {
 		},
 		"boolean label": {
 			edits: []string{`"true"`, "yes"},
-			want:  []string{`a.yaml:20:9 schema spec.probes[0].markerPolicy[0].labels.busy: Invalid value: true: must be a string -> write the value in quotes`},
+			want: []string{
+				`a.yaml:20:9 schema spec.probes[0].markerPolicy[0].labels.busy: Invalid value: true: must be a string -> write the value in quotes`,
+			},
 		},
 		"CEL rule": {
 			edits: []string{"example.com/busy", "Ready"},
-			want:  []string{`a.yaml:23:5 schema spec.probes[0].podConditionType: Invalid value: "Ready": must not be a condition type that Kubernetes sets: use another type, such as game.io/idle`},
+			want: []string{
+				`a.yaml:23:5 schema spec.probes[0].podConditionType: Invalid value: "Ready": must not be a condition type that Kubernetes sets: use another type, such as game.io/idle`,
+			},
 		},
 		"two handlers": {
 			edits: []string{"exec:", "tcpSocket: {port: 80}\n      exec:"},
@@ -180,11 +188,15 @@ func TestMarker(t *testing.T) {
 		},
 		"invalid name": {
 			edits: []string{"name: worker", "name: Worker"},
-			want:  []string{`a.yaml:4:3 metadata metadata.name: Invalid value: "Worker": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`},
+			want: []string{
+				`a.yaml:4:3 metadata metadata.name: Invalid value: "Worker": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+			},
 		},
 		"provider annotation": {
 			edits: []string{"controller.kubernetes.io/pod-deletion-cost", "kruise.io/podprobe"},
-			want:  []string{`a.yaml:21:7 provider-annotation spec.probes[0].markerPolicy[0].annotations: "kruise.io/podprobe" is invalid: must not be an annotation that Seamark sets for providers -> use another key`},
+			want: []string{
+				`a.yaml:21:7 provider-annotation spec.probes[0].markerPolicy[0].annotations: "kruise.io/podprobe" is invalid: must not be an annotation that Seamark sets for providers -> use another key`,
+			},
 		},
 		"label of an exclusive policy": {
 			edits: []string{"busy: \"true\"", "exclusive.seamark.dev/x: \"true\""},
@@ -193,15 +205,21 @@ func TestMarker(t *testing.T) {
 		},
 		"apiVersion": {
 			edits: []string{"v1alpha1", "v1beta1"},
-			want:  []string{`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1beta1" is not supported for the kind PodProbeMarker -> use apps.kruise.io/v1alpha1`},
+			want: []string{
+				`a.yaml:1:1 api-version apiVersion: "apps.kruise.io/v1beta1" is not supported for the kind PodProbeMarker -> use apps.kruise.io/v1alpha1`,
+			},
 		},
 		"short period": {
 			edits: []string{"periodSeconds: 2", "periodSeconds: 2\n      timeoutSeconds: 5"},
-			want:  []string{"a.yaml:16:7 period-shorter-than-timeout spec.probes[0].probe.timeoutSeconds: the timeout of 5 s is longer than the period of 2 s -> set periodSeconds to 5 or more, or timeoutSeconds to 2 or less"},
+			want: []string{
+				"a.yaml:16:7 period-shorter-than-timeout spec.probes[0].probe.timeoutSeconds: the timeout of 5 s is longer than the period of 2 s -> set periodSeconds to 5 or more, or timeoutSeconds to 2 or less",
+			},
 		},
 		"short period in milliseconds": {
 			edits: []string{"periodSeconds: 2", "periodSeconds: 2\n      periodMilliseconds: 600"},
-			want:  []string{"a.yaml:12:5 period-shorter-than-timeout spec.probes[0].probe.timeoutMilliseconds: the timeout of 1000 ms is longer than the period of 600 ms -> set periodMilliseconds to 1000 or more, or timeoutMilliseconds to 600 or less"},
+			want: []string{
+				"a.yaml:12:5 period-shorter-than-timeout spec.probes[0].probe.timeoutMilliseconds: the timeout of 1000 ms is longer than the period of 600 ms -> set periodMilliseconds to 1000 or more, or timeoutMilliseconds to 600 or less",
+			},
 		},
 		"times in milliseconds": {
 			edits: []string{"periodSeconds: 2", "periodSeconds: 2\n      periodMilliseconds: 600\n      timeoutMilliseconds: 600"},
@@ -215,31 +233,45 @@ func TestMarker(t *testing.T) {
 		},
 		"unset thresholds": {
 			edits: []string{"      periodSeconds: 2\n      failureThreshold: 1\n", ""},
-			want:  []string{"a.yaml:12:5 openkruise-defaults spec.probes[0].probe: periodSeconds and failureThreshold: the default is 10 and 3 as in Kubernetes, and 1 and 1 in OpenKruise 1.9 -> set the fields if the marker is also used with OpenKruise"},
+			want: []string{
+				"a.yaml:12:5 openkruise-defaults spec.probes[0].probe: periodSeconds and failureThreshold: the default is 10 and 3 as in Kubernetes, and 1 and 1 in OpenKruise 1.9 -> set the fields if the marker is also used with OpenKruise",
+			},
 		},
 		"deletion cost": {
 			edits: []string{`"10"`, `"+10"`},
-			want:  []string{`a.yaml:22:9 deletion-cost spec.probes[0].markerPolicy[0].annotations[controller.kubernetes.io/pod-deletion-cost]: "+10" is not an integer from -2147483648 to 2147483647: the API server refuses the marks -> use a decimal number without "+" and leading zeros, such as "-10"`},
+			want: []string{
+				`a.yaml:22:9 deletion-cost spec.probes[0].markerPolicy[0].annotations[controller.kubernetes.io/pod-deletion-cost]: "+10" is not an integer from -2147483648 to 2147483647: the API server refuses the marks -> use a decimal number without "+" and leading zeros, such as "-10"`,
+			},
 		},
 		"whole line": {
 			edits: []string{command, `command: ["cat /tmp/job"]`},
-			want:  []string{`a.yaml:14:19 exec-shell-line spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: an exec probe does not split its command -> use ["cat", "/tmp/job"]`},
+			want: []string{
+				`a.yaml:14:19 exec-shell-line spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: an exec probe does not split its command -> use ["cat", "/tmp/job"]`,
+			},
 		},
 		"whole line for a shell": {
 			edits: []string{command, `command: ["cat $HOME/job"]`},
-			want:  []string{`a.yaml:14:19 exec-shell-line spec.probes[0].probe.exec.command[0]: "cat $HOME/job" is the name of one program: an exec probe does not split its command -> use ["sh", "-c", "cat $HOME/job"]`},
+			want: []string{
+				`a.yaml:14:19 exec-shell-line spec.probes[0].probe.exec.command[0]: "cat $HOME/job" is the name of one program: an exec probe does not split its command -> use ["sh", "-c", "cat $HOME/job"]`,
+			},
 		},
 		"builtin": {
 			edits: []string{command, `command: [source, /x]`},
-			want:  []string{`a.yaml:14:19 exec-shell-builtin spec.probes[0].probe.exec.command[0]: "source" exists only inside shells, and an exec probe runs without a shell -> use ["sh", "-c", "source /x"]`},
+			want: []string{
+				`a.yaml:14:19 exec-shell-builtin spec.probes[0].probe.exec.command[0]: "source" exists only inside shells, and an exec probe runs without a shell -> use ["sh", "-c", "source /x"]`,
+			},
 		},
 		"operator": {
 			edits: []string{command, `command: [/bin/ps, "|", grep, x]`},
-			want:  []string{`a.yaml:14:28 exec-shell-syntax spec.probes[0].probe.exec.command[1]: "|" is an argument of "/bin/ps": an exec probe runs without a shell -> use ["sh", "-c", "/bin/ps | grep x"]`},
+			want: []string{
+				`a.yaml:14:28 exec-shell-syntax spec.probes[0].probe.exec.command[1]: "|" is an argument of "/bin/ps": an exec probe runs without a shell -> use ["sh", "-c", "/bin/ps | grep x"]`,
+			},
 		},
 		"script with an error": {
 			edits: []string{command, `command: [/bin/sh, -c, 'if true; then echo x']`},
-			want:  []string{"a.yaml:14:32 exec-shell-script spec.probes[0].probe.exec.command[2]: the script has a syntax error: line 1, column 1: `if` statement must end with `fi`"},
+			want: []string{
+				"a.yaml:14:32 exec-shell-script spec.probes[0].probe.exec.command[2]: the script has a syntax error: line 1, column 1: `if` statement must end with `fi`",
+			},
 		},
 		"missing script": {
 			edits: []string{command, `command: [/bin/sh, -c]`},
@@ -247,7 +279,9 @@ func TestMarker(t *testing.T) {
 		},
 		"split script": {
 			edits: []string{command, `command: [/bin/sh, -c, cat, /tmp/job]`},
-			want:  []string{`a.yaml:14:37 exec-shell-arguments spec.probes[0].probe.exec.command[3]: the script is only "cat": what follows is not a part of it -> use one item for the script: ["/bin/sh", "-c", "cat /tmp/job"]`},
+			want: []string{
+				`a.yaml:14:37 exec-shell-arguments spec.probes[0].probe.exec.command[3]: the script is only "cat": what follows is not a part of it -> use one item for the script: ["/bin/sh", "-c", "cat /tmp/job"]`,
+			},
 		},
 		"label of a failed pipeline": {
 			edits: []string{
@@ -265,11 +299,15 @@ func TestMarker(t *testing.T) {
 		}},
 		"no path": {
 			edits: []string{command, `command: [cat, /tmp/job]`},
-			want:  []string{`a.yaml:14:19 exec-no-path spec.probes[0].probe.exec.command[0]: "cat" is searched in the PATH of the container -> use the absolute path of the program`},
+			want: []string{
+				`a.yaml:14:19 exec-no-path spec.probes[0].probe.exec.command[0]: "cat" is searched in the PATH of the container -> use the absolute path of the program`,
+			},
 		},
 		"relative path": {
 			edits: []string{command, `command: [bin/cat, /tmp/job]`},
-			want:  []string{`a.yaml:14:19 exec-no-path spec.probes[0].probe.exec.command[0]: "bin/cat" is relative to the working directory of the container -> use the absolute path of the program`},
+			want: []string{
+				`a.yaml:14:19 exec-no-path spec.probes[0].probe.exec.command[0]: "bin/cat" is relative to the working directory of the container -> use the absolute path of the program`,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +353,9 @@ func FuzzLint(f *testing.F) {
 	f.Add(worker, deployment)
 	f.Add(worker+"---\n"+service, deployment+"--- text")
 	f.Add("{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [{}, 1, null]}", "a: &a [*a]")
-	f.Add("apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nspec: {selector: {matchExpressions: [{key: a}]}, probes: [{probe: {exec: {command: [sh, -c]}}}]}", "")
+	f.Add(
+		"apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nspec: {selector: {matchExpressions: [{key: a}]}, probes: [{probe: {exec: {command: [sh, -c]}}}]}", "",
+	)
 	f.Add("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nspec: {template: {spec: {containers: [1]}}}", "apiVersion: v1\nkind: Pod\nspec: []")
 	linter := &lint.Linter{}
 	f.Fuzz(func(t *testing.T, a, b string) {

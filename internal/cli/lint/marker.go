@@ -111,7 +111,9 @@ func (c *checker) checkTimes(m *marker, i int, probe *v1alpha1.ContainerProbeSpe
 		}
 	}
 	if times[0] > 0 && times[1] > times[0] {
-		c.add(rulePeriod, m.object, path+".timeout"+suffix, fmt.Sprintf("the timeout of %d %s is longer than the period of %d %s", times[1], unit, times[0], unit),
+		c.add(rulePeriod, m.object, path+".timeout"+suffix, fmt.Sprintf(
+			"the timeout of %d %s is longer than the period of %d %s", times[1], unit, times[0], unit,
+		),
 			fmt.Sprintf("set period%s to %d or more, or timeout%s to %d or less", suffix, times[1], suffix, times[0]))
 	}
 	var unset, ours, theirs []string

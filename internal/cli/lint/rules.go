@@ -69,9 +69,13 @@ var (
 	ruleMetadata     = Rule{"metadata", Error, "The name, namespace, labels or annotations of an object are invalid."}
 	ruleTemplate     = Rule{"template", Error, "The template of pods or Jobs has an unknown field, or a value of the wrong type."}
 
-	ruleMarkInSelector     = Rule{"mark-in-selector", Error, "A marker sets a label whose key is in its own selector, so that each write could deselect the pod."}
-	ruleProviderAnnotation = Rule{"provider-annotation", Error, "A marker sets an annotation that Seamark itself sets on pods of virtual nodes. Seamark does not follow the marker."}
-	ruleTicketLabel        = Rule{
+	ruleMarkInSelector = Rule{
+		"mark-in-selector", Error, "A marker sets a label whose key is in its own selector, so that each write could deselect the pod.",
+	}
+	ruleProviderAnnotation = Rule{
+		"provider-annotation", Error, "A marker sets an annotation that Seamark itself sets on pods of virtual nodes. Seamark does not follow the marker.",
+	}
+	ruleTicketLabel = Rule{
 		"ticket-label", Error,
 		"A marker sets a label with the prefix exclusive.seamark.dev/, which Seamark itself sets for exclusive policies. Seamark does not follow the marker.",
 	}
@@ -82,32 +86,50 @@ var (
 	}
 	ruleDuplicateObject = Rule{"duplicate-object", Warning, "Two documents have the same kind, namespace and name. The last one that is applied takes effect."}
 
-	rulePeriod         = Rule{"period-shorter-than-timeout", Warning, "A probe can run longer than its period. Its next run then starts late."}
-	ruleShellLine      = Rule{"exec-shell-line", Warning, "The program of an exec probe contains blanks, so that a whole command line is taken for the name of a program."}
+	rulePeriod    = Rule{"period-shorter-than-timeout", Warning, "A probe can run longer than its period. Its next run then starts late."}
+	ruleShellLine = Rule{
+		"exec-shell-line", Warning, "The program of an exec probe contains blanks, so that a whole command line is taken for the name of a program.",
+	}
 	ruleShellSyntax    = Rule{"exec-shell-syntax", Warning, "An exec probe passes a shell operator or a variable to a program that is not a shell."}
 	ruleShellBuiltin   = Rule{"exec-shell-builtin", Warning, "The program of an exec probe exists only inside shells."}
 	ruleShellScript    = Rule{"exec-shell-script", Warning, "The script of an exec probe is missing or has a syntax error."}
-	ruleShellArguments = Rule{"exec-shell-arguments", Warning, "An exec probe passes arguments to a shell script that does not use them, because the script is split into several items."}
-	ruleFailedLabel    = Rule{"exec-failed-label", Warning, "A label of the state Failed is also set if a program in the script of an exec probe is missing: a shell reports that as a failure."}
-	ruleNoPath         = Rule{"exec-no-path", Info, "The program of an exec probe has no absolute path, so that it depends on the image which program runs."}
-	ruleDefaults       = Rule{"openkruise-defaults", Info, "An unset period or threshold has another default than in OpenKruise."}
-	ruleAnnotation     = Rule{"invalid-annotation", Warning, "The annotation seamark.dev/message-updates has an invalid value. It counts as not set."}
+	ruleShellArguments = Rule{
+		"exec-shell-arguments", Warning, "An exec probe passes arguments to a shell script that does not use them, because the script is split into several items.",
+	}
+	ruleFailedLabel = Rule{
+		"exec-failed-label", Warning, "A label of the state Failed is also set if a program in the script of an exec probe is missing: a shell reports that as a failure.",
+	}
+	ruleNoPath     = Rule{"exec-no-path", Info, "The program of an exec probe has no absolute path, so that it depends on the image which program runs."}
+	ruleDefaults   = Rule{"openkruise-defaults", Info, "An unset period or threshold has another default than in OpenKruise."}
+	ruleAnnotation = Rule{"invalid-annotation", Warning, "The annotation seamark.dev/message-updates has an invalid value. It counts as not set."}
 
-	ruleDeletionCost = Rule{"deletion-cost", Warning, "The annotation controller.kubernetes.io/pod-deletion-cost is not an integer from -2147483648 to 2147483647. The API server refuses the marks."}
-	ruleSharedMark   = Rule{"shared-mark", Warning, "Two probes set the same label, annotation or condition on the same pods. Only the first one takes effect."}
+	ruleDeletionCost = Rule{
+		"deletion-cost", Warning, "The annotation controller.kubernetes.io/pod-deletion-cost is not an integer from -2147483648 to 2147483647. The API server refuses the marks.",
+	}
+	ruleSharedMark = Rule{"shared-mark", Warning, "Two probes set the same label, annotation or condition on the same pods. Only the first one takes effect."}
 
-	ruleMarkInWorkload = Rule{"mark-in-workload-selector", Warning, "A marker sets a label whose key is in the selector of the workload that owns the pods, which then loses them."}
-	ruleServiceValue   = Rule{"service-selector-value", Warning, "A Service selects a value that no probe sets, of a label that probes set. It selects no pod."}
-	ruleNoStartup      = Rule{"no-startup-probe", Warning, "A probe has startupPolicy WaitForStarted, but the container of a matching pod template has no startup probe: it counts as started when it runs."}
-	ruleNoPods         = Rule{"no-matching-pods", Warning, "The selector of a marker matches none of the pod templates in the manifests."}
-	ruleNoContainer    = Rule{"container-not-found", Error, "None of the matching pod templates has the container of the probe."}
-	ruleNoPort         = Rule{"port-not-found", Error, "The container of the probe has no port with the name that the probe uses."}
+	ruleMarkInWorkload = Rule{
+		"mark-in-workload-selector", Warning, "A marker sets a label whose key is in the selector of the workload that owns the pods, which then loses them.",
+	}
+	ruleServiceValue = Rule{"service-selector-value", Warning, "A Service selects a value that no probe sets, of a label that probes set. It selects no pod."}
+	ruleNoStartup    = Rule{
+		"no-startup-probe", Warning, "A probe has startupPolicy WaitForStarted, but the container of a matching pod template has no startup probe: it counts as started when it runs.",
+	}
+	ruleNoPods      = Rule{"no-matching-pods", Warning, "The selector of a marker matches none of the pod templates in the manifests."}
+	ruleNoContainer = Rule{"container-not-found", Error, "None of the matching pod templates has the container of the probe."}
+	ruleNoPort      = Rule{"port-not-found", Error, "The container of the probe has no port with the name that the probe uses."}
 
-	ruleSidecarSet = Rule{"sidecarset-not-accepted", Error, "A SidecarSet has what Seamark does not accept, or conflicts with another one that can select the same pods."}
+	ruleSidecarSet = Rule{
+		"sidecarset-not-accepted", Error, "A SidecarSet has what Seamark does not accept, or conflicts with another one that can select the same pods.",
+	}
 
-	ruleSchedule = Rule{"invalid-schedule", Error, "The schedule of an AdvancedCronJob is invalid, for example because a range is reversed, or no time matches it: no Job is created."}
+	ruleSchedule = Rule{
+		"invalid-schedule", Error, "The schedule of an AdvancedCronJob is invalid, for example because a range is reversed, or no time matches it: no Job is created.",
+	}
 
-	rulePreDownload = Rule{"invalid-predownload", Warning, "An annotation about pulls before updates has an invalid value. Seamark pulls no images before the updates of the set."}
+	rulePreDownload = Rule{
+		"invalid-predownload", Warning, "An annotation about pulls before updates has an invalid value. Seamark pulls no images before the updates of the set.",
+	}
 
 	ruleProtection = Rule{
 		"delete-protection", Warning,

@@ -33,7 +33,9 @@ func TestSARIF(t *testing.T) {
 	for i, each := range listed {
 		want := map[string]any{
 			"id": rules[i].Name, "shortDescription": map[string]any{"text": rules[i].Summary},
-			"defaultConfiguration": map[string]any{"level": map[lint.Severity]string{lint.Error: "error", lint.Warning: "warning", lint.Info: "note"}[rules[i].Severity]},
+			"defaultConfiguration": map[string]any{
+				"level": map[lint.Severity]string{lint.Error: "error", lint.Warning: "warning", lint.Info: "note"}[rules[i].Severity],
+			},
 		}
 		expect.Equal(t, fmt.Sprintf("rule %d", i), any(want), each)
 	}
@@ -71,7 +73,9 @@ func TestSARIF(t *testing.T) {
 // A log without findings has an empty list of results: without the list, it would mean that nothing
 // was checked. If no rule is ignored, the results do not say whether they are suppressed.
 func TestSARIFWithoutFindings(t *testing.T) {
-	for want, findings := range map[string][]lint.Finding{`"results": []`: nil, `"ruleId": "schema"`: {{Severity: lint.Error, Rule: "schema", File: "a.yaml"}}} {
+	for want, findings := range map[string][]lint.Finding{
+		`"results": []`: nil, `"ruleId": "schema"`: {{Severity: lint.Error, Rule: "schema", File: "a.yaml"}},
+	} {
 		var out bytes.Buffer
 		expect.NoError(t, lint.WriteSARIF(&out, "", findings, nil))
 		if log := out.String(); !strings.Contains(log, want) || strings.Contains(log, "suppressions") {

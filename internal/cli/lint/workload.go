@@ -71,7 +71,11 @@ func (c *checker) preDownload(o *object) {
 
 // templatePath returns the path of the pod template, or nil if the object has none.
 func templatePath(o *unstructured.Unstructured) []string {
-	for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}, {"spec", "template", "jobTemplate", "spec", "template"}, {"spec", "template", broadcastJobTemplate, "spec", "template"}} {
+	for _, path := range [][]string{
+		{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}, {"spec", "template", "jobTemplate", "spec", "template"}, {
+			"spec", "template", broadcastJobTemplate, "spec", "template",
+		},
+	} {
 		containers, _, _ := unstructured.NestedFieldNoCopy(o.Object, append(append([]string{}, path...), "spec", "containers")...)
 		if _, isList := containers.([]any); isList {
 			return path

@@ -189,8 +189,10 @@ func TestExecRefused(t *testing.T) {
 		denied bool
 		want   string
 	}{
-		"forbidden":        {http.StatusForbidden, denied, true, "no permission to create pods/exec in namespace games: pods is forbidden"},
-		"no such pod":      {http.StatusNotFound, `{"kind":"Status","reason":"NotFound","message":"pods not found"}`, false, "exec of pod game-0: pods not found"},
+		"forbidden": {http.StatusForbidden, denied, true, "no permission to create pods/exec in namespace games: pods is forbidden"},
+		"no such pod": {
+			http.StatusNotFound, `{"kind":"Status","reason":"NotFound","message":"pods not found"}`, false, "exec of pod game-0: pods not found",
+		},
 		"proxy":            {http.StatusBadGateway, "<html>bad gateway</html>", false, "answer 502 Bad Gateway: <html>bad gateway</html>"},
 		"endless answer":   {http.StatusBadGateway, strings.Repeat("x", 1<<20), false, "answer 502"},
 		"no subprotocol":   {http.StatusOK, "", false, "answer 200 OK"},

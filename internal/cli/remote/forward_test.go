@@ -128,20 +128,30 @@ func TestForward(t *testing.T) {
 		says      string
 		err       string
 	}{
-		"HTTP":                                {connected: answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"), target: httpTarget(ample), success: true, says: "hi"},
+		"HTTP": {
+			connected: answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"), target: httpTarget(ample), success: true, says: "hi",
+		},
 		"HTTP, body ends with the connection": {connected: lingering, target: httpTarget(ample), success: true, says: "hi"},
-		"HTTP status":                         {connected: answer("HTTP/1.1 500 no\r\nContent-Length: 0\r\n\r\n"), target: httpTarget(ample), says: "statuscode: 500"},
-		"HTTP refused":                        {connected: refuse, target: httpTarget(ample), says: `Get "http://10.0.0.1:80/ok": dial tcp4 127.0.0.1:80: connect: connection refused`},
-		"HTTP, no answer":                     {connected: stall, target: httpTarget(short), timedOut: true, says: "Client.Timeout exceeded"},
-		"HTTP, half an answer":                {connected: answer("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf"), target: httpTarget(ample), err: "unexpected EOF"},
-		"HTTP, session lost":                  {connected: cutOff, target: httpTarget(ample), err: "the session was lost"},
-		"HTTP, other protocol":                {connected: speak, target: httpTarget(ample), says: "malformed HTTP"},
-		"TCP":                                 {connected: accept, target: tcpTarget(), success: true},
-		"TCP, server that speaks first":       {connected: greet, target: tcpTarget(), success: true},
-		"TCP refused":                         {connected: refuse, target: tcpTarget(), says: "dial tcp4 127.0.0.1:80: connect: connection refused"},
-		"TCP, session lost":                   {connected: cutOff, target: tcpTarget(), err: "the session was lost"},
-		"gRPC refused":                        {connected: refuse, target: grpcTarget(), timedOut: true, says: "within 200ms: dial tcp4 127.0.0.1:80: connect: connection refused"},
-		"gRPC, no answer":                     {connected: stall, target: grpcTarget(), timedOut: true, says: "does not respond as a gRPC server"},
+		"HTTP status": {
+			connected: answer("HTTP/1.1 500 no\r\nContent-Length: 0\r\n\r\n"), target: httpTarget(ample), says: "statuscode: 500",
+		},
+		"HTTP refused": {
+			connected: refuse, target: httpTarget(ample), says: `Get "http://10.0.0.1:80/ok": dial tcp4 127.0.0.1:80: connect: connection refused`,
+		},
+		"HTTP, no answer": {connected: stall, target: httpTarget(short), timedOut: true, says: "Client.Timeout exceeded"},
+		"HTTP, half an answer": {
+			connected: answer("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf"), target: httpTarget(ample), err: "unexpected EOF",
+		},
+		"HTTP, session lost":            {connected: cutOff, target: httpTarget(ample), err: "the session was lost"},
+		"HTTP, other protocol":          {connected: speak, target: httpTarget(ample), says: "malformed HTTP"},
+		"TCP":                           {connected: accept, target: tcpTarget(), success: true},
+		"TCP, server that speaks first": {connected: greet, target: tcpTarget(), success: true},
+		"TCP refused":                   {connected: refuse, target: tcpTarget(), says: "dial tcp4 127.0.0.1:80: connect: connection refused"},
+		"TCP, session lost":             {connected: cutOff, target: tcpTarget(), err: "the session was lost"},
+		"gRPC refused": {
+			connected: refuse, target: grpcTarget(), timedOut: true, says: "within 200ms: dial tcp4 127.0.0.1:80: connect: connection refused",
+		},
+		"gRPC, no answer": {connected: stall, target: grpcTarget(), timedOut: true, says: "does not respond as a gRPC server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := probe(t, t.Context(), forwards(test.connected), test.target)

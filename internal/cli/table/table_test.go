@@ -263,7 +263,9 @@ func TestScreenFitsTerminal(t *testing.T) {
 	}
 	m := New(run, func() {})
 	m.Update(Tick(noon()))
-	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 24}, {Width: 80, Height: 1}, {Width: 20, Height: 3}, {Width: 200, Height: 50}, {Width: 50, Height: 12}} {
+	for _, size := range []tea.WindowSizeMsg{
+		{Width: 80, Height: 24}, {Width: 80, Height: 1}, {Width: 20, Height: 3}, {Width: 200, Height: 50}, {Width: 50, Height: 12},
+	} {
 		m.Update(size)
 		got := m.Lines()
 		expect.Equal(t, "lines on the screen", size.Height, len(got))

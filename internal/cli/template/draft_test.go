@@ -33,8 +33,10 @@ func TestYAML(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "123", Namespace: "null"},
 				Spec: v1alpha1.PodProbeMarkerSpec{
 					Selector: &metav1.LabelSelector{
-						MatchLabels:      map[string]string{"app": "0x10"},
-						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "on", Operator: "In", Values: []string{"yes", "1_000"}}, {Key: "x", Operator: "Exists"}},
+						MatchLabels: map[string]string{"app": "0x10"},
+						MatchExpressions: []metav1.LabelSelectorRequirement{
+							{Key: "on", Operator: "In", Values: []string{"yes", "1_000"}}, {Key: "x", Operator: "Exists"},
+						},
 					},
 					Probes: []v1alpha1.PodContainerProbe{{
 						Name: "true", ContainerName: "1.5",
@@ -69,20 +71,34 @@ func TestHandlers(t *testing.T) {
 		want  corev1.ProbeHandler
 		err   string
 	}{
-		"exec":              {parse: template.Exec, text: "cat /tmp/job", want: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", "/tmp/job"}}}},
-		"exec with a shell": {parse: template.Exec, text: "[ ! -e $X ]", want: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "[ ! -e $X ]"}}}},
-		"exec, blank":       {parse: template.Exec, text: " ", err: "must be a command, such as 'cat /tmp/job'"},
-		"http":              {parse: template.HTTP, text: "/a:b:80", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/a:b", Port: intstr.FromInt32(80)}}},
-		"http, named port":  {parse: template.HTTP, text: ":http", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString("http")}}},
-		"http, port":        {parse: template.HTTP, text: "80", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}}},
-		"http, URL":         {parse: template.HTTP, text: "http://x:80", err: `"http://x:80" is invalid: must be PATH:PORT, such as /ready:8080 or /ready:http`},
-		"http, no port":     {parse: template.HTTP, text: "/ready", err: `"/ready" is invalid: must be PATH:PORT, such as /ready:8080 or /ready:http`},
-		"tcp":               {parse: template.TCP, text: "6379", want: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(6379)}}},
-		"tcp, large port":   {parse: template.TCP, text: "65536", err: `"65536" is invalid: must be a port number from 1 to 65535 or the name of a port`},
-		"grpc":              {parse: template.GRPC, text: "9090", want: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9090}}},
-		"grpc, service":     {parse: template.GRPC, text: "9090/a.b/c", want: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9090, Service: new("a.b/c")}}},
-		"grpc, named port":  {parse: template.GRPC, text: "http", err: `"http" is invalid: must be PORT or PORT/SERVICE with a port number, such as 9090/intake`},
-		"grpc, no service":  {parse: template.GRPC, text: "1/", err: `"1/" is invalid: must be PORT or PORT/SERVICE with a port number, such as 9090/intake`},
+		"exec": {
+			parse: template.Exec, text: "cat /tmp/job", want: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", "/tmp/job"}}},
+		},
+		"exec with a shell": {
+			parse: template.Exec, text: "[ ! -e $X ]", want: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "[ ! -e $X ]"}}},
+		},
+		"exec, blank": {parse: template.Exec, text: " ", err: "must be a command, such as 'cat /tmp/job'"},
+		"http": {
+			parse: template.HTTP, text: "/a:b:80", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/a:b", Port: intstr.FromInt32(80)}},
+		},
+		"http, named port": {
+			parse: template.HTTP, text: ":http", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString("http")}},
+		},
+		"http, port": {
+			parse: template.HTTP, text: "80", want: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}},
+		},
+		"http, URL": {
+			parse: template.HTTP, text: "http://x:80", err: `"http://x:80" is invalid: must be PATH:PORT, such as /ready:8080 or /ready:http`,
+		},
+		"http, no port":   {parse: template.HTTP, text: "/ready", err: `"/ready" is invalid: must be PATH:PORT, such as /ready:8080 or /ready:http`},
+		"tcp":             {parse: template.TCP, text: "6379", want: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(6379)}}},
+		"tcp, large port": {parse: template.TCP, text: "65536", err: `"65536" is invalid: must be a port number from 1 to 65535 or the name of a port`},
+		"grpc":            {parse: template.GRPC, text: "9090", want: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9090}}},
+		"grpc, service":   {parse: template.GRPC, text: "9090/a.b/c", want: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9090, Service: new("a.b/c")}}},
+		"grpc, named port": {
+			parse: template.GRPC, text: "http", err: `"http" is invalid: must be PORT or PORT/SERVICE with a port number, such as 9090/intake`,
+		},
+		"grpc, no service": {parse: template.GRPC, text: "1/", err: `"1/" is invalid: must be PORT or PORT/SERVICE with a port number, such as 9090/intake`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := test.parse(test.text)

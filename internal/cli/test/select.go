@@ -72,7 +72,9 @@ func (o *Options) selectOf(ctx context.Context, connection cluster.Connection, m
 		}
 		m = selected[0]
 	} else if !snapshot.Has(permission.Markers) {
-		fmt.Fprintf(o.ErrOut, "Hint: the PodProbeMarkers of namespace %s cannot be read: marks that belong to another marker are not recognized\n", query.Namespace)
+		fmt.Fprintf(
+			o.ErrOut, "Hint: the PodProbeMarkers of namespace %s cannot be read: marks that belong to another marker are not recognized\n", query.Namespace,
+		)
 	}
 	compiled, err := plan.Compile(m)
 	if err != nil {

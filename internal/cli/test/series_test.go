@@ -119,26 +119,46 @@ func TestFor(t *testing.T) {
 		code      int
 		took      time.Duration
 	}{
-		"for":                  {args: []string{"--for", "24s"}, script: script{"game-0": flap, "game-1": {timeout}}, code: exit.Failed, took: 24 * time.Second},
-		"for-wide":             {args: []string{"game-1", "--for", "24s", "-o", "wide"}, script: script{"game-1": {timeout}}, code: exit.Failed, took: 24 * time.Second},
-		"for-json":             {args: []string{"game-0", "--for", "24s", "-o", "json"}, script: script{"game-0": flap}, code: exit.Failed, took: 24 * time.Second},
-		"for-yaml":             {args: []string{"game-0", "--for", "4s", "-o", "yaml"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 4 * time.Second},
-		"for-name":             {args: []string{"game-0", "--for", "24s", "-o", "name"}, script: script{"game-0": {succeeds}}, took: 24 * time.Second},
-		"for-success":          {args: []string{"game-0", "--for", "24s", "--no-headers"}, script: script{"game-0": {fails, succeeds}}, took: 24 * time.Second},
-		"for-undecided":        {args: []string{"game-0", "--for", "9s"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 9 * time.Second},
-		"for-expect":           {args: []string{"game-0", "--for", "24s", "--expect", "Failed"}, script: script{"game-0": {succeeds, succeeds, fails}}, took: 24 * time.Second},
-		"for-expect-undecided": {args: []string{"game-0", "--for", "9s", "--expect", "Failed"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 9 * time.Second},
-		"for-slow":             {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {slow}}, code: exit.Failed, took: 24 * time.Second},
-		"for-stalls":           {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {stalls}}, code: exit.Failed, took: 24 * time.Second},
-		"for-stops":            {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {succeeds, succeeds, stalls}}, took: 24 * time.Second},
-		"for-errors":           {args: []string{"game-0", "game-1", "--for", "24s"}, script: script{"game-0": {errs}, "game-1": {fails, errLater, fails, fails}}, code: exit.Failed, took: 24 * time.Second},
-		"for-denied":           {args: []string{"game-0", "game-1", "--for", "1h"}, script: script{"game-0": {denies}, "game-1": {deniesB}}, code: exit.Access, took: 90 * time.Millisecond},
+		"for": {
+			args: []string{"--for", "24s"}, script: script{"game-0": flap, "game-1": {timeout}}, code: exit.Failed, took: 24 * time.Second,
+		},
+		"for-wide": {
+			args: []string{"game-1", "--for", "24s", "-o", "wide"}, script: script{"game-1": {timeout}}, code: exit.Failed, took: 24 * time.Second,
+		},
+		"for-json": {
+			args: []string{"game-0", "--for", "24s", "-o", "json"}, script: script{"game-0": flap}, code: exit.Failed, took: 24 * time.Second,
+		},
+		"for-yaml": {
+			args: []string{"game-0", "--for", "4s", "-o", "yaml"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 4 * time.Second,
+		},
+		"for-name":      {args: []string{"game-0", "--for", "24s", "-o", "name"}, script: script{"game-0": {succeeds}}, took: 24 * time.Second},
+		"for-success":   {args: []string{"game-0", "--for", "24s", "--no-headers"}, script: script{"game-0": {fails, succeeds}}, took: 24 * time.Second},
+		"for-undecided": {args: []string{"game-0", "--for", "9s"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 9 * time.Second},
+		"for-expect": {
+			args: []string{"game-0", "--for", "24s", "--expect", "Failed"}, script: script{"game-0": {succeeds, succeeds, fails}}, took: 24 * time.Second,
+		},
+		"for-expect-undecided": {
+			args: []string{"game-0", "--for", "9s", "--expect", "Failed"}, script: script{"game-0": {fails}}, code: exit.Failed, took: 9 * time.Second,
+		},
+		"for-slow":   {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {slow}}, code: exit.Failed, took: 24 * time.Second},
+		"for-stalls": {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {stalls}}, code: exit.Failed, took: 24 * time.Second},
+		"for-stops":  {args: []string{"game-0", "--for", "24s"}, script: script{"game-0": {succeeds, succeeds, stalls}}, took: 24 * time.Second},
+		"for-errors": {
+			args: []string{"game-0", "game-1", "--for", "24s"}, script: script{
+				"game-0": {errs}, "game-1": {fails, errLater, fails, fails},
+			}, code: exit.Failed, took: 24 * time.Second,
+		},
+		"for-denied": {
+			args: []string{"game-0", "game-1", "--for", "1h"}, script: script{"game-0": {denies}, "game-1": {deniesB}}, code: exit.Access, took: 90 * time.Millisecond,
+		},
 		"for-denied-partly": {
 			args: []string{"game-0", "game-1", "--for", "9s"}, script: script{"game-0": {succeeds}, "game-1": {denies}}, code: exit.Failed, took: 9 * time.Second,
 		},
-		"for-delayed":   {args: []string{"game-0", "--for", "24s"}, in: delayed, code: exit.Failed, took: 24 * time.Second},
-		"for-interrupt": {args: []string{"game-0", "--for", "1h"}, script: script{"game-0": {succeeds}}, interrupt: 12 * time.Second, code: exit.Failed, took: 12 * time.Second},
-		"for-no-run":    {args: []string{"game-2", "proxy", "--for", "1h"}, code: exit.Failed},
+		"for-delayed": {args: []string{"game-0", "--for", "24s"}, in: delayed, code: exit.Failed, took: 24 * time.Second},
+		"for-interrupt": {
+			args: []string{"game-0", "--for", "1h"}, script: script{"game-0": {succeeds}}, interrupt: 12 * time.Second, code: exit.Failed, took: 12 * time.Second,
+		},
+		"for-no-run": {args: []string{"game-2", "proxy", "--for", "1h"}, code: exit.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.in == "" {

@@ -145,10 +145,14 @@ func newCommand(o *Options, program string) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.Filenames, "filename", "f", nil, "file or folder with markers, or - for the standard input (repeatable; also as arguments)")
-	flags.StringVarP(&o.Marker, "marker", "m", "", "run only the probes of this marker, or one probe of it as MARKER#PROBE; without -f, the marker in the cluster")
+	flags.StringVarP(
+		&o.Marker, "marker", "m", "", "run only the probes of this marker, or one probe of it as MARKER#PROBE; without -f, the marker in the cluster",
+	)
 	flags.IntVar(&o.Limit, "limit", defaultLimit, fmt.Sprintf("maximum number of pods of a marker, at most %d", maxLimit))
 	flags.IntVar(&o.Parallel, "parallel", defaultParallel, fmt.Sprintf("maximum number of probes at the same time, at most %d", maxParallel))
-	flags.DurationVar(&o.For, "for", 0, fmt.Sprintf("run the probes at their periods for this time, at most %.0fh, and apply the thresholds (default once)", maxFor.Hours()))
+	flags.DurationVar(
+		&o.For, "for", 0, fmt.Sprintf("run the probes at their periods for this time, at most %.0fh, and apply the thresholds (default once)", maxFor.Hours()),
+	)
 	flags.StringVar(&o.Expect, "expect", succeeded, "succeed if all probes have this state: "+strings.Join(expectable(), " or "))
 	o.Output.AddTo(command)
 	o.Cluster.AddTo(command)
@@ -183,7 +187,11 @@ func (o *Options) Complete(args []string) error {
 func (o *Options) Validate() error {
 	var errs []error
 	if len(o.Filenames) == 0 && o.Marker == "" {
-		errs = append(errs, errors.New("FILE or --marker is required: a file or folder with a marker, or the name of a marker in the cluster; write ./FOLDER for a folder"))
+		errs = append(
+			errs, errors.New(
+				"FILE or --marker is required: a file or folder with a marker, or the name of a marker in the cluster; write ./FOLDER for a folder",
+			),
+		)
 	}
 	for _, flag := range []struct {
 		name       string

@@ -193,30 +193,34 @@ func TestGolden(t *testing.T) {
 		refuse func(any) bool
 		code   int
 	}{
-		"file":             {args: []string{"-f", "-"}, in: marker, code: exit.Failed},
-		"success":          {args: []string{"-f", "-", "game-0"}, in: marker},
-		"wide":             {args: []string{"-f", "-", "-o", "wide"}, in: marker, code: exit.Failed},
-		"json":             {args: []string{"-f", "-", "pod/game-1", "-o", "json"}, in: marker, code: exit.Failed},
-		"name":             {args: []string{"-f", "-", "-o", "name"}, in: marker, code: exit.Failed},
-		"limit":            {args: []string{"-f", "-", "--limit", "1"}, in: marker},
-		"stored":           {args: []string{"-m", "game"}, code: exit.Failed},
-		"stored-probe":     {args: []string{"-m", "game#idle", "game-0"}},
-		"unselected-pods":  {args: []string{"-f", "-", "proxy", "game-3"}, in: marker, code: exit.Failed},
-		"no-pods":          {args: []string{"-f", "-"}, in: strings.ReplaceAll(marker, "app: game", "app: gone"), code: exit.Failed},
-		"times-out":        {args: []string{"-f", "-", "game-1", "-o", "wide"}, in: marker, probe: timesOut, code: exit.Failed},
-		"network":          {args: []string{"-f", "-", "game-0", "-o", "wide"}, in: strings.ReplaceAll(marker, "exec: {command: [/idle]}", "tcpSocket: {port: 80}")},
-		"no-result":        {args: []string{"-f", "-", "game-1"}, in: marker, probe: broken, code: exit.Failed},
-		"denied":           {args: []string{"-f", "-", "game-0"}, in: marker, probe: denied, code: exit.Access},
-		"denied-partly":    {args: []string{"-f", "-", "game-0", "game-1"}, in: marker, probe: deniedInSecond, code: exit.Failed},
-		"developer":        {args: []string{"-f", "-", "game-0"}, in: marker, refuse: onlyReads},
-		"nothing-allowed":  {args: []string{"-f", "-"}, in: marker, refuse: func(any) bool { return true }, code: exit.Access},
-		"misspelled-pod":   {args: []string{"-f", "-", "gmae-0"}, in: marker, code: exit.Failed},
-		"unknown-marker":   {args: []string{"-m", "gme"}, code: exit.Failed},
-		"unknown-probe":    {args: []string{"-f", "-", "-m", "game#idel"}, in: marker, code: exit.Failed},
-		"invalid-marker":   {args: []string{"-f", "-"}, in: invalid, code: exit.Usage},
-		"invalid-yaml":     {args: []string{"-f", "-"}, in: "a: [", code: exit.Usage},
-		"no-marker":        {args: []string{"-f", "-"}, in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", code: exit.Usage},
-		"other-namespace":  {args: []string{"-f", "-", "-n", "shop"}, in: strings.ReplaceAll(marker, "name: game}", "name: game, namespace: games}"), code: exit.Usage},
+		"file":            {args: []string{"-f", "-"}, in: marker, code: exit.Failed},
+		"success":         {args: []string{"-f", "-", "game-0"}, in: marker},
+		"wide":            {args: []string{"-f", "-", "-o", "wide"}, in: marker, code: exit.Failed},
+		"json":            {args: []string{"-f", "-", "pod/game-1", "-o", "json"}, in: marker, code: exit.Failed},
+		"name":            {args: []string{"-f", "-", "-o", "name"}, in: marker, code: exit.Failed},
+		"limit":           {args: []string{"-f", "-", "--limit", "1"}, in: marker},
+		"stored":          {args: []string{"-m", "game"}, code: exit.Failed},
+		"stored-probe":    {args: []string{"-m", "game#idle", "game-0"}},
+		"unselected-pods": {args: []string{"-f", "-", "proxy", "game-3"}, in: marker, code: exit.Failed},
+		"no-pods":         {args: []string{"-f", "-"}, in: strings.ReplaceAll(marker, "app: game", "app: gone"), code: exit.Failed},
+		"times-out":       {args: []string{"-f", "-", "game-1", "-o", "wide"}, in: marker, probe: timesOut, code: exit.Failed},
+		"network": {
+			args: []string{"-f", "-", "game-0", "-o", "wide"}, in: strings.ReplaceAll(marker, "exec: {command: [/idle]}", "tcpSocket: {port: 80}"),
+		},
+		"no-result":       {args: []string{"-f", "-", "game-1"}, in: marker, probe: broken, code: exit.Failed},
+		"denied":          {args: []string{"-f", "-", "game-0"}, in: marker, probe: denied, code: exit.Access},
+		"denied-partly":   {args: []string{"-f", "-", "game-0", "game-1"}, in: marker, probe: deniedInSecond, code: exit.Failed},
+		"developer":       {args: []string{"-f", "-", "game-0"}, in: marker, refuse: onlyReads},
+		"nothing-allowed": {args: []string{"-f", "-"}, in: marker, refuse: func(any) bool { return true }, code: exit.Access},
+		"misspelled-pod":  {args: []string{"-f", "-", "gmae-0"}, in: marker, code: exit.Failed},
+		"unknown-marker":  {args: []string{"-m", "gme"}, code: exit.Failed},
+		"unknown-probe":   {args: []string{"-f", "-", "-m", "game#idel"}, in: marker, code: exit.Failed},
+		"invalid-marker":  {args: []string{"-f", "-"}, in: invalid, code: exit.Usage},
+		"invalid-yaml":    {args: []string{"-f", "-"}, in: "a: [", code: exit.Usage},
+		"no-marker":       {args: []string{"-f", "-"}, in: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", code: exit.Usage},
+		"other-namespace": {
+			args: []string{"-f", "-", "-n", "shop"}, in: strings.ReplaceAll(marker, "name: game}", "name: game, namespace: games}"), code: exit.Usage,
+		},
 		"nothing":          {code: exit.Usage},
 		"argument-missing": {args: []string{"none.yaml", "game-0"}, code: exit.Usage},
 		"invalid-numbers":  {args: []string{"-m", "game/", "--limit", "0", "--parallel", "33"}, code: exit.Usage},
@@ -237,7 +241,9 @@ func TestGolden(t *testing.T) {
 			}
 			stdout, stderr, code := execute(t, &fakeTransport{probe: run}, test.refuse, test.in, test.args...)
 			expect.Equal(t, "exit code", test.code, code)
-			golden.Compare(t, filepath.Join("testdata", name+".golden"), "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr)
+			golden.Compare(
+				t, filepath.Join("testdata", name+".golden"), "$ seamark test "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr,
+			)
 		})
 	}
 }

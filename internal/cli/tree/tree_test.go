@@ -127,7 +127,11 @@ func TestOutputs(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"db", "-o", "jsonpath={.items[0].revisions[*].name} {.items[0].revisions[0].pods[0].probes[0].marks[1].value}"}, exit.OK, "db-6f9 db-7c4 primary"},
+		{
+			[]string{
+				"db", "-o", "jsonpath={.items[0].revisions[*].name} {.items[0].revisions[0].pods[0].probes[0].marks[1].value}",
+			}, exit.OK, "db-6f9 db-7c4 primary",
+		},
 		{[]string{"-A", "-l", "app=game"}, exit.OK, "games CloneSet/game\n└── revision 1 (1)\n    └── game-x7k2p  Running  node-1\n"},
 		{[]string{"-l", "app=none"}, exit.OK, "No pods found in namespace shop.\n"},
 		{[]string{"-l", "a b"}, exit.Usage, `--selector: "a b" is invalid`},

@@ -127,19 +127,25 @@ func TestVerdict(t *testing.T) {
 		"value with separators":    {"pod/a annotation=k:x y=z:1", []local.Change{annotation("a", "k", "x y=z:1")}, ""},
 		"no such annotation":       {expression: "pod/a annotation=k:v", last: "a has no such annotation"},
 
-		"no events":               {expression: "pod/a event=Unhealthy", last: "a has no events"},
-		"another event":           {"pod/a event=Unhealthy", []local.Change{event("a", "Started", "Container started")}, "a has no such event, last was Started: Container started"},
-		"event occurred":          {"pod/a event=Unhealthy", []local.Change{event("a", "Unhealthy", "m"), event("a", "Started", "s")}, ""},
-		"event with text":         {"pod/a event=Unhealthy:Liveness probe", []local.Change{event("a", "Unhealthy", "Liveness probe failed: x")}, ""},
-		"event with another text": {"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")}, "a has no such event, last was Unhealthy: Readiness probe failed: x"},
+		"no events": {expression: "pod/a event=Unhealthy", last: "a has no events"},
+		"another event": {
+			"pod/a event=Unhealthy", []local.Change{event("a", "Started", "Container started")}, "a has no such event, last was Started: Container started",
+		},
+		"event occurred":  {"pod/a event=Unhealthy", []local.Change{event("a", "Unhealthy", "m"), event("a", "Started", "s")}, ""},
+		"event with text": {"pod/a event=Unhealthy:Liveness probe", []local.Change{event("a", "Unhealthy", "Liveness probe failed: x")}, ""},
+		"event with another text": {
+			"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")}, "a has no such event, last was Unhealthy: Readiness probe failed: x",
+		},
 
 		"mark of a failed pod": {"pod/a label=k:v", []local.Change{label("a", "k", "v"), phase("a", corev1.PodFailed)},
 			"a has ended: its marks are those of a container that no longer runs"},
 		"marked condition of a failed pod": {"pod/a condition=x:True", []local.Change{condition("a", "x", "True"), phase("a", corev1.PodFailed)},
 			"a has ended: its marks are those of a container that no longer runs"},
-		"standard condition of a failed pod": {"pod/a condition=Ready:False", []local.Change{condition("a", "Ready", "False"), phase("a", corev1.PodFailed)}, ""},
-		"mark of a succeeded pod":            {"pod/a label=k:v", []local.Change{label("a", "k", "v"), phase("a", corev1.PodSucceeded)}, ""},
-		"absent label of a failed pod":       {"pod/a label=!k", []local.Change{phase("a", corev1.PodFailed)}, ""},
+		"standard condition of a failed pod": {
+			"pod/a condition=Ready:False", []local.Change{condition("a", "Ready", "False"), phase("a", corev1.PodFailed)}, "",
+		},
+		"mark of a succeeded pod":      {"pod/a label=k:v", []local.Change{label("a", "k", "v"), phase("a", corev1.PodSucceeded)}, ""},
+		"absent label of a failed pod": {"pod/a label=!k", []local.Change{phase("a", corev1.PodFailed)}, ""},
 
 		"no restart":          {expression: "pod/a restarts=1", last: "a has 0 restarts"},
 		"zero restarts":       {expression: "pod/a restarts=0"},

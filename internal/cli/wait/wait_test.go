@@ -164,7 +164,9 @@ func TestWait(t *testing.T) {
 			want: "label=role=primary: met\npod/db-1 label=role=primary: met\n",
 		},
 		"an event occurs": {
-			args: []string{"db-0", "--for", "event=KruiseProbeFailed"}, changes: []change{create(eventOf("db-1", "KruiseProbeFailed")), create(eventOf("db-0", "KruiseProbeFailed"))},
+			args: []string{"db-0", "--for", "event=KruiseProbeFailed"}, changes: []change{
+				create(eventOf("db-1", "KruiseProbeFailed")), create(eventOf("db-0", "KruiseProbeFailed")),
+			},
 			after: 2 * time.Second, want: "event=KruiseProbeFailed: met\n",
 		},
 		"all namespaces": {
@@ -182,11 +184,17 @@ func TestWait(t *testing.T) {
 			args: []string{"db-0", "--for", "event=Started"}, code: exit.Access,
 			refuse: func(o any) bool { _, is := o.(*corev1.EventList); return is }, want: "list events in namespace shop",
 		},
-		"no pods selected":  {args: []string{"--for", "label=a"}, code: exit.Usage, want: "select pods: by their names, by --selector, or by pod/NAME in each --for"},
-		"no expression":     {args: []string{"db-0"}, code: exit.Usage, want: "--for: required"},
-		"bad expression":    {args: []string{"db-0", "--for", "role=primary"}, code: exit.Usage, want: `--for: "role=primary" is invalid: requirement "role" must be one of condition=`},
-		"bad selector":      {args: []string{"-l", "a b", "--for", "label=a"}, code: exit.Usage, want: `--selector: "a b" is invalid`},
-		"bad timeout":       {args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Usage, want: "--timeout: -1s is invalid: must be 0 or more"},
+		"no pods selected": {
+			args: []string{"--for", "label=a"}, code: exit.Usage, want: "select pods: by their names, by --selector, or by pod/NAME in each --for",
+		},
+		"no expression": {args: []string{"db-0"}, code: exit.Usage, want: "--for: required"},
+		"bad expression": {
+			args: []string{"db-0", "--for", "role=primary"}, code: exit.Usage, want: `--for: "role=primary" is invalid: requirement "role" must be one of condition=`,
+		},
+		"bad selector": {args: []string{"-l", "a b", "--for", "label=a"}, code: exit.Usage, want: `--selector: "a b" is invalid`},
+		"bad timeout": {
+			args: []string{"db-0", "--for", "label=a", "--timeout", "-1s"}, code: exit.Usage, want: "--timeout: -1s is invalid: must be 0 or more",
+		},
 		"name and selector": {args: []string{"db-0", "-l", "app=db", "--for", "label=a"}, code: exit.Usage, want: "must not be used with the name of a pod"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -173,7 +173,9 @@ func TestTimeline(t *testing.T) {
 			"[0-10 NotKnown 10-30 Failed 30-90 Succeeded 90-120 Failed]", false,
 		},
 		"error that ended": {
-			[]local.Change{change(10, succeeded, true, ""), failing(20, succeeded, "x"), failing(30, succeeded, "x"), change(40, succeeded, false, ""), change(50, succeeded, false, "")},
+			[]local.Change{
+				change(10, succeeded, true, ""), failing(20, succeeded, "x"), failing(30, succeeded, "x"), change(40, succeeded, false, ""), change(50, succeeded, false, ""),
+			},
 			"[0-10 NotKnown 10-20 Succeeded 20-40 Error 40-120 Succeeded]", false,
 		},
 		"error that lasts": {
@@ -191,7 +193,9 @@ func TestTimeline(t *testing.T) {
 					shown.Probes[1].LastTransition = c.Time
 				}
 			}
-			s.Observe(local.Change{Kind: local.KindProbe, Namespace: "default", Pod: "web", Probe: &local.ProbeChange{Type: local.ProbeReadiness, Transition: true}})
+			s.Observe(local.Change{
+				Kind: local.KindProbe, Namespace: "default", Pod: "web", Probe: &local.ProbeChange{Type: local.ProbeReadiness, Transition: true},
+			})
 			timeline, err := s.Timeline(t.Context(), web.TimelineQuery{Pod: model.Key{Namespace: "default", Name: "web"}, Since: time.Hour})
 			if err != nil {
 				t.Fatal(err)

@@ -18,9 +18,11 @@ func TestAttribute(t *testing.T) {
 		procs []proc
 		want  map[int]string
 	}{
-		"no processes":           {want: map[int]string{}},
-		"started process":        {[]proc{root}, map[int]string{10: "a"}},
-		"grandchild":             {[]proc{root, {pid: 12, parent: 10, start: 102}, {pid: 13, parent: 12, start: 103}}, map[int]string{10: "a", 12: "a", 13: "a"}},
+		"no processes":    {want: map[int]string{}},
+		"started process": {[]proc{root}, map[int]string{10: "a"}},
+		"grandchild": {
+			[]proc{root, {pid: 12, parent: 10, start: 102}, {pid: 13, parent: 12, start: 103}}, map[int]string{10: "a", 12: "a", 13: "a"},
+		},
 		"adopted orphan":         {[]proc{{pid: 11, parent: 1, start: 101}}, map[int]string{11: "a"}},
 		"child of orphan":        {[]proc{{pid: 11, parent: 1, start: 101}, {pid: 13, parent: 11, start: 103}}, map[int]string{11: "a", 13: "a"}},
 		"reused PID":             {[]proc{{pid: 11, parent: 1, start: 999}}, map[int]string{11: ""}},

@@ -46,9 +46,11 @@ func TestApplied(t *testing.T) {
 				`Probe "q": the API server refuses its marks (pods: 1, such as a): invalid.`,
 		},
 		"value in one pod": {
-			problems: map[string]problems.Mark{"a": {Values: map[string]string{`probe "p": label map`: `NotAllowed: "b\x1b" is not one of the allowed values`}}},
-			reason:   "ValueRefused",
-			message:  `Probe "p": label map is not set (pods: 1, such as a): NotAllowed: "b\x1b" is not one of the allowed values.`,
+			problems: map[string]problems.Mark{
+				"a": {Values: map[string]string{`probe "p": label map`: `NotAllowed: "b\x1b" is not one of the allowed values`}},
+			},
+			reason:  "ValueRefused",
+			message: `Probe "p": label map is not set (pods: 1, such as a): NotAllowed: "b\x1b" is not one of the allowed values.`,
 		},
 	}
 	for name, tc := range cases {

@@ -175,25 +175,61 @@ func TestReconcile(t *testing.T) {
 		cached, live []client.Object
 		want         string
 	}{
-		"node without pods":            {cached: []client.Object{node("node-1", "u")}, want: "create node-1"},
-		"node without plan":            {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "write node-1.0 1, create node-1 0:100000"},
-		"ProbePlan, no NodePodProbe":   {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...)}, want: "create node-1 0:30"},
-		"correct plan":                 {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}},
-		"outdated plan":                {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u"), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 1, refer node-1 0:100000"},
-		"ProbePlan of an earlier node": {cached: []client.Object{node("node-1", "u"), planSlice(0, "old"), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "write node-1.0 0, refer node-1 0:100000"},
-		"ProbePlan created again":      {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
-		"invalid references":           {cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("7", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30"},
-		"pod is gone":                  {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"pod that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+		"node without pods": {cached: []client.Object{node("node-1", "u")}, want: "create node-1"},
+		"node without plan": {cached: []client.Object{node("node-1", "u"), pod, marker}, want: "write node-1.0 1, create node-1 0:100000"},
+		"ProbePlan, no NodePodProbe": {
+			cached: []client.Object{node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...)}, want: "create node-1 0:30",
+		},
+		"correct plan": {
+			cached: []client.Object{
+				node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+			},
+		},
+		"outdated plan": {
+			cached: []client.Object{
+				node("node-1", "u"), pod, marker, planSlice(0, "u"), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+			}, want: "write node-1.0 1, refer node-1 0:100000",
+		},
+		"ProbePlan of an earlier node": {
+			cached: []client.Object{
+				node("node-1", "u"), planSlice(0, "old"), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+			}, want: "write node-1.0 0, refer node-1 0:100000",
+		},
+		"ProbePlan created again": {
+			cached: []client.Object{
+				node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("0:7", v1alpha1.NodePodProbeStatus{}),
+			}, want: "refer node-1 0:30",
+		},
+		"invalid references": {
+			cached: []client.Object{
+				node("node-1", "u"), pod, marker, planSlice(0, "u", correct.PodProbes...), referring("7", v1alpha1.NodePodProbeStatus{}),
+			}, want: "refer node-1 0:30",
+		},
+		"pod is gone": {
+			cached: []client.Object{
+				node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+			}, want: "refer node-1 0:30 " + string(pod.UID),
+		},
+		"pod that the cache does not have yet": {cached: []client.Object{
+			node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+		},
 			live: []client.Object{pod}},
 		"pod of OpenKruise that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, inSpec}, live: []client.Object{pod}},
-		"planned pod runs on another node": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+		"planned pod runs on another node": {cached: []client.Object{
+			node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+		},
 			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").Node("node-2").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"many pods that the cache does not have yet": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", many...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+		"many pods that the cache does not have yet": {cached: []client.Object{
+			node("node-1", "u"), marker, planSlice(0, "u", many...), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+		},
 			live: []client.Object{pod}},
-		"pod that has ended and is not cached": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+		"pod that has ended and is not cached": {cached: []client.Object{
+			node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+		},
 			live: []client.Object{ended}, want: "refer node-1 0:30 " + string(pod.UID)},
-		"another pod with the name": {cached: []client.Object{node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{})},
+		"another pod with the name": {cached: []client.Object{
+			node("node-1", "u"), marker, planSlice(0, "u", correct.PodProbes...), referring("0:30", v1alpha1.NodePodProbeStatus{}),
+		},
 			live: []client.Object{builders.Pod("ns", "a").Label("app", "game").UID("later").Build()}, want: "refer node-1 0:30 " + string(pod.UID)},
 		"pod ends": {
 			cached: []client.Object{

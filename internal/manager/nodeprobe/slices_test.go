@@ -56,11 +56,13 @@ func TestLostReports(t *testing.T) {
 		"written by the agent": {
 			cached: plan(unchanged), initial: reports{slice("1", "a")}, updated: reports{slice("1", "a"), slice("2", "a", "b")},
 		},
-		"deleted":                       {cached: plan(unchanged), deleted: reports{slice("5", "a")}, want: []string{"restore node-1: node-1.0/slice"}},
-		"deleted with unplanned pods":   {cached: plan(unchanged), deleted: reports{slice("5", "b")}},
-		"deleted, no NodePodProbe":      {cached: []client.Object{node("node-1", "u")}, deleted: reports{slice("5", "a")}},
-		"deleted, no node":              {cached: []client.Object{nodePodProbe("node-1", "u", planned)}, deleted: reports{slice("5", "a")}},
-		"deleted, plan of another node": {cached: []client.Object{node("node-1", "new"), nodePodProbe("node-1", "u", planned)}, deleted: reports{slice("5", "a")}},
+		"deleted":                     {cached: plan(unchanged), deleted: reports{slice("5", "a")}, want: []string{"restore node-1: node-1.0/slice"}},
+		"deleted with unplanned pods": {cached: plan(unchanged), deleted: reports{slice("5", "b")}},
+		"deleted, no NodePodProbe":    {cached: []client.Object{node("node-1", "u")}, deleted: reports{slice("5", "a")}},
+		"deleted, no node":            {cached: []client.Object{nodePodProbe("node-1", "u", planned)}, deleted: reports{slice("5", "a")}},
+		"deleted, plan of another node": {
+			cached: []client.Object{node("node-1", "new"), nodePodProbe("node-1", "u", planned)}, deleted: reports{slice("5", "a")},
+		},
 		"deleted, states in the status": {
 			cached: plan(func(npp *v1alpha1.NodePodProbe) {
 				npp.Status.PodProbeStatuses = []v1alpha1.PodProbeStatus{{UID: "uid-a"}}
@@ -78,11 +80,13 @@ func TestLostReports(t *testing.T) {
 		"changed except for the pods": {
 			cached: plan(asked("node-1.0/4")), updated: reports{changedBy(slice("4", "a"), "kubectl-edit"), changedBy(slice("5", "a"), "kubectl-edit")},
 		},
-		"changed by the agent":     {cached: plan(unchanged), updated: reports{slice("4", "a"), changedBy(slice("5", "b"), "seamark-agent")}},
-		"pods removed":             {cached: plan(unchanged), updated: reports{slice("4", "a"), slice("5")}, want: []string{"restore node-1: node-1.0/5"}},
-		"unplanned pods removed":   {cached: plan(unchanged), updated: reports{slice("4", "b"), slice("5")}},
-		"changed before the start": {cached: plan(unchanged), initial: reports{changedBy(slice("5"), "kubectl-edit")}, want: []string{"restore node-1: node-1.0/5"}},
-		"already asked":            {cached: plan(asked("node-1.0/5")), initial: reports{changedBy(slice("5"), "kubectl-edit")}},
+		"changed by the agent":   {cached: plan(unchanged), updated: reports{slice("4", "a"), changedBy(slice("5", "b"), "seamark-agent")}},
+		"pods removed":           {cached: plan(unchanged), updated: reports{slice("4", "a"), slice("5")}, want: []string{"restore node-1: node-1.0/5"}},
+		"unplanned pods removed": {cached: plan(unchanged), updated: reports{slice("4", "b"), slice("5")}},
+		"changed before the start": {
+			cached: plan(unchanged), initial: reports{changedBy(slice("5"), "kubectl-edit")}, want: []string{"restore node-1: node-1.0/5"},
+		},
+		"already asked": {cached: plan(asked("node-1.0/5")), initial: reports{changedBy(slice("5"), "kubectl-edit")}},
 		"several": {
 			cached:  plan(unchanged),
 			initial: reports{changedBy(slice("7"), "kubectl-edit"), changedBy(slice("6"), "kubectl-edit")},

@@ -70,7 +70,9 @@ func contested(b *testing.B, n int, all bool) *Reconciler {
 				ManagedFields("seamark", "status", `{"f:metadata":{"f:labels":{"f:role":{},"f:`+ticket+`":{}}}}`).Build()
 		}
 		if pods = append(pods, pod); i%100%8 == 0 {
-			reports = append(reports, &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(node, i%100/8)}, NodeName: node})
+			reports = append(
+				reports, &seamarkv1alpha1.ProbeReport{ObjectMeta: metav1.ObjectMeta{Name: seamarkv1alpha1.SliceName(node, i%100/8)}, NodeName: node},
+			)
 		}
 		slice := reports[len(reports)-1]
 		slice.Pods = append(slice.Pods, seamarkv1alpha1.PodReport{Namespace: "ns", Name: pod.Name, UID: string(pod.UID), Probes: []v1alpha1.ContainerProbeState{{
@@ -81,7 +83,9 @@ func contested(b *testing.B, n int, all bool) *Reconciler {
 	stored := fakeapi.NewStore(b, gather.PodIndexers(), pods)
 	r.Reader.Client = indexed{pods: stored.Indexer}
 	r.Reader.Stores = gather.Stores{
-		Pods: stored, Markers: fakeapi.NewStore(b, gather.MarkerIndexers(), []*v1alpha1.PodProbeMarker{marker}), Slices: fakeapi.NewStore(b, gather.SliceIndexers(), reports),
+		Pods: stored, Markers: fakeapi.NewStore(
+			b, gather.MarkerIndexers(), []*v1alpha1.PodProbeMarker{marker},
+		), Slices: fakeapi.NewStore(b, gather.SliceIndexers(), reports),
 	}
 	return r
 }

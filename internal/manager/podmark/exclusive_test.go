@@ -173,7 +173,9 @@ func TestStaleClaim(t *testing.T) {
 		ticket := compiled.Exclusives()[0].Ticket
 		condition := `"f:status":{"f:conditions":{"k:{\"type\":\"db.io/p\"}":{".":{},"f:lastTransitionTime":{},"f:reason":{},"f:message":{},"f:status":{},"f:type":{}}}}`
 		old := builders.Pod("ns", "old").Label("app", "game").Node("old").
-			Condition(corev1.PodCondition{Type: "db.io/p", Status: "Unknown", Reason: v1alpha1.ReasonStale, Message: "stale", LastTransitionTime: metav1.Unix(500, 0)}).
+			Condition(corev1.PodCondition{
+				Type: "db.io/p", Status: "Unknown", Reason: v1alpha1.ReasonStale, Message: "stale", LastTransitionTime: metav1.Unix(500, 0),
+			}).
 			ManagedFields(v1alpha1.FieldManager, "status", `{`+condition+`}`).Build()
 		holder := builders.Pod("ns", "holder").Label("app", "game").Node("new").Label("role", "primary").Label(ticket, "").
 			Condition(corev1.PodCondition{Type: "db.io/p", Status: "True", LastTransitionTime: metav1.Unix(1, 0)}).

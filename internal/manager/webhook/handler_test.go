@@ -126,10 +126,14 @@ func TestTrusting(t *testing.T) {
 		authority     string
 		want          string
 	}{
-		"no CA":                {configuration: configuration("")},
-		"up to date":           {configuration: configuration("x"), authority: "x"},
-		"no bundle":            {configuration: configuration(""), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"a"}]}`},
-		"one webhook outdated": {configuration: configuration("x", "y"), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"b"}]}`},
+		"no CA":      {configuration: configuration("")},
+		"up to date": {configuration: configuration("x"), authority: "x"},
+		"no bundle": {
+			configuration: configuration(""), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"a"}]}`,
+		},
+		"one webhook outdated": {
+			configuration: configuration("x", "y"), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"b"}]}`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,9 @@ func duplicates(problems []string, node *yamlv3.Node, merges *int) []string {
 		if child.Tag == mergeTag {
 			for _, key := range mergedKeys(node.Content[i+1], merges) {
 				if seen[key] {
-					problems = append(problems, fmt.Sprintf("line %d: the merge key replaces %q, which is set above: move the merge key to the top", child.Line, key))
+					problems = append(
+						problems, fmt.Sprintf("line %d: the merge key replaces %q, which is set above: move the merge key to the top", child.Line, key),
+					)
 				}
 			}
 			continue

@@ -18,14 +18,20 @@ func TestSplit(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"empty":                     {"", nil},
-		"comments only":             {"# nothing\n---\n# nothing\n", nil},
-		"two documents":             {"a: 1\n---\nb: 2\n", []string{`1: {"a":1}`, `2: {"b":2}`}},
-		"Windows lines":             {"a: 1\r\n---\r\nb: x\r\n", []string{`1: {"a":1}`, `2: {"b":"x"}`}},
-		"JSON with tabs":            {"{\n\t\"a\":\t1\n}\n", []string{`1: {"a":1}`}},
-		"key twice":                 {"# x\n---\na: 1\nb: 1\na: 2\n", []string{`1: invalid YAML: line 5: key "a" already set in map (line 5)`}},
-		"invalid, then one":         {"a: [\n---\nb: 2\n", []string{"1: invalid YAML: yaml: line 1: did not find expected node content (line 1)", `2: {"b":2}`}},
-		"text after a separator":    {"a: 1\n--- b: 2\n---\nc: [\n", []string{"1: invalid YAML: line 2: only a comment may follow --- in its line (line 2)", "2: invalid YAML: yaml: line 4: did not find expected node content (line 4)"}},
+		"empty":          {"", nil},
+		"comments only":  {"# nothing\n---\n# nothing\n", nil},
+		"two documents":  {"a: 1\n---\nb: 2\n", []string{`1: {"a":1}`, `2: {"b":2}`}},
+		"Windows lines":  {"a: 1\r\n---\r\nb: x\r\n", []string{`1: {"a":1}`, `2: {"b":"x"}`}},
+		"JSON with tabs": {"{\n\t\"a\":\t1\n}\n", []string{`1: {"a":1}`}},
+		"key twice":      {"# x\n---\na: 1\nb: 1\na: 2\n", []string{`1: invalid YAML: line 5: key "a" already set in map (line 5)`}},
+		"invalid, then one": {
+			"a: [\n---\nb: 2\n", []string{"1: invalid YAML: yaml: line 1: did not find expected node content (line 1)", `2: {"b":2}`},
+		},
+		"text after a separator": {
+			"a: 1\n--- b: 2\n---\nc: [\n", []string{
+				"1: invalid YAML: line 2: only a comment may follow --- in its line (line 2)", "2: invalid YAML: yaml: line 4: did not find expected node content (line 4)",
+			},
+		},
 		"text at the end":           {"--- # x\na: 1\n--- b", []string{"1: invalid YAML: line 3: only a comment may follow --- in its line (line 3)"}},
 		"YAML 1.1 boolean":          {"a: yes\n", []string{`1: {"a":true}`}},
 		"merge key and an override": {"a: &p {x: 1, z: 2}\nb:\n  <<: *p\n  x: 3\n", []string{`1: {"a":{"x":1,"z":2},"b":{"x":3,"z":2}}`}},
@@ -35,13 +41,19 @@ func TestSplit(t *testing.T) {
 			[]string{`1: invalid YAML: line 6: the merge key replaces "x", which is set above: move the merge key to the top (line 6)`}},
 		"merge key, and a key twice": {"a: &p {x: 1}\nb: {<<: *p, x: 3, x: 4}\n", []string{`1: invalid YAML: line 2: key "x" already set in map (line 2)`}},
 		"circle":                     {"a: &a\n  <<: *a\n  x: 1\n", []string{"1: invalid YAML: yaml: anchor 'a' value contains itself (line 1)"}},
-		"Latin-1":                    {"a: 1\n---\nb: caf\xe9 au lait\n", []string{`1: {"a":1}`, "2: invalid text: line 3: the byte 0xe9 is not UTF-8: save the file as UTF-8 (line 3)"}},
-		"control character":          {"a: 1\nb: \a\n", []string{"1: invalid text: line 2: the control character U+0007 is not allowed: write it as an escape sequence in double quotes (line 2)"}},
-		"broken JSON":                {"{\"a\": 1,\n \"b\" 2\n}\n", []string{"1: invalid JSON: line 2: invalid character '2' after object key (line 2)"}},
-		"JSON that ends early":       {"{\n\"a\": [1\n", []string{"1: invalid JSON: line 3: unexpected end of JSON input (line 3)"}},
-		"long line without an end":   {"a: " + strings.Repeat("x", 4093), []string{`1: {"a":"` + strings.Repeat("x", 4093) + `"}`}},
-		"many equal keys":            {strings.Repeat("a: 1\n", 100), []string{"1: invalid YAML: " + strings.TrimSuffix(equalKeys(20), "\n") + " (line 2)"}},
-		"broken flow mapping":        {"{a: 1,\n b: [}\n", []string{"1: invalid YAML: yaml: line 1: did not find expected node content (line 1)"}},
+		"Latin-1": {
+			"a: 1\n---\nb: caf\xe9 au lait\n", []string{`1: {"a":1}`, "2: invalid text: line 3: the byte 0xe9 is not UTF-8: save the file as UTF-8 (line 3)"},
+		},
+		"control character": {
+			"a: 1\nb: \a\n", []string{
+				"1: invalid text: line 2: the control character U+0007 is not allowed: write it as an escape sequence in double quotes (line 2)",
+			},
+		},
+		"broken JSON":              {"{\"a\": 1,\n \"b\" 2\n}\n", []string{"1: invalid JSON: line 2: invalid character '2' after object key (line 2)"}},
+		"JSON that ends early":     {"{\n\"a\": [1\n", []string{"1: invalid JSON: line 3: unexpected end of JSON input (line 3)"}},
+		"long line without an end": {"a: " + strings.Repeat("x", 4093), []string{`1: {"a":"` + strings.Repeat("x", 4093) + `"}`}},
+		"many equal keys":          {strings.Repeat("a: 1\n", 100), []string{"1: invalid YAML: " + strings.TrimSuffix(equalKeys(20), "\n") + " (line 2)"}},
+		"broken flow mapping":      {"{a: 1,\n b: [}\n", []string{"1: invalid YAML: yaml: line 1: did not find expected node content (line 1)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents := document.Split([]byte(test.content))

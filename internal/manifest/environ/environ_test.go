@@ -124,7 +124,11 @@ func TestFor(t *testing.T) {
 					{Name: "S", Value: "over $(P_K)"},
 					{Name: "M", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: some, Key: "K"}}},
 					{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: some, Key: "S"}}},
-					{Name: "O", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: some, Key: "none", Optional: &yes}}},
+					{
+						Name: "O", ValueFrom: &corev1.EnvVarSource{
+							SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: some, Key: "none", Optional: &yes},
+						},
+					},
 				},
 			},
 			want: map[string]string{"P_K": "from map", "S": "over from map", "M": "from map", "X": "from secret"},

@@ -64,7 +64,9 @@ func TestLoadFiles(t *testing.T) {
 	if err := os.Symlink("sub", filepath.Join(folder, "link")); err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := (&files.Loader{Stdin: strings.NewReader("x")}).Load(t.Context(), []string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")})
+	inputs, err := (&files.Loader{Stdin: strings.NewReader("x")}).Load(
+		t.Context(), []string{folder, "-", filepath.Join(folder, "other"), filepath.Join(folder, "link")},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

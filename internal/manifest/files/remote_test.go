@@ -245,12 +245,20 @@ func TestNoFileDownloads(t *testing.T) {
 		content map[string]string
 		want    string
 	}{
-		"generator":                {with("generators: [config.yaml]\n", strings.Replace(remote, "PatchTransformer", "ConfigMapGenerator", 1)+"files: ['a="+n.url+"']\n"), refused},
-		"transformer":              {with("resources: [pod.yaml]\ntransformers: [config.yaml]\n", remote), refused},
-		"transformer in a list":    {with("resources: [pod.yaml]\ntransformers: [config.yaml]\n", "apiVersion: v1\nkind: List\nitems:\n- "+strings.ReplaceAll(remote, "\n", "\n  ")), refused},
+		"generator": {
+			with("generators: [config.yaml]\n", strings.Replace(remote, "PatchTransformer", "ConfigMapGenerator", 1)+"files: ['a="+n.url+"']\n"), refused,
+		},
+		"transformer": {with("resources: [pod.yaml]\ntransformers: [config.yaml]\n", remote), refused},
+		"transformer in a list": {
+			with(
+				"resources: [pod.yaml]\ntransformers: [config.yaml]\n", "apiVersion: v1\nkind: List\nitems:\n- "+strings.ReplaceAll(remote, "\n", "\n  "),
+			), refused,
+		},
 		"transformer with escapes": {with("resources: [pod.yaml]\ntransformers: [./config.yaml]\n", escaped), refused},
-		"second transformer":       {with("resources: [pod.yaml]\ntransformers: [config.yaml]\n", plugin+"patch: '{}'\n---\n"+strings.Replace(remote, "name: x", "name: y", 1)), refused},
-		"validator":                {with("resources: [pod.yaml]\nvalidators: [config.yaml]\n", remote), refused},
+		"second transformer": {
+			with("resources: [pod.yaml]\ntransformers: [config.yaml]\n", plugin+"patch: '{}'\n---\n"+strings.Replace(remote, "name: x", "name: y", 1)), refused,
+		},
+		"validator": {with("resources: [pod.yaml]\nvalidators: [config.yaml]\n", remote), refused},
 		"linked transformer": {map[string]string{
 			"pod.yaml": pod, "kustomization.yaml": "resources: [pod.yaml]\ntransformers: [link.yaml]\n", "link.yaml": "link:a/config.yaml", "a/config.yaml": remote,
 		}, refused},

@@ -57,23 +57,35 @@ func TestCheck(t *testing.T) {
 		object string
 		want   []string
 	}{
-		"valid":            {object: "{metadata: {name: x}, spec: {size: 10}}"},
-		"unknown field":    {object: "{spec: {size: 1, colour: red}}", want: []string{`spec.colour: Invalid value: "": unknown field`}},
-		"required":         {object: "{spec: {}}", want: []string{"spec.size: Required value"}},
-		"minimum":          {object: "{spec: {size: 0}}", want: []string{"spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
+		"valid":         {object: "{metadata: {name: x}, spec: {size: 10}}"},
+		"unknown field": {object: "{spec: {size: 1, colour: red}}", want: []string{`spec.colour: Invalid value: "": unknown field`}},
+		"required":      {object: "{spec: {}}", want: []string{"spec.size: Required value"}},
+		"minimum": {
+			object: "{spec: {size: 0}}", want: []string{"spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"},
+		},
 		"type":             {object: "{spec: {size: big}}", want: []string{`spec.size: Invalid value: "big": must be an integer`}},
 		"number in quotes": {object: "{spec: {size: '2'}}", want: []string{`spec.size: Invalid value: "2": must be an integer: write 2 without quotes`}},
 		"duration":         {object: "{spec: {size: 90s}}", want: []string{`spec.size: Invalid value: "90s": must be an integer: write 90`}},
 		"fraction":         {object: "{spec: {size: 2.5}}", want: []string{"spec.size: Invalid value: 2.5: must be an integer: write 3"}},
 		"boolean":          {object: "{spec: {size: true}}", want: []string{"spec.size: Invalid value: true: must be an integer"}},
-		"mapping":          {object: "{spec: {size: {a: 1}}}", want: []string{`spec.size.a: Invalid value: "": unknown field`, "spec.size: Invalid value: must be an integer, not a mapping"}},
-		"no list":          {object: "{spec: {size: 1, names: a b}}", want: []string{`spec.names: Invalid value: "a b": must be a list`}},
-		"no string":        {object: "{spec: {size: 1, names: [a, yes]}}", want: []string{`spec.names[1]: Invalid value: true: must be a string: write the value in quotes`}},
-		"no mapping":       {object: "{spec: [1]}", want: []string{"spec: Invalid value: must be a mapping, not a list"}},
+		"mapping": {
+			object: "{spec: {size: {a: 1}}}", want: []string{
+				`spec.size.a: Invalid value: "": unknown field`, "spec.size: Invalid value: must be an integer, not a mapping",
+			},
+		},
+		"no list": {object: "{spec: {size: 1, names: a b}}", want: []string{`spec.names: Invalid value: "a b": must be a list`}},
+		"no string": {
+			object: "{spec: {size: 1, names: [a, yes]}}", want: []string{`spec.names[1]: Invalid value: true: must be a string: write the value in quotes`},
+		},
+		"no mapping": {object: "{spec: [1]}", want: []string{"spec: Invalid value: must be a mapping, not a list"}},
 
 		"duplicate in set":  {object: "{spec: {size: 1, names: [a, a]}}", want: []string{`spec.names[1]: Duplicate value: "a"`}},
 		"rule with default": {object: "{spec: {size: 11}}", want: []string{`spec: Invalid value: must not be more than max`}},
-		"several errors":    {object: "{spec: {size: 0, colour: red}}", want: []string{`spec.colour: Invalid value: "": unknown field`, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"}},
+		"several errors": {
+			object: "{spec: {size: 0, colour: red}}", want: []string{
+				`spec.colour: Invalid value: "": unknown field`, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			encoded, err := yaml.YAMLToJSON([]byte(test.object))
@@ -104,7 +116,9 @@ func TestNew(t *testing.T) {
 		"PodProbeMarkers": {definition: config.Definition("podprobemarkers.apps.kruise.io"), version: "v1alpha1"},
 		"unknown version": {definition: []byte(definition), version: "v2", want: `CustomResourceDefinition things.example.com has no schema for version "v2"`},
 		"invalid YAML":    {definition: []byte("kind: {"), version: "v1", want: "read CustomResourceDefinition: "},
-		"invalid schema":  {definition: []byte(strings.Replace(definition, "type: integer, minimum", `$ref: "#/x", minimum`, 1)), version: "v1", want: "compile schema"},
+		"invalid schema": {
+			definition: []byte(strings.Replace(definition, "type: integer, minimum", `$ref: "#/x", minimum`, 1)), version: "v1", want: "compile schema",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := schema.New(test.definition, test.version)

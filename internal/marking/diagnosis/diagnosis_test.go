@@ -180,20 +180,28 @@ func TestProbe(t *testing.T) {
 		"known from mark": {all(unreported, func(s *setup) { s.known = true }), ""},
 
 		"startup probe has not succeeded": {startup(false), `ContainerNotStartedUp waiting: the startup probe of container "main" has not succeeded`},
-		"startup probe cannot be run":     {all(startup(false), failed(v1alpha1.ProbeCannotRun, "startup probe: no such file")), "CannotRun: cannot be run: startup probe: no such file"},
-		"startup probe has succeeded":     {startup(true), "NoResult: no state has been reported, although one is due"},
-		"startup, statuses unknown":       {all(startup(false), func(s *setup) { s.Statuses = false }), "NoResult waiting: no threshold has been reached yet"},
+		"startup probe cannot be run": {
+			all(startup(false), failed(v1alpha1.ProbeCannotRun, "startup probe: no such file")), "CannotRun: cannot be run: startup probe: no such file",
+		},
+		"startup probe has succeeded": {startup(true), "NoResult: no state has been reported, although one is due"},
+		"startup, statuses unknown":   {all(startup(false), func(s *setup) { s.Statuses = false }), "NoResult waiting: no threshold has been reached yet"},
 
-		"pod not bound":       {func(s *setup) { s.pod.Spec.NodeName = "" }, "PodNotBound: pod is not bound to a node"},
-		"pod not initialized": {func(s *setup) { s.pod.Status.Conditions, s.pod.Status.ContainerStatuses = nil, nil }, "PodNotInitialized: pod is not initialized"},
-		"pod terminating":     {func(s *setup) { s.pod.DeletionTimestamp = new(ago(0)) }, "PodEnding: pod is terminating"},
-		"pod ended":           {func(s *setup) { s.pod.Status.Phase = corev1.PodFailed }, "PodEnding: pod has ended: its phase is Failed"},
+		"pod not bound": {func(s *setup) { s.pod.Spec.NodeName = "" }, "PodNotBound: pod is not bound to a node"},
+		"pod not initialized": {
+			func(s *setup) { s.pod.Status.Conditions, s.pod.Status.ContainerStatuses = nil, nil }, "PodNotInitialized: pod is not initialized",
+		},
+		"pod terminating": {func(s *setup) { s.pod.DeletionTimestamp = new(ago(0)) }, "PodEnding: pod is terminating"},
+		"pod ended":       {func(s *setup) { s.pod.Status.Phase = corev1.PodFailed }, "PodEnding: pod has ended: its phase is Failed"},
 
-		"no plan":            {func(s *setup) { s.Node.Plan = nil }, "NoPlan: node n1 has no NodePodProbe"},
-		"no plan of new pod": {func(s *setup) { s.Node.Plan, s.pod.CreationTimestamp = nil, ago(time.Second) }, "NoPlan until +29s: node n1 has no NodePodProbe"},
-		"no plan, no clock":  {func(s *setup) { s.Node.Plan, s.pod.CreationTimestamp, s.Now = nil, ago(time.Second), time.Time{} }, "NoPlan: node n1 has no NodePodProbe"},
-		"plan unread":        {func(s *setup) { s.Node.Plan, s.PlanUnread = nil, true }, ""},
-		"not planned":        {unplanned, "NotPlanned: the node's plan does not have the probe"},
+		"no plan": {func(s *setup) { s.Node.Plan = nil }, "NoPlan: node n1 has no NodePodProbe"},
+		"no plan of new pod": {
+			func(s *setup) { s.Node.Plan, s.pod.CreationTimestamp = nil, ago(time.Second) }, "NoPlan until +29s: node n1 has no NodePodProbe",
+		},
+		"no plan, no clock": {
+			func(s *setup) { s.Node.Plan, s.pod.CreationTimestamp, s.Now = nil, ago(time.Second), time.Time{} }, "NoPlan: node n1 has no NodePodProbe",
+		},
+		"plan unread": {func(s *setup) { s.Node.Plan, s.PlanUnread = nil, true }, ""},
+		"not planned": {unplanned, "NotPlanned: the node's plan does not have the probe"},
 		"not planned, marker edited": {all(unplanned, func(s *setup) { s.marker.CreationTimestamp = ago(30*time.Second - time.Nanosecond) }),
 			"NotPlanned until +1ns: the node's plan does not have the probe"},
 		"another pod of the name": {func(s *setup) { s.npp().Spec.PodProbes[0].UID = "old" }, "NotPlanned: the node's plan does not have the probe"},
@@ -211,13 +219,21 @@ func TestProbe(t *testing.T) {
 			npp.Annotations, npp.Spec.PodProbes = map[string]string{v1alpha1.ProbePlansAnnotationKey: "1"}, nil
 			s.Node.Plan = slicing.Assemble(npp, []*seamarkv1alpha1.ProbePlan{slice})
 		}), "PlanNotRunning until +20s: the node's agent runs generation 3 of the plan, which has generation 5 now"},
-		"agent behind for 10s":     {behind(10 * time.Second), "PlanNotRunning until +20s: the node's agent runs generation 3 of the plan, which has generation 4 now"},
-		"no agent":                 {func(s *setup) { s.npp().Status = v1alpha1.NodePodProbeStatus{} }, "PlanNotRunning: no agent has reported that it runs the node's plan"},
-		"agent of OpenKruise":      {all(behind(time.Minute), inStatus(0)), ""},
-		"agent of earlier Seamark": {all(behind(time.Minute), inStatus(3)), "PlanNotRunning: the node's agent runs generation 3 of the plan, which has generation 4 now"},
+		"agent behind for 10s": {
+			behind(10 * time.Second), "PlanNotRunning until +20s: the node's agent runs generation 3 of the plan, which has generation 4 now",
+		},
+		"no agent": {
+			func(s *setup) { s.npp().Status = v1alpha1.NodePodProbeStatus{} }, "PlanNotRunning: no agent has reported that it runs the node's plan",
+		},
+		"agent of OpenKruise": {all(behind(time.Minute), inStatus(0)), ""},
+		"agent of earlier Seamark": {
+			all(behind(time.Minute), inStatus(3)), "PlanNotRunning: the node's agent runs generation 3 of the plan, which has generation 4 now",
+		},
 
-		"cannot be run":       {failed(v1alpha1.ProbeCannotRun, "no such file"), "CannotRun: cannot be run: no such file"},
-		"waits for a slot":    {failed(v1alpha1.ProbeWaitingForSlot, ""), "WaitingForSlot: waits for a slot of the node: too many probes of the pod, the namespace or the node are running"},
+		"cannot be run": {failed(v1alpha1.ProbeCannotRun, "no such file"), "CannotRun: cannot be run: no such file"},
+		"waits for a slot": {
+			failed(v1alpha1.ProbeWaitingForSlot, ""), "WaitingForSlot: waits for a slot of the node: too many probes of the pod, the namespace or the node are running",
+		},
 		"slowed":              {failed(v1alpha1.ProbeRateLimited, "the rate"), "RateLimited: is slowed down: the rate"},
 		"not ended":           {failed(v1alpha1.ProbeNotEnded, "pid 1"), "NotEnded: the runtime has not ended an earlier run: pid 1"},
 		"unknown reason":      {failed("a b", "no slot"), "CannotRun: cannot be run: no slot"},
@@ -228,25 +244,39 @@ func TestProbe(t *testing.T) {
 			s.Node.Slices = []*seamarkv1alpha1.ProbeReport{{ObjectMeta: metav1.ObjectMeta{Name: "n1.1"}, Pods: []seamarkv1alpha1.PodReport{*newer}}}
 		}), ""},
 
-		"reports unread":                {all(unreported, noReports), ""},
-		"reports unread, no condition":  {all(noReports, unconditional), "StateNotVisible: only the report has the state, and the report could not be read"},
-		"state of an earlier marker":    {func(s *setup) { s.report.Probes[0].Plan = "00000000" }, "EarlierMarker: the reported state is that of an earlier marker with the same name"},
-		"state of the marker until now": {all(editedPlan(0), func(s *setup) { s.report.Probes[0].Plan = "00000000" }), "EarlierMarker until +30s: the reported state is that of an earlier marker with the same name"},
-		"virtual node":                  {virtual, "NotProvided waiting: the provider has not set the condition game.io/idle"},
+		"reports unread":               {all(unreported, noReports), ""},
+		"reports unread, no condition": {all(noReports, unconditional), "StateNotVisible: only the report has the state, and the report could not be read"},
+		"state of an earlier marker": {
+			func(s *setup) { s.report.Probes[0].Plan = "00000000" }, "EarlierMarker: the reported state is that of an earlier marker with the same name",
+		},
+		"state of the marker until now": {
+			all(
+				editedPlan(0), func(s *setup) { s.report.Probes[0].Plan = "00000000" },
+			), "EarlierMarker until +30s: the reported state is that of an earlier marker with the same name",
+		},
+		"virtual node": {virtual, "NotProvided waiting: the provider has not set the condition game.io/idle"},
 
-		"container creating":      {containerWaits("ContainerCreating", time.Minute), `ContainerNotStarted until +1m0s: container "main" has not started: ContainerCreating`},
+		"container creating": {
+			containerWaits("ContainerCreating", time.Minute), `ContainerNotStarted until +1m0s: container "main" has not started: ContainerCreating`,
+		},
 		"container created late":  {containerWaits("ContainerCreating", time.Hour), `ContainerNotStarted: container "main" has not started: ContainerCreating`},
 		"container without image": {containerWaits("ErrImagePull", time.Minute), `ContainerNotStarted: container "main" has not started: ErrImagePull`},
-		"no status":               {all(unreported, func(s *setup) { s.pod.Status.ContainerStatuses = nil }), `ContainerNotStarted: container "main" has not started`},
+		"no status": {
+			all(unreported, func(s *setup) { s.pod.Status.ContainerStatuses = nil }), `ContainerNotStarted: container "main" has not started`,
+		},
 
 		"initial delay": {all(runningFor(20*time.Second), func(s *setup) { s.marker.Spec.Probes[0].Probe.InitialDelaySeconds = 60 }),
 			"NoResult until +1m41s: no threshold has been reached yet"},
 		// The longer threshold is three failures in 30 s, plus a timeout of 1 s.
-		"no threshold":                         {runningFor(20 * time.Second), "NoResult until +41s: no threshold has been reached yet"},
-		"overdue":                              {runningFor(61 * time.Second), "NoResult: no state has been reported, although one is due"},
-		"overdue, plan edited":                 {all(runningFor(time.Hour), editedPlan(time.Minute)), "NoResult until +1s: no threshold has been reached yet"},
-		"overdue, trimmed pod":                 {all(unreported, editedPlan(3*time.Minute), func(s *setup) { s.Statuses = false }), "NoResult until +1s: no threshold has been reached yet"},
-		"overdue, no clock":                    {all(unreported, func(s *setup) { s.Now = time.Time{} }), "NoResult waiting: no threshold has been reached yet"},
+		"no threshold":         {runningFor(20 * time.Second), "NoResult until +41s: no threshold has been reached yet"},
+		"overdue":              {runningFor(61 * time.Second), "NoResult: no state has been reported, although one is due"},
+		"overdue, plan edited": {all(runningFor(time.Hour), editedPlan(time.Minute)), "NoResult until +1s: no threshold has been reached yet"},
+		"overdue, trimmed pod": {
+			all(unreported, editedPlan(3*time.Minute), func(s *setup) { s.Statuses = false }), "NoResult until +1s: no threshold has been reached yet",
+		},
+		"overdue, no clock": {
+			all(unreported, func(s *setup) { s.Now = time.Time{} }), "NoResult waiting: no threshold has been reached yet",
+		},
 		"reported without states, not planned": {all(unreported, unplanned), "NotPlanned: the node's plan does not have the probe"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,15 +314,19 @@ func TestSentences(t *testing.T) {
 		problem plan.Problem
 		want    string
 	}{
-		"container":  {plan.Problem{Reason: plan.ContainerNotFound, Container: "web"}, `Probe "p": container "web" not found`},
-		"port":       {plan.Problem{Reason: plan.PortNotFound, Container: "web", Port: "http"}, `Probe "p": container "web" has no port "http"`},
-		"timeout":    {plan.Problem{Reason: plan.TimeoutTooLong}, `Probe "p": timeoutSeconds must be at most 300`},
-		"handler":    {plan.Problem{Reason: plan.HandlerInvalid}, `Probe "p": exactly one handler is required`},
-		"plan full":  {plan.Problem{Reason: plan.PodPlanFull}, `Probe "p": the probes of the pod take more than 64 KiB, and those that come first leave no room`},
-		"no type":    {plan.Problem{Reason: serverless.ConditionTypeMissing}, `Probe "p": podConditionType is required for pods on virtual nodes`},
-		"type taken": {plan.Problem{Reason: serverless.ConditionTypeTaken}, `Probe "p": podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same`},
-		"agent":      {plan.Problem{Reason: plan.Reason(v1alpha1.ProbeNotEnded)}, `Probe "p": the runtime has not ended an earlier run`},
-		"not known":  {plan.Problem{Reason: "Other"}, `Probe "p": cannot be run`},
+		"container": {plan.Problem{Reason: plan.ContainerNotFound, Container: "web"}, `Probe "p": container "web" not found`},
+		"port":      {plan.Problem{Reason: plan.PortNotFound, Container: "web", Port: "http"}, `Probe "p": container "web" has no port "http"`},
+		"timeout":   {plan.Problem{Reason: plan.TimeoutTooLong}, `Probe "p": timeoutSeconds must be at most 300`},
+		"handler":   {plan.Problem{Reason: plan.HandlerInvalid}, `Probe "p": exactly one handler is required`},
+		"plan full": {
+			plan.Problem{Reason: plan.PodPlanFull}, `Probe "p": the probes of the pod take more than 64 KiB, and those that come first leave no room`,
+		},
+		"no type": {plan.Problem{Reason: serverless.ConditionTypeMissing}, `Probe "p": podConditionType is required for pods on virtual nodes`},
+		"type taken": {
+			plan.Problem{Reason: serverless.ConditionTypeTaken}, `Probe "p": podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same`,
+		},
+		"agent":     {plan.Problem{Reason: plan.Reason(v1alpha1.ProbeNotEnded)}, `Probe "p": the runtime has not ended an earlier run`},
+		"not known": {plan.Problem{Reason: "Other"}, `Probe "p": cannot be run`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.problem.ID = identity.ID{Marker: "m", Probe: "p"}

@@ -79,7 +79,9 @@ func Label(message string, from *v1alpha1.ValueSource) (string, *Refusal) {
 		return "", refusal
 	}
 	if errs := validation.IsValidLabelValue(found); len(errs) > 0 {
-		return "", refuse(Invalid, "%s is not a label value: at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit", quote(found))
+		return "", refuse(
+			Invalid, "%s is not a label value: at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit", quote(found),
+		)
 	}
 	return found, nil
 }

@@ -132,7 +132,9 @@ func TestSame(t *testing.T) {
 
 // No message leads to a label or annotation that the API server refuses, or to a panic.
 func FuzzValue(f *testing.F) {
-	for _, seed := range []string{message, message[:40], "primary", "", "{", "[[[[", `{"a":1e400}`, `{"a":"\ud800"}`, "\xff\x00", `{"a":-0}`, `[{"a":9223372036854775808}]`} {
+	for _, seed := range []string{
+		message, message[:40], "primary", "", "{", "[[[[", `{"a":1e400}`, `{"a":"\ud800"}`, "\xff\x00", `{"a":-0}`, `[{"a":9223372036854775808}]`,
+	} {
 		f.Add(seed, ".a")
 		f.Add(seed, "")
 		f.Add(seed, "[0].a")

@@ -79,18 +79,28 @@ func TestNodeReport(t *testing.T) {
 		slices []*seamarkv1alpha1.ProbeReport
 		want   mark.PodReport
 	}{
-		"no report":                      {},
-		"no NodePodProbe":                {slices: in(slice("n.0", podReport("a", "new", idle))), want: reported(idle)},
-		"no states":                      {npp: status(true), slices: in(slice("n.0", podReport("a", "new"))), want: mark.PodReport{Reported: true, States: mark.States{}}},
+		"no report":       {},
+		"no NodePodProbe": {slices: in(slice("n.0", podReport("a", "new", idle))), want: reported(idle)},
+		"no states": {
+			npp: status(true), slices: in(slice("n.0", podReport("a", "new"))), want: mark.PodReport{Reported: true, States: mark.States{}},
+		},
 		"not among the reported pods":    {npp: planned(1, 1, "old", "new"), slices: in(slice("n.0", podReport("a", "old", idle)))},
 		"not planned":                    {npp: planned(2, 2, "old"), slices: in(slice("n.0", podReport("a", "old", idle)))},
 		"not planned, entry not dropped": {npp: planned(2, 2, "old"), slices: in(slice("n.0", podReport("a", "new", idle))), want: reported(idle)},
-		"matched by UID, not by name":    {npp: status(true), slices: in(slice("n.0", podReport("a", "old", busy), podReport("a", "new", idle))), want: reported(idle)},
-		"invalid probe name":             {npp: status(true), slices: in(slice("n.0", podReport("a", "new", named("web", failed), idle))), want: reported(idle)},
-		"in status":                      {npp: status(false, podStatus("old", busy), podStatus("new", idle)), want: reported(idle)},
-		"in status, invalid probe name":  {npp: status(false, podStatus("new", named("web", failed), idle)), want: reported(idle)},
-		"not in the status":              {npp: status(false, podStatus("old", busy)), slices: in(slice("n.0", podReport("a", "new", idle))), want: mark.PodReport{Reported: true}},
-		"ProbeReport without effect":     {npp: status(false, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(succeeded, 1, 1))},
+		"matched by UID, not by name": {
+			npp: status(true), slices: in(slice("n.0", podReport("a", "old", busy), podReport("a", "new", idle))), want: reported(idle),
+		},
+		"invalid probe name": {
+			npp: status(true), slices: in(slice("n.0", podReport("a", "new", named("web", failed), idle))), want: reported(idle),
+		},
+		"in status":                     {npp: status(false, podStatus("old", busy), podStatus("new", idle)), want: reported(idle)},
+		"in status, invalid probe name": {npp: status(false, podStatus("new", named("web", failed), idle)), want: reported(idle)},
+		"not in the status": {
+			npp: status(false, podStatus("old", busy)), slices: in(slice("n.0", podReport("a", "new", idle))), want: mark.PodReport{Reported: true},
+		},
+		"ProbeReport without effect": {
+			npp: status(false, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(succeeded, 1, 1)),
+		},
 		"status without effect": {
 			npp: status(true, podStatus("new", since(succeeded, 2, 2))), slices: in(slice("n.0", podReport("a", "new", since(failed, 1, 1)))),
 			want: reported(since(failed, 1, 1)),
@@ -172,10 +182,12 @@ func TestChanged(t *testing.T) {
 		before, after []seamarkv1alpha1.PodReport
 		want          []types.NamespacedName
 	}{
-		"no change":   {before: reports(podReport("a", "1", idle)), after: reports(podReport("a", "1", idle))},
-		"new pod":     {after: reports(podReport("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
-		"no states":   {after: reports(podReport("a", "1")), want: []types.NamespacedName{pod("a")}},
-		"new state":   {before: reports(podReport("a", "1", idle), podReport("b", "2", idle)), after: reports(podReport("a", "1", idle), podReport("b", "2", busy)), want: []types.NamespacedName{pod("b")}},
+		"no change": {before: reports(podReport("a", "1", idle)), after: reports(podReport("a", "1", idle))},
+		"new pod":   {after: reports(podReport("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
+		"no states": {after: reports(podReport("a", "1")), want: []types.NamespacedName{pod("a")}},
+		"new state": {
+			before: reports(podReport("a", "1", idle), podReport("b", "2", idle)), after: reports(podReport("a", "1", idle), podReport("b", "2", busy)), want: []types.NamespacedName{pod("b")},
+		},
 		"removed pod": {before: reports(podReport("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
 		"recreated pod, listed once": {
 			before: reports(podReport("a", "1", idle)), after: reports(podReport("a", "2", idle)),
@@ -312,8 +324,14 @@ func TestErrorsInForce(t *testing.T) {
 	}{
 		"none":             {report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "y/m#p/other")}}},
 		"in a ProbeReport": {report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "x/m#p/no")}}, want: failing("x/m#p/no")[0].Errors},
-		"states in status": {report: mark.NodeReport{Plan: status(false, podStatus("uid-x")), Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "x/m#p/no")}}},
-		"two entries":      {report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{slice("n.1", "x/m#p/b"), slice("n.0", "x/m#p/a")}}, want: failing("x/m#p/a")[0].Errors},
+		"states in status": {
+			report: mark.NodeReport{Plan: status(false, podStatus("uid-x")), Slices: []*seamarkv1alpha1.ProbeReport{slice("n.0", "x/m#p/no")}},
+		},
+		"two entries": {
+			report: mark.NodeReport{
+				Slices: []*seamarkv1alpha1.ProbeReport{slice("n.1", "x/m#p/b"), slice("n.0", "x/m#p/a")},
+			}, want: failing("x/m#p/a")[0].Errors,
+		},
 		"unknown reason and long message": {
 			report: mark.NodeReport{Slices: []*seamarkv1alpha1.ProbeReport{odd}}, want: failing("x/m#p/" + strings.Repeat("é", 128))[0].Errors,
 		},

@@ -113,18 +113,32 @@ func TestLeftover(t *testing.T) {
 		report mark.PodReport
 		want   []mark.Key
 	}{
-		"no probe":                       {pod: pod(), report: in(v1alpha1.ProbeFailed)},
-		"no report":                      {pod: pod(), probes: planned},
-		"no state":                       {pod: pod(), probes: planned, report: mark.PodReport{Reported: true}},
-		"succeeded":                      {pod: pod(), probes: planned, report: in(v1alpha1.ProbeSucceeded), want: []mark.Key{mark.Annotation("busy")}},
-		"failed, never set by Seamark":   {pod: pod(), probes: planned, report: in(v1alpha1.ProbeFailed), want: []mark.Key{mark.Label("idle")}},
-		"failed, shared":                 {pod: pod().ManagedFields("seamark", "status", idleLabel), probes: planned, report: in(v1alpha1.ProbeFailed), want: []mark.Key{mark.Label("idle")}},
-		"unknown":                        {pod: pod(), probes: planned, report: in(v1alpha1.ProbeUnknown), want: []mark.Key{mark.Annotation("busy"), mark.Label("idle")}},
-		"shared, marker is gone":         {pod: pod().ManagedFields("seamark", "status", busyNote), report: in(v1alpha1.ProbeFailed), want: []mark.Key{mark.Annotation("busy")}},
-		"not shared, removed by apply":   {pod: builders.Pod("ns", "a").Label("idle", "true").ManagedFields("seamark", "status", idleLabel), probes: planned, report: in(v1alpha1.ProbeFailed)},
-		"shared condition, marker gone":  {pod: pod().Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("x", "status", condition), want: []mark.Key{mark.ConditionType("game.io/idle")}},
-		"condition of another manager":   {pod: builders.Pod("ns", "a").Condition(idleCondition()).Updated("x", "status", condition), probes: planned, report: in(v1alpha1.ProbeFailed)},
-		"condition shared with provider": {pod: builders.Pod("ns", "a").Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("vk", "status", condition), report: mark.PodReport{Reported: true, Provider: true}},
+		"no probe":                     {pod: pod(), report: in(v1alpha1.ProbeFailed)},
+		"no report":                    {pod: pod(), probes: planned},
+		"no state":                     {pod: pod(), probes: planned, report: mark.PodReport{Reported: true}},
+		"succeeded":                    {pod: pod(), probes: planned, report: in(v1alpha1.ProbeSucceeded), want: []mark.Key{mark.Annotation("busy")}},
+		"failed, never set by Seamark": {pod: pod(), probes: planned, report: in(v1alpha1.ProbeFailed), want: []mark.Key{mark.Label("idle")}},
+		"failed, shared": {
+			pod: pod().ManagedFields("seamark", "status", idleLabel), probes: planned, report: in(v1alpha1.ProbeFailed), want: []mark.Key{mark.Label("idle")},
+		},
+		"unknown": {
+			pod: pod(), probes: planned, report: in(v1alpha1.ProbeUnknown), want: []mark.Key{mark.Annotation("busy"), mark.Label("idle")},
+		},
+		"shared, marker is gone": {
+			pod: pod().ManagedFields("seamark", "status", busyNote), report: in(v1alpha1.ProbeFailed), want: []mark.Key{mark.Annotation("busy")},
+		},
+		"not shared, removed by apply": {
+			pod: builders.Pod("ns", "a").Label("idle", "true").ManagedFields("seamark", "status", idleLabel), probes: planned, report: in(v1alpha1.ProbeFailed),
+		},
+		"shared condition, marker gone": {
+			pod: pod().Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("x", "status", condition), want: []mark.Key{mark.ConditionType("game.io/idle")},
+		},
+		"condition of another manager": {
+			pod: builders.Pod("ns", "a").Condition(idleCondition()).Updated("x", "status", condition), probes: planned, report: in(v1alpha1.ProbeFailed),
+		},
+		"condition shared with provider": {
+			pod: builders.Pod("ns", "a").Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("vk", "status", condition), report: mark.PodReport{Reported: true, Provider: true},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

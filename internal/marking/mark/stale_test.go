@@ -135,7 +135,9 @@ func TestCounted(t *testing.T) {
 	}
 	labels, condition := planned(func(*builders.ProbeBuilder) {}), planned(func(b *builders.ProbeBuilder) { b.Condition("x/primary") })
 	shown := func(reason string) mark.Marks {
-		return mark.Marks{mark.ConditionType("x/primary"): {Condition: mark.Condition{Status: "Unknown", Reason: reason, LastTransitionTime: metav1.NewTime(begin)}}}
+		return mark.Marks{
+			mark.ConditionType("x/primary"): {Condition: mark.Condition{Status: "Unknown", Reason: reason, LastTransitionTime: metav1.NewTime(begin)}},
+		}
 	}
 	started := staleness.Outage{Cause: staleness.AgentGone, Since: begin.Add(time.Hour), StartUnknown: true}
 	reached, sure := started, started

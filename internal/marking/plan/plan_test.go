@@ -189,13 +189,23 @@ func TestPodProblems(t *testing.T) {
 		"port of a restartable init container": {probe: builders.Probe("p").Container("proxy").Handler(httpGet(intstr.FromString("admin")))},
 		"init container":                       {probe: builders.Probe("p").Container("setup"), want: problem(plan.ContainerNotFound, "setup", "")},
 		"missing container":                    {probe: builders.Probe("p").Container("db"), want: problem(plan.ContainerNotFound, "db", "")},
-		"port of another container":            {probe: builders.Probe("p").Container("main").Handler(httpGet(intstr.FromString("http"))), want: problem(plan.PortNotFound, "main", "http")},
-		"invalid port number":                  {probe: builders.Probe("p").Handler(httpGet(intstr.FromInt32(70000))), want: problem(plan.PortNotFound, "main", "70000")},
-		"no handler":                           {probe: builders.Probe("p").Handler(corev1.ProbeHandler{}), want: problem(plan.HandlerInvalid, "main", "")},
-		"timeout too long":                     {probe: builders.Probe("p").Times(10, 301), want: problem(plan.TimeoutTooLong, "main", "")},
-		"longest timeout":                      {probe: builders.Probe("p").Times(10, 300)},
-		"gRPC without port":                    {probe: builders.Probe("p").Handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}), want: problem(plan.PortNotFound, "main", "0")},
-		"missing TCP port":                     {probe: builders.Probe("p").Container("web").Handler(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("ssh")}}), want: problem(plan.PortNotFound, "web", "ssh")},
+		"port of another container": {
+			probe: builders.Probe("p").Container("main").Handler(httpGet(intstr.FromString("http"))), want: problem(plan.PortNotFound, "main", "http"),
+		},
+		"invalid port number": {
+			probe: builders.Probe("p").Handler(httpGet(intstr.FromInt32(70000))), want: problem(plan.PortNotFound, "main", "70000"),
+		},
+		"no handler":       {probe: builders.Probe("p").Handler(corev1.ProbeHandler{}), want: problem(plan.HandlerInvalid, "main", "")},
+		"timeout too long": {probe: builders.Probe("p").Times(10, 301), want: problem(plan.TimeoutTooLong, "main", "")},
+		"longest timeout":  {probe: builders.Probe("p").Times(10, 300)},
+		"gRPC without port": {
+			probe: builders.Probe("p").Handler(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}), want: problem(plan.PortNotFound, "main", "0"),
+		},
+		"missing TCP port": {
+			probe: builders.Probe("p").Container("web").Handler(corev1.ProbeHandler{
+				TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("ssh")},
+			}), want: problem(plan.PortNotFound, "web", "ssh"),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

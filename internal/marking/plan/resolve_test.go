@@ -167,7 +167,9 @@ func TestStartup(t *testing.T) {
 			pod.Status.ContainerStatuses = nil
 			pod.Status.PodIP, pod.Spec.TerminationGracePeriodSeconds = "", seconds(7)
 			pod.Spec.Containers[0].StartupProbe = tc.startup
-			pods, waits := []*corev1.Pod{pod}, compile(t, builders.Marker("ns", "m").Selector("app", "game").Probe(builders.Probe("p").Condition("a/b").WaitForStarted()).Build())
+			pods, waits := []*corev1.Pod{pod}, compile(
+				t, builders.Marker("ns", "m").Selector("app", "game").Probe(builders.Probe("p").Condition("a/b").WaitForStarted()).Build(),
+			)
 			got := plan.Pod(pod, waits, plan.KubernetesDefaults())
 			if tc.problem != "" {
 				if len(got.Probes) != 0 || len(got.Problems) != 1 || got.Problems[0].Reason != tc.problem || got.Problems[0].Container != "main" {

@@ -130,16 +130,28 @@ func TestCompete(t *testing.T) {
 		policy v1alpha1.ExclusivePolicy
 		want   string
 	}{
-		"one claim":              {pods: []rival{{name: "a", state: yes}, {name: "b", state: no}}, want: "primary replica"},
-		"latest change":          {pods: []rival{{name: "a", state: yes, since: 1}, {name: "b", state: yes, since: 2}}, want: "unknown primary"},
-		"winner waits":           {pods: []rival{{name: "a", state: yes, since: 1, role: "primary"}, {name: "b", state: yes, since: 2, role: "replica"}}, want: "unknown replica"},
-		"same second":            {pods: []rival{{name: "a", state: yes, since: 1}, {name: "b", state: yes, since: 1, role: "primary"}}, want: "unknown primary"},
-		"highest term":           {policy: terms, pods: []rival{{name: "a", state: yes, message: `{"term":9}`}, {name: "b", state: yes, message: `{"term":8}`, since: 5}, {name: "c", state: yes, since: 9}}, want: "primary unknown unknown"},
+		"one claim":     {pods: []rival{{name: "a", state: yes}, {name: "b", state: no}}, want: "primary replica"},
+		"latest change": {pods: []rival{{name: "a", state: yes, since: 1}, {name: "b", state: yes, since: 2}}, want: "unknown primary"},
+		"winner waits": {
+			pods: []rival{{name: "a", state: yes, since: 1, role: "primary"}, {name: "b", state: yes, since: 2, role: "replica"}}, want: "unknown replica",
+		},
+		"same second": {
+			pods: []rival{{name: "a", state: yes, since: 1}, {name: "b", state: yes, since: 1, role: "primary"}}, want: "unknown primary",
+		},
+		"highest term": {
+			policy: terms, pods: []rival{
+				{name: "a", state: yes, message: `{"term":9}`}, {name: "b", state: yes, message: `{"term":8}`, since: 5}, {name: "c", state: yes, since: 9},
+			}, want: "primary unknown unknown",
+		},
 		"ending primary":         {pods: []rival{{name: "a", role: "primary", ending: true}, {name: "b", state: yes, role: "replica"}}, want: " replica"},
 		"ending without rival":   {pods: []rival{{name: "a", role: "primary", ending: true}, {name: "b", state: no}}, want: "primary replica"},
 		"not reported":           {pods: []rival{{name: "a", role: "primary"}, {name: "b", state: yes}}, want: "primary unknown"},
 		"not reported, no rival": {pods: []rival{{name: "a", role: "primary"}, {name: "b", state: no}}, want: "primary replica"},
-		"one per shard":          {policy: v1alpha1.ExclusivePolicy{PerLabel: "shard"}, pods: []rival{{name: "a", shard: "1", state: yes}, {name: "b", shard: "2", state: yes}, {name: "c", state: yes, since: 9}}, want: "primary primary unknown"},
+		"one per shard": {
+			policy: v1alpha1.ExclusivePolicy{PerLabel: "shard"}, pods: []rival{
+				{name: "a", shard: "1", state: yes}, {name: "b", shard: "2", state: yes}, {name: "c", state: yes, since: 9},
+			}, want: "primary primary unknown",
+		},
 	} {
 		_, marker, views := rivals(tc.pods, tc.policy)
 		expect.Equal(t, name+": roles", tc.want, roles(t, compete(views, marker)))
@@ -262,7 +274,9 @@ func TestTickets(t *testing.T) {
 		"does not claim":             {ticket: "own", role: "primary", failed: true, result: exclusive.Result{Decided: true}, want: "replica"},
 		"ticket of another client":   {ticket: "foreign", result: exclusive.Result{Decided: true, Winner: other}, want: "unknown, removes ticket"},
 		"role of another client":     {ticket: "own", role: "primary", foreign: true, result: exclusive.Result{Decided: true, Winner: self}, want: "ticket"},
-		"loses, shared ticket":       {ticket: "shared", role: "primary", result: exclusive.Result{Decided: true, Winner: other}, want: "unknown, removes role, removes ticket"},
+		"loses, shared ticket": {
+			ticket: "shared", role: "primary", result: exclusive.Result{Decided: true, Winner: other}, want: "unknown, removes role, removes ticket",
+		},
 	} {
 		state := v1alpha1.ProbeSucceeded
 		if tc.failed {

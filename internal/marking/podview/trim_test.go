@@ -252,9 +252,11 @@ func TestChangedByOthers(t *testing.T) {
 		entries []metav1.ManagedFieldsEntry
 		want    bool
 	}{
-		"no writer":           {},
-		"agent":               {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods)}},
-		"labels of another":   {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods), entry("kubectl", `{"f:metadata":{"f:labels":{}}}`)}},
+		"no writer": {},
+		"agent":     {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods)}},
+		"labels of another": {
+			entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods), entry("kubectl", `{"f:metadata":{"f:labels":{}}}`)},
+		},
 		"label named pods":    {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods), entry("kubectl", labels)}},
 		"another":             {entries: []metav1.ManagedFieldsEntry{entry("kubectl", pods)}, want: true},
 		"agent and another":   {entries: []metav1.ManagedFieldsEntry{entry(v1alpha1.AgentFieldManager, pods), entry("kubectl", pods)}, want: true},

@@ -189,15 +189,21 @@ func TestRow(t *testing.T) {
 		}, both(conditionOf(v1alpha1.ProbeSucceeded, probestatus.SourceCondition), idleMark, problem("NotPlanned", "the node's plan does not have the probe"))},
 		"error": {withError("CannotRun", "no such file"), both(reported, problem("CannotRun", "cannot be run: no such file"))},
 		"value refused": {func(i *input) {
-			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").LabelFrom(v1alpha1.ProbeFailed, v1alpha1.ValueSource{Key: "map", AllowedValues: []string{"dust"}}))
+			i.marker = builders.Marker("ns", "game").Probe(builders.Probe("idle").LabelFrom(
+				v1alpha1.ProbeFailed, v1alpha1.ValueSource{Key: "map", AllowedValues: []string{"dust"}},
+			))
 		}, both(reported, func(r *probestatus.Row) {
 			r.Refused = []string{`label map is not set: NotAllowed: "no match" is not one of the allowed values`}
 		})},
 		"virtual node": {
 			func(i *input) { i.pod.Condition(condition("False")); i.change = virtual }, conditionOf(v1alpha1.ProbeFailed, probestatus.SourceProvider),
 		},
-		"virtual node, no result":    {func(i *input) { i.change = virtual }, nil},
-		"virtual node, no condition": {func(i *input) { i.marker = unconditional(); i.change = virtual }, problem("ConditionTypeMissing", "podConditionType is required for pods on virtual nodes")},
+		"virtual node, no result": {func(i *input) { i.change = virtual }, nil},
+		"virtual node, no condition": {
+			func(i *input) { i.marker = unconditional(); i.change = virtual }, problem(
+				"ConditionTypeMissing", "podConditionType is required for pods on virtual nodes",
+			),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInput()
@@ -263,7 +269,9 @@ func TestWaiting(t *testing.T) {
 		again time.Duration
 	}{
 		"in time": {29 * time.Second, reported, diagnosis.Settle},
-		"late":    {diagnosis.Settle, both(reported, problem("PlanNotRunning", "the node's agent runs generation 3 of the plan, which has generation 4 now")), 0},
+		"late": {
+			diagnosis.Settle, both(reported, problem("PlanNotRunning", "the node's agent runs generation 3 of the plan, which has generation 4 now")), 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInput()

@@ -48,13 +48,17 @@ func TestErrors(t *testing.T) {
 		changes []change
 		want    []string
 	}{
-		"lasts":                          {[]change{{0, troubled(cannotRun, "no", 0)}, {10, troubled(cannotRun, "no", 0)}}, []string{"3s CannotRun no"}},
-		"over within the delay":          {[]change{{0, troubled(cannotRun, "no", 0)}, {2, succeeds(2)}}, []string{"2s"}},
-		"cleared":                        {[]change{{0, troubled(cannotRun, "no", 0)}, {90, succeeds(90)}}, []string{"3s CannotRun no", "1m30s"}},
-		"cleared soon":                   {[]change{{0, troubled(cannotRun, "no", 0)}, {4, troubled("", "", 0)}}, []string{"3s CannotRun no", "1m3s"}},
-		"different reason":               {[]change{{0, troubled(cannotRun, "no", 0)}, {90, troubled(notEnded, "open", 90)}}, []string{"3s CannotRun no", "1m33s NotEnded open"}},
-		"text changes with every run":    {counting(700), []string{"3s CannotRun pid 3", "10m3s CannotRun pid 603"}},
-		"comes and goes every 5 s":       {flapping(30), []string{"0s", "3s CannotRun no", "1m5s", "2m13s CannotRun no", "3m15s", "4m23s CannotRun no", "5m23s"}},
+		"lasts":                 {[]change{{0, troubled(cannotRun, "no", 0)}, {10, troubled(cannotRun, "no", 0)}}, []string{"3s CannotRun no"}},
+		"over within the delay": {[]change{{0, troubled(cannotRun, "no", 0)}, {2, succeeds(2)}}, []string{"2s"}},
+		"cleared":               {[]change{{0, troubled(cannotRun, "no", 0)}, {90, succeeds(90)}}, []string{"3s CannotRun no", "1m30s"}},
+		"cleared soon":          {[]change{{0, troubled(cannotRun, "no", 0)}, {4, troubled("", "", 0)}}, []string{"3s CannotRun no", "1m3s"}},
+		"different reason": {
+			[]change{{0, troubled(cannotRun, "no", 0)}, {90, troubled(notEnded, "open", 90)}}, []string{"3s CannotRun no", "1m33s NotEnded open"},
+		},
+		"text changes with every run": {counting(700), []string{"3s CannotRun pid 3", "10m3s CannotRun pid 603"}},
+		"comes and goes every 5 s": {
+			flapping(30), []string{"0s", "3s CannotRun no", "1m5s", "2m13s CannotRun no", "3m15s", "4m23s CannotRun no", "5m23s"},
+		},
 		"state changes at the same time": {[]change{{0, troubled(cannotRun, "no", 0)}, {1, known(failed, "gone", 1, 1)}}, []string{"1s"}},
 	}
 	for name, tc := range cases {
@@ -176,14 +180,22 @@ func TestAnnouncer(t *testing.T) {
 		written []written
 		want    []string
 	}{
-		"no errors":                {written: []written{{0, none}}},
-		"stays":                    {written: []written{{0, errored(cannotRun)}}, want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
-		"stored before":            {stored: errored(cannotRun), written: []written{{0, errored(cannotRun)}}, want: []string{"1h0m0s", "3h0m0s", "7h0m0s"}},
-		"cleared":                  {written: []written{{0, errored(cannotRun)}, {time.Minute, none}}, want: []string{"0s"}},
-		"comes and goes":           {written: flapping(), want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
-		"again after a long time":  {written: []written{{0, errored(cannotRun)}, {time.Minute, none}, {2 * time.Hour, none}, {3 * time.Hour, errored(cannotRun)}}, want: []string{"0s", "3h0m0s", "4h0m0s", "6h0m0s", "10h0m0s"}},
-		"different reason":         {written: []written{{0, errored(cannotRun)}, {20 * time.Minute, errored(notEnded)}}, want: []string{"0s", "20m0s", "2h20m0s", "6h20m0s"}},
-		"different reason at once": {written: []written{{0, errored(cannotRun)}, {time.Minute, errored(notEnded)}}, want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
+		"no errors":      {written: []written{{0, none}}},
+		"stays":          {written: []written{{0, errored(cannotRun)}}, want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
+		"stored before":  {stored: errored(cannotRun), written: []written{{0, errored(cannotRun)}}, want: []string{"1h0m0s", "3h0m0s", "7h0m0s"}},
+		"cleared":        {written: []written{{0, errored(cannotRun)}, {time.Minute, none}}, want: []string{"0s"}},
+		"comes and goes": {written: flapping(), want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"}},
+		"again after a long time": {
+			written: []written{
+				{0, errored(cannotRun)}, {time.Minute, none}, {2 * time.Hour, none}, {3 * time.Hour, errored(cannotRun)},
+			}, want: []string{"0s", "3h0m0s", "4h0m0s", "6h0m0s", "10h0m0s"},
+		},
+		"different reason": {
+			written: []written{{0, errored(cannotRun)}, {20 * time.Minute, errored(notEnded)}}, want: []string{"0s", "20m0s", "2h20m0s", "6h20m0s"},
+		},
+		"different reason at once": {
+			written: []written{{0, errored(cannotRun)}, {time.Minute, errored(notEnded)}}, want: []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

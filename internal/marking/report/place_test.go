@@ -94,11 +94,15 @@ func TestPlaces(t *testing.T) {
 		plan, results []string
 		want          []string
 	}{
-		"no slices":                  {plan: letters(10), results: letters(10), want: []string{"+0 a b c d e f g h", "+1 i j"}},
-		"only pods with a state":     {plan: letters(10), results: []string{"j", "c"}, want: []string{"+0 c j"}},
-		"nothing changed":            {stored: []report.Slice{slice(0, 0, "b", "a")}, plan: letters(3)},
-		"first slice with room":      {stored: []report.Slice{slice(1, 0, "a"), slice(2, 0, "b")}, plan: letters(3), results: []string{"c"}, want: []string{"1 a c"}},
-		"place of a removed pod":     {stored: []report.Slice{slice(0, 0, letters(8)...), slice(1, 0, "i")}, plan: append(letters(9)[1:], "j"), results: []string{"j"}, want: []string{"0 b c d e f g h j"}},
+		"no slices":              {plan: letters(10), results: letters(10), want: []string{"+0 a b c d e f g h", "+1 i j"}},
+		"only pods with a state": {plan: letters(10), results: []string{"j", "c"}, want: []string{"+0 c j"}},
+		"nothing changed":        {stored: []report.Slice{slice(0, 0, "b", "a")}, plan: letters(3)},
+		"first slice with room": {
+			stored: []report.Slice{slice(1, 0, "a"), slice(2, 0, "b")}, plan: letters(3), results: []string{"c"}, want: []string{"1 a c"},
+		},
+		"place of a removed pod": {
+			stored: []report.Slice{slice(0, 0, letters(8)...), slice(1, 0, "i")}, plan: append(letters(9)[1:], "j"), results: []string{"j"}, want: []string{"0 b c d e f g h j"},
+		},
 		"removed pods cause nothing": {stored: []report.Slice{slice(0, 0, letters(8)...), slice(1, 0, "i")}, plan: letters(3)},
 		"first free number":          {stored: []report.Slice{slice(1, 0, letters(8)...)}, plan: letters(9), results: []string{"i"}, want: []string{"+0 i"}},
 		"slice of a later release": {stored: []report.Slice{slice(0, 0, letters(20)...)}, plan: letters(20),
@@ -111,9 +115,11 @@ func TestPlaces(t *testing.T) {
 		"removed pod in two slices":       {stored: []report.Slice{slice(0, 0, "a", "b"), slice(1, 0, "b", "c")}, plan: []string{"a", "c"}},
 		"pod twice in a slice":            {stored: []report.Slice{slice(0, 0, "a", "b", "a")}, plan: letters(2), want: []string{"0 a b"}},
 		"invalid number":                  {stored: []report.Slice{slice(-7, 0, "a", "b")}, plan: letters(2), want: []string{"+0 a b"}},
-		"number too large":                {stored: []report.Slice{slice(400, 0, "a"), slice(399, 0, letters(9)[1:]...)}, plan: letters(9), want: []string{"+0 a", "-400"}},
-		"number too large, no pods":       {stored: []report.Slice{slice(0, 0, "a"), slice(1000, 0, "z")}, plan: letters(1), want: []string{"-1000"}},
-		"number twice":                    {stored: []report.Slice{slice(0, 0, "a"), slice(0, 0, "b")}, plan: letters(2)},
+		"number too large": {
+			stored: []report.Slice{slice(400, 0, "a"), slice(399, 0, letters(9)[1:]...)}, plan: letters(9), want: []string{"+0 a", "-400"},
+		},
+		"number too large, no pods": {stored: []report.Slice{slice(0, 0, "a"), slice(1000, 0, "z")}, plan: letters(1), want: []string{"-1000"}},
+		"number twice":              {stored: []report.Slice{slice(0, 0, "a"), slice(0, 0, "b")}, plan: letters(2)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,12 +197,20 @@ func TestEmptySlices(t *testing.T) {
 		pending []string
 		want    []string
 	}{
-		"deleted after the delay":       {changes: []change{{0, []string{"a"}}, {minute, nil}}, want: []string{"0s +0 a", "11m0s -0"}},
-		"used again":                    {changes: []change{{0, []string{"a"}}, {minute, nil}, {5 * minute, []string{"b"}}}, want: []string{"0s +0 a", "5m0s 0 b"}},
-		"delay starts again":            {changes: []change{{0, []string{"a"}}, {minute, nil}, {5 * minute, []string{"b"}}, {6 * minute, nil}}, want: []string{"0s +0 a", "5m0s 0 b", "16m0s -0"}},
-		"same pod planned again":        {changes: []change{{0, []string{"a"}}, {minute, nil}, {5 * minute, []string{"a"}}}, want: []string{"0s +0 a"}},
-		"used when it would be deleted": {changes: []change{{0, []string{"a"}}, {minute, nil}, {11 * minute, []string{"b"}}}, want: []string{"0s +0 a", "11m0s 0 b"}},
-		"kept for a starting pod":       {changes: []change{{0, []string{"a"}}, {minute, nil}}, pending: []string{"z"}, want: []string{"0s +0 a"}},
+		"deleted after the delay": {changes: []change{{0, []string{"a"}}, {minute, nil}}, want: []string{"0s +0 a", "11m0s -0"}},
+		"used again": {
+			changes: []change{{0, []string{"a"}}, {minute, nil}, {5 * minute, []string{"b"}}}, want: []string{"0s +0 a", "5m0s 0 b"},
+		},
+		"delay starts again": {
+			changes: []change{
+				{0, []string{"a"}}, {minute, nil}, {5 * minute, []string{"b"}}, {6 * minute, nil},
+			}, want: []string{"0s +0 a", "5m0s 0 b", "16m0s -0"},
+		},
+		"same pod planned again": {changes: []change{{0, []string{"a"}}, {minute, nil}, {5 * minute, []string{"a"}}}, want: []string{"0s +0 a"}},
+		"used when it would be deleted": {
+			changes: []change{{0, []string{"a"}}, {minute, nil}, {11 * minute, []string{"b"}}}, want: []string{"0s +0 a", "11m0s 0 b"},
+		},
+		"kept for a starting pod": {changes: []change{{0, []string{"a"}}, {minute, nil}}, pending: []string{"z"}, want: []string{"0s +0 a"}},
 		"room for the starting pod": {changes: []change{{0, append(full, "i")}, {minute, full[1:]}}, pending: []string{"z"},
 			want: []string{"0s +0 a b c d e f g h", "0s +1 i", "11m0s -1"}},
 	}

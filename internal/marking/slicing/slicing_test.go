@@ -50,15 +50,21 @@ func TestPlace(t *testing.T) {
 		stored []*seamarkv1alpha1.ProbePlan
 		want   []string
 	}{
-		"no pods":                     {},
-		"new pods":                    {pods: letters, want: []string{"0 a b c d e f g h", "1 i j k l m n o p", "2 q"}},
-		"nothing changes":             {pods: []string{"a", "b"}, stored: []*seamarkv1alpha1.ProbePlan{stored(1, "b"), stored(0, "a")}},
-		"pod goes":                    {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "a"), stored(1, "b")}, want: []string{"1"}},
-		"pod comes":                   {pods: []string{"a", "b", "c"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "b"), stored(1, "c")}, want: []string{"0 a b"}},
-		"pod is replaced":             {pods: letters[1:9], stored: []*seamarkv1alpha1.ProbePlan{stored(0, letters[:8]...)}, want: []string{"0 b c d e f g h i"}},
-		"empty slice is used":         {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{stored(3)}, want: []string{"0 a"}},
-		"more pods than a new slice":  {pods: letters[:10], stored: []*seamarkv1alpha1.ProbePlan{stored(0, letters[:9]...)}, want: []string{"1 j"}},
-		"pod in two slices":           {pods: []string{"a", "b"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "a"), stored(2, "a", "b")}, want: []string{"2 b"}},
+		"no pods":         {},
+		"new pods":        {pods: letters, want: []string{"0 a b c d e f g h", "1 i j k l m n o p", "2 q"}},
+		"nothing changes": {pods: []string{"a", "b"}, stored: []*seamarkv1alpha1.ProbePlan{stored(1, "b"), stored(0, "a")}},
+		"pod goes":        {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "a"), stored(1, "b")}, want: []string{"1"}},
+		"pod comes": {
+			pods: []string{"a", "b", "c"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "b"), stored(1, "c")}, want: []string{"0 a b"},
+		},
+		"pod is replaced": {
+			pods: letters[1:9], stored: []*seamarkv1alpha1.ProbePlan{stored(0, letters[:8]...)}, want: []string{"0 b c d e f g h i"},
+		},
+		"empty slice is used":        {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{stored(3)}, want: []string{"0 a"}},
+		"more pods than a new slice": {pods: letters[:10], stored: []*seamarkv1alpha1.ProbePlan{stored(0, letters[:9]...)}, want: []string{"1 j"}},
+		"pod in two slices": {
+			pods: []string{"a", "b"}, stored: []*seamarkv1alpha1.ProbePlan{stored(0, "a"), stored(2, "a", "b")}, want: []string{"2 b"},
+		},
 		"slice is being deleted":      {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{leaving}, want: []string{"0 a"}},
 		"name of another node":        {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{misnamed}, want: []string{"0 a"}},
 		"owned by an earlier node":    {pods: []string{"a"}, stored: []*seamarkv1alpha1.ProbePlan{orphan}, want: []string{"0 a"}},

@@ -93,18 +93,22 @@ func TestProbe(t *testing.T) {
 		want   bool
 		text   string
 	}{
-		"serving":           {target: target(address, "", timeout), want: true, text: "service healthy"},
-		"service serving":   {target: target(address, "game", timeout), want: true, text: "service healthy"},
-		"not serving":       {target: target(address, "lobby", timeout), text: `service unhealthy (responded with "NOT_SERVING")`},
-		"unknown service":   {target: target(address, "chat", timeout), text: `service "chat" not found on server`},
-		"no health service": {target: target(serve(t, probetest.Listen(t, "127.0.0.1:0"), func(*grpc.Server) {}), "", timeout), text: "does not implement the gRPC health protocol"},
-		"error":             {target: target(failing, "", timeout), text: "Internal: out of dice"},
-		"huge response":     {target: target(huge, "", timeout), text: "ResourceExhausted: "},
-		"no response":       {target: target(hanging, "", 100*time.Millisecond), text: "timeout: no response to the health check within 100ms"},
-		"refused":           {target: target(probetest.Refusing(t), "", 100*time.Millisecond), text: "connection refused"},
-		"no TCP response":   {target: target(probetest.Unresponsive(t), "", 100*time.Millisecond), text: "within 100ms: no response from host"},
-		"no gRPC, silent":   {target: target(silent, "", 100*time.Millisecond), text: "does not respond as a gRPC server"},
-		"no gRPC, closes":   {target: target(probetest.Serve(t, func(net.Conn) {}), "", 100*time.Millisecond), text: "does not respond as a gRPC server"},
+		"serving":         {target: target(address, "", timeout), want: true, text: "service healthy"},
+		"service serving": {target: target(address, "game", timeout), want: true, text: "service healthy"},
+		"not serving":     {target: target(address, "lobby", timeout), text: `service unhealthy (responded with "NOT_SERVING")`},
+		"unknown service": {target: target(address, "chat", timeout), text: `service "chat" not found on server`},
+		"no health service": {
+			target: target(
+				serve(t, probetest.Listen(t, "127.0.0.1:0"), func(*grpc.Server) {}), "", timeout,
+			), text: "does not implement the gRPC health protocol",
+		},
+		"error":           {target: target(failing, "", timeout), text: "Internal: out of dice"},
+		"huge response":   {target: target(huge, "", timeout), text: "ResourceExhausted: "},
+		"no response":     {target: target(hanging, "", 100*time.Millisecond), text: "timeout: no response to the health check within 100ms"},
+		"refused":         {target: target(probetest.Refusing(t), "", 100*time.Millisecond), text: "connection refused"},
+		"no TCP response": {target: target(probetest.Unresponsive(t), "", 100*time.Millisecond), text: "within 100ms: no response from host"},
+		"no gRPC, silent": {target: target(silent, "", 100*time.Millisecond), text: "does not respond as a gRPC server"},
+		"no gRPC, closes": {target: target(probetest.Serve(t, func(net.Conn) {}), "", 100*time.Millisecond), text: "does not respond as a gRPC server"},
 	}
 	if listener := probetest.IPv6(t); listener != nil {
 		tc := cases["serving"]

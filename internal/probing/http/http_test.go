@@ -188,16 +188,24 @@ func TestProbeOfRawServer(t *testing.T) {
 		unknown bool
 		text    string
 	}{
-		"HTTP/1.0":              {address: reply("HTTP/1.0 200 OK\r\n\r\nold", done), timeout: timeout, want: true, text: "old"},
-		"refused":               {address: probetest.Refusing(t), timeout: timeout, text: "connection refused"},
-		"no TCP response":       {address: probetest.Unresponsive(t), timeout: 50 * time.Millisecond, text: "Client.Timeout exceeded"},
-		"no HTTP response":      {address: probetest.Serve(t, hang), timeout: 50 * time.Millisecond, text: "Client.Timeout exceeded"},
-		"closed immediately":    {address: reply("", done), timeout: timeout, text: "EOF"},
-		"closed in header":      {address: reply("HTTP/1.1 200 OK\r\nServer: x\r\n", done), timeout: timeout, text: "EOF"},
-		"not HTTP":              {address: reply("SSH-2.0-OpenSSH\r\n", done), timeout: timeout, text: "malformed HTTP"},
-		"closed in body":        {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", done), timeout: timeout, unknown: true, text: "unexpected EOF"},
-		"incomplete body":       {address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", hang), timeout: 50 * time.Millisecond, unknown: true, text: "Client.Timeout"},
-		"long body":             {address: reply("HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat("x", 20<<10), done), timeout: timeout, want: true, text: strings.Repeat("x", probing.MaxMessageBytes)},
+		"HTTP/1.0":           {address: reply("HTTP/1.0 200 OK\r\n\r\nold", done), timeout: timeout, want: true, text: "old"},
+		"refused":            {address: probetest.Refusing(t), timeout: timeout, text: "connection refused"},
+		"no TCP response":    {address: probetest.Unresponsive(t), timeout: 50 * time.Millisecond, text: "Client.Timeout exceeded"},
+		"no HTTP response":   {address: probetest.Serve(t, hang), timeout: 50 * time.Millisecond, text: "Client.Timeout exceeded"},
+		"closed immediately": {address: reply("", done), timeout: timeout, text: "EOF"},
+		"closed in header":   {address: reply("HTTP/1.1 200 OK\r\nServer: x\r\n", done), timeout: timeout, text: "EOF"},
+		"not HTTP":           {address: reply("SSH-2.0-OpenSSH\r\n", done), timeout: timeout, text: "malformed HTTP"},
+		"closed in body": {
+			address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", done), timeout: timeout, unknown: true, text: "unexpected EOF",
+		},
+		"incomplete body": {
+			address: reply("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nidle", hang), timeout: 50 * time.Millisecond, unknown: true, text: "Client.Timeout",
+		},
+		"long body": {
+			address: reply(
+				"HTTP/1.0 200 OK\r\n\r\n"+strings.Repeat("x", 20<<10), done,
+			), timeout: timeout, want: true, text: strings.Repeat("x", probing.MaxMessageBytes),
+		},
 		"status without reason": {address: reply("HTTP/1.1 204\r\n\r\n", done), timeout: timeout, want: true},
 	}
 	for name, tc := range cases {

@@ -199,11 +199,15 @@ func TestFairness(t *testing.T) {
 		// want are the runs per second of each namespace.
 		want map[string]int
 	}{
-		"honest alone":                {limits, map[string]tenant{"honest": honest}, map[string]int{"honest": 40}},
-		"one hostile":                 {limits, map[string]tenant{"honest": honest, "hostile": hostile}, map[string]int{"honest": 40, "hostile": 160}},
-		"costly runs":                 {limits, map[string]tenant{"honest": honest, "hostile": costly}, map[string]int{"honest": 40, "hostile": 20}},
-		"three hostile":               {limits, map[string]tenant{"honest": honest, "x": hostile, "y": hostile, "z": costly}, map[string]int{"honest": 40, "x": 53, "y": 53, "z": 7}},
-		"the rate of pods is reached": {pace.Limits{Pod: 10, Node: 200}, map[string]tenant{"honest": honest, "hostile": hostile}, map[string]int{"honest": 40, "hostile": 100}},
+		"honest alone": {limits, map[string]tenant{"honest": honest}, map[string]int{"honest": 40}},
+		"one hostile":  {limits, map[string]tenant{"honest": honest, "hostile": hostile}, map[string]int{"honest": 40, "hostile": 160}},
+		"costly runs":  {limits, map[string]tenant{"honest": honest, "hostile": costly}, map[string]int{"honest": 40, "hostile": 20}},
+		"three hostile": {
+			limits, map[string]tenant{"honest": honest, "x": hostile, "y": hostile, "z": costly}, map[string]int{"honest": 40, "x": 53, "y": 53, "z": 7},
+		},
+		"the rate of pods is reached": {
+			pace.Limits{Pod: 10, Node: 200}, map[string]tenant{"honest": honest, "hostile": hostile}, map[string]int{"honest": 40, "hostile": 100},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,9 @@ func TestShares(t *testing.T) {
 		"one slot":                        {total: 1, waiting: "a/p/1 a/p/2 b/p/1", start: "a/p/1", done: "a/p/1", after: "b/p/1"},
 		"one pod uses a quarter":          {total: 8, waiting: "a/p/1 a/p/2 a/p/3 a/p/4", start: "a/p/1 a/p/2", done: "a/p/1", after: "a/p/3"},
 		"one namespace uses three fourth": {total: 4, waiting: "a/p/1 a/q/1 a/r/1 a/s/1", start: "a/p/1 a/q/1 a/r/1", done: "a/q/1", after: "a/s/1"},
-		"second namespace":                {total: 4, waiting: "a/p/1 a/q/1 a/r/1 a/s/1 b/p/1 b/q/1", start: "a/p/1 b/p/1 a/q/1", done: "b/p/1", after: "b/q/1"},
+		"second namespace": {
+			total: 4, waiting: "a/p/1 a/q/1 a/r/1 a/s/1 b/p/1 b/q/1", start: "a/p/1 b/p/1 a/q/1", done: "b/p/1", after: "b/q/1",
+		},
 		"last slots are for namespaces without one": {
 			total: 16, waiting: "a/p/1 b/p/1 c/p/1 d/p/1 e/p/1 f/p/1 g/p/1 h/p/1 a/q/1 b/q/1 c/q/1 d/q/1 e/q/1 f/q/1 g/q/1 h/q/1",
 			start: "a/p/1 b/p/1 c/p/1 d/p/1 e/p/1 f/p/1 g/p/1 h/p/1 a/q/1 b/q/1 c/q/1 d/q/1 e/q/1 f/q/1", done: "a/p/1", after: "g/q/1",

@@ -35,7 +35,9 @@ func TestReason(t *testing.T) {
 			`rpc error: code = NotFound desc = an error occurred when try to find container "` + id + `": not found`,
 			`an error occurred when try to find container "...": not found`,
 		},
-		"local run":                 {"run command in container 7264b3b1-main-0: start /check: no such file or directory", "start /check: no such file or directory"},
+		"local run": {
+			"run command in container 7264b3b1-main-0: start /check: no such file or directory", "start /check: no such file or directory",
+		},
 		"short hexadecimal numbers": {"address 0xc0ffee, deadbeef", "address 0xc0ffee, deadbeef"},
 		"invalid UTF-8":             {"exec: \xff", "exec: \ufffd"},
 	}

@@ -59,7 +59,11 @@ func (e *entry) spent(cost int) { e.cost = max(cost, e.cost/2) }
 // messageSlowed says which rate slows a probe.
 func messageSlowed(by pace.Limit, limits pace.Limits) string {
 	if by == pace.LimitPod {
-		return fmt.Sprintf("the probe runs less often than its period: the probes of the pod exceed %d TCP probes per second, an eighth of probeRate", limits.Pod)
+		return fmt.Sprintf(
+			"the probe runs less often than its period: the probes of the pod exceed %d TCP probes per second, an eighth of probeRate", limits.Pod,
+		)
 	}
-	return fmt.Sprintf("the probe runs less often than its period: the probes of the node exceed probeRate, %d TCP probes per second, which namespaces and pods share", limits.Node)
+	return fmt.Sprintf(
+		"the probe runs less often than its period: the probes of the node exceed probeRate, %d TCP probes per second, which namespaces and pods share", limits.Node,
+	)
 }

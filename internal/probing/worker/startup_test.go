@@ -168,7 +168,9 @@ func TestTasksOfStartup(t *testing.T) {
 	}
 	pod := v1alpha1.PodProbe{Namespace: "games", Name: "pod", UID: "uid", IP: "10.0.0.1", Probes: []v1alpha1.ContainerProbe{{
 		Name: "m#p", ContainerName: "main", Startup: startup,
-		Probe: v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}, TimeoutSeconds: 1}},
+		Probe: v1alpha1.ContainerProbeSpec{
+			Probe: corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"a"}}}, TimeoutSeconds: 1},
+		},
 	}}}
 	tasks, problems := worker.TasksOf([]v1alpha1.PodProbe{pod})
 	if len(problems) != 0 || tasks[0].Startup == nil {

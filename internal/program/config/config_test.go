@@ -225,7 +225,9 @@ func TestManagerRejectsInvalidConfiguration(t *testing.T) {
 		},
 		"other version": {
 			line{file: "apiVersion: config.seamark.dev/v1\nkind: ManagerConfiguration"},
-			[]string{`apiVersion "config.seamark.dev/v1", kind "ManagerConfiguration": must be apiVersion "config.seamark.dev/v1alpha1", kind "ManagerConfiguration"`},
+			[]string{
+				`apiVersion "config.seamark.dev/v1", kind "ManagerConfiguration": must be apiVersion "config.seamark.dev/v1alpha1", kind "ManagerConfiguration"`,
+			},
 		},
 		"other kind": {
 			line{file: agentHead},
@@ -238,11 +240,15 @@ func TestManagerRejectsInvalidConfiguration(t *testing.T) {
 		"invalid YAML":         {line{file: "\tx"}, []string{"--config=", "yaml: "}},
 		"unknown gate": {
 			line{file: managerHead + "featureGates: {Everything: true}"},
-			[]string{`featureGates[Everything]: Unsupported value: "Everything": supported values: "AllAlpha", "AllBeta", "EnablePodProbeMarkerOnServerless", "PodProbeMarkerGate"`},
+			[]string{
+				`featureGates[Everything]: Unsupported value: "Everything": supported values: "AllAlpha", "AllBeta", "EnablePodProbeMarkerOnServerless", "PodProbeMarkerGate"`,
+			},
 		},
 		"unknown gate in flag": {
 			line{args: []string{"--feature-gates=Everything=true"}},
-			[]string{`"--feature-gates"`, `unknown feature gate "Everything": must be one of AllAlpha, AllBeta, EnablePodProbeMarkerOnServerless, PodProbeMarkerGate`},
+			[]string{
+				`"--feature-gates"`, `unknown feature gate "Everything": must be one of AllAlpha, AllBeta, EnablePodProbeMarkerOnServerless, PodProbeMarkerGate`,
+			},
 		},
 		"gate that is not a boolean": {
 			line{args: []string{"--feature-gates=PodProbeMarkerGate=half"}},

@@ -44,7 +44,9 @@ func TestWorkloads(t *testing.T) {
 			func(c *v1alpha1.WorkloadsConfiguration) { c.OpenKruise.Namespace = "kruise" },
 		},
 		"gates": {
-			line{file: workloadsHead + "featureGates: {AllAlpha: true, " + RecreateForClaimsGate + ": false}", args: []string{"--feature-gates=" + RecreateForClaimsGate + "=true"}},
+			line{
+				file: workloadsHead + "featureGates: {AllAlpha: true, " + RecreateForClaimsGate + ": false}", args: []string{"--feature-gates=" + RecreateForClaimsGate + "=true"},
+			},
 			func(c *v1alpha1.WorkloadsConfiguration) {
 				for _, gate := range []string{"AllAlpha", RecreateForClaimsGate, SidecarSetMetadataGate, PreDownloadDaemonSetGate, PreDownloadInPlaceGate} {
 					c.FeatureGates[gate] = true
@@ -52,7 +54,9 @@ func TestWorkloads(t *testing.T) {
 			},
 		},
 		"SidecarSets": {
-			line{file: workloadsHead + "controllers: {sidecarSet: {enabled: true}}\ninjector: {port: 443, certificates: certManager, url: \"https://injector:443\"}"},
+			line{
+				file: workloadsHead + "controllers: {sidecarSet: {enabled: true}}\ninjector: {port: 443, certificates: certManager, url: \"https://injector:443\"}",
+			},
 			func(c *v1alpha1.WorkloadsConfiguration) {
 				c.Controllers.SidecarSet.Enabled = new(true)
 				c.Injector.Port, c.Injector.Certificates, c.Injector.URL = 443, v1alpha1.CertificatesByCertManager, "https://injector:443"
@@ -61,7 +65,9 @@ func TestWorkloads(t *testing.T) {
 		"flags override the file": {
 			line{
 				file: workloadsHead + "metrics: {bindAddress: \":1\"}\nleaderElection: {resourceNamespace: kube-system}",
-				args: []string{"--leader-elect=false", "--leader-election-namespace=games", "--metrics-bind-address=0", "--health-probe-bind-address=:2", "-v=4"},
+				args: []string{
+					"--leader-elect=false", "--leader-election-namespace=games", "--metrics-bind-address=0", "--health-probe-bind-address=:2", "-v=4",
+				},
 			},
 			func(c *v1alpha1.WorkloadsConfiguration) {
 				c.LeaderElection = v1alpha1.LeaderElection{LeaderElect: new(false), ResourceNamespace: "games"}
@@ -75,7 +81,9 @@ func TestWorkloads(t *testing.T) {
 			want := &v1alpha1.WorkloadsConfiguration{}
 			v1alpha1.SetWorkloadsDefaults(want)
 			want.LeaderElection.ResourceNamespace = "marks"
-			want.FeatureGates = map[string]bool{RecreateForClaimsGate: false, SidecarSetMetadataGate: false, PreDownloadDaemonSetGate: false, PreDownloadInPlaceGate: false}
+			want.FeatureGates = map[string]bool{
+				RecreateForClaimsGate: false, SidecarSetMetadataGate: false, PreDownloadDaemonSetGate: false, PreDownloadInPlaceGate: false,
+			}
 			tc.want(want)
 			expect.Equal(t, "configuration", want, got)
 		})

@@ -80,7 +80,9 @@ func TestFairQueueKeepsPriorities(t *testing.T) {
 	for i := range 3 {
 		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(i - 1)}, request("honest", "a"), request("honest", fmt.Sprint("b", i)))
 	}
-	want := []string{"hostile/0 1", "honest/a 1", "hostile/1 1", "honest/b2 1", "hostile/2 1", "honest/b1 0", "hostile/3 1", "honest/b0 -1", "hostile/4 1", "hostile/5 1"}
+	want := []string{
+		"hostile/0 1", "honest/a 1", "hostile/1 1", "honest/b2 1", "hostile/2 1", "honest/b1 0", "hostile/3 1", "honest/b0 -1", "hostile/4 1", "hostile/5 1",
+	}
 	for _, next := range want {
 		if got, priority, _ := q.GetWithPriority(); fmt.Sprint(got, " ", priority) != next {
 			t.Fatalf("got %s with priority %d, want %s", got, priority, next)

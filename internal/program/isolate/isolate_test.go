@@ -236,7 +236,9 @@ func body(t testing.TB, sets int, bad ...int) []byte {
 		}
 		items.Write(encoded)
 	}
-	return fmt.Appendf(nil, `{"kind":"CloneSetList","apiVersion":"apps.kruise.io/v1alpha1","metadata":{"resourceVersion":"7","continue":"c"},"items":[%s]}`, items.Bytes())
+	return fmt.Appendf(
+		nil, `{"kind":"CloneSetList","apiVersion":"apps.kruise.io/v1alpha1","metadata":{"resourceVersion":"7","continue":"c"},"items":[%s]}`, items.Bytes(),
+	)
 }
 
 func decoderOf(t testing.TB) runtime.Decoder {
@@ -272,7 +274,9 @@ func TestOneOfAList(t *testing.T) {
 	if set, ok := object.(*v1alpha1.CloneSet); err != nil || !ok || isolate.Of(set) == nil {
 		t.Errorf("watched object %v, error %v", object, err)
 	}
-	if _, _, err := decoderOf(t).Decode([]byte(`{"kind":"CloneSetList","apiVersion":"apps.kruise.io/v1alpha1","items":[`), nil, &v1alpha1.CloneSetList{}); err == nil {
+	if _, _, err := decoderOf(t).Decode(
+		[]byte(`{"kind":"CloneSetList","apiVersion":"apps.kruise.io/v1alpha1","items":[`), nil, &v1alpha1.CloneSetList{},
+	); err == nil {
 		t.Error("no error about half a list")
 	}
 }

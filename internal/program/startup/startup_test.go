@@ -168,7 +168,9 @@ func TestOneCacheNeverSyncs(t *testing.T) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/clonesets"):
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"clonesets is forbidden: no right\u202e"}`))
+			_, _ = w.Write([]byte(
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"clonesets is forbidden: no right\u202e"}`,
+			))
 		case r.URL.Query().Get("watch") != "":
 			w.WriteHeader(http.StatusUnprocessableEntity)
 		default:

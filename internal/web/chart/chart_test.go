@@ -32,7 +32,9 @@ func timeline() chart.Timeline {
 		}},
 		{
 			Marker: "server-with-a-very-long-name-that-takes-room", Probe: "healthy", Problem: &probestatus.Problem{Reason: "CannotRun", Message: "no program"},
-			Spans: []history.Span{{Start: at(0), End: at(20), Phase: history.Unknown}, {Start: at(20), End: at(60), Phase: history.Error, Message: "no program"}},
+			Spans: []history.Span{
+				{Start: at(0), End: at(20), Phase: history.Unknown}, {Start: at(20), End: at(60), Phase: history.Error, Message: "no program"},
+			},
 		},
 	}}
 }

@@ -78,7 +78,9 @@ func (t Timeline) axis(svg *strings.Builder, y int) {
 func (t Timeline) legend(svg *strings.Builder, y int) {
 	for i, l := range looks() {
 		x := margin + i*legendItemWidth
-		fmt.Fprintf(svg, `<rect x="%d" y="%.1f" width="%d" height="%.1f" fill="%s"/>`+"\n", x, float64(y)+8+legendBox*(1-l.share), legendBox, legendBox*l.share, l.fill)
+		fmt.Fprintf(
+			svg, `<rect x="%d" y="%.1f" width="%d" height="%.1f" fill="%s"/>`+"\n", x, float64(y)+8+legendBox*(1-l.share), legendBox, legendBox*l.share, l.fill,
+		)
 		fmt.Fprintf(svg, `<text x="%d" y="%d">%s</text>`+"\n", x+legendBox+6, y+19, escape(l.text))
 	}
 }

@@ -50,11 +50,13 @@ func TestFilesAreSmallAndHaveALicense(t *testing.T) {
 // code. The tests in Chromium check the policy itself.
 func TestNothingBreaksTheContentSecurityPolicy(t *testing.T) {
 	forbidden := map[string]*regexp.Regexp{
-		"reads text as HTML or code": regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(|createContextualFragment|DOMParser`),
-		"inline style":               regexp.MustCompile(`<style|\sstyle=|setAttribute\('style'|\bstyle: ['"` + "`]"),
-		"inline script":              regexp.MustCompile(`<script>|\son[a-z]+="|javascript:`),
-		"address of another host":    regexp.MustCompile(`(href|src|url\(|fetch\(|import)[^\n]{0,12}(https?:)?//`),
-		"path from the root":         regexp.MustCompile(`(href|src)="/|fetch\(['"` + "`]/|url\\([\"']?/"),
+		"reads text as HTML or code": regexp.MustCompile(
+			`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(|createContextualFragment|DOMParser`,
+		),
+		"inline style":            regexp.MustCompile(`<style|\sstyle=|setAttribute\('style'|\bstyle: ['"` + "`]"),
+		"inline script":           regexp.MustCompile(`<script>|\son[a-z]+="|javascript:`),
+		"address of another host": regexp.MustCompile(`(href|src|url\(|fetch\(|import)[^\n]{0,12}(https?:)?//`),
+		"path from the root":      regexp.MustCompile(`(href|src)="/|fetch\(['"` + "`]/|url\\([\"']?/"),
 	}
 	for name, text := range read(t) {
 		for what, pattern := range forbidden {

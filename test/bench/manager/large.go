@@ -145,7 +145,9 @@ func (c *large) create() {
 		fixture.CreateMarker(c.Bench, c.server, group, func(probe *v1alpha1.PodContainerProbe) {
 			if group != few && group != most {
 				// The pods succeed, and have no marks.
-				probe.MarkerPolicy = slices.DeleteFunc(probe.MarkerPolicy, func(p v1alpha1.ProbeMarkerPolicy) bool { return p.State == v1alpha1.ProbeSucceeded })
+				probe.MarkerPolicy = slices.DeleteFunc(
+					probe.MarkerPolicy, func(p v1alpha1.ProbeMarkerPolicy) bool { return p.State == v1alpha1.ProbeSucceeded },
+				)
 			}
 		})
 	}
@@ -282,11 +284,15 @@ func largeOutput(small, c *large) harness.Output {
 			{Name: rowLargePlans, Value: c.planned.Seconds(), Unit: "s"},
 			{Name: rowLargeMarks, Value: c.marked.Seconds(), Unit: "s"},
 			{Name: rowLargeEdit, Value: ms(c.edit), Unit: "ms", Floor: ms(small.edit), FloorName: smaller, Budget: harness.RatioAtMost(1.5)},
-			{Name: rowLargeEditCPU, Value: ms(c.editCPU), Unit: "ms", Floor: harness.Positive(ms(small.editCPU)), FloorName: smaller, Budget: harness.RatioAtMost(2)},
+			{
+				Name: rowLargeEditCPU, Value: ms(c.editCPU), Unit: "ms", Floor: harness.Positive(ms(small.editCPU)), FloorName: smaller, Budget: harness.RatioAtMost(2),
+			},
 			{Name: rowLargeEditMost, Value: c.editMost.Seconds(), Unit: "s", Floor: c.bareMost.Seconds(), FloorName: floor, Budget: harness.RatioAtMost(1.5)},
 			{Name: rowLargeRestart, Value: c.restart.Seconds(), Unit: "s"},
 			{Name: rowLargeStart, Value: c.start.Seconds(), Unit: "s"},
-			{Name: rowLargeStartCPU, Value: perPod(c), Unit: "ms", Floor: harness.Positive(perPod(small)), FloorName: smaller, Budget: harness.RatioAtMost(1.2)},
+			{
+				Name: rowLargeStartCPU, Value: perPod(c), Unit: "ms", Floor: harness.Positive(perPod(small)), FloorName: smaller, Budget: harness.RatioAtMost(1.2),
+			},
 			{Name: rowLargeScrape, Value: ms(c.scrape), Unit: "ms", Budget: harness.AtMost(1000)},
 			{Name: rowLargeSize, Value: float64(c.size) / 1024, Unit: "KiB"},
 			{Name: rowLargeMemory, Value: float64(c.memory) / harness.Mebibyte, Unit: "MiB"},

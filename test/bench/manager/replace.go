@@ -158,7 +158,9 @@ func (p *replacer) measure(rounds int) (writes, cpu float64) {
 			p.replace()
 		}
 	}).Without(idle)
-	return float64(busy.Requests.Writes("nodepodprobes", "")+busy.Requests.Writes("probeplans", "")) / float64(rounds), busy.CPU.Seconds() / float64(rounds) * 1000
+	return float64(
+		busy.Requests.Writes("nodepodprobes", "")+busy.Requests.Writes("probeplans", ""),
+	) / float64(rounds), busy.CPU.Seconds() / float64(rounds) * 1000
 }
 
 // replace acts as user, scheduler and kubelet for the oldest pod and its successor.

@@ -214,7 +214,9 @@ func Describe(ctx context.Context, root, bin, date string) Machine {
 		Date:       date,
 	}
 	// The pages are an output of the run.
-	if changed := output("git", "status", "--porcelain", "--", ".", ":!docs/performance.md", ":!docs/performance", ":!docs/reliability.md", ":!docs/zh/reliability.md"); len(bytes.TrimSpace(changed)) > 0 {
+	if changed := output(
+		"git", "status", "--porcelain", "--", ".", ":!docs/performance.md", ":!docs/performance", ":!docs/reliability.md", ":!docs/zh/reliability.md",
+	); len(bytes.TrimSpace(changed)) > 0 {
 		m.Commit += " with changes"
 	}
 	var kilobytes float64

@@ -34,8 +34,10 @@ func TestRenderFillsBlocks(t *testing.T) {
 	m, record := example()
 	const details = "performance/reports.md"
 	pages := Pages{
-		Name:    []byte("text\n<!-- generated: machine -->\n<!-- end -->\n<!-- generated: summary -->\nold\n<!-- end -->\n"),
-		details: []byte("<!-- generated: reports/example -->\nold\n<!-- end -->\n<!-- generated: reports/example/curves -->\nold\n<!-- end -->\n<!-- generated: other -->\nkept\n<!-- end -->\n"),
+		Name: []byte("text\n<!-- generated: machine -->\n<!-- end -->\n<!-- generated: summary -->\nold\n<!-- end -->\n"),
+		details: []byte(
+			"<!-- generated: reports/example -->\nold\n<!-- end -->\n<!-- generated: reports/example/curves -->\nold\n<!-- end -->\n<!-- generated: other -->\nkept\n<!-- end -->\n",
+		),
 	}
 	rendered, err := Render(pages, []harness.Measure{m}, Records{m.Name: record})
 	expect.NoError(t, err)

@@ -223,7 +223,9 @@ func Curves(charts []harness.Chart) string {
 			lines += "  line " + list(s.Values) + "\n"
 			palette, names = append(palette, colors[i].code), append(names, colors[i].name+": "+s.Name)
 		}
-		fmt.Fprintf(&out, "\n```mermaid\n%%%%{init: {\"themeVariables\": {\"xyChart\": {\"plotColorPalette\": %q}}}}%%%%\nxychart-beta\n", strings.Join(palette, ", "))
+		fmt.Fprintf(
+			&out, "\n```mermaid\n%%%%{init: {\"themeVariables\": {\"xyChart\": {\"plotColorPalette\": %q}}}}%%%%\nxychart-beta\n", strings.Join(palette, ", "),
+		)
 		fmt.Fprintf(&out, "  title %q\n  x-axis %q %s\n  y-axis %q 0 --> %s\n%s```\n\n", c.Title, c.X, list(c.At), c.Unit, number(1.1*top), lines)
 		out.WriteString(wrap(strings.Join(names, "; ") + "."))
 	}

@@ -25,7 +25,9 @@ func TestOutputs(t *testing.T) {
 		took, bare, busy = append(took, float64(20+i)), append(bare, float64(10+i)), append(busy, float64(50+i))
 	}
 	outputs := []harness.Output{
-		c.output(), latencies{isolated: took, busy: busy, detected: busy, bare: bare}.output(), burstOutput([]float64{170, 190}, []float64{150, 150}, []float64{200, 200}),
+		c.output(), latencies{isolated: took, busy: busy, detected: busy, bare: bare}.output(), burstOutput(
+			[]float64{170, 190}, []float64{150, 150}, []float64{200, 200},
+		),
 	}
 	got := map[string]harness.Result{}
 	for i, out := range outputs {

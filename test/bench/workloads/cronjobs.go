@@ -96,7 +96,9 @@ func measureCronJobs(b *harness.Bench) harness.Output {
 	return harness.Output{
 		Results: []harness.Result{
 			{Name: rowDueAll, Value: slices.Max(ownMany), Unit: "ms", Floor: slices.Max(peerMany), FloorName: "CronJob", Budget: harness.RatioAtMost(1)},
-			{Name: rowDueMedian, Value: harness.Percentile(ownFew, 0.5), Unit: "ms", Floor: harness.Percentile(peerFew, 0.5), FloorName: "CronJob", Budget: harness.AtMost(50)},
+			{
+				Name: rowDueMedian, Value: harness.Percentile(ownFew, 0.5), Unit: "ms", Floor: harness.Percentile(peerFew, 0.5), FloorName: "CronJob", Budget: harness.AtMost(50),
+			},
 			{Name: rowCronWrites, Value: float64(writes) / float64(many), Budget: harness.AtMost(2)},
 			{Name: rowCronMemory, Value: memory, Unit: "MiB", Budget: harness.AtMost(30)},
 			{Name: rowCronRestart, Value: float64(restarted), Budget: harness.AtMost(0)},
@@ -156,7 +158,9 @@ func (c *crons) due(side cronSide, n int) (late []float64, writes int) {
 	})
 	writes = total(counted)
 	for _, object := range []client.Object{side.empty, &batchv1.Job{}} {
-		c.Must(c.server.Client.DeleteAllOf(c.Context(), object, client.InNamespace(cronNamespace), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		c.Must(c.server.Client.DeleteAllOf(
+			c.Context(), object, client.InNamespace(cronNamespace), client.PropagationPolicy(metav1.DeletePropagationBackground),
+		))
 	}
 	c.Idle(harness.Pick(c.Bench, 2*time.Second, 500*time.Millisecond))
 	return late, writes

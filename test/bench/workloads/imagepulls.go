@@ -78,7 +78,11 @@ func measureImagePulls(b *harness.Bench) harness.Output {
 func images() []corev1.ContainerImage {
 	images := []corev1.ContainerImage{{Names: []string{presentImage}}}
 	for i := range 49 {
-		images = append(images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/others/image-%d:v1", i), fmt.Sprintf("registry.example.com/others/image@sha256:%064d", i)}})
+		images = append(
+			images, corev1.ContainerImage{
+				Names: []string{fmt.Sprintf("registry.example.com/others/image-%d:v1", i), fmt.Sprintf("registry.example.com/others/image@sha256:%064d", i)},
+			},
+		)
 	}
 	return images
 }
@@ -172,7 +176,9 @@ func measureBroadcastJobs(b *harness.Bench) harness.Output {
 		Results: []harness.Result{
 			{Name: rowBroadcastTime, Value: atOnce.created.Seconds(), Unit: "s", Floor: floor.created.Seconds(), FloorName: bareClient},
 			{Name: rowBroadcastWrites, Value: perNode(float64(total(atOnce.counters))), Floor: perNode(float64(total(floor.counters))), FloorName: bareClient},
-			{Name: rowBroadcastServer, Value: perNode(atOnce.counters.CPU.Seconds() * 1000), Unit: "ms", Floor: perNode(floor.counters.CPU.Seconds() * 1000), FloorName: bareClient},
+			{
+				Name: rowBroadcastServer, Value: perNode(atOnce.counters.CPU.Seconds() * 1000), Unit: "ms", Floor: perNode(floor.counters.CPU.Seconds() * 1000), FloorName: bareClient,
+			},
 			{Name: rowBroadcastEnd, Value: atOnce.complete.Seconds(), Unit: "s", Floor: floor.complete.Seconds(), FloorName: bareClient},
 			{Name: rowBroadcastSteps, Value: steps.complete.Seconds(), Unit: "s"},
 			{Name: rowBroadcastMost, Value: float64(steps.most), Budget: harness.AtMost(stepSize)},

@@ -218,7 +218,9 @@ func measureForeign(b *harness.Bench) harness.Output {
 	}
 	return harness.Output{
 		Results: []harness.Result{row(rowForeignStatus, sides[1].status, sides[0].status), row(rowForeignCreate, sides[1].creation, sides[0].creation)},
-		Notes:   []string{fmt.Sprintf("Medians of %d rounds of each side in turn, with %d pods that have 12 variables. No program runs.", rounds, sides[0].pods)},
+		Notes: []string{fmt.Sprintf(
+			"Medians of %d rounds of each side in turn, with %d pods that have 12 variables. No program runs.", rounds, sides[0].pods,
+		)},
 	}
 }
 
@@ -251,7 +253,9 @@ func (s *bystander) create(b *harness.Bench, prefix string, n int) {
 	b.Each(n, harness.Clients, func(ctx context.Context, i int) error {
 		return s.server.Client.Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("%s-%d", prefix, i), Labels: map[string]string{"app": prefix}},
-			Spec:       corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/main:1", Env: variables}}},
+			Spec: corev1.PodSpec{
+				NodeName: "node", Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/main:1", Env: variables}},
+			},
 		})
 	})
 }
@@ -271,7 +275,9 @@ func (s *bystander) play(b *harness.Bench, round int) {
 	creation := s.server.Counted(func() { s.create(b, prefix, 2*s.pods) })
 	s.status = append(s.status, float64(status.CPU.Microseconds())/float64(writes*s.pods))
 	s.creation = append(s.creation, float64(creation.CPU.Microseconds())/float64(2*s.pods))
-	b.Must(s.server.Client.DeleteAllOf(b.Context(), &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{"app": prefix}, client.GracePeriodSeconds(0)))
+	b.Must(s.server.Client.DeleteAllOf(
+		b.Context(), &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{"app": prefix}, client.GracePeriodSeconds(0),
+	))
 }
 
 // halfRange returns half of the difference between the highest and the lowest value, relative to the median.

@@ -116,7 +116,9 @@ func pod(label string, i int) *corev1.Pod {
 
 func (s *sidecars) remove(label string) {
 	s.Helper()
-	s.Must(s.server.Client.DeleteAllOf(s.Context(), &corev1.Pod{}, client.InNamespace(injected), client.MatchingLabels{"set": label}, client.GracePeriodSeconds(0)))
+	s.Must(s.server.Client.DeleteAllOf(
+		s.Context(), &corev1.Pod{}, client.InNamespace(injected), client.MatchingLabels{"set": label}, client.GracePeriodSeconds(0),
+	))
 }
 
 // newSet returns a set for the pods with the label of its name.
@@ -235,7 +237,9 @@ func (s *sidecars) clear() {
 	errs := make([]error, 4)
 	for i := range errs {
 		wait.Go(func() {
-			_, errs[i] = s.server.Raw.Delete().AbsPath("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", fmt.Sprintf("seamark-sidecarsets-%d", i)).DoRaw(s.Context())
+			_, errs[i] = s.server.Raw.Delete().AbsPath(
+				"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", fmt.Sprintf("seamark-sidecarsets-%d", i),
+			).DoRaw(s.Context())
 		})
 	}
 	wait.Wait()

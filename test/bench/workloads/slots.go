@@ -167,7 +167,9 @@ func wholeNode(b *harness.Bench, i int) *corev1.Node {
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "KubeletReports"})
 	}
 	for image := range 50 {
-		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/team/image-%d@%s", image, name)}})
+		node.Status.Images = append(
+			node.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/team/image-%d@%s", image, name)}},
+		)
 	}
 	encoded, err := node.Marshal()
 	b.Must(err)

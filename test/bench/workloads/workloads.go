@@ -223,7 +223,9 @@ func measureStart(b *harness.Bench) harness.Output {
 			{Name: rowStartMemory, Value: max(float64(usage.RSS)-float64(empty.RSS), 0) / 1024 / (sets * float64(size.pods)), Unit: "KiB"},
 			{Name: rowStartTotal, Value: float64(usage.RSS) / harness.Mebibyte, Unit: "MiB"},
 		},
-		Notes: []string{"Half of the sets are CloneSets, half StatefulSets. Memory is measured after the restart; the memory of the program without sets is subtracted per pod."},
+		Notes: []string{
+			"Half of the sets are CloneSets, half StatefulSets. Memory is measured after the restart; the memory of the program without sets is subtracted per pod.",
+		},
 	}
 }
 

@@ -56,13 +56,19 @@ func TestLedger(t *testing.T) {
 		// violation is a part of the only violation.
 		violation string
 	}{
-		"deleted by the test":  {do: func(l *ledger.Ledger) { l.Expect("1-1"); end(l, podOf(1, "1")) }, causes: map[string]int{"test": 1}},
-		"deleted by nobody":    {do: func(l *ledger.Ledger) { end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "3 replicas"},
-		"vanished":             {do: func(l *ledger.Ledger) { l.See(podOf(2, "1"), true) }, causes: map[string]int{"no rule": 1}, violation: "db-2"},
-		"scaled down":          {do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(2, "1")) }, causes: map[string]int{"scale-down": 1}},
-		"a wrong ordinal":      {do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(0, "1")) }, causes: map[string]int{"no rule": 1}, violation: "ordinal of the pod is 0"},
-		"scaled down too far":  {do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(2, "1")); end(l, podOf(1, "1")) }, causes: map[string]int{"scale-down": 1, "no rule": 1}, violation: "db-1"},
-		"scaled down long ago": {do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); l.Settle(); end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "2 replicas"},
+		"deleted by the test": {do: func(l *ledger.Ledger) { l.Expect("1-1"); end(l, podOf(1, "1")) }, causes: map[string]int{"test": 1}},
+		"deleted by nobody":   {do: func(l *ledger.Ledger) { end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "3 replicas"},
+		"vanished":            {do: func(l *ledger.Ledger) { l.See(podOf(2, "1"), true) }, causes: map[string]int{"no rule": 1}, violation: "db-2"},
+		"scaled down":         {do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(2, "1")) }, causes: map[string]int{"scale-down": 1}},
+		"a wrong ordinal": {
+			do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(0, "1")) }, causes: map[string]int{"no rule": 1}, violation: "ordinal of the pod is 0",
+		},
+		"scaled down too far": {
+			do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(2, "1")); end(l, podOf(1, "1")) }, causes: map[string]int{"scale-down": 1, "no rule": 1}, violation: "db-1",
+		},
+		"scaled down long ago": {
+			do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); l.Settle(); end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "2 replicas",
+		},
 		"updated one by one": {
 			do: func(l *ledger.Ledger) {
 				l.Want(db, goal(3, "2"))
@@ -99,7 +105,9 @@ func TestLedger(t *testing.T) {
 		},
 		"a lost node":  {do: func(l *ledger.Ledger) { l.Lose("node-1"); end(l, podOf(2, "1")) }, causes: map[string]int{"lost node": 1}},
 		"another node": {do: func(l *ledger.Ledger) { l.Lose("node-2"); end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "db-2"},
-		"a found node": {do: func(l *ledger.Ledger) { l.Lose("node-1"); l.Settle(); end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "db-2"},
+		"a found node": {
+			do: func(l *ledger.Ledger) { l.Lose("node-1"); l.Settle(); end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "db-2",
+		},
 		"ended": {
 			do: func(l *ledger.Ledger) {
 				pod := podOf(2, "1")

@@ -57,11 +57,13 @@ func TestNewRequest(t *testing.T) {
 	coordination := schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1"}
 	v1 := schema.GroupVersion{Version: "v1"}
 	for target, want := range map[string]request{
-		"GET " + pods:                                     {verb: "list", resource: "pods", qualified: "pods", version: v1},
-		"GET " + pods + "/a":                              {verb: "get", resource: "pods", qualified: "pods", version: v1},
-		"PATCH " + pods + "/a/status":                     {verb: "patch", resource: "pods/status", qualified: "pods/status", version: v1},
-		"PUT " + leases + "/a":                            {verb: "update", resource: "leases", qualified: "leases.coordination.k8s.io", version: coordination},
-		"DELETE " + leases:                                {verb: "deletecollection", resource: "leases", qualified: "leases.coordination.k8s.io", version: coordination},
+		"GET " + pods:                 {verb: "list", resource: "pods", qualified: "pods", version: v1},
+		"GET " + pods + "/a":          {verb: "get", resource: "pods", qualified: "pods", version: v1},
+		"PATCH " + pods + "/a/status": {verb: "patch", resource: "pods/status", qualified: "pods/status", version: v1},
+		"PUT " + leases + "/a":        {verb: "update", resource: "leases", qualified: "leases.coordination.k8s.io", version: coordination},
+		"DELETE " + leases: {
+			verb: "deletecollection", resource: "leases", qualified: "leases.coordination.k8s.io", version: coordination,
+		},
 		"GET " + pods + "?watch=true&resourceVersion=7":   {verb: "watch", resource: "pods", qualified: "pods", version: v1, old: true},
 		"GET " + pods + "?watch=1&sendInitialEvents=true": {verb: "watch", resource: "pods", qualified: "pods", version: v1},
 		"GET " + pods + "?resourceVersion=0":              {verb: "list", resource: "pods", qualified: "pods", version: v1},

@@ -52,7 +52,9 @@ func TestForward(t *testing.T) {
 		if got.RequestURI != pods+"?fieldManager=a%20b" || got.Proto != "HTTP/2.0" {
 			t.Errorf("got %s %s", got.Proto, got.RequestURI)
 		}
-		for name, want := range map[string]string{"Authorization": "Bearer agent's token", "User-Agent": "agent/v1", "X-Forwarded-For": "", "Accept-Encoding": "gzip"} {
+		for name, want := range map[string]string{
+			"Authorization": "Bearer agent's token", "User-Agent": "agent/v1", "X-Forwarded-For": "", "Accept-Encoding": "gzip",
+		} {
 			expect.Equal(t, fmt.Sprintf("header %s", name), want, got.Header.Get(name))
 		}
 		w := c.watch("")

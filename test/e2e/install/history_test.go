@@ -94,7 +94,9 @@ func (u *upgrade) upgradePod(p *upgradePod) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: p.name, Labels: map[string]string{"app": "upgrade"}},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To[int64](0),
-			Containers:                    []corev1.Container{{Name: "main", Image: cluster.BusyboxImage, Command: []string{"sh", "-c", strings.Join(script, "\n")}}},
+			Containers: []corev1.Container{{
+				Name: "main", Image: cluster.BusyboxImage, Command: []string{"sh", "-c", strings.Join(script, "\n")},
+			}},
 		},
 	}
 	if p.name == "ended" {

@@ -68,7 +68,9 @@ func (s *suite) helmTest() {
 	s.Eventually("the objects of helm test are deleted", func(ctx context.Context) error {
 		var pods corev1.PodList
 		var markers v1alpha1.PodProbeMarkerList
-		if err := s.Client.List(ctx, &pods, client.InNamespace(cluster.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/component": "selftest"}); err != nil {
+		if err := s.Client.List(
+			ctx, &pods, client.InNamespace(cluster.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/component": "selftest"},
+		); err != nil {
 			return err
 		}
 		if err := s.Client.List(ctx, &markers, client.InNamespace(cluster.SystemNamespace)); err != nil {
@@ -245,7 +247,9 @@ func (u *upgrade) onlyCurrentPods() {
 	cluster.Must(u, u.Client.Get(u.Context(), client.ObjectKey{Namespace: cluster.SystemNamespace, Name: "seamark-agent"}, daemonSet))
 	want := int(*deployment.Spec.Replicas + daemonSet.Status.DesiredNumberScheduled)
 	u.Eventually("the replaced pods are gone", func(ctx context.Context) error {
-		out, err := u.TryKubectl(ctx, "get", "pods", "--namespace", cluster.SystemNamespace, "-l", "app.kubernetes.io/component in (manager,agent)", "-o", "name")
+		out, err := u.TryKubectl(
+			ctx, "get", "pods", "--namespace", cluster.SystemNamespace, "-l", "app.kubernetes.io/component in (manager,agent)", "-o", "name",
+		)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}

@@ -61,7 +61,9 @@ func (s *suite) serverless() {
 		corev1.ConditionFalse: v1alpha1.ProbeFailed, corev1.ConditionTrue: v1alpha1.ProbeSucceeded,
 	} {
 		body := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Initialized","status":"True"},{"type":%q,"status":%q}]}}`, condition, status)
-		cluster.Must(s, s.Client.Status().Patch(s.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", body), client.FieldOwner("provider")))
+		cluster.Must(
+			s, s.Client.Status().Patch(s.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", body), client.FieldOwner("provider")),
+		)
 		s.Eventually("the label follows the condition", s.podIs(pod, string(state)))
 	}
 	cluster.Must(s, s.Client.Delete(s.Context(), marker))

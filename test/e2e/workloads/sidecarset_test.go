@@ -100,7 +100,9 @@ func TestLogAgent(t *testing.T) {
 		set.Labels[v1alpha1.SidecarSetCustomVersionLabel] = "v2"
 		set.Spec.InitContainers[0].Image = next
 		set.Spec.UpdateStrategy.Partition = new(intstr.FromString("90%"))
-		set.Spec.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{CustomVersion: &version, Policy: v1alpha1.PartialSidecarSetInjectRevisionPolicy}
+		set.Spec.InjectionStrategy.Revision = &v1alpha1.SidecarSetInjectRevision{
+			CustomVersion: &version, Policy: v1alpha1.PartialSidecarSetInjectRevisionPolicy,
+		}
 	})
 	s.counts(set, 10, 1, 1)
 	patch(s, set, func(set *v1alpha1.SidecarSet) {
@@ -112,7 +114,9 @@ func TestLogAgent(t *testing.T) {
 	for name, pod := range pods {
 		server, agent := pod.Status.ContainerStatuses[0], pod.Status.InitContainerStatuses[0]
 		if server.RestartCount != 0 || agent.RestartCount != 1 || pod.Spec.InitContainers[0].Image != next {
-			t.Errorf("pod %s: the server restarted %d times, the agent %d times, with image %s", name, server.RestartCount, agent.RestartCount, pod.Spec.InitContainers[0].Image)
+			t.Errorf(
+				"pod %s: the server restarted %d times, the agent %d times, with image %s", name, server.RestartCount, agent.RestartCount, pod.Spec.InitContainers[0].Image,
+			)
 		}
 	}
 }

@@ -50,15 +50,19 @@ func TestInvalidBroadcastJobsAreRejected(t *testing.T) {
 	const completion, ends, template = "spec.completionPolicy", "must not be set if type is Never: such a job does not end", "spec.template.spec"
 	containers := template + ".containers"
 	tests := map[string]rejection{
-		"name too long":      one("metadata.name", strings.Repeat("a", 64), "63"),
-		"no template":        one("spec.template", remove{}, "Required value"),
-		"no spec":            one(template, remove{}, "Required value"),
-		"no containers":      one(containers, remove{}, "Required value"),
-		"empty containers":   one(containers, []any{}, "at least 1 items"),
-		"no image":           one(containers, []any{map[string]any{"name": "main"}}, "Required value").at(containers + "[0].image"),
-		"same names":         one(containers, []any{map[string]any{"name": "a", "image": "a"}, map[string]any{"name": "a", "image": "b"}}, `several have the name "a"`),
-		"restartPolicy":      one(template+".restartPolicy", "Always", `"OnFailure", "Never"`),
-		"label of the name":  one("spec.template.metadata.labels", map[string]any{"broadcastjob-name": "a"}, "must not contain broadcastjob-name and broadcastjob-controller-uid: the job sets them"),
+		"name too long":    one("metadata.name", strings.Repeat("a", 64), "63"),
+		"no template":      one("spec.template", remove{}, "Required value"),
+		"no spec":          one(template, remove{}, "Required value"),
+		"no containers":    one(containers, remove{}, "Required value"),
+		"empty containers": one(containers, []any{}, "at least 1 items"),
+		"no image":         one(containers, []any{map[string]any{"name": "main"}}, "Required value").at(containers + "[0].image"),
+		"same names": one(
+			containers, []any{map[string]any{"name": "a", "image": "a"}, map[string]any{"name": "a", "image": "b"}}, `several have the name "a"`,
+		),
+		"restartPolicy": one(template+".restartPolicy", "Always", `"OnFailure", "Never"`),
+		"label of the name": one(
+			"spec.template.metadata.labels", map[string]any{"broadcastjob-name": "a"}, "must not contain broadcastjob-name and broadcastjob-controller-uid: the job sets them",
+		),
 		"label of the UID":   one("spec.template.metadata.labels", map[string]any{"broadcastjob-controller-uid": "a"}, "the job sets them"),
 		"parallelism":        one("spec.parallelism", -1, "greater than or equal to 0"),
 		"parallelism, part":  one("spec.parallelism", "101%", "spec.parallelism"),
@@ -114,13 +118,17 @@ func TestInvalidCronJobsAreRejected(t *testing.T) {
 	t.Parallel()
 	const schedule, form, zone = "spec.schedule", "must have five fields (minute 0-59, hour 0-23, day 1-31", "spec.timeZone"
 	tests := map[string]rejection{
-		"name too long":       one("metadata.name", strings.Repeat("a", 53), "52"),
-		"no schedule":         one(schedule, remove{}, "Required value"),
-		"schedule too long":   one(schedule, strings.Repeat("0,", 127)+"0 * * * *", "256"),
-		"no template":         one("spec.template.jobTemplate", remove{}, "must be set, or broadcastJobTemplate"),
-		"no spec of the job":  one("spec.template.jobTemplate.spec", remove{}, "Required value"),
-		"both templates":      one("spec.template.broadcastJobTemplate", map[string]any{"spec": map[string]any{}}, "must not be set together with jobTemplate: use one of them"),
-		"no spec, broadcast":  one("spec.template.broadcastJobTemplate", map[string]any{}, "Required value").with(edit{"spec.template.jobTemplate", remove{}}).at("spec.template.broadcastJobTemplate.spec"),
+		"name too long":      one("metadata.name", strings.Repeat("a", 53), "52"),
+		"no schedule":        one(schedule, remove{}, "Required value"),
+		"schedule too long":  one(schedule, strings.Repeat("0,", 127)+"0 * * * *", "256"),
+		"no template":        one("spec.template.jobTemplate", remove{}, "must be set, or broadcastJobTemplate"),
+		"no spec of the job": one("spec.template.jobTemplate.spec", remove{}, "Required value"),
+		"both templates": one(
+			"spec.template.broadcastJobTemplate", map[string]any{"spec": map[string]any{}}, "must not be set together with jobTemplate: use one of them",
+		),
+		"no spec, broadcast": one(
+			"spec.template.broadcastJobTemplate", map[string]any{}, "Required value",
+		).with(edit{"spec.template.jobTemplate", remove{}}).at("spec.template.broadcastJobTemplate.spec"),
 		"pulls of images":     one("spec.template.imageListPullJobTemplate", map[string]any{"spec": map[string]any{}}, "is not supported: use an ImagePullJob"),
 		"policy":              one("spec.concurrencyPolicy", "Queue", `"Allow", "Forbid", "Replace"`),
 		"deadline":            one("spec.startingDeadlineSeconds", -1, "greater than or equal to 0"),
@@ -203,32 +211,42 @@ func TestInvalidPullJobsAreRejected(t *testing.T) {
 	const form, end = "must be the name of an image in lower case", "must not be set if type is Never: such a job does not end"
 	labels := map[string]any{"matchLabels": map[string]any{"app": "game"}}
 	tests := map[string]rejection{
-		"no image":          one("spec.image", remove{}, "Required value"),
-		"image empty":       one("spec.image", "", "at least 1"),
-		"upper case":        one("spec.image", "Game:1", form),
-		"space":             one("spec.image", "game: 1", form),
-		"short digest":      one("spec.image", "game@sha256:0123", form),
-		"secret":            one("spec.pullSecrets", []any{"Registry"}, "should match").at("spec.pullSecrets[0]"),
-		"names and labels":  one("spec.selector.names", []any{"n1"}, "must not be set together with matchLabels"),
-		"name twice":        one("spec.selector", map[string]any{"names": []any{"n1", "n1"}}, "Duplicate value").at("spec.selector.names[1]"),
-		"label key":         one("spec.selector.matchLabels", map[string]any{"a/b/c": "d"}, "must be qualified names"),
-		"label value":       one("spec.selector.matchLabels", map[string]any{"a": "-"}, "should match").at("spec.selector.matchLabels.a"),
-		"operator":          one("spec.selector.matchExpressions", []any{map[string]any{"key": "a", "operator": "Is"}}, "Unsupported value").at("spec.selector.matchExpressions[0].operator"),
-		"values":            one("spec.selector.matchExpressions", []any{map[string]any{"key": "a", "operator": "In"}}, "must contain at least one value").at("spec.selector.matchExpressions[0].values"),
-		"two selectors":     one("spec.podSelector", labels, "must not be set together with selector"),
-		"pod selector":      one("spec.podSelector", map[string]any{}, "must contain at least one label").with(edit{"spec.selector", remove{}}),
-		"parallelism":       one("spec.parallelism", -1, "greater than or equal to 0"),
-		"percentage":        one("spec.parallelism", "101%", "should match"),
-		"text":              one("spec.parallelism", "all", "should match"),
-		"timeout":           one("spec.pullPolicy.timeoutSeconds", 0, "greater than or equal to 1"),
-		"attempts":          one("spec.pullPolicy.backoffLimit", -1, "greater than or equal to 0"),
-		"completion":        one("spec.completionPolicy.type", "Sometimes", `"Always", "Never"`),
-		"deadline 0":        one("spec.completionPolicy.activeDeadlineSeconds", 0, "greater than or equal to 1"),
-		"ttl":               one("spec.completionPolicy.ttlSecondsAfterFinished", -1, "greater than or equal to 0"),
-		"never with ttl":    one("spec.completionPolicy", map[string]any{"type": "Never", "ttlSecondsAfterFinished": 1}, end).at("spec.completionPolicy.ttlSecondsAfterFinished"),
-		"never with an end": one("spec.completionPolicy", map[string]any{"type": "Never", "activeDeadlineSeconds": 1}, end).at("spec.completionPolicy.activeDeadlineSeconds"),
-		"pull policy":       one("spec.imagePullPolicy", "Never", `"IfNotPresent", "Always"`),
-		"sandbox":           one("spec.sandboxConfig", map[string]any{"labels": map[string]any{"a": "b"}}, "is not supported: the sandbox of a pull is that of the kubelet"),
+		"no image":         one("spec.image", remove{}, "Required value"),
+		"image empty":      one("spec.image", "", "at least 1"),
+		"upper case":       one("spec.image", "Game:1", form),
+		"space":            one("spec.image", "game: 1", form),
+		"short digest":     one("spec.image", "game@sha256:0123", form),
+		"secret":           one("spec.pullSecrets", []any{"Registry"}, "should match").at("spec.pullSecrets[0]"),
+		"names and labels": one("spec.selector.names", []any{"n1"}, "must not be set together with matchLabels"),
+		"name twice":       one("spec.selector", map[string]any{"names": []any{"n1", "n1"}}, "Duplicate value").at("spec.selector.names[1]"),
+		"label key":        one("spec.selector.matchLabels", map[string]any{"a/b/c": "d"}, "must be qualified names"),
+		"label value":      one("spec.selector.matchLabels", map[string]any{"a": "-"}, "should match").at("spec.selector.matchLabels.a"),
+		"operator": one(
+			"spec.selector.matchExpressions", []any{map[string]any{"key": "a", "operator": "Is"}}, "Unsupported value",
+		).at("spec.selector.matchExpressions[0].operator"),
+		"values": one(
+			"spec.selector.matchExpressions", []any{map[string]any{"key": "a", "operator": "In"}}, "must contain at least one value",
+		).at("spec.selector.matchExpressions[0].values"),
+		"two selectors": one("spec.podSelector", labels, "must not be set together with selector"),
+		"pod selector":  one("spec.podSelector", map[string]any{}, "must contain at least one label").with(edit{"spec.selector", remove{}}),
+		"parallelism":   one("spec.parallelism", -1, "greater than or equal to 0"),
+		"percentage":    one("spec.parallelism", "101%", "should match"),
+		"text":          one("spec.parallelism", "all", "should match"),
+		"timeout":       one("spec.pullPolicy.timeoutSeconds", 0, "greater than or equal to 1"),
+		"attempts":      one("spec.pullPolicy.backoffLimit", -1, "greater than or equal to 0"),
+		"completion":    one("spec.completionPolicy.type", "Sometimes", `"Always", "Never"`),
+		"deadline 0":    one("spec.completionPolicy.activeDeadlineSeconds", 0, "greater than or equal to 1"),
+		"ttl":           one("spec.completionPolicy.ttlSecondsAfterFinished", -1, "greater than or equal to 0"),
+		"never with ttl": one(
+			"spec.completionPolicy", map[string]any{"type": "Never", "ttlSecondsAfterFinished": 1}, end,
+		).at("spec.completionPolicy.ttlSecondsAfterFinished"),
+		"never with an end": one(
+			"spec.completionPolicy", map[string]any{"type": "Never", "activeDeadlineSeconds": 1}, end,
+		).at("spec.completionPolicy.activeDeadlineSeconds"),
+		"pull policy": one("spec.imagePullPolicy", "Never", `"IfNotPresent", "Always"`),
+		"sandbox": one(
+			"spec.sandboxConfig", map[string]any{"labels": map[string]any{"a": "b"}}, "is not supported: the sandbox of a pull is that of the kubelet",
+		),
 	}
 	rejectsEach(t, validPullJob, "default", tests)
 }

@@ -162,8 +162,10 @@ func TestConditionsNeedOnlyATypeAndAStatus(t *testing.T) {
 func TestInitializedMarkersAreAccepted(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"exec":   {"--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy"},
-		"script": {"--exec", `[ ! -e "$DIR/closed" ] && echo "it's open: yes"`, "-l", "app in (a,b),!old", "--name", "shop", "--container", "shop", "--label", "open=yes,no"},
+		"exec": {"--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy"},
+		"script": {
+			"--exec", `[ ! -e "$DIR/closed" ] && echo "it's open: yes"`, "-l", "app in (a,b),!old", "--name", "shop", "--container", "shop", "--label", "open=yes,no",
+		},
 		"http": {"--http", "/primary:http", "-l", "app=database", "--label", "role=primary,secondary",
 			"--annotation", "controller.kubernetes.io/pod-deletion-cost=10,-10", "--condition", "example.com/primary"},
 		"tcp":  {"--tcp", "6379", "-l", "app=cache", "--condition", "example.com/open", "--initial-delay", "1m", "--period", "5m", "--timeout", "5m"},
@@ -227,7 +229,9 @@ func TestColumnsShowProblems(t *testing.T) {
 				unstructured.RemoveNestedField(stored.Object, "status", "conditions")
 			}
 			expect.NoError(t, server.Client.Status().Update(t.Context(), stored))
-			want := map[string]any{"Name": stored.GetName(), "Matched": int64(2), "Succeeded": int64(1), "Failed": int64(0), "Unknown": int64(3), "Problem": tc.want}
+			want := map[string]any{
+				"Name": stored.GetName(), "Matched": int64(2), "Succeeded": int64(1), "Failed": int64(0), "Unknown": int64(3), "Problem": tc.want,
+			}
 			expectColumns(t, v1alpha1.GroupVersion(), "podprobemarkers", stored, want)
 		})
 	}

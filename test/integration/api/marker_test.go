@@ -163,10 +163,12 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		http   = "spec.probes[1].probe.httpGet"
 	)
 	for name, edits := range map[string][]edit{
-		"unchanged":         nil,
-		"matchLabels only":  {{"spec.selector.matchExpressions", remove{}}},
-		"Exists only":       {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Exists"}}}}},
-		"DoesNotExist only": {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "DoesNotExist", "values": []any{}}}}}},
+		"unchanged":        nil,
+		"matchLabels only": {{"spec.selector.matchExpressions", remove{}}},
+		"Exists only":      {{"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Exists"}}}}},
+		"DoesNotExist only": {{
+			"spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "DoesNotExist", "values": []any{}}}},
+		}},
 		"NotIn":             {{"spec.selector.matchExpressions[0].operator", "NotIn"}},
 		"empty label value": {{"spec.selector.matchLabels.app", ""}},
 		"one probe":         {{"spec.probes", manyProbes(1)}},
@@ -180,7 +182,11 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 			{policy + "[0].annotationsFrom", []any{map[string]any{"key": "game.io/map", "jsonPath": "", "allowedValues": []any{"any text"}}}}},
 		"exclusive": {{policy, []any{
 			map[string]any{"state": "Succeeded", "labels": map[string]any{"role": "primary"}, "exclusive": map[string]any{}},
-			map[string]any{"state": "Failed", "labels": map[string]any{"role": "replica"}, "exclusive": map[string]any{"perLabel": "db.io/shard", "termFrom": map[string]any{"jsonPath": ".term"}}}}}},
+			map[string]any{
+				"state": "Failed", "labels": map[string]any{"role": "replica"}, "exclusive": map[string]any{
+					"perLabel": "db.io/shard", "termFrom": map[string]any{"jsonPath": ".term"},
+				},
+			}}}},
 		"name with prefix":              {{"spec.probes[0].name", "game.io/Is_idle.now"}},
 		"one-letter name":               {{"spec.probes[0].name", "A"}},
 		"condition type without prefix": {{"spec.probes[0].podConditionType", "GameIdle"}},
@@ -190,17 +196,21 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		"port name of 15 characters":    {{http + ".port", "abcdefghijklmno"}},
 		"no scheme and no path":         {{http + ".scheme", remove{}}, {http + ".path", remove{}}},
 		"empty host":                    {{http + ".host", ""}},
-		"repeated header, empty values": {{http + ".httpHeaders", []any{map[string]any{"name": "Accept", "value": ""}, map[string]any{"name": "Accept", "value": ""}}}},
-		"gRPC service":                  {{"spec.probes[3].probe.grpc.service", "game.v1.Match"}},
-		"gRPC with TLS":                 {{"spec.probes[3].probe.grpc.mode", "TLS"}},
-		"HTTP/2 without TLS":            {{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTP"}},
-		"zero values":                   {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
-		"shortest time to stale":        {{"spec.probes[0].staleAfterSeconds", 10}},
-		"startup policies":              {{"spec.probes[0].startupPolicy", "WaitForStarted"}, {"spec.probes[1].startupPolicy", "Ignore"}},
-		"longest timeout":               {{"spec.probes[0].probe.timeoutSeconds", 300}},
-		"shortest times":                {{"spec.probes[0].probe.periodMilliseconds", 500}, {"spec.probes[0].probe.timeoutMilliseconds", 500}, {"spec.probes[2].probe.periodMilliseconds", 100}, {"spec.probes[2].probe.timeoutMilliseconds", 100}},
-		"successThreshold above 1":      {{"spec.probes[0].probe.successThreshold", 3}},
-		"mixed-case annotation key":     {{annotation, map[string]any{"Game.io/Idle": "yes"}}},
+		"repeated header, empty values": {{
+			http + ".httpHeaders", []any{map[string]any{"name": "Accept", "value": ""}, map[string]any{"name": "Accept", "value": ""}},
+		}},
+		"gRPC service":           {{"spec.probes[3].probe.grpc.service", "game.v1.Match"}},
+		"gRPC with TLS":          {{"spec.probes[3].probe.grpc.mode", "TLS"}},
+		"HTTP/2 without TLS":     {{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTP"}},
+		"zero values":            {{"spec.probes[0].probe.periodSeconds", 0}, {"spec.probes[0].probe.failureThreshold", 0}},
+		"shortest time to stale": {{"spec.probes[0].staleAfterSeconds", 10}},
+		"startup policies":       {{"spec.probes[0].startupPolicy", "WaitForStarted"}, {"spec.probes[1].startupPolicy", "Ignore"}},
+		"longest timeout":        {{"spec.probes[0].probe.timeoutSeconds", 300}},
+		"shortest times": {
+			{"spec.probes[0].probe.periodMilliseconds", 500}, {"spec.probes[0].probe.timeoutMilliseconds", 500}, {"spec.probes[2].probe.periodMilliseconds", 100}, {"spec.probes[2].probe.timeoutMilliseconds", 100},
+		},
+		"successThreshold above 1":  {{"spec.probes[0].probe.successThreshold", 3}},
+		"mixed-case annotation key": {{annotation, map[string]any{"Game.io/Idle": "yes"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

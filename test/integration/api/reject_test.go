@@ -119,7 +119,9 @@ func probeRejections() map[string]rejection {
 		"condition type too long":      one(probe+".podConditionType", strings.Repeat("a", 318), "317"),
 		"condition type name too long": one(probe+".podConditionType", strings.Repeat("a", 64), "must be a qualified name"),
 		"condition type twice":         one("spec.probes[2].podConditionType", "game.io/idle", "podConditionType", "only once in a marker").at("spec.probes"),
-		"neither condition nor policy": one("spec.probes[1].podConditionType", remove{}, "must set podConditionType, markerPolicy or both").at("spec.probes[1]"),
+		"neither condition nor policy": one(
+			"spec.probes[1].podConditionType", remove{}, "must set podConditionType, markerPolicy or both",
+		).at("spec.probes[1]"),
 		"condition and policy empty": {
 			edits: []edit{{"spec.probes[1].podConditionType", ""}, {"spec.probes[1].markerPolicy", []any{}}},
 			field: "spec.probes[1]", message: []string{"must set podConditionType, markerPolicy or both"},
@@ -178,18 +180,20 @@ func networkRejections() map[string]rejection {
 		host = "must not be set: the probe connects to the pod's IP address"
 	)
 	all := map[string]rejection{
-		"httpGet host":               one(http+".host", "example.com", host, "Host header"),
-		"tcpSocket host":             one(tcp+".host", "127.0.0.1", host),
-		"httpGet without port":       one(http+".port", remove{}, "Required value"),
-		"tcpSocket without port":     one(tcp+".port", remove{}, "Required value"),
-		"grpc without port":          one(grpc+".port", remove{}, "Required value"),
-		"grpc port 0":                one(grpc+".port", 0, "greater than or equal to 1"),
-		"grpc port 65536":            one(grpc+".port", 65536, "less than or equal to 65535"),
-		"grpc named port":            one(grpc+".port", "grpc", "integer"),
-		"scheme":                     one(http+".scheme", "FTP", `"HTTP", "HTTPS"`),
-		"scheme in lower case":       one(http+".scheme", "https", `"HTTP", "HTTPS"`),
-		"protocol":                   one(http+".protocol", "HTTP3", `"HTTP1", "HTTP2"`),
-		"HTTP2 with HTTPS":           {edits: []edit{{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTPS"}}, field: http + ".protocol", message: []string{"must not be HTTP2 with the scheme HTTPS"}},
+		"httpGet host":           one(http+".host", "example.com", host, "Host header"),
+		"tcpSocket host":         one(tcp+".host", "127.0.0.1", host),
+		"httpGet without port":   one(http+".port", remove{}, "Required value"),
+		"tcpSocket without port": one(tcp+".port", remove{}, "Required value"),
+		"grpc without port":      one(grpc+".port", remove{}, "Required value"),
+		"grpc port 0":            one(grpc+".port", 0, "greater than or equal to 1"),
+		"grpc port 65536":        one(grpc+".port", 65536, "less than or equal to 65535"),
+		"grpc named port":        one(grpc+".port", "grpc", "integer"),
+		"scheme":                 one(http+".scheme", "FTP", `"HTTP", "HTTPS"`),
+		"scheme in lower case":   one(http+".scheme", "https", `"HTTP", "HTTPS"`),
+		"protocol":               one(http+".protocol", "HTTP3", `"HTTP1", "HTTP2"`),
+		"HTTP2 with HTTPS": {
+			edits: []edit{{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTPS"}}, field: http + ".protocol", message: []string{"must not be HTTP2 with the scheme HTTPS"},
+		},
 		"grpc mode":                  one(grpc+".mode", "mTLS", `"Plaintext", "TLS"`),
 		"header without name":        one(http+".httpHeaders[0].name", remove{}, "Required value"),
 		"header without value":       one(http+".httpHeaders[0].value", remove{}, "Required value"),
@@ -199,10 +203,12 @@ func networkRejections() map[string]rejection {
 		"header value of two lines":  one(http+".httpHeaders[0].value", "a\nb: c", "must be a single line"),
 		"header value with a return": one(http+".httpHeaders[0].value", "a\rb", "must be a single line"),
 		"header value too long":      one(http+".httpHeaders[0].value", strings.Repeat("a", 8193), "8192"),
-		"header values too long":     one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": strings.Repeat("b", 8192)}, 3), "at most 16384 characters in total"),
-		"path too long":              one(http+".path", "/"+strings.Repeat("a", 4096), "4096"),
-		"grpc service too long":      one(grpc+".service", strings.Repeat("a", 513), "512"),
-		"too many headers":           one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": "b"}, 17), "16"),
+		"header values too long": one(
+			http+".httpHeaders", repeat(map[string]any{"name": "a", "value": strings.Repeat("b", 8192)}, 3), "at most 16384 characters in total",
+		),
+		"path too long":         one(http+".path", "/"+strings.Repeat("a", 4096), "4096"),
+		"grpc service too long": one(grpc+".service", strings.Repeat("a", 513), "512"),
+		"too many headers":      one(http+".httpHeaders", repeat(map[string]any{"name": "a", "value": "b"}, 17), "16"),
 	}
 	const name = "should match '^([a-z0-9]+-)*"
 	for bad, want := range map[any]string{
@@ -241,31 +247,37 @@ func markRejections() map[string]rejection {
 	)
 	long := strings.Repeat("a", 64)
 	return map[string]rejection{
-		"policy without state":         one(policy+"[0].state", remove{}, "Required value"),
-		"policy state Pending":         one(policy+"[0].state", "Pending", `"Succeeded", "Failed", "Unknown"`),
-		"policy state in lower case":   one(policy+"[0].state", "unknown", `"Succeeded", "Failed", "Unknown"`),
-		"policy state twice":           one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
-		"label key":                    one(labels, map[string]any{"a b": "c"}, name),
-		"label key empty":              one(labels, map[string]any{"": "c"}, name),
-		"label key too long":           one(labels, map[string]any{long: "c"}, name),
-		"label key prefix":             one(labels, map[string]any{"Game.io/idle": "c"}, name),
-		"label key prefix too long":    one(labels, map[string]any{strings.Repeat("a.", 127) + "a/b": "c"}, name),
-		"label value":                  one(labels, map[string]any{"a": "b c"}, "must be a label value").at(labels + "[a]"),
-		"label value too long":         one(labels+".a", long, "63"),
-		"label value is a boolean":     one(labels+".a", true, "string"),
-		"too many labels to set":       one(labels, keys(33), "32"),
-		"annotation key":               one(annotation, map[string]any{"a b": "c"}, name),
-		"annotation key empty":         one(annotation, map[string]any{"": "c"}, name),
-		"annotation key too long":      one(annotation, map[string]any{long: "c"}, name),
-		"annotation value too long":    one(annotation+".a", strings.Repeat("a", 16385), "16384"),
-		"too many annotations":         one(annotation, keys(33), "32"),
-		"key of labels and labelsFrom": one(from, []any{map[string]any{"key": "a"}}, "must not have a key of labels").with(edit{labels, map[string]any{"a": "b"}}),
+		"policy without state":       one(policy+"[0].state", remove{}, "Required value"),
+		"policy state Pending":       one(policy+"[0].state", "Pending", `"Succeeded", "Failed", "Unknown"`),
+		"policy state in lower case": one(policy+"[0].state", "unknown", `"Succeeded", "Failed", "Unknown"`),
+		"policy state twice":         one(policy+"[1].state", "Succeeded", "Duplicate value").at(policy + "[1]"),
+		"label key":                  one(labels, map[string]any{"a b": "c"}, name),
+		"label key empty":            one(labels, map[string]any{"": "c"}, name),
+		"label key too long":         one(labels, map[string]any{long: "c"}, name),
+		"label key prefix":           one(labels, map[string]any{"Game.io/idle": "c"}, name),
+		"label key prefix too long":  one(labels, map[string]any{strings.Repeat("a.", 127) + "a/b": "c"}, name),
+		"label value":                one(labels, map[string]any{"a": "b c"}, "must be a label value").at(labels + "[a]"),
+		"label value too long":       one(labels+".a", long, "63"),
+		"label value is a boolean":   one(labels+".a", true, "string"),
+		"too many labels to set":     one(labels, keys(33), "32"),
+		"annotation key":             one(annotation, map[string]any{"a b": "c"}, name),
+		"annotation key empty":       one(annotation, map[string]any{"": "c"}, name),
+		"annotation key too long":    one(annotation, map[string]any{long: "c"}, name),
+		"annotation value too long":  one(annotation+".a", strings.Repeat("a", 16385), "16384"),
+		"too many annotations":       one(annotation, keys(33), "32"),
+		"key of labels and labelsFrom": one(
+			from, []any{map[string]any{"key": "a"}}, "must not have a key of labels",
+		).with(edit{labels, map[string]any{"a": "b"}}),
 		"key of annotations twice": one(policy+"[0].annotationsFrom", []any{map[string]any{"key": "a"}}, "must not have a key of annotations").
 			with(edit{annotation, map[string]any{"a": "b"}}),
-		"labelsFrom key":              one(from, []any{map[string]any{"key": "a b"}}, "should match").at(from + "[0].key"),
-		"labelsFrom key twice":        one(from, []any{map[string]any{"key": "a"}, map[string]any{"key": "a"}}, "Duplicate value").at(from + "[1]"),
-		"allowed label value":         one(from, []any{map[string]any{"key": "a", "allowedValues": []any{"b c"}}}, "should match").at(from + "[0].allowedValues[0]"),
-		"allowed value twice":         one(from, []any{map[string]any{"key": "a", "allowedValues": []any{"b", "b"}}}, "Duplicate value").at(from + "[0].allowedValues[1]"),
+		"labelsFrom key":       one(from, []any{map[string]any{"key": "a b"}}, "should match").at(from + "[0].key"),
+		"labelsFrom key twice": one(from, []any{map[string]any{"key": "a"}, map[string]any{"key": "a"}}, "Duplicate value").at(from + "[1]"),
+		"allowed label value": one(
+			from, []any{map[string]any{"key": "a", "allowedValues": []any{"b c"}}}, "should match",
+		).at(from + "[0].allowedValues[0]"),
+		"allowed value twice": one(
+			from, []any{map[string]any{"key": "a", "allowedValues": []any{"b", "b"}}}, "Duplicate value",
+		).at(from + "[0].allowedValues[1]"),
 		"too many allowed values":     one(from, []any{map[string]any{"key": "a", "allowedValues": numbers(33)}}, "32").at(from + "[0].allowedValues"),
 		"jsonPath in braces":          one(from, []any{map[string]any{"key": "a", "jsonPath": "{.a}"}}, "should match").at(from + "[0].jsonPath"),
 		"jsonPath with all fields":    one(from, []any{map[string]any{"key": "a", "jsonPath": "..a"}}, "should match").at(from + "[0].jsonPath"),
@@ -275,15 +287,31 @@ func markRejections() map[string]rejection {
 			with(edit{"spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"}}).at("spec.probes"),
 		"labelsFrom key in matchExpressions": one(from, []any{map[string]any{"key": "own"}}, "a key of spec.selector.matchExpressions").
 			with(edit{"spec.selector.matchExpressions[0].key", "own"}).at("spec.probes"),
-		"exclusive Unknown": one(policy+"[1]", map[string]any{"state": "Unknown", "labels": map[string]any{"a": "b"}, "exclusive": map[string]any{}}, "must not be set for the state Unknown").
+		"exclusive Unknown": one(
+			policy+"[1]", map[string]any{
+				"state": "Unknown", "labels": map[string]any{"a": "b"}, "exclusive": map[string]any{},
+			}, "must not be set for the state Unknown",
+		).
 			at(policy + "[1].exclusive"),
-		"exclusive values from messages": one(from, []any{map[string]any{"key": "b"}}, "together with labelsFrom or annotationsFrom").with(edit{policy + "[0].exclusive", map[string]any{}}).
+		"exclusive values from messages": one(
+			from, []any{map[string]any{"key": "b"}}, "together with labelsFrom or annotationsFrom",
+		).with(edit{policy + "[0].exclusive", map[string]any{}}).
 			at(policy + "[0].exclusive"),
-		"exclusive without keys": one(policy, []any{map[string]any{"state": "Succeeded", "exclusive": map[string]any{}}}, "requires labels or annotations").at(policy + "[0].exclusive"),
-		"group label is a mark": one(policy, []any{map[string]any{"state": "Succeeded", "labels": map[string]any{"a": "b"}, "exclusive": map[string]any{"perLabel": "a"}}}, "must not be a key of labels").
+		"exclusive without keys": one(
+			policy, []any{map[string]any{"state": "Succeeded", "exclusive": map[string]any{}}}, "requires labels or annotations",
+		).at(policy + "[0].exclusive"),
+		"group label is a mark": one(
+			policy, []any{map[string]any{
+				"state": "Succeeded", "labels": map[string]any{"a": "b"}, "exclusive": map[string]any{"perLabel": "a"},
+			}}, "must not be a key of labels",
+		).
 			at(policy + "[0].exclusive.perLabel"),
-		"group label":                         one(policy+"[0].exclusive", map[string]any{"perLabel": "a b"}, "should match").at(policy + "[0].exclusive.perLabel"),
-		"no path of the term":                 one(policy+"[0].exclusive", map[string]any{"termFrom": map[string]any{"jsonPath": ""}}, "should match").at(policy + "[0].exclusive.termFrom.jsonPath"),
+		"group label": one(
+			policy+"[0].exclusive", map[string]any{"perLabel": "a b"}, "should match",
+		).at(policy + "[0].exclusive.perLabel"),
+		"no path of the term": one(
+			policy+"[0].exclusive", map[string]any{"termFrom": map[string]any{"jsonPath": ""}}, "should match",
+		).at(policy + "[0].exclusive.termFrom.jsonPath"),
 		"annotation values too long together": one(annotation, manyLong(9), "131072").at("spec.probes"),
 		"label key in matchLabels": one("spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"},
 			`key "own" of spec.selector.matchLabels`).with(edit{labels, map[string]any{"own": "1"}}).at("spec.probes"),

@@ -88,16 +88,20 @@ func TestProbeReportBounds(t *testing.T) {
 		set  func(r *seamarkv1alpha1.ProbeReport, n int)
 		want string
 	}{
-		"pods":             {16, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods = slices.Repeat(r.Pods, n) }, "pods: Too many"},
-		"namespace":        {63, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Namespace = text(n) }, pod + "namespace: Too long"},
-		"name":             {253, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Name = text(n) }, pod + "name: Too long"},
-		"uid":              {128, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].UID = text(n) }, pod + "uid: Too long"},
-		"probes":           {2048, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes = slices.Repeat(r.Pods[0].Probes, n) }, pod + "probes: Too many"},
-		"name of a state":  {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Name = text(n) }, state + "name: Too long"},
-		"plan":             {64, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Plan = text(n) }, state + "plan: Too long"},
-		"containerID":      {64, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].ContainerID = text(n) }, state + "containerID: Too long"},
-		"message":          {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Message = text(n) }, state + "message: Too long"},
-		"errors":           {512, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Errors = slices.Repeat(r.Pods[0].Errors, n) }, pod + "errors: Too many"},
+		"pods":      {16, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods = slices.Repeat(r.Pods, n) }, "pods: Too many"},
+		"namespace": {63, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Namespace = text(n) }, pod + "namespace: Too long"},
+		"name":      {253, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Name = text(n) }, pod + "name: Too long"},
+		"uid":       {128, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].UID = text(n) }, pod + "uid: Too long"},
+		"probes": {
+			2048, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes = slices.Repeat(r.Pods[0].Probes, n) }, pod + "probes: Too many",
+		},
+		"name of a state": {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Name = text(n) }, state + "name: Too long"},
+		"plan":            {64, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Plan = text(n) }, state + "plan: Too long"},
+		"containerID":     {64, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].ContainerID = text(n) }, state + "containerID: Too long"},
+		"message":         {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Probes[0].Message = text(n) }, state + "message: Too long"},
+		"errors": {
+			512, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Errors = slices.Repeat(r.Pods[0].Errors, n) }, pod + "errors: Too many",
+		},
 		"name of an error": {1024, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Errors[0].Name = text(n) }, failure + "name: Too long"},
 		"text of an error": {256, func(r *seamarkv1alpha1.ProbeReport, n int) { r.Pods[0].Errors[0].Message = text(n) }, failure + "message: Too long"},
 		"reason": {64, func(r *seamarkv1alpha1.ProbeReport, n int) {

@@ -73,50 +73,68 @@ func sidecarSetRejections() map[string]rejection {
 	)
 	sidecar := func(name string) map[string]any { return map[string]any{"name": name, "image": "a:1"} }
 	return map[string]rejection{
-		"name too long":            one("metadata.name", strings.Repeat("a", 64), "63"),
-		"no selector":              one(selector, remove{}, "Required value"),
-		"selector empty":           one(selector, map[string]any{}, holdOne),
-		"selector label key":       one(selector+".matchLabels", map[string]any{"a b": "c"}, "keys must be qualified names"),
-		"selector label value":     one(selector+".matchLabels", map[string]any{"app": "-"}, "should match").at(selector + ".matchLabels.app"),
-		"selector operator":        one(selector+".matchExpressions[0].operator", "Is", `"In", "NotIn", "Exists", "DoesNotExist"`),
-		"selector without values":  one(selector+".matchExpressions[0].values", []any{}, "must contain at least one value for the operators In and NotIn"),
-		"kube-system":              one("spec.namespace", "kube-system", system),
-		"kube-system in v1beta1":   one("spec.specificNamespace", map[string]any{"namespace": "kube-system"}, system).with(edit{"spec.namespace", remove{}}).at("spec.specificNamespace.namespace"),
-		"namespace":                one("spec.namespace", "a/b", "should match"),
-		"namespace twice":          one("spec.specificNamespace", map[string]any{"namespace": "a"}, "must not be set together with namespace").at("spec.specificNamespace.namespace"),
-		"namespace selector":       one("spec.namespaceSelector.matchLabels", map[string]any{"a b": "c"}, "keys must be qualified names"),
-		"namespace selector twice": one("spec.specificNamespace", map[string]any{"namespaceSelector": map[string]any{}}, "must not be set together with namespaceSelector").at("spec.specificNamespace.namespaceSelector"),
-		"no containers":            one("spec.containers", []any{}, "must contain at least one container").with(edit{"spec.initContainers", remove{}}).at("spec"),
-		"too many containers":      one("spec.containers", repeat(sidecar("a"), 33), "32"),
-		"name twice":               one("spec.containers", []any{sidecar("a"), sidecar("a")}, "must have different names").at("spec.containers"),
-		"name in both lists":       one(container+".name", "agent", "must have other names than initContainers").at("spec.containers"),
-		"no name":                  one(container+".name", remove{}, "Required value"),
-		"container name":           one(container+".name", "Shipper", "should match"),
-		"no image":                 one(container+".image", remove{}, "Required value"),
-		"image empty":              one(container+".image", "", "at least 1"),
-		"podInjectPolicy":          one(container+".podInjectPolicy", "Before", `"BeforeAppContainer", "AfterAppContainer"`),
-		"HotUpgrade":               one(container+".upgradeStrategy.upgradeType", "HotUpgrade", "HotUpgrade is not supported", "native sidecar"),
-		"hotUpgradeEmptyImage":     one(container+".upgradeStrategy.hotUpgradeEmptyImage", "a:1", "HotUpgrade is not supported, use ColdUpgrade"),
-		"resourcesPolicy":          one(container+".resourcesPolicy", map[string]any{"targetContainersMode": "sum"}, "it is not supported, set resources"),
-		"shareVolumePolicy":        one(container+".shareVolumePolicy.type", "Enabled", `"enabled", "disabled"`),
-		"shareVolumeDevicePolicy":  one(container+".shareVolumeDevicePolicy.type", "", `"enabled", "disabled"`),
-		"two sources":              one(transfer+".sourceContainerNameFrom", map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.labels['a']"}}, "must have either sourceContainerName or sourceContainerNameFrom").at(transfer),
-		"no source":                one(transfer+".sourceContainerName", "", "must have either sourceContainerName or sourceContainerNameFrom").at(transfer),
-		"no variable":              one(transfer+".envName", "", "must have envName or envNames").at(transfer),
-		"field of the source":      one(container+".transferEnv[1].sourceContainerNameFrom.fieldRef.fieldPath", "metadata.name", "should match"),
-		"partition and selector":   one(update+".partition", "10%", "must be 0 if selector is set"),
-		"partition":                one(update+".partition", "101%", "should match").with(edit{update + ".selector", remove{}}),
-		"partition negative":       one(update+".partition", -1, "greater than or equal to 0").with(edit{update + ".selector", remove{}}),
-		"maxUnavailable 0":         one(update+".maxUnavailable", 0, "greater than or equal to 1"),
-		"maxUnavailable 0%":        one(update+".maxUnavailable", "0%", "should match"),
-		"update type":              one(update+".type", "OnDelete", `"RollingUpdate", "NotUpdate"`),
-		"update selector empty":    one(update+".selector", map[string]any{}, holdOne),
-		"order key":                one(update+".priorityStrategy.orderPriority[0].orderedKey", "a b", "must be a label key"),
-		"weight": one(update+".priorityStrategy", map[string]any{"weightPriority": []any{map[string]any{"weight": 101, "matchSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}}}}, "100").
+		"name too long":           one("metadata.name", strings.Repeat("a", 64), "63"),
+		"no selector":             one(selector, remove{}, "Required value"),
+		"selector empty":          one(selector, map[string]any{}, holdOne),
+		"selector label key":      one(selector+".matchLabels", map[string]any{"a b": "c"}, "keys must be qualified names"),
+		"selector label value":    one(selector+".matchLabels", map[string]any{"app": "-"}, "should match").at(selector + ".matchLabels.app"),
+		"selector operator":       one(selector+".matchExpressions[0].operator", "Is", `"In", "NotIn", "Exists", "DoesNotExist"`),
+		"selector without values": one(selector+".matchExpressions[0].values", []any{}, "must contain at least one value for the operators In and NotIn"),
+		"kube-system":             one("spec.namespace", "kube-system", system),
+		"kube-system in v1beta1": one(
+			"spec.specificNamespace", map[string]any{"namespace": "kube-system"}, system,
+		).with(edit{"spec.namespace", remove{}}).at("spec.specificNamespace.namespace"),
+		"namespace": one("spec.namespace", "a/b", "should match"),
+		"namespace twice": one(
+			"spec.specificNamespace", map[string]any{"namespace": "a"}, "must not be set together with namespace",
+		).at("spec.specificNamespace.namespace"),
+		"namespace selector": one("spec.namespaceSelector.matchLabels", map[string]any{"a b": "c"}, "keys must be qualified names"),
+		"namespace selector twice": one(
+			"spec.specificNamespace", map[string]any{"namespaceSelector": map[string]any{}}, "must not be set together with namespaceSelector",
+		).at("spec.specificNamespace.namespaceSelector"),
+		"no containers": one(
+			"spec.containers", []any{}, "must contain at least one container",
+		).with(edit{"spec.initContainers", remove{}}).at("spec"),
+		"too many containers":     one("spec.containers", repeat(sidecar("a"), 33), "32"),
+		"name twice":              one("spec.containers", []any{sidecar("a"), sidecar("a")}, "must have different names").at("spec.containers"),
+		"name in both lists":      one(container+".name", "agent", "must have other names than initContainers").at("spec.containers"),
+		"no name":                 one(container+".name", remove{}, "Required value"),
+		"container name":          one(container+".name", "Shipper", "should match"),
+		"no image":                one(container+".image", remove{}, "Required value"),
+		"image empty":             one(container+".image", "", "at least 1"),
+		"podInjectPolicy":         one(container+".podInjectPolicy", "Before", `"BeforeAppContainer", "AfterAppContainer"`),
+		"HotUpgrade":              one(container+".upgradeStrategy.upgradeType", "HotUpgrade", "HotUpgrade is not supported", "native sidecar"),
+		"hotUpgradeEmptyImage":    one(container+".upgradeStrategy.hotUpgradeEmptyImage", "a:1", "HotUpgrade is not supported, use ColdUpgrade"),
+		"resourcesPolicy":         one(container+".resourcesPolicy", map[string]any{"targetContainersMode": "sum"}, "it is not supported, set resources"),
+		"shareVolumePolicy":       one(container+".shareVolumePolicy.type", "Enabled", `"enabled", "disabled"`),
+		"shareVolumeDevicePolicy": one(container+".shareVolumeDevicePolicy.type", "", `"enabled", "disabled"`),
+		"two sources": one(
+			transfer+".sourceContainerNameFrom", map[string]any{
+				"fieldRef": map[string]any{"fieldPath": "metadata.labels['a']"},
+			}, "must have either sourceContainerName or sourceContainerNameFrom",
+		).at(transfer),
+		"no source":              one(transfer+".sourceContainerName", "", "must have either sourceContainerName or sourceContainerNameFrom").at(transfer),
+		"no variable":            one(transfer+".envName", "", "must have envName or envNames").at(transfer),
+		"field of the source":    one(container+".transferEnv[1].sourceContainerNameFrom.fieldRef.fieldPath", "metadata.name", "should match"),
+		"partition and selector": one(update+".partition", "10%", "must be 0 if selector is set"),
+		"partition":              one(update+".partition", "101%", "should match").with(edit{update + ".selector", remove{}}),
+		"partition negative":     one(update+".partition", -1, "greater than or equal to 0").with(edit{update + ".selector", remove{}}),
+		"maxUnavailable 0":       one(update+".maxUnavailable", 0, "greater than or equal to 1"),
+		"maxUnavailable 0%":      one(update+".maxUnavailable", "0%", "should match"),
+		"update type":            one(update+".type", "OnDelete", `"RollingUpdate", "NotUpdate"`),
+		"update selector empty":  one(update+".selector", map[string]any{}, holdOne),
+		"order key":              one(update+".priorityStrategy.orderPriority[0].orderedKey", "a b", "must be a label key"),
+		"weight": one(
+			update+".priorityStrategy", map[string]any{
+				"weightPriority": []any{map[string]any{"weight": 101, "matchSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}}},
+			}, "100",
+		).
 			at(update + ".priorityStrategy.weightPriority[0].weight"),
-		"scatter key":      one(update+".scatterStrategy[0].key", "a b", "must be a label key"),
-		"scatter value":    one(update+".scatterStrategy[0].value", "a*", "should match"),
-		"no revision":      one("spec.injectionStrategy.revision.customVersion", "", "must have revisionName or customVersion").at("spec.injectionStrategy.revision"),
+		"scatter key":   one(update+".scatterStrategy[0].key", "a b", "must be a label key"),
+		"scatter value": one(update+".scatterStrategy[0].value", "a*", "should match"),
+		"no revision": one(
+			"spec.injectionStrategy.revision.customVersion", "", "must have revisionName or customVersion",
+		).at("spec.injectionStrategy.revision"),
 		"revision policy":  one("spec.injectionStrategy.revision.policy", "PartitionBased", `"Always", "Partial"`),
 		"custom version":   one("spec.customVersion", "a b", "should match"),
 		"history limit":    one("spec.revisionHistoryLimit", 0, "greater than or equal to 1"),
@@ -139,14 +157,22 @@ func TestValidSidecarSetsAreAccepted(t *testing.T) {
 		"init containers only": {{"spec.containers", remove{}}},
 		"v1beta1 spelling": {
 			{"spec.namespace", remove{}}, {"spec.namespaceSelector", remove{}},
-			{"spec.specificNamespace", map[string]any{"namespace": "games", "namespaceSelector": map[string]any{"matchLabels": map[string]any{"logs": "true"}}}},
+			{
+				"spec.specificNamespace", map[string]any{
+					"namespace": "games", "namespaceSelector": map[string]any{"matchLabels": map[string]any{"logs": "true"}},
+				},
+			},
 		},
-		"all namespaces":    {{"spec.namespace", remove{}}, {"spec.namespaceSelector", map[string]any{}}},
-		"partition":         {{update + ".partition", "99%"}, {update + ".selector", remove{}}},
-		"partition 0":       {{update + ".partition", 0}},
-		"maxUnavailable":    {{update + ".maxUnavailable", 3}},
-		"revision by name":  {{"spec.injectionStrategy.revision", map[string]any{"revisionName": "logs-6d5c"}}},
-		"least":             {{"spec", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}}, "containers": []any{map[string]any{"name": "a", "image": "b"}}}}},
+		"all namespaces":   {{"spec.namespace", remove{}}, {"spec.namespaceSelector", map[string]any{}}},
+		"partition":        {{update + ".partition", "99%"}, {update + ".selector", remove{}}},
+		"partition 0":      {{update + ".partition", 0}},
+		"maxUnavailable":   {{update + ".maxUnavailable", 3}},
+		"revision by name": {{"spec.injectionStrategy.revision", map[string]any{"revisionName": "logs-6d5c"}}},
+		"least": {{
+			"spec", map[string]any{
+				"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}}, "containers": []any{map[string]any{"name": "a", "image": "b"}},
+			},
+		}},
 		"empty upgradeType": {{"spec.containers[0].upgradeStrategy", map[string]any{"upgradeType": "", "hotUpgradeEmptyImage": ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +246,11 @@ spec:
 		expect.NoError(t, create(t.Context(), object))
 		expect.Equal[any](t, fmt.Sprintf("%s: spec", version), want, object.Object["spec"])
 	}
-	without := parsed(t, strings.NewReplacer("VERSION", "v1alpha1", "  injectionStrategy: {revision: {customVersion: v1}}\n", "").Replace(manifest), "", edit{"metadata.name", "defaults-injection"})
+	without := parsed(
+		t, strings.NewReplacer(
+			"VERSION", "v1alpha1", "  injectionStrategy: {revision: {customVersion: v1}}\n", "",
+		).Replace(manifest), "", edit{"metadata.name", "defaults-injection"},
+	)
 	expect.NoError(t, create(t.Context(), without))
 	if strategy, found, _ := unstructured.NestedMap(without.Object, "spec", "injectionStrategy"); !found || len(strategy) != 0 {
 		t.Errorf("injectionStrategy %v, want {}", strategy)

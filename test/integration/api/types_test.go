@@ -253,7 +253,9 @@ func TestFullTemplatesAreKept(t *testing.T) {
 		for i, spec := range kind.specs {
 			t.Run(fmt.Sprint(kind.kind, i), func(t *testing.T) {
 				t.Parallel()
-				object := parsed(t, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: full%d}, spec: {%s}}", kind.version, kind.kind, i, spec), server.Namespace(t))
+				object := parsed(
+					t, fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: full%d}, spec: {%s}}", kind.version, kind.kind, i, spec), server.Namespace(t),
+				)
 				all, _ := kind.build(1000, nil)
 				kind.fill(object.Object["spec"], all["spec"], "spec")
 				sent, _, _ := unstructured.NestedMap(object.Object, "spec")

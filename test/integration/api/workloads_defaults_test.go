@@ -206,15 +206,25 @@ func TestImmutableFieldsOfWorkloads(t *testing.T) {
 		manifest string
 		want     rejection
 	}{
-		"CloneSet selector":            {smallCloneSet, one("spec.selector", map[string]any{"matchLabels": map[string]any{"app2": "x"}}, immutable).with(labels)},
-		"StatefulSet selector":         {smallStatefulSet, one("spec.selector", map[string]any{"matchLabels": map[string]any{"app2": "x"}}, immutable).with(labels)},
+		"CloneSet selector": {
+			smallCloneSet, one("spec.selector", map[string]any{"matchLabels": map[string]any{"app2": "x"}}, immutable).with(labels),
+		},
+		"StatefulSet selector": {
+			smallStatefulSet, one("spec.selector", map[string]any{"matchLabels": map[string]any{"app2": "x"}}, immutable).with(labels),
+		},
 		"StatefulSet policy":           {smallStatefulSet, one("spec.podManagementPolicy", "Parallel", immutable)},
 		"StatefulSet new service name": {smallStatefulSet, one("spec.serviceName", "db", immutable)},
 		"StatefulSet service name":     {validStatefulSet, one("spec.serviceName", "other", immutable)},
-		"StatefulSet claims, renamed":  {validStatefulSet, one("spec.volumeClaimTemplates[0].metadata.name", "other", claims).with(onUpdate).at("spec.volumeClaimTemplates")},
-		"StatefulSet claims, removed":  {validStatefulSet, one("spec.volumeClaimTemplates", remove{}, claims).with(onUpdate)},
-		"StatefulSet claims, added":    {smallStatefulSet, one("spec.volumeClaimTemplates", []any{map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}}, claims).with(onUpdateNew)},
-		"StatefulSet no service name":  {validStatefulSet, one("spec.serviceName", remove{}, immutable)},
+		"StatefulSet claims, renamed": {
+			validStatefulSet, one("spec.volumeClaimTemplates[0].metadata.name", "other", claims).with(onUpdate).at("spec.volumeClaimTemplates"),
+		},
+		"StatefulSet claims, removed": {validStatefulSet, one("spec.volumeClaimTemplates", remove{}, claims).with(onUpdate)},
+		"StatefulSet claims, added": {
+			smallStatefulSet, one(
+				"spec.volumeClaimTemplates", []any{map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}}, claims,
+			).with(onUpdateNew),
+		},
+		"StatefulSet no service name": {validStatefulSet, one("spec.serviceName", remove{}, immutable)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,34 +47,40 @@ func sharedRejections() map[string]rejection {
 			"must match all requirements of spec.selector.matchExpressions").at(labels),
 		"template lacks a key": one(selector+".matchExpressions[0]", map[string]any{"key": "b", "operator": "Exists"},
 			"must match all requirements of spec.selector.matchExpressions").at(labels),
-		"no template":               one("spec.template", remove{}, "Required value"),
-		"template without spec":     one(pod, remove{}, "Required value"),
-		"no containers":             one(pod+".containers", remove{}, "Required value"),
-		"containers empty":          one(pod+".containers", []any{}, "at least 1"),
-		"container without name":    one(pod+".containers[0].name", remove{}, "Required value"),
-		"container name":            one(pod+".containers[0].name", "Server", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
-		"container name too long":   one(pod+".containers[0].name", long, "63"),
-		"container name twice":      one(pod+".containers", []any{container, container}, `must have different names: several have the name "server"`).at(pod + ".containers"),
-		"init container name twice": one(pod+".initContainers", []any{container, container}, `must have different names: several have the name "server"`).at(pod + ".initContainers"),
-		"too many containers":       one(pod+".containers", repeat(container, 129), "128"),
-		"container without image":   one(pod+".containers[0].image", remove{}, "Required value"),
-		"container image empty":     one(pod+".containers[0].image", "", "at least 1"),
-		"init container name":       one(pod+".initContainers", []any{map[string]any{"name": "A", "image": "a"}}, "^[a-z0-9]").at(pod + ".initContainers[0].name"),
-		"restart policy":            one(pod+".restartPolicy", "Never", `"Always"`),
-		"activeDeadlineSeconds":     one(pod+".activeDeadlineSeconds", 10, "must not be set"),
-		"claim template no name":    one(claims+"[0].metadata.name", remove{}, "Required value"),
-		"claim template name":       one(claims+"[0].metadata.name", "A", "^[a-z0-9]"),
-		"claim template no spec":    one(claims+"[0].spec", remove{}, "Required value"),
-		"too many claim templates":  one(claims, repeat(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}, 33), "32"),
-		"hook empty":                one(hook, map[string]any{}, "must contain at least one label in labelsHandler or one finalizer in finalizersHandler"),
-		"hook preNormal empty":      one("spec.lifecycle.preNormal", map[string]any{}, "must contain at least one label"),
-		"hook without handlers":     one(hook, map[string]any{"markPodNotReady": true}, "must contain at least one label"),
-		"hook label key":            one(hook+".labelsHandler", map[string]any{"a b": "c"}, "keys must be qualified names"),
-		"hook label value":          one(hook+".labelsHandler", map[string]any{"a": "-"}, "must be a label value").at(hook + ".labelsHandler[a]"),
-		"too many hook labels":      one(hook+".labelsHandler", keys(17), "16"),
-		"hook finalizer":            one(hook+".finalizersHandler", []any{"match"}, "must be a finalizer").at(hook + ".finalizersHandler[0]"),
-		"hook finalizer twice":      one(hook+".finalizersHandler", []any{"a.io/b", "a.io/b"}, "Duplicate value").at(hook + ".finalizersHandler[1]"),
-		"unknown hook field":        one("spec.lifecycle.inPlaceUpdate", map[string]any{"finalizersHandler": []any{}}, "must contain at least one label"),
+		"no template":             one("spec.template", remove{}, "Required value"),
+		"template without spec":   one(pod, remove{}, "Required value"),
+		"no containers":           one(pod+".containers", remove{}, "Required value"),
+		"containers empty":        one(pod+".containers", []any{}, "at least 1"),
+		"container without name":  one(pod+".containers[0].name", remove{}, "Required value"),
+		"container name":          one(pod+".containers[0].name", "Server", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+		"container name too long": one(pod+".containers[0].name", long, "63"),
+		"container name twice": one(
+			pod+".containers", []any{container, container}, `must have different names: several have the name "server"`,
+		).at(pod + ".containers"),
+		"init container name twice": one(
+			pod+".initContainers", []any{container, container}, `must have different names: several have the name "server"`,
+		).at(pod + ".initContainers"),
+		"too many containers":     one(pod+".containers", repeat(container, 129), "128"),
+		"container without image": one(pod+".containers[0].image", remove{}, "Required value"),
+		"container image empty":   one(pod+".containers[0].image", "", "at least 1"),
+		"init container name": one(
+			pod+".initContainers", []any{map[string]any{"name": "A", "image": "a"}}, "^[a-z0-9]",
+		).at(pod + ".initContainers[0].name"),
+		"restart policy":           one(pod+".restartPolicy", "Never", `"Always"`),
+		"activeDeadlineSeconds":    one(pod+".activeDeadlineSeconds", 10, "must not be set"),
+		"claim template no name":   one(claims+"[0].metadata.name", remove{}, "Required value"),
+		"claim template name":      one(claims+"[0].metadata.name", "A", "^[a-z0-9]"),
+		"claim template no spec":   one(claims+"[0].spec", remove{}, "Required value"),
+		"too many claim templates": one(claims, repeat(map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}, 33), "32"),
+		"hook empty":               one(hook, map[string]any{}, "must contain at least one label in labelsHandler or one finalizer in finalizersHandler"),
+		"hook preNormal empty":     one("spec.lifecycle.preNormal", map[string]any{}, "must contain at least one label"),
+		"hook without handlers":    one(hook, map[string]any{"markPodNotReady": true}, "must contain at least one label"),
+		"hook label key":           one(hook+".labelsHandler", map[string]any{"a b": "c"}, "keys must be qualified names"),
+		"hook label value":         one(hook+".labelsHandler", map[string]any{"a": "-"}, "must be a label value").at(hook + ".labelsHandler[a]"),
+		"too many hook labels":     one(hook+".labelsHandler", keys(17), "16"),
+		"hook finalizer":           one(hook+".finalizersHandler", []any{"match"}, "must be a finalizer").at(hook + ".finalizersHandler[0]"),
+		"hook finalizer twice":     one(hook+".finalizersHandler", []any{"a.io/b", "a.io/b"}, "Duplicate value").at(hook + ".finalizersHandler[1]"),
+		"unknown hook field":       one("spec.lifecycle.inPlaceUpdate", map[string]any{"finalizersHandler": []any{}}, "must contain at least one label"),
 	}
 }
 
@@ -92,18 +98,28 @@ func priorityRejections(path string) map[string]rejection {
 			},
 			field: path + ".weightPriority", message: []string{"must not be set if orderPriority is set"},
 		},
-		"order key empty":         one(path, map[string]any{"orderPriority": []any{map[string]any{"orderedKey": ""}}}, "must be a label key").at(path + ".orderPriority[0].orderedKey"),
-		"order key":               one(path, map[string]any{"orderPriority": []any{map[string]any{"orderedKey": "a b"}}}, "must be a label key").at(path + ".orderPriority[0].orderedKey"),
-		"too many order keys":     one(path, map[string]any{"orderPriority": repeat(map[string]any{"orderedKey": "a"}, 17)}, "16").at(path + ".orderPriority"),
-		"too many weights":        one(path, map[string]any{"weightPriority": repeat(term(1, role)[0], 17)}, "16").at(path + ".weightPriority"),
-		"weight without selector": one(path, map[string]any{"weightPriority": []any{map[string]any{"weight": 1}}}, "Required value").at(path + ".weightPriority[0].matchSelector"),
-		"weight selector empty":   one(path, map[string]any{"weightPriority": term(1, map[string]any{})}, "must contain at least one label").at(path + ".weightPriority[0].matchSelector"),
+		"order key empty": one(
+			path, map[string]any{"orderPriority": []any{map[string]any{"orderedKey": ""}}}, "must be a label key",
+		).at(path + ".orderPriority[0].orderedKey"),
+		"order key": one(
+			path, map[string]any{"orderPriority": []any{map[string]any{"orderedKey": "a b"}}}, "must be a label key",
+		).at(path + ".orderPriority[0].orderedKey"),
+		"too many order keys": one(path, map[string]any{"orderPriority": repeat(map[string]any{"orderedKey": "a"}, 17)}, "16").at(path + ".orderPriority"),
+		"too many weights":    one(path, map[string]any{"weightPriority": repeat(term(1, role)[0], 17)}, "16").at(path + ".weightPriority"),
+		"weight without selector": one(
+			path, map[string]any{"weightPriority": []any{map[string]any{"weight": 1}}}, "Required value",
+		).at(path + ".weightPriority[0].matchSelector"),
+		"weight selector empty": one(
+			path, map[string]any{"weightPriority": term(1, map[string]any{})}, "must contain at least one label",
+		).at(path + ".weightPriority[0].matchSelector"),
 		"weight selector operator": one(path, map[string]any{"weightPriority": term(1, map[string]any{
 			"matchExpressions": []any{map[string]any{"key": "a", "operator": "Is"}},
 		})}, `"In", "NotIn", "Exists", "DoesNotExist"`).at(path + ".weightPriority[0].matchSelector.matchExpressions[0].operator"),
 	}
 	for _, weight := range []int{-1, 0, 101} {
-		all[fmt.Sprintf("weight %d", weight)] = one(path, map[string]any{"weightPriority": term(weight, role)}, "should be").at(path + ".weightPriority[0].weight")
+		all[fmt.Sprintf("weight %d", weight)] = one(
+			path, map[string]any{"weightPriority": term(weight, role)}, "should be",
+		).at(path + ".weightPriority[0].weight")
 	}
 	return all
 }
@@ -140,15 +156,17 @@ func cloneSetRejections() map[string]rejection {
 		"scatter key":                one(update+".scatterStrategy[0].key", "a b", "must be a label key"),
 		"scatter key empty":          one(update+".scatterStrategy[0].key", "", "must be a label key"),
 		"scatter value":              one(update+".scatterStrategy[0].value", "-", "must be a label value"),
-		"scatter term twice":         one(update+".scatterStrategy", repeat(map[string]any{"key": "a", "value": "b"}, 2), "Duplicate value").at(update + ".scatterStrategy[1]"),
-		"too many scatter terms":     one(update+".scatterStrategy", scatterTerms(17), "16"),
-		"grace period negative":      one(update+".inPlaceUpdateStrategy.gracePeriodSeconds", -1, "greater than or equal to 0"),
-		"grace period too long":      one(update+".inPlaceUpdateStrategy.gracePeriodSeconds", 3601, "3600"),
-		"no parallel pulls":          one(update+".inPlaceUpdateStrategy.imagePreDownloadParallelism", 0, "greater than or equal to 1"),
-		"parallel pulls, part":       one(update+".inPlaceUpdateStrategy.imagePreDownloadParallelism", "0%", "imagePreDownloadParallelism"),
-		"pulls too long":             one(update+".inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds", 86401, "86400"),
-		"pulls after too many":       one(update+".inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods", "101%", "imagePreDownloadMinUpdatedReadyPods"),
-		"too many named pods":        one(scale+".podsToDelete", podNames(5001), "5000"),
+		"scatter term twice": one(
+			update+".scatterStrategy", repeat(map[string]any{"key": "a", "value": "b"}, 2), "Duplicate value",
+		).at(update + ".scatterStrategy[1]"),
+		"too many scatter terms": one(update+".scatterStrategy", scatterTerms(17), "16"),
+		"grace period negative":  one(update+".inPlaceUpdateStrategy.gracePeriodSeconds", -1, "greater than or equal to 0"),
+		"grace period too long":  one(update+".inPlaceUpdateStrategy.gracePeriodSeconds", 3601, "3600"),
+		"no parallel pulls":      one(update+".inPlaceUpdateStrategy.imagePreDownloadParallelism", 0, "greater than or equal to 1"),
+		"parallel pulls, part":   one(update+".inPlaceUpdateStrategy.imagePreDownloadParallelism", "0%", "imagePreDownloadParallelism"),
+		"pulls too long":         one(update+".inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds", 86401, "86400"),
+		"pulls after too many":   one(update+".inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods", "101%", "imagePreDownloadMinUpdatedReadyPods"),
+		"too many named pods":    one(scale+".podsToDelete", podNames(5001), "5000"),
 	}
 }
 

@@ -202,7 +202,9 @@ func testSchedule(t *testing.T) {
 		ObjectMeta: w.Meta("nightly"),
 		Spec: v1alpha1.AdvancedCronJobSpec{
 			Schedule: "@every 1s", ConcurrencyPolicy: v1alpha1.ForbidConcurrent, SuccessfulJobsHistoryLimit: new(int32(1)),
-			Template: v1alpha1.CronJobTemplate{BroadcastJobTemplate: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"metadata": {"labels": {"app": "nightly"}}, "spec": %s}`, spec)}},
+			Template: v1alpha1.CronJobTemplate{
+				BroadcastJobTemplate: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"metadata": {"labels": {"app": "nightly"}}, "spec": %s}`, spec)},
+			},
 		},
 	}
 	w.let(all(corev1.PodRunning))
@@ -267,7 +269,9 @@ func TestOnlyBroadcastJobsOfSchedulesAreCreated(t *testing.T) {
 		job.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "a:1"}}}
 		expect.NoError(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
 		change(job)
-		env.Refused(t, name, "seamark-workloads cannot write Job", func(ctx context.Context) error { return account.Create(ctx, job.DeepCopy(), client.DryRunAll) })
+		env.Refused(
+			t, name, "seamark-workloads cannot write Job", func(ctx context.Context) error { return account.Create(ctx, job.DeepCopy(), client.DryRunAll) },
+		)
 	}
 }
 

@@ -164,7 +164,9 @@ func TestUI(t *testing.T) {
 		full                     bool
 	}{
 		"administrator": {"", "report", "", "", true},
-		"developer":     {developer, "condition", "Hint: no permission to list probereports.seamark.dev in the cluster", "no permission to list events in namespace", false},
+		"developer": {
+			developer, "condition", "Hint: no permission to list probereports.seamark.dev in the cluster", "no permission to list events in namespace", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -202,7 +202,9 @@ func testForeignJob(t *testing.T) {
 	}}
 	foreign.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "other:1"}}}
 	w.Create(foreign)
-	if condition := w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionFalse, "Refused"); !strings.Contains(condition.Message, "belongs to another object: the run is dropped") {
+	if condition := w.has(
+		v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionFalse, "Refused",
+	); !strings.Contains(condition.Message, "belongs to another object: the run is dropped") {
 		t.Errorf("condition %+v", condition)
 	}
 	w.has(v1alpha1.AdvancedCronJobJobsCreated, metav1.ConditionTrue, "Created")
@@ -285,7 +287,9 @@ func testPolicy(t *testing.T) {
 		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "a:1"}}}
 		expect.NoError(t, account.Create(t.Context(), job.DeepCopy(), client.DryRunAll))
 		change(job)
-		env.Refused(t, name, "seamark-workloads cannot write Job", func(ctx context.Context) error { return account.Create(ctx, job.DeepCopy(), client.DryRunAll) })
+		env.Refused(
+			t, name, "seamark-workloads cannot write Job", func(ctx context.Context) error { return account.Create(ctx, job.DeepCopy(), client.DryRunAll) },
+		)
 	}
 }
 
@@ -314,7 +318,9 @@ const template = `{"metadata": {"labels": {"app": "report"}}, "spec": {"backoffL
 func newObject(namespace, schedule string) *v1alpha1.AdvancedCronJob {
 	return &v1alpha1.AdvancedCronJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "report"},
-		Spec:       v1alpha1.AdvancedCronJobSpec{Schedule: schedule, Template: v1alpha1.CronJobTemplate{JobTemplate: &runtime.RawExtension{Raw: []byte(template)}}},
+		Spec: v1alpha1.AdvancedCronJobSpec{
+			Schedule: schedule, Template: v1alpha1.CronJobTemplate{JobTemplate: &runtime.RawExtension{Raw: []byte(template)}},
+		},
 	}
 }
 
@@ -363,7 +369,9 @@ func (w *world) complete(job *batchv1.Job) {
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
 	job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
-		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now})
+		job.Status.Conditions = append(
+			job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now},
+		)
 	}
 	expect.NoError(w, client.IgnoreNotFound(w.Client.Status().Update(w.Context(), job)))
 }

@@ -155,7 +155,11 @@ func testDrain(t *testing.T) {
 	if others.Matches(labels.Set(pod.Labels)) {
 		t.Errorf("the selector %s matches the labels %v", others, pod.Labels)
 	}
-	expect.NoError(t, w.Client.SubResource("eviction").Create(t.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}))
+	expect.NoError(
+		t, w.Client.SubResource("eviction").Create(
+			t.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
+		),
+	)
 	w.until("the cordoned node has another pod", func() error {
 		found := w.on(0)
 		return await.ErrorIf(len(found) != 1 || found[0].UID == pod.UID || found[0].DeletionTimestamp != nil, "%d pods", len(found))
@@ -227,7 +231,9 @@ func TestTakeOver(t *testing.T) {
 		})
 	})
 	written := func() map[string]string {
-		return openkruise.Versions(t, w.Client, w.Namespace, corev1.SchemeGroupVersion.WithKind("Pod"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+		return openkruise.Versions(
+			t, w.Client, w.Namespace, corev1.SchemeGroupVersion.WithKind("Pod"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
+		)
 	}
 	before := written()
 	scheduled := func(n int32) func() {

@@ -18,7 +18,9 @@ import (
 
 // crdFolders returns the folders of the generated CRDs, relative to the module's root.
 func crdFolders() []string {
-	return []string{"config/crd/bases", "config/crd/workloads", "config/crd/cronjobs", "config/crd/daemonsets", "config/crd/broadcastjobs", "config/crd/imagepulls", "config/crd/sidecarsets"}
+	return []string{
+		"config/crd/bases", "config/crd/workloads", "config/crd/cronjobs", "config/crd/daemonsets", "config/crd/broadcastjobs", "config/crd/imagepulls", "config/crd/sidecarsets",
+	}
 }
 
 func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {

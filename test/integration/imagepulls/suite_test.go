@@ -67,7 +67,9 @@ func newWorld(t *testing.T, nodes int) *world {
 	t.Helper()
 	w := &world{World: env.NewWorld(t, server), pods: map[types.UID]*corev1.Pod{}, reports: func(*corev1.Pod) string { return "sha256:1" }}
 	// The pods of pulls satisfy the strictest standard.
-	w.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
+	w.Patch(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`,
+	)
 	for i := range nodes {
 		w.ReadyNode(fmt.Sprint(i))
 	}
@@ -114,12 +116,18 @@ func (w *world) see(event watch.Event) {
 
 // report writes the status of a pod.
 func (w *world) report(pod *corev1.Pod, what string) {
-	status := corev1.ContainerStatus{Name: "pull", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: what, Message: "text of the runtime"}}}
+	status := corev1.ContainerStatus{
+		Name: "pull", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: what, Message: "text of the runtime"}},
+	}
 	switch {
 	case what == "":
 		return
 	case len(what) > 6 && what[:6] == "sha256":
-		status = corev1.ContainerStatus{Name: "pull", Image: "x", ImageID: what, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError"}}}
+		status = corev1.ContainerStatus{
+			Name: "pull", Image: "x", ImageID: what, State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError"},
+			},
+		}
 	}
 	pod = pod.DeepCopy()
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}

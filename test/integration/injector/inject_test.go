@@ -65,7 +65,9 @@ func (w *world) Choose(_ context.Context, name string, _ *corev1.Pod, _ types.UI
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	set := w.sets[name]
-	return injector.Choice{Set: name, Selects: true, Revision: revision(set), Optional: set != nil && set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore"}, nil
+	return injector.Choice{
+		Set: name, Selects: true, Revision: revision(set), Optional: set != nil && set.Annotations[v1alpha1.InjectionFailurePolicyKey] == "Ignore",
+	}, nil
 }
 
 // ChooseBound returns an error: the sets of groups are not known.
@@ -232,12 +234,20 @@ func TestOrderOfTheEntriesMakesNoDifference(t *testing.T) {
 			s.Containers[0].PodInjectPolicy = v1alpha1.AfterAppContainerType
 			s.Containers[0].ShareVolumePolicy.Type = v1alpha1.ShareVolumePolicyEnabled
 			s.Containers[0].VolumeMounts = mount("z", "/z")
-			s.Volumes = []corev1.Volume{{Name: "z", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "z"}}}}}
+			s.Volumes = []corev1.Volume{{
+				Name: "z", VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "z"}},
+				},
+			}}
 		}),
 		sidecarSet("b", func(s *v1alpha1.SidecarSetSpec) {
-			s.InitContainers = []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "y", Image: "y", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}}
+			s.InitContainers = []v1alpha1.SidecarContainer{{
+				Container: corev1.Container{Name: "y", Image: "y", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
+			}}
 			s.Containers[0].TransferEnv = []v1alpha1.TransferEnvVar{{SourceContainerName: "server", EnvName: "PORT"}}
-			s.PatchPodMetadata = []v1alpha1.SidecarSetPatchPodMetadata{{PatchPolicy: v1alpha1.SidecarSetMergePatchJSONPatchPolicy, Annotations: map[string]string{"json": `{"b":1}`}}}
+			s.PatchPodMetadata = []v1alpha1.SidecarSetPatchPodMetadata{{
+				PatchPolicy: v1alpha1.SidecarSetMergePatchJSONPatchPolicy, Annotations: map[string]string{"json": `{"b":1}`},
+			}}
 			s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "y"}, {Name: "x"}}
 		}),
 		sidecarSet("c", func(s *v1alpha1.SidecarSetSpec) {
@@ -245,7 +255,9 @@ func TestOrderOfTheEntriesMakesNoDifference(t *testing.T) {
 			s.Containers[0].PodInjectPolicy = v1alpha1.AfterAppContainerType
 			s.Containers[0].VolumeMounts = mount("w", "/w")
 			s.Volumes = []corev1.Volume{{Name: "w", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-			s.PatchPodMetadata = []v1alpha1.SidecarSetPatchPodMetadata{{PatchPolicy: v1alpha1.SidecarSetMergePatchJSONPatchPolicy, Annotations: map[string]string{"json": `{"a":1}`}}}
+			s.PatchPodMetadata = []v1alpha1.SidecarSetPatchPodMetadata{{
+				PatchPolicy: v1alpha1.SidecarSetMergePatchJSONPatchPolicy, Annotations: map[string]string{"json": `{"a":1}`},
+			}}
 			s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "w"}, {Name: "x"}}
 		}),
 	}

@@ -41,7 +41,9 @@ import (
 // testUpdate changes the image of a container and of a native sidecar in running pods, one after the other.
 func testUpdate(t *testing.T, i *installation) {
 	set := newSet(t, i, "updated", func(s *v1alpha1.SidecarSetSpec) {
-		s.InitContainers = []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "proxy", Image: "proxy:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}}
+		s.InitContainers = []v1alpha1.SidecarContainer{{
+			Container: corev1.Container{Name: "proxy", Image: "proxy:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
+		}}
 	})
 	env.RunKubelets(t, kubelet.Options{Config: i.Config, Failed: func(err error) { t.Error(err) }, Namespace: set.Spec.Namespace})
 	i.apply(set)

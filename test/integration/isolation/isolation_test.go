@@ -59,7 +59,9 @@ func samples() []sample {
 		{"apps.kruise.io/v1alpha1", "CloneSet", set + `}`, port, number, edit, "Decodable", text},
 		{"apps.kruise.io/v1beta1", "StatefulSet", set + `,"serviceName":"a"}`, port, number, edit, "Decodable", text},
 		{"apps.kruise.io/v1alpha1", "DaemonSet", `{"selector":{"matchLabels":{"app":"a"}},"template":` + template + `}`, port, number, edit, "Decodable", text},
-		{"apps.kruise.io/v1alpha1", "BroadcastJob", `{"paused":true,"template":` + template + `}`, port, number, `{"spec":{"parallelism":%s}}`, "Decodable", text},
+		{
+			"apps.kruise.io/v1alpha1", "BroadcastJob", `{"paused":true,"template":` + template + `}`, port, number, `{"spec":{"parallelism":%s}}`, "Decodable", text,
+		},
 		{
 			"apps.kruise.io/v1alpha1", "AdvancedCronJob", `{"schedule":"0 0 1 1 *","paused":true,"failedJobsHistoryLimit":7,"template":{"broadcastJobTemplate":{"spec":{"template":` + template + `}}}}`,
 			`7`, `"7"`, `{"spec":{"startingDeadlineSeconds":%s}}`, "Decodable", `spec.failedJobsHistoryLimit: "7" is a string, want an integer of 32 bits`,
@@ -237,14 +239,18 @@ func relax(t *testing.T) (restore func()) {
 func install(t *testing.T) (start func() (stop func())) {
 	t.Helper()
 	own := program.InstallInjector(t, server)
-	cfg := program.Install(t, server, "config/sidecarsets/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/imagepulls/rbac.yaml")
+	cfg := program.Install(
+		t, server, "config/sidecarsets/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/imagepulls/rbac.yaml",
+	)
 	marking := server.Component(t, manager.Name)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	expect.NoError(t, server.Client.Create(t.Context(), node))
 	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
 	return func() func() {
 		stops := []func(){program.StartInjector(t, own, env.FreeAddress(t), certificates.DefaultLifetimes()), program.StartManager(t, manager.Options{Config: marking}), program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
-			for _, each := range []*configv1alpha1.WorkloadController{&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.ImagePullJob, &enabled.SidecarSet} {
+			for _, each := range []*configv1alpha1.WorkloadController{
+				&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.ImagePullJob, &enabled.SidecarSet,
+			} {
 				each.Enabled = new(true)
 			}
 			o.InjectorURL = "https://localhost:9"

@@ -161,7 +161,9 @@ func TestExclusiveMarksPerLabel(t *testing.T) {
 	}
 	shard("a", "1")
 	shard("b", "2")
-	d.claims = map[string]claim{"a": {state: succeeded, term: 0, since: 1}, "b": {state: succeeded, term: 0, since: 2}, "c": {state: succeeded, term: 0, since: 3}}
+	d.claims = map[string]claim{
+		"a": {state: succeeded, term: 0, since: 1}, "b": {state: succeeded, term: 0, since: 2}, "c": {state: succeeded, term: 0, since: 3},
+	}
 	d.say()
 	w.marked("a", append([]string{"label shard=1"}, primary...)...)
 	w.marked("b", append([]string{"label shard=2"}, primary...)...)

@@ -88,8 +88,12 @@ func TestProviderProbes(t *testing.T) {
 	w.condition("game", v1alpha1.ConditionProbesResolved, "ConditionTypeMissing",
 		`Probe "bare": podConditionType is required for pods on virtual nodes (1 of 1 matched pods, such as a).`)
 
-	idle := []string{probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True"}
-	busy := []string{probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False"}
+	idle := []string{
+		probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True",
+	}
+	busy := []string{
+		probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False",
+	}
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
 	w.marked("a", idle...)
 	w.provide("a", "game.io/idle", corev1.ConditionFalse)
@@ -158,7 +162,9 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	for _, name := range []string{"a", "ended"} {
 		w.marked(name, probesAnnotation, markersAnnotation)
 		w.provide(name, "game.io/idle", corev1.ConditionTrue)
-		w.marked(name, probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True")
+		w.marked(
+			name, probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True",
+		)
 	}
 	ended := w.stored("ended")
 	w.Must(w.Client.Status().Patch(t.Context(), ended, env.MergePatch(`{"status":{"phase":"Succeeded"}}`)))
@@ -178,9 +184,13 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	w.provide("ended", "game.io/idle", corev1.ConditionFalse)
 	w.pod("new", "vk-restart")
 	startServerless(t, e)
-	w.marked("a", probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False")
+	w.marked(
+		"a", probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False",
+	)
 	w.marked("new", probesAnnotation, markersAnnotation)
-	w.unchanged("ended", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False")
+	w.unchanged(
+		"ended", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False",
+	)
 }
 
 // TestGateOff checks that by default nothing is written to a pod on a virtual node.

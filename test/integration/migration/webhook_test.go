@@ -67,7 +67,9 @@ func serveRejections(w *world) {
 			SideEffects:   ptr.To(admissionregistrationv1.SideEffectClassNone),
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1"}, Resources: []string{resource}},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1"}, Resources: []string{resource},
+				},
 			}},
 		}
 	}

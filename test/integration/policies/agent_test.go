@@ -202,8 +202,10 @@ func TestAgentWritesEventsAsItself(t *testing.T) {
 		"other reason":     {func(e *corev1.Event) { e.Reason = "Killing" }, "with reason"},
 		"on a secret":      {func(e *corev1.Event) { e.InvolvedObject.Kind = "Secret" }, "for pods"},
 
-		"longest message":     {func(e *corev1.Event) { e.Message = strings.Repeat("é", 512) }, ""},
-		"message too long":    {func(e *corev1.Event) { e.Message = strings.Repeat("é", 512) + "m" }, "message: an event of an agent can have at most 1024 bytes"},
+		"longest message": {func(e *corev1.Event) { e.Message = strings.Repeat("é", 512) }, ""},
+		"message too long": {
+			func(e *corev1.Event) { e.Message = strings.Repeat("é", 512) + "m" }, "message: an event of an agent can have at most 1024 bytes",
+		},
 		"error":               {func(e *corev1.Event) { e.Reason, e.Type = v1alpha1.EventReasonProbeError, corev1.EventTypeWarning }, ""},
 		"other type":          {func(e *corev1.Event) { e.Type = "Other" }, "type Normal or Warning"},
 		"action":              {func(e *corev1.Event) { e.Action = "Probe" }, "no action, related or series"},

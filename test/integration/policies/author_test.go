@@ -225,11 +225,17 @@ func TestAuthorOfChange(t *testing.T) {
 		"finalizer":        {func(m *v1alpha1.PodProbeMarker) { m.Finalizers = []string{v1alpha1.PodProbeMarkerFinalizer} }, nil},
 		"removed probe":    {func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[:1] }, nil},
 		"reordered probes": {func(m *v1alpha1.PodProbeMarker) { p := m.Spec.Probes; p[0], p[1] = p[1], p[0] }, nil},
-		"command":          {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").Probe.Exec.Command = []string{"/other"} }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
-		"container":        {func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").ContainerName = "other" }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")}},
-		"port":             {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.HTTPGet.Port = intstr.FromInt32(81) }, missingTexts{missing(noPatch, "web")}},
-		"condition type":   {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").PodConditionType = "game.io/x" }, missingTexts{missing(noPatch, "web")}},
-		"name":             {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Name = "page" }, missingTexts{missing(noPatch, "page")}},
+		"command": {
+			func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").Probe.Exec.Command = []string{"/other"} }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")},
+		},
+		"container": {
+			func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").ContainerName = "other" }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")},
+		},
+		"port": {
+			func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Probe.HTTPGet.Port = intstr.FromInt32(81) }, missingTexts{missing(noPatch, "web")},
+		},
+		"condition type": {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").PodConditionType = "game.io/x" }, missingTexts{missing(noPatch, "web")}},
+		"name":           {func(m *v1alpha1.PodProbeMarker) { probe(m, "web").Name = "page" }, missingTexts{missing(noPatch, "page")}},
 		"httpGet to exec": {func(m *v1alpha1.PodProbeMarker) {
 			probe(m, "web").Probe.ProbeHandler = probe(m, "busy").Probe.ProbeHandler
 		}, missingTexts{missing(noExec, "web"), missing(noPatch, "web")}},

@@ -38,7 +38,9 @@ func oldestSupported() *version.Version { return version.MajorMinor(1, 31) }
 func TestExpressionsCompileInTheOldestSupportedVersion(t *testing.T) {
 	t.Parallel()
 	objects := env.Manifests(t, []string{"config/policies"})
-	for _, path := range []string{"config/workloads/policy.yaml", "config/cronjobs/policy.yaml", "config/imagepulls/author.yaml", "config/sidecarsets/author.yaml"} {
+	for _, path := range []string{
+		"config/workloads/policy.yaml", "config/cronjobs/policy.yaml", "config/imagepulls/author.yaml", "config/sidecarsets/author.yaml",
+	} {
 		more := env.Manifests(t, []string{path})
 		objects = append(objects, more...)
 	}
@@ -104,7 +106,9 @@ func TestDeleteProtection(t *testing.T) {
 	}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
 	pods := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "image"}}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Image: "image"}},
+		},
 	}
 	cloneSet := func(protection string, replicas int32) client.Object {
 		return &v1alpha1.CloneSet{ObjectMeta: meta(protection), Spec: v1alpha1.CloneSetSpec{Replicas: &replicas, Selector: selector, Template: pods}}
@@ -133,10 +137,14 @@ func TestDeleteProtection(t *testing.T) {
 		"CloneSet without the label":         {cloneSet("", 2), ""},
 		"Deployment, Cascading with pods":    {deployment("Cascading", 2), scale},
 		"Deployment, Cascading, scaled to 0": {deployment("Cascading", 0), ""},
-		"DaemonSet, Cascading":               {&v1alpha1.DaemonSet{ObjectMeta: meta("Cascading"), Spec: v1alpha1.DaemonSetSpec{Selector: selector, Template: pods}}, noReplicas},
-		"Service, Always":                    {service("Always"), always},
-		"Service, Cascading":                 {service("Cascading"), noReplicas},
-		"Namespace, Cascading":               {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "protected-", Labels: meta("Cascading").Labels}}, noReplicas},
+		"DaemonSet, Cascading": {
+			&v1alpha1.DaemonSet{ObjectMeta: meta("Cascading"), Spec: v1alpha1.DaemonSetSpec{Selector: selector, Template: pods}}, noReplicas,
+		},
+		"Service, Always":    {service("Always"), always},
+		"Service, Cascading": {service("Cascading"), noReplicas},
+		"Namespace, Cascading": {
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "protected-", Labels: meta("Cascading").Labels}}, noReplicas,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			create(t, c, test.object)
@@ -179,7 +187,9 @@ func securityDoc(t *testing.T) (lines []string, root string) {
 func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
-	for _, folder := range []string{"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml"} {
+	for _, folder := range []string{
+		"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml",
+	} {
 		objects := env.Manifests(t, []string{folder})
 		for _, object := range objects {
 			account, is := accountOf(object.GetName())

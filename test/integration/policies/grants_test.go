@@ -98,11 +98,13 @@ func TestWhoGivesWorkloadsItsRights(t *testing.T) {
 		"manager creates without the label": {as: manager, change: unlabelled, want: label},
 		"manager gives another account":     {as: manager, change: toAccount(env.SystemNamespace, managerAccount), want: subjects},
 		"manager gives another namespace":   {as: manager, change: toAccount("default", workloadsAccount), want: subjects},
-		"manager gives a user":              {as: manager, change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, env.UserSubject("ann")) }, want: subjects},
-		"manager removes the label":         {as: manager, write: update, change: unlabelled, want: label},
-		"manager removes the subjects":      {as: manager, write: update, change: withoutUsers},
-		"manager deletes with subjects":     {as: manager, write: remove, want: subjects},
-		"manager deletes without subjects":  {as: manager, write: remove, stored: []bindingChange{withoutUsers}},
+		"manager gives a user": {
+			as: manager, change: func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, env.UserSubject("ann")) }, want: subjects,
+		},
+		"manager removes the label":        {as: manager, write: update, change: unlabelled, want: label},
+		"manager removes the subjects":     {as: manager, write: update, change: withoutUsers},
+		"manager deletes with subjects":    {as: manager, write: remove, want: subjects},
+		"manager deletes without subjects": {as: manager, write: remove, stored: []bindingChange{withoutUsers}},
 		"manager deletes another": {
 			as: unlimited, write: remove, stored: []bindingChange{giveRole("view"), unlabelled, withoutUsers}, want: limited,
 		},
@@ -181,14 +183,18 @@ func slowPatch(t *testing.T, config *rest.Config, path string) (send func(body s
 	t.Helper()
 	secure, err := rest.TLSConfigFor(config)
 	expect.NoError(t, err)
-	transport := &http.Transport{TLSClientConfig: secure, ExpectContinueTimeout: time.Minute, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	transport := &http.Transport{
+		TLSClientConfig: secure, ExpectContinueTimeout: time.Minute, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	reader, writer := io.Pipe()
 	authorized, answers := make(chan struct{}), make(chan error, 1)
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(authorized) }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, strings.TrimSuffix(config.Host, "/")+path, reader)
 	expect.NoError(t, err)
-	request.Header = http.Header{"Authorization": {"Bearer " + config.BearerToken}, "Content-Type": {"application/merge-patch+json"}, "Expect": {"100-continue"}}
+	request.Header = http.Header{
+		"Authorization": {"Bearer " + config.BearerToken}, "Content-Type": {"application/merge-patch+json"}, "Expect": {"100-continue"},
+	}
 	go func() {
 		response, err := transport.RoundTrip(request)
 		if err == nil {
@@ -267,7 +273,9 @@ func TestWorkloadsWriteOnlyObjectsOfTheirSets(t *testing.T) {
 	)
 	revision := func(namespace string, owners []metav1.OwnerReference) client.Object {
 		return &appsv1.ControllerRevision{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "r-", OwnerReferences: owners, Finalizers: []string{"example.com/hook"}}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, GenerateName: "r-", OwnerReferences: owners, Finalizers: []string{"example.com/hook"},
+			}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")},
 		}
 	}
 	claim := func(namespace string, owners []metav1.OwnerReference) client.Object {
@@ -300,30 +308,38 @@ func TestWorkloadsWriteOnlyObjectsOfTheirSets(t *testing.T) {
 		create bool
 		want   string
 	}{
-		"create a revision":                       {object: revision, owners: owners{cloneSet}, change: create, create: true},
-		"create a revision without an owner":      {object: revision, change: create, create: true, want: foreign},
-		"create a revision of a built-in one":     {object: revision, owners: owners{builtIn}, change: create, create: true, want: foreign},
-		"create a revision of a SidecarSet":       {object: revision, owners: owners{owner("apps.kruise.io/v1alpha1", "SidecarSet", "s")}, change: create, create: true, want: foreign},
-		"create a revision in kube-system":        {object: revision, namespace: "kube-system", owners: owners{cloneSet}, change: create, create: true, want: excluded},
-		"change a revision":                       {object: revision, owners: owners{daemonSet}, change: label},
-		"change a revision of a built-in one":     {object: revision, owners: owners{builtInNode}, change: label, want: foreign},
-		"adopt a revision":                        {object: revision, change: own(statefulSet)},
-		"adopt a revision of a built-in one":      {object: revision, owners: owners{builtIn}, change: own(statefulSet), want: replace},
-		"exchange the set of a revision":          {object: revision, owners: owners{cloneSet}, change: own(statefulSet), want: replace},
-		"remove the finalizer of a revision":      {object: revision, owners: owners{cloneSet}, change: release, want: "metadata.finalizers"},
-		"delete a revision":                       {object: revision, owners: owners{cloneSet}},
-		"delete a revision of a built-in one":     {object: revision, owners: owners{builtIn}, want: foreign},
-		"create a claim":                          {object: claim, owners: owners{cloneSet}, change: create, create: true},
-		"create a claim without an owner":         {object: claim, change: create, create: true},
-		"create a claim of a built-in one":        {object: claim, owners: owners{builtIn}, change: create, create: true, want: foreign},
-		"create a claim in kube-system":           {object: claim, namespace: "kube-system", owners: owners{cloneSet}, change: create, create: true, want: excluded},
-		"change a claim of a built-in one":        {object: claim, owners: owners{builtIn}, change: label, want: foreign},
-		"give a claim to its pod":                 {object: claim, owners: owners{cloneSet}, change: own(pod)},
-		"give a claim of a built-in one":          {object: claim, owners: owners{builtIn}, change: own(pod), want: foreign},
-		"keep the other owner of a claim":         {object: claim, owners: owners{helper}, change: own(helper, statefulSet)},
-		"remove the other owner of a claim":       {object: claim, owners: owners{helper}, change: own(statefulSet), want: replace},
-		"remove the finalizer of a claim":         {object: claim, owners: owners{cloneSet}, change: release, want: "metadata.finalizers"},
-		"change a revision without a RoleBinding": {object: revision, namespace: server.Namespace(t), owners: owners{cloneSet}, change: label, want: `cannot patch resource "controllerrevisions"`},
+		"create a revision":                   {object: revision, owners: owners{cloneSet}, change: create, create: true},
+		"create a revision without an owner":  {object: revision, change: create, create: true, want: foreign},
+		"create a revision of a built-in one": {object: revision, owners: owners{builtIn}, change: create, create: true, want: foreign},
+		"create a revision of a SidecarSet": {
+			object: revision, owners: owners{owner("apps.kruise.io/v1alpha1", "SidecarSet", "s")}, change: create, create: true, want: foreign,
+		},
+		"create a revision in kube-system": {
+			object: revision, namespace: "kube-system", owners: owners{cloneSet}, change: create, create: true, want: excluded,
+		},
+		"change a revision":                   {object: revision, owners: owners{daemonSet}, change: label},
+		"change a revision of a built-in one": {object: revision, owners: owners{builtInNode}, change: label, want: foreign},
+		"adopt a revision":                    {object: revision, change: own(statefulSet)},
+		"adopt a revision of a built-in one":  {object: revision, owners: owners{builtIn}, change: own(statefulSet), want: replace},
+		"exchange the set of a revision":      {object: revision, owners: owners{cloneSet}, change: own(statefulSet), want: replace},
+		"remove the finalizer of a revision":  {object: revision, owners: owners{cloneSet}, change: release, want: "metadata.finalizers"},
+		"delete a revision":                   {object: revision, owners: owners{cloneSet}},
+		"delete a revision of a built-in one": {object: revision, owners: owners{builtIn}, want: foreign},
+		"create a claim":                      {object: claim, owners: owners{cloneSet}, change: create, create: true},
+		"create a claim without an owner":     {object: claim, change: create, create: true},
+		"create a claim of a built-in one":    {object: claim, owners: owners{builtIn}, change: create, create: true, want: foreign},
+		"create a claim in kube-system": {
+			object: claim, namespace: "kube-system", owners: owners{cloneSet}, change: create, create: true, want: excluded,
+		},
+		"change a claim of a built-in one":  {object: claim, owners: owners{builtIn}, change: label, want: foreign},
+		"give a claim to its pod":           {object: claim, owners: owners{cloneSet}, change: own(pod)},
+		"give a claim of a built-in one":    {object: claim, owners: owners{builtIn}, change: own(pod), want: foreign},
+		"keep the other owner of a claim":   {object: claim, owners: owners{helper}, change: own(helper, statefulSet)},
+		"remove the other owner of a claim": {object: claim, owners: owners{helper}, change: own(statefulSet), want: replace},
+		"remove the finalizer of a claim":   {object: claim, owners: owners{cloneSet}, change: release, want: "metadata.finalizers"},
+		"change a revision without a RoleBinding": {
+			object: revision, namespace: server.Namespace(t), owners: owners{cloneSet}, change: label, want: `cannot patch resource "controllerrevisions"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

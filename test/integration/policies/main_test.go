@@ -105,7 +105,11 @@ func TestTrustedAuthors(t *testing.T) {
 	c, _ := clientOf(t, server, server.ServiceAccount(t, game.Namespace, game.Name, nil))
 	other, _ := clientOf(t, server, server.ServiceAccount(t, game.Namespace, "other", nil))
 	rights := []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"podprobemarkers", "statefulsets"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
+		{
+			APIGroups: []string{"apps.kruise.io"}, Resources: []string{"podprobemarkers", "statefulsets"}, Verbs: []string{
+				"create", "delete", "get", "list", "patch", "update", "watch",
+			},
+		},
 		{APIGroups: []string{""}, Resources: []string{"pods", "services"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
 	}
 	for _, namespace := range []string{strict, trusting.Name} {

@@ -58,7 +58,9 @@ func TestWebhookConfigurations(t *testing.T) {
 		stored := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		expect.NoError(t, server.Client.Create(t.Context(), stored))
 	}
-	if err := server.Client.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "seamark-sidecarsets-0"}}); err != nil {
+	if err := server.Client.Create(
+		t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "seamark-sidecarsets-0"}},
+	); err != nil {
 		t.Fatal(err)
 	}
 	type write func(ctx context.Context, c client.Client) error
@@ -82,30 +84,38 @@ func TestWebhookConfigurations(t *testing.T) {
 		write write
 		want  string
 	}{
-		"its entries":             {workloads, put(first, fine), ""},
-		"no entries":              {workloads, put(first), ""},
-		"named namespaces":        {workloads, put(first, namespaces(metav1.LabelSelectorOpIn, "games")), ""},
-		"another Service":         {workloads, put(first, at(own, "evil")), elsewhere},
-		"another namespace":       {workloads, put(first, at("default", "seamark-injector")), elsewhere},
-		"the manager's Service":   {workloads, put(first, at(own, "seamark-webhook")), elsewhere},
-		"URL":                     {workloads, put(first, edited(func(h *hook) { h.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new("https://evil/")} })), elsewhere},
-		"other objects":           {workloads, put(first, edited(func(h *hook) { h.Rules[0].Resources = []string{"pods", "secrets"} })), broad},
-		"all resources":           {workloads, put(first, edited(func(h *hook) { h.Rules[0].Resources = []string{"*"} })), broad},
-		"another group":           {workloads, put(first, edited(func(h *hook) { h.Rules[0].APIGroups = []string{"*"} })), broad},
-		"updates":                 {workloads, put(first, edited(func(h *hook) { h.Rules[0].Operations = []admissionregistrationv1.OperationType{"*"} })), broad},
+		"its entries":           {workloads, put(first, fine), ""},
+		"no entries":            {workloads, put(first), ""},
+		"named namespaces":      {workloads, put(first, namespaces(metav1.LabelSelectorOpIn, "games")), ""},
+		"another Service":       {workloads, put(first, at(own, "evil")), elsewhere},
+		"another namespace":     {workloads, put(first, at("default", "seamark-injector")), elsewhere},
+		"the manager's Service": {workloads, put(first, at(own, "seamark-webhook")), elsewhere},
+		"URL": {
+			workloads, put(first, edited(func(h *hook) { h.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new("https://evil/")} })), elsewhere,
+		},
+		"other objects": {workloads, put(first, edited(func(h *hook) { h.Rules[0].Resources = []string{"pods", "secrets"} })), broad},
+		"all resources": {workloads, put(first, edited(func(h *hook) { h.Rules[0].Resources = []string{"*"} })), broad},
+		"another group": {workloads, put(first, edited(func(h *hook) { h.Rules[0].APIGroups = []string{"*"} })), broad},
+		"updates": {
+			workloads, put(first, edited(func(h *hook) { h.Rules[0].Operations = []admissionregistrationv1.OperationType{"*"} })), broad,
+		},
 		"all namespaces":          {workloads, put(first, edited(func(h *hook) { h.NamespaceSelector = nil })), broad},
 		"kube-system":             {workloads, put(first, namespaces(metav1.LabelSelectorOpIn, "games", "kube-system")), broad},
 		"its own namespace":       {workloads, put(first, namespaces(metav1.LabelSelectorOpNotIn, "kube-system")), broad},
 		"configuration of others": {workloads, put("of-others", fine), names},
 		"of the manager":          {workloads, put("seamark-webhook", fine), names},
 		"create": {workloads, func(ctx context.Context, c client.Client) error {
-			return c.Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "seamark-sidecarsets-3"}}, client.DryRunAll)
+			return c.Create(
+				ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "seamark-sidecarsets-3"}}, client.DryRunAll,
+			)
 		}, names},
 		"create a validating one": {workloads, func(ctx context.Context, c client.Client) error {
 			return c.Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, client.DryRunAll)
 		}, names},
 		"validating one of the name": {workloads, func(ctx context.Context, c client.Client) error {
-			return c.Patch(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: first}}, env.MergePatch(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll)
+			return c.Patch(
+				ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: first}}, env.MergePatch(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll,
+			)
 		}, names},
 		"delete": {workloads, func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: first}}, client.DryRunAll)

@@ -76,8 +76,10 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 		"annotation":                          {write: annotation},
 		"annotation of a pod without sets":    {write: annotation, plain: true, want: foreign},
 		"label":                               {write: patched("", `{"metadata": {"labels": {"a": "b"}}}`), want: foreign},
-		"status":                              {write: patched("status", `{"status": {"conditions": [{"type": "example.com/a", "status": "True"}]}}`), want: foreign},
-		"condition of sets":                   {write: patched("status", `{"status": {"conditions": [{"type": "SidecarSetUpgradable", "status": "True"}]}}`)},
+		"status": {
+			write: patched("status", `{"status": {"conditions": [{"type": "example.com/a", "status": "True"}]}}`), want: foreign,
+		},
+		"condition of sets": {write: patched("status", `{"status": {"conditions": [{"type": "SidecarSetUpgradable", "status": "True"}]}}`)},
 		"phase and the condition of sets": {
 			write: patched("status", `{"status": {"phase": "Failed", "conditions": [{"type": "SidecarSetUpgradable", "status": "True"}]}}`),
 			want:  foreign,
@@ -94,7 +96,9 @@ func TestWorkloadsChangeOnlyInjectedContainers(t *testing.T) {
 			t.Parallel()
 			pod := podOf(granted(t), replicaSet)
 			injected := []corev1.EnvVar{{Name: v1alpha1.SidecarInjectedEnv, Value: "true"}}
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "agent", Image: "a", Env: injected, Resources: pod.Spec.Containers[0].Resources})
+			pod.Spec.Containers = append(
+				pod.Spec.Containers, corev1.Container{Name: "agent", Image: "a", Env: injected, Resources: pod.Spec.Containers[0].Resources},
+			)
 			pod.Spec.InitContainers = []corev1.Container{
 				{Name: "proxy", Image: "a", Env: injected, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
 				{Name: "setup", Image: "a"},
@@ -115,7 +119,9 @@ func TestSidecarSetAuthor(t *testing.T) {
 	// Ann may create pods in her namespace, bob in all of them, and the collector deletes whatever it is told to.
 	own, other := server.Namespace(t), server.Namespace(t)
 	createPods := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}}
-	writeSets := rbacv1.PolicyRule{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"sidecarsets"}, Verbs: []string{"create", "update", "delete", "deletecollection", "list"}}
+	writeSets := rbacv1.PolicyRule{
+		APIGroups: []string{"apps.kruise.io"}, Resources: []string{"sidecarsets"}, Verbs: []string{"create", "update", "delete", "deletecollection", "list"},
+	}
 	as := map[string]client.Client{}
 	for name, rules := range map[string][]rbacv1.PolicyRule{
 		"ann": {writeSets}, "bob": {writeSets, createPods},
@@ -223,7 +229,9 @@ func TestWorkloadsWriteOnlyHashesOfSets(t *testing.T) {
 		"finalizer of another": {patch(`{"metadata": {"finalizers": null}}`), refused},
 		"owner":                {patch(`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}}`), refused},
 		"container":            {patch(`{"spec": {"containers": [{"name": "agent", "image": "evil"}]}}`), refused},
-		"selector and a hash":  {patch(`{"metadata": {"annotations": {"kruise.io/sidecarset-hash": "a"}}, "spec": {"selector": {"matchLabels": {"a": "c"}}}}`), refused},
+		"selector and a hash": {
+			patch(`{"metadata": {"annotations": {"kruise.io/sidecarset-hash": "a"}}, "spec": {"selector": {"matchLabels": {"a": "c"}}}}`), refused,
+		},
 		"create": {func(ctx context.Context, c client.Client, _ *v1alpha1.SidecarSet) error {
 			return c.Create(ctx, newSet("", nil))
 		}, refused},
@@ -277,10 +285,12 @@ func TestSidecarSetAnnotations(t *testing.T) {
 	t.Parallel()
 	server.Apply(t, env.Manifests(t, []string{"config/sidecarsets/author.yaml"})...)
 	for name, test := range map[string]struct{ key, value, want string }{
-		"failure policy":         {v1alpha1.InjectionFailurePolicyKey, "Ignore", ""},
-		"unknown failure policy": {v1alpha1.InjectionFailurePolicyKey, "ignore", `metadata.annotations[seamark.dev/injection-failure-policy]: "ignore" must be Fail or Ignore`},
-		"canary set":             {"apps.kruise.io/sidecarset-canary", "true", "use spec.injectionStrategy.revision"},
-		"base of a canary set":   {"apps.kruise.io/sidecarset-base", "a", "metadata.annotations[apps.kruise.io/sidecarset-base]: must not be set"},
+		"failure policy": {v1alpha1.InjectionFailurePolicyKey, "Ignore", ""},
+		"unknown failure policy": {
+			v1alpha1.InjectionFailurePolicyKey, "ignore", `metadata.annotations[seamark.dev/injection-failure-policy]: "ignore" must be Fail or Ignore`,
+		},
+		"canary set":           {"apps.kruise.io/sidecarset-canary", "true", "use spec.injectionStrategy.revision"},
+		"base of a canary set": {"apps.kruise.io/sidecarset-base", "a", "metadata.annotations[apps.kruise.io/sidecarset-base]: must not be set"},
 	} {
 		eventually(t, name, func(ctx context.Context) error {
 			err := server.Client.Create(ctx, newSet("", map[string]string{test.key: test.value}), client.DryRunAll)

@@ -139,7 +139,9 @@ func (w *world) wellFormed(set client.Object, env string) {
 	var names []string
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		if owners := claim.OwnerReferences; len(owners) > 0 && owners[0].Kind == "Pod" && !slices.ContainsFunc(slices.Collect(maps.Values(pods)), func(p *corev1.Pod) bool { return p.UID == owners[0].UID }) {
+		if owners := claim.OwnerReferences; len(owners) > 0 && owners[0].Kind == "Pod" && !slices.ContainsFunc(
+			slices.Collect(maps.Values(pods)), func(p *corev1.Pod) bool { return p.UID == owners[0].UID },
+		) {
 			continue // Nothing collects garbage here.
 		}
 		names = append(names, claim.Name)

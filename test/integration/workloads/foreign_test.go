@@ -107,7 +107,9 @@ func (w *world) victims() victims {
 	v.db = w.statefulSet("db", 1, func(set *v1beta1.StatefulSet) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: claimSpec()}}
 	})
-	v.daemon = &v1alpha1.DaemonSet{ObjectMeta: in("daemon"), Spec: v1alpha1.DaemonSetSpec{Selector: selector("daemon"), Template: template("daemon", "image:1")}}
+	v.daemon = &v1alpha1.DaemonSet{
+		ObjectMeta: in("daemon"), Spec: v1alpha1.DaemonSetSpec{Selector: selector("daemon"), Template: template("daemon", "image:1")},
+	}
 	v.broadcast = &v1alpha1.BroadcastJob{ObjectMeta: in("broadcast"), Spec: v1alpha1.BroadcastJobSpec{Template: template("broadcast", "image:1")}}
 	v.broadcast.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	v.cron = &v1alpha1.AdvancedCronJob{ObjectMeta: in("cron"), Spec: v1alpha1.AdvancedCronJobSpec{

@@ -204,7 +204,9 @@ func TestProgramEndsWhenTheCRDOfMarkersIsInstalled(t *testing.T) {
 	reported := func(want corev1.ConditionStatus) {
 		t.Helper()
 		w.Shows(set, fmt.Sprintf("SelectorMarked is %s", want), func() error {
-			found := slices.ContainsFunc(set.Status.Conditions, func(c v1alpha1.CloneSetCondition) bool { return c.Type == "SelectorMarked" && c.Status == want })
+			found := slices.ContainsFunc(
+				set.Status.Conditions, func(c v1alpha1.CloneSetCondition) bool { return c.Type == "SelectorMarked" && c.Status == want },
+			)
 			return await.ErrorIf(!found, "conditions %v", set.Status.Conditions)
 		})
 	}

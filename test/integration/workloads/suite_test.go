@@ -153,7 +153,9 @@ func (w *world) calm(poll await.Poll, set client.Object, replicas int, image str
 		}
 		for name, pod := range pods {
 			if pod.DeletionTimestamp != nil || !planning.Ready(pod) || pod.Spec.Containers[0].Image != image {
-				return fmt.Errorf("%d pods, of which %s has labels %v, image %s, ready %t", len(pods), name, pod.Labels, pod.Spec.Containers[0].Image, planning.Ready(pod))
+				return fmt.Errorf(
+					"%d pods, of which %s has labels %v, image %s, ready %t", len(pods), name, pod.Labels, pod.Spec.Containers[0].Image, planning.Ready(pod),
+				)
 			}
 		}
 		if len(pods) != replicas {

@@ -295,7 +295,9 @@ func (w *world) checkRelease(by string, e event) {
 		}
 		for key, value := range actual(pod) {
 			if key.Kind != oracle.Condition && values[value] && !w.declaredByOthers(marker.UID, pod, key) {
-				w.fail(fmt.Errorf("%s releases marker %s (%s), but pod %s (%s) has %s %s=%q", by, marker.Name, marker.UID, pod.Name, pod.UID, key.Kind, key.Name, value))
+				w.fail(fmt.Errorf(
+					"%s releases marker %s (%s), but pod %s (%s) has %s %s=%q", by, marker.Name, marker.UID, pod.Name, pod.UID, key.Kind, key.Name, value,
+				))
 				return true
 			}
 		}

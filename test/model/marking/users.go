@@ -138,7 +138,9 @@ func (w *world) newProbe(id, name string) v1alpha1.PodContainerProbe {
 		p.MarkerPolicy = append(p.MarkerPolicy, v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeFailed, Labels: map[string]string{markKey(r): value("no")}})
 	}
 	if r.IntN(3) == 0 {
-		p.MarkerPolicy = append(p.MarkerPolicy, v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeUnknown, Labels: map[string]string{markKey(r): value("unknown")}})
+		p.MarkerPolicy = append(
+			p.MarkerPolicy, v1alpha1.ProbeMarkerPolicy{State: v1alpha1.ProbeUnknown, Labels: map[string]string{markKey(r): value("unknown")}},
+		)
 	}
 	if r.IntN(2) == 0 {
 		p.PodConditionType = markPrefix + name

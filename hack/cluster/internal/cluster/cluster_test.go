@@ -108,11 +108,21 @@ func TestOptionsThatAreNotSet(t *testing.T) {
 		set     Options
 		want    Options
 	}{
-		"no cluster":      {want: Options{1, node.Runtimes{node.RuntimeContainerd}}},
-		"two nodes":       {present: []node.Runtime{node.RuntimeDebian, node.RuntimeContainerd17}, want: Options{2, node.Runtimes{node.RuntimeDebian, node.RuntimeContainerd17}}},
-		"one more":        {present: []node.Runtime{node.RuntimeDebian}, set: Options{Nodes: 2}, want: Options{2, node.Runtimes{node.RuntimeDebian, node.RuntimeContainerd}}},
-		"another runtime": {present: []node.Runtime{node.RuntimeDebian}, set: Options{Runtimes: node.Runtimes{node.RuntimeContainerd}}, want: Options{1, node.Runtimes{node.RuntimeContainerd}}},
-		"all options":     {present: []node.Runtime{node.RuntimeDebian}, set: Options{3, node.Runtimes{node.RuntimeContainerd17}}, want: Options{3, node.Runtimes{node.RuntimeContainerd17}}},
+		"no cluster": {want: Options{1, node.Runtimes{node.RuntimeContainerd}}},
+		"two nodes": {
+			present: []node.Runtime{node.RuntimeDebian, node.RuntimeContainerd17}, want: Options{
+				2, node.Runtimes{node.RuntimeDebian, node.RuntimeContainerd17},
+			},
+		},
+		"one more": {
+			present: []node.Runtime{node.RuntimeDebian}, set: Options{Nodes: 2}, want: Options{2, node.Runtimes{node.RuntimeDebian, node.RuntimeContainerd}},
+		},
+		"another runtime": {
+			present: []node.Runtime{node.RuntimeDebian}, set: Options{Runtimes: node.Runtimes{node.RuntimeContainerd}}, want: Options{1, node.Runtimes{node.RuntimeContainerd}},
+		},
+		"all options": {
+			present: []node.Runtime{node.RuntimeDebian}, set: Options{3, node.Runtimes{node.RuntimeContainerd17}}, want: Options{3, node.Runtimes{node.RuntimeContainerd17}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := layout.New(t.TempDir())

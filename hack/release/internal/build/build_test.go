@@ -37,7 +37,9 @@ const source = "../../../.."
 func artifacts(t *testing.T) (*run, map[string][]byte) {
 	t.Helper()
 	r := &run{
-		Options:   Options{Source: source, Registry: "docker.io/seamark", URL: "https://example.org/v0.2.0/", Helm: filepath.Join(os.Getenv("SEAMARK_BIN"), "helm")},
+		Options: Options{
+			Source: source, Registry: "docker.io/seamark", URL: "https://example.org/v0.2.0/", Helm: filepath.Join(os.Getenv("SEAMARK_BIN"), "helm"),
+		},
 		version:   "v0.2.0",
 		commit:    version.Commit{Hash: strings.Repeat("a", 40), Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)},
 		toolchain: "go1.26.8", out: t.TempDir(), work: t.TempDir(), digests: map[string]string{},
@@ -253,7 +255,9 @@ func TestInvalidOptions(t *testing.T) {
 		"no repository": {func(o *Options) { o.Source = t.TempDir() }, "git status"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Version: "v0.2.0", Source: source, Out: filepath.Join(t.TempDir(), "out"), Registry: "docker.io/seamark", URL: "https://example.org", Progress: io.Discard}
+			o := Options{
+				Version: "v0.2.0", Source: source, Out: filepath.Join(t.TempDir(), "out"), Registry: "docker.io/seamark", URL: "https://example.org", Progress: io.Discard,
+			}
 			test.change(&o)
 			if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %s", err, test.want)

@@ -29,8 +29,12 @@ func TestSection(t *testing.T) {
 			"## 1.0.0\n[a](docs/a.md#b) [b](https://b) [c](#c)\n", "v1.0.0",
 			"[a](https://example.org/blob/v1.0.0/docs/a.md#b) [b](https://b) [c](#c)", "",
 		},
-		"empty section":         {"## 1.0.0\n\n### Added\n\n## 0.9.0\n- Nine\n", "v1.0.0", "", "the section 1.0.0 of the changelog is empty: describe the changes of v1.0.0"},
-		"empty unreleased":      {"## [Unreleased]\n\n[a]: https://a\n", "v1.0.0", "", "the section Unreleased of the changelog is empty: describe the changes of v1.0.0"},
+		"empty section": {
+			"## 1.0.0\n\n### Added\n\n## 0.9.0\n- Nine\n", "v1.0.0", "", "the section 1.0.0 of the changelog is empty: describe the changes of v1.0.0",
+		},
+		"empty unreleased": {
+			"## [Unreleased]\n\n[a]: https://a\n", "v1.0.0", "", "the section Unreleased of the changelog is empty: describe the changes of v1.0.0",
+		},
 		"no section":            {"# Changelog\n\n## 0.9.0\n- Nine\n", "v1.0.0", "", "the changelog has neither a section 1.0.0 nor a section Unreleased"},
 		"prefix of the version": {"## 1.0.0-rc.1\n- RC\n", "v1.0.0", "", "neither a section 1.0.0"},
 	} {

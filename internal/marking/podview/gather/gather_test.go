@@ -176,7 +176,9 @@ func newStore(t testing.TB, synced bool, objects ...client.Object) *store {
 	indexer := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{
 		toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc,
 	})
-	expect.NoError(t, errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.MarkerIndexers()), indexer.AddIndexers(gather.SliceIndexers())))
+	expect.NoError(
+		t, errors.Join(indexer.AddIndexers(gather.PodIndexers()), indexer.AddIndexers(gather.MarkerIndexers()), indexer.AddIndexers(gather.SliceIndexers())),
+	)
 	for _, object := range objects {
 		expect.NoError(t, indexer.Add(object))
 	}
