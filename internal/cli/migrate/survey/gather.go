@@ -92,9 +92,9 @@ func (r *reading) objects(ctx context.Context, wanted func(*kinds.Kind) bool) {
 func (r *reading) revisions(ctx context.Context) {
 	wanted := map[string]sets.Set[string]{}
 	for _, set := range r.sets() {
-		name, found, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
-		if !found {
-			hash, _, _ := unstructured.NestedString(set.Object, "status", "daemonSetHash")
+		name, _, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
+		// The status of a DaemonSet has the hash of its revision, also as its updateRevision.
+		if hash, found, _ := unstructured.NestedString(set.Object, "status", "daemonSetHash"); found {
 			name = set.GetName() + "-" + hash
 		}
 		if wanted[set.GetNamespace()] == nil {
