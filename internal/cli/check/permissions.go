@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -17,6 +18,7 @@ import (
 	yamlobject "sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/config"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 const (
@@ -67,13 +69,16 @@ func (f *Facts) Required() ([]Permission, error) {
 	if f.Webhook.Value != nil {
 		grants = append(grants, grant{managerName, installation, "serverless/rbac.yaml"})
 	}
-	if f.hasWorkloads() {
-		grants = append(grants, grant{workloadsName, workloadsFolder, workloadsFolder + "/rbac.yaml"})
+	// The folders of the kinds install the program with their controller. That of all would disable it.
+	folder, enabled := workloadsFolder, f.kindsBesides(workloadsFolder)
+	for _, kind := range enabled {
+		folder = kind.Folder
 	}
-	for _, kind := range f.enabled() {
-		if kind.Folder != workloadsFolder {
-			grants = append(grants, grant{workloadsName, kind.Folder, kind.Folder + "/rbac.yaml"})
-		}
+	if f.hasWorkloads() {
+		grants = append(grants, grant{workloadsName, folder, workloadsFolder + "/rbac.yaml"})
+	}
+	for _, kind := range enabled {
+		grants = append(grants, grant{workloadsName, kind.Folder, kind.Folder + "/rbac.yaml"})
 	}
 	if f.hasInjector() {
 		grants = append(grants, grant{injectorName, "sidecarsets", "sidecarsets/injector-rbac.yaml"})
@@ -90,6 +95,12 @@ func (f *Facts) Required() ([]Permission, error) {
 		required = append(required, found...)
 	}
 	return required, nil
+}
+
+// kindsBesides returns the enabled kinds that another folder than the given one installs.
+func (f *Facts) kindsBesides(folder string) []kinds.Kind {
+	enabled, _ := f.enabled()
+	return slices.DeleteFunc(enabled, func(k kinds.Kind) bool { return k.Folder == folder })
 }
 
 // permissionsOf returns what the roles in the YAML documents grant, if they are bound to the

@@ -34,7 +34,8 @@ func (f *Facts) policyNames() []string {
 	if f.hasWorkloads() {
 		all = append(all, podsPolicy, objectsPolicy, grantsPolicy)
 	}
-	for _, kind := range f.enabled() {
+	enabled, _ := f.enabled()
+	for _, kind := range enabled {
 		if kind.Policy.Name != "" {
 			all = append(all, kind.Policy.Name)
 		}

@@ -36,15 +36,22 @@ func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workload
 // hasInjector reports whether the injectors of SidecarSets are installed.
 func (f *Facts) hasInjector() bool { return named(f.Deployments.Value, injectorName) != nil }
 
-// enabled returns the kinds whose controllers seamark-workloads runs: those of its configuration, or of the default one if that
-// cannot be read. The program does not start with a configuration that cannot be decoded.
-func (f *Facts) enabled() []kinds.Kind {
+// enabled returns the kinds that need what is installed with their controllers: those of the configuration of
+// seamark-workloads, or of the default one if it has none that can be read, and the one whose injectors run. assumed is
+// whether the configuration is not known.
+func (f *Facts) enabled() (enabled []kinds.Kind, assumed bool) {
+	if !f.hasWorkloads() {
+		return nil, false
+	}
 	var c configv1alpha1.WorkloadsConfiguration
-	if !f.hasWorkloads() || f.Configuration.Value != nil && yaml.Unmarshal([]byte(f.Configuration.Value.Data["workloads.yaml"]), &c) != nil {
-		return nil
+	assumed = f.Configuration.Err != nil
+	if given := f.Configuration.Value; given != nil && yaml.Unmarshal([]byte(given.Data["workloads.yaml"]), &c) != nil {
+		c, assumed = configv1alpha1.WorkloadsConfiguration{}, true
 	}
 	configv1alpha1.SetWorkloadsDefaults(&c)
-	return slices.DeleteFunc(kinds.Table(), func(k kinds.Kind) bool { return !*k.Controller(&c.Controllers).Enabled })
+	return slices.DeleteFunc(kinds.Table(), func(k kinds.Kind) bool {
+		return !*k.Controller(&c.Controllers).Enabled && (k.Role != kinds.Injector || !f.hasInjector())
+	}), assumed
 }
 
 // configuration says that it is not known which controllers of seamark-workloads run, if that is so.

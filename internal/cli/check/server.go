@@ -36,32 +36,31 @@ func (f *Facts) server() []Result {
 	return ok(name, "Kubernetes %s is supported (%s and later)", f.Server.Value, oldest)
 }
 
-// wanted returns the names of the CustomResourceDefinitions that the installed programs need.
-func (f *Facts) wanted() []string {
-	names := []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io", "probeplans.seamark.dev", "probereports.seamark.dev"}
-	for _, kind := range f.enabled() {
-		names = append(names, kind.Definition())
-	}
-	return names
-}
-
 // definitions checks that the CRDs are served and are those of this version.
 func (f *Facts) definitions() []Result {
 	if f.CRDs.Err != nil {
 		return unreadable("crds", f.CRDs.Err)
 	}
 	var results []Result
-	for _, name := range f.wanted() {
-		results = append(results, definition(name, named(f.CRDs.Value, name))...)
+	for _, name := range []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io", "probeplans.seamark.dev", "probereports.seamark.dev"} {
+		results = append(results, definition(name, named(f.CRDs.Value, name), failed)...)
+	}
+	missing := failed
+	enabled, assumed := f.enabled()
+	if assumed {
+		missing = warning // The controller of the kind may be disabled.
+	}
+	for _, kind := range enabled {
+		results = append(results, definition(kind.Definition(), named(f.CRDs.Value, kind.Definition()), missing)...)
 	}
 	return results
 }
 
-// definition checks a CRD, which is nil if it does not exist.
-func definition(name string, found *apiextensionsv1.CustomResourceDefinition) []Result {
+// definition checks a CRD, which is nil if it does not exist. missing returns the result for that.
+func definition(name string, found *apiextensionsv1.CustomResourceDefinition, missing func(check, fix, evidence string, args ...any) []Result) []Result {
 	check, fix := "crd/"+name, "kubectl apply --server-side --force-conflicts -f config/"+config.DefinitionPath(name)
 	if found == nil {
-		return failed(check, fix, "the CRD does not exist")
+		return missing(check, fix, "the CRD does not exist")
 	}
 	if reason := notServed(found); reason != "" {
 		return failed(check, "kubectl describe crd "+name, "%s", reason)

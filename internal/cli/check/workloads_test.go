@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/internal/cli/check"
@@ -77,6 +78,55 @@ func TestControllers(t *testing.T) {
 		"ImagePullJobs": {
 			enforce("seamark-imagepulljob-author", admissionregistrationv1.Warn, runs("imagePullJob", "", "imagepulljobs")),
 			"warning policy/seamark-imagepulljob-author: violations are not rejected (Warn): " + author,
+		},
+	})
+}
+
+// What is enabled is also known from what is installed, and the command that grants what is missing enables as much.
+func TestEnabledKinds(t *testing.T) {
+	without := func(f *check.Facts, definition string) {
+		f.CRDs.Value = slices.DeleteFunc(f.CRDs.Value, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == definition })
+	}
+	crd := func(verdict, name, folder string) string {
+		return verdict + " crd/" + name + ".apps.kruise.io: the CRD does not exist\n" +
+			"  kubectl apply --server-side --force-conflicts -f config/crd/" + folder + "/apps.kruise.io_" + name + ".yaml\n"
+	}
+	checkProblems(t, map[string]problem{
+		"a permission of all kinds is missing": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "controllers: {daemonSet: {enabled: true}}")
+				f.CRDs.Value = append(f.CRDs.Value, definition(t, "daemonsets.apps.kruise.io"))
+				allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != "persistentvolumeclaims" || p.Attributes.Verb != "list" })
+			},
+			"failed permissions/seamark-workloads: the account lacks 1 of 40 permissions: list persistentvolumeclaims\n" +
+				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/daemonsets\n",
+		},
+		"the configuration cannot be read": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "")
+				without(f, "statefulsets.apps.kruise.io")
+				f.Configuration.Value, f.Configuration.Err = nil, errors.New("forbidden")
+				allow(t, f, func(check.Permission) bool { return true })
+			},
+			crd("warning", "statefulsets", "workloads") + "unknown workloads-configuration: forbidden\n",
+		},
+		"the configuration cannot be decoded": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "controllers: [1]")
+				without(f, "clonesets.apps.kruise.io")
+				allow(t, f, func(check.Permission) bool { return true })
+			},
+			crd("warning", "clonesets", "workloads"),
+		},
+		"only the injectors run": {
+			func(t *testing.T, f *check.Facts) {
+				runWorkloads(t, f, "")
+				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-injector"))
+				allow(t, f, func(check.Permission) bool { return true })
+			},
+			crd("failed", "sidecarsets", "sidecarsets") +
+				"warning policy/seamark-sidecarset-author: the policy does not exist: who can write SidecarSets can run containers in all pods\n" +
+				"  set sidecarSets.authorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/sidecarsets\n",
 		},
 	})
 }
