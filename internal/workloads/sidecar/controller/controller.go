@@ -175,10 +175,9 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 		c.outdated.Enqueue(types.NamespacedName{})
 	case !sameForce(before, after):
 		c.released(after)
-		if after.Status.InForce == nil {
-			// OpenKruise has dropped it.
-			controllers.Enqueue(q, client.ObjectKeyFromObject(after))
-		}
+		// OpenKruise may have dropped it. Events of pods until now were compared with the selection before.
+		c.memory.of(after, func(r *remembered) { r.uninjected = -1 })
+		controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 	case entries.IsUnknown(before) && !entries.IsUnknown(after):
 		// It is decided that nothing is accepted. An entry that was kept until then is not needed.
 		c.outdated.Enqueue(types.NamespacedName{})

@@ -154,3 +154,23 @@ func TestSetIndexers(t *testing.T) {
 		}
 	}
 }
+
+// TestSetsThatMove checks that the pods of a set are counted again when what it selects changes: events of pods between the
+// count and the change of the status were compared with the selection before.
+func TestSetsThatMove(t *testing.T) {
+	before := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "set", Generation: 2}}
+	before.Status.InForce = &v1alpha1.SidecarSetInForce{Generation: 1, Namespace: "games"}
+	after := before.DeepCopy()
+	after.Status.InForce.Generation, after.Status.InForce.Namespace = 2, "web"
+	c := New(Options{})
+	c.Sets = newStore(t, SetIndexers(), after)
+	c.memory.of(after, func(r *remembered) { r.generation, r.uninjected = 2, 0 })
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	c.setChanged(t.Context(), q, before, after, false)
+	again := false
+	c.memory.of(after, func(r *remembered) { again = r.uninjected < 0 })
+	if !again || q.Len() != 1 {
+		t.Errorf("counted again %t, %d requests, want 1", again, q.Len())
+	}
+}
