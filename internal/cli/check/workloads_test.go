@@ -96,7 +96,9 @@ func TestEnabledKinds(t *testing.T) {
 			func(t *testing.T, f *check.Facts) {
 				runWorkloads(t, f, "controllers: {daemonSet: {enabled: true}}")
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, "daemonsets.apps.kruise.io"))
-				allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != "persistentvolumeclaims" || p.Attributes.Verb != "list" })
+				allow(t, f, func(p check.Permission) bool {
+					return p.Attributes.Resource != "persistentvolumeclaims" || p.Attributes.Verb != "list"
+				})
 			},
 			"failed permissions/seamark-workloads: the account lacks 1 of 40 permissions: list persistentvolumeclaims\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/daemonsets\n",
