@@ -257,13 +257,13 @@ func managerRegistry() (*prometheus.Registry, error) {
 // workloadsRegistry returns a registry with the metrics of a seamark-workloads that leads.
 func workloadsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	counted, counts := []string{}, map[string][]planning.Count{}
+	counts := map[string][]planning.Count{}
 	for _, kind := range kinds.Table() {
 		if kind.Role != kinds.Injector { // SidecarSets are not counted.
-			counted, counts[kind.Kind] = append(counted, kind.Kind), nil
+			counts[kind.Kind] = nil
 		}
 	}
-	m := workloadsmetrics.New(registry, counted...)
+	m := workloadsmetrics.New(registry)
 	m.Watch("v0", func() map[string][]planning.Count { return counts })
 	for object, operations := range map[string][]string{
 		"pod":                   {"adopt", "create", "delete", "patch"},

@@ -5,8 +5,8 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,25 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
-	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
-	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
-	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
-	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
-	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/metrics"
-	"github.com/seamark-dev/seamark/internal/workloads/owner"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
-	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
 const (
@@ -46,12 +36,12 @@ const (
 
 // addControllers adds the enabled controllers, the guard and the metrics.
 func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager) error {
-	enabled := w.options.Controllers
+	all := enabled(w.options.Controllers)
 	withMarkers, err := servesMarkers(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
-	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, *enabled.CloneSet.Enabled || *enabled.DaemonSet.Enabled || *enabled.BroadcastJob.Enabled || *enabled.ImagePullJob.Enabled)
+	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, slices.ContainsFunc(all, readsNodes))
 	if err != nil {
 		return err
 	}
@@ -74,7 +64,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	if err != nil {
 		return err
 	}
-	counters := metrics.New(w.options.Registry, cloneset.Kind().Kind, statefulset.Kind().Kind, daemonset.Kind().Kind, advancedcronjob.Kind().Kind, broadcastjob.Kind().Kind, imagepull.Kind().Kind)
+	counters := metrics.New(w.options.Registry)
 	shared := reconciler.Options{
 		Stores: stores, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Metrics: counters, Now: time.Now,
 		Executor: apply.New(apply.Options{
@@ -91,7 +81,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
-	if err := errors.Join(w.addKinds(ctx, mgr, shared, guard, census), w.addSidecarSets(ctx, mgr, shared, guard), w.addJobs(ctx, mgr, shared, guard, census)); err != nil {
+	if err := w.addKinds(ctx, mgr, all, shared, guard, census); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)
@@ -101,63 +91,30 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	return nil
 }
 
-// addKinds adds the enabled controllers, each with a gate and an informer of its sets.
-func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, shared reconciler.Options, guard *guard, census *census) error {
-	enabled := w.options.Controllers
-	inPlace, daemons := shared, shared
-	if *enabled.ImagePullJob.Enabled && (w.options.PreDownloadInPlace || w.options.PreDownloadDaemonSets) {
-		pulls, err := startup.NewStore(ctx, mgr.GetCache(), &v1alpha1.ImagePullJob{}, reconciler.PodIndexers())
+// addKinds adds the controllers of the kinds, each with a gate and an informer of its objects. These have the index of
+// their controllers, because some are those of others.
+func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, all []kinds.Kind, shared reconciler.Options, guard *guard, census *census) error {
+	create := w.constructors(mgr)
+	for i := range all {
+		kind, options := &all[i], shared
+		options.Gate = reconciler.NewGate()
+		guard.gates[kind.Kind] = options.Gate
+		var err error
+		if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), reconciler.PodIndexers()); err != nil {
+			return err
+		}
+		added, err := create[kind.Kind](ctx, options)
 		if err != nil {
 			return err
 		}
-		if w.options.PreDownloadInPlace {
-			inPlace.Stores.Pulls = pulls
+		if counted, ok := added.(interface{ Counts() []planning.Count }); ok {
+			census.kinds[kind.Kind] = counted.Counts
 		}
-		if w.options.PreDownloadDaemonSets {
-			daemons.Stores.Pulls = pulls
+		if err := added.Add(mgr, mgr.GetCache(), int(kind.Controller(&w.options.Controllers).Concurrency)); err != nil {
+			return err
 		}
 	}
-	return errors.Join(
-		addSet(ctx, mgr, enabled.CloneSet, cloneset.Set(w.options.RecreateForClaims), inPlace, guard, census),
-		addSet(ctx, mgr, enabled.StatefulSet, statefulset.Set(), inPlace, guard, census),
-		addSet(ctx, mgr, enabled.DaemonSet, daemonset.Set(daemonset.NewSlots(daemonset.Cache{
-			Nodes:   func() []*corev1.Node { return reconciler.All[*corev1.Node](shared.Stores.Nodes) },
-			Pods:    func(set owner.Key) []*corev1.Pod { return reconciler.Controlled[*corev1.Pod](shared.Stores.Pods, set) },
-			Version: func() string { return shared.Stores.Pods.GetIndexer().LastStoreSyncResourceVersion() },
-		})), daemons, guard, census),
-	)
-}
-
-// addSet adds the controller of a kind of sets.
-func addSet[S client.Object, T any](
-	ctx context.Context, mgr ctrlmanager.Manager, enabled configv1alpha1.WorkloadController, kind planning.Kind[S, T],
-	options reconciler.Options, guard *guard, census *census,
-) error {
-	return addKind(ctx, mgr, enabled, kind.Kind.Kind, kind.New(), options, guard, census, func(options reconciler.Options) *reconciler.Reconciler[S, T] {
-		return reconciler.New(kind, options)
-	})
-}
-
-// addKind adds the controller of a kind, if it is enabled, with a gate and an informer of its objects.
-func addKind[S client.Object, C interface {
-	Add(mgr ctrlmanager.Manager, informers cache.Cache, concurrency int) error
-	Count(object S) planning.Count
-}](
-	ctx context.Context, mgr ctrlmanager.Manager, enabled configv1alpha1.WorkloadController, kind string, object S,
-	options reconciler.Options, guard *guard, census *census, create func(reconciler.Options) C,
-) error {
-	if !*enabled.Enabled {
-		return nil
-	}
-	options.Gate = reconciler.NewGate()
-	guard.gates[kind] = options.Gate
-	var err error
-	if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), object, nil); err != nil {
-		return err
-	}
-	controller := create(options)
-	census.kinds[kind] = countAll(controller.Count, options.Stores.Sets)
-	return controller.Add(mgr, mgr.GetCache(), int(enabled.Concurrency))
+	return nil
 }
 
 // census counts the sets in the cache for the metrics.
@@ -180,17 +137,4 @@ func (c *census) count() map[string][]planning.Count {
 		counts[kind] = count()
 	}
 	return counts
-}
-
-// countAll returns a function that counts the sets in the store.
-func countAll[S any](count func(S) planning.Count, store reconciler.Store) func() []planning.Count {
-	return func() []planning.Count {
-		counts := []planning.Count{}
-		for _, object := range store.GetIndexer().List() {
-			if set, ok := object.(S); ok {
-				counts = append(counts, count(set))
-			}
-		}
-		return counts
-	}
 }

@@ -50,7 +50,7 @@ func TestGuardKnowsOpenKruise(t *testing.T) {
 			g := &guard{
 				live: live, namespace: test.namespace,
 				gates:   map[string]*reconciler.Gate{"CloneSet": gate},
-				metrics: metrics.New(prometheus.NewRegistry(), "CloneSet"), recorder: record.NewFakeRecorder(1),
+				metrics: metrics.New(prometheus.NewRegistry()), recorder: record.NewFakeRecorder(1),
 				log: logr.Discard(), now: func() time.Time { return now },
 			}
 			if err := g.look(t.Context()); err != nil {

@@ -7,6 +7,7 @@ package workloads
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,14 +25,8 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/startup"
-	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
-	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
-	advancedcronjob "github.com/seamark-dev/seamark/internal/workloads/cronjob/controller"
-	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
-	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
-	sidecarset "github.com/seamark-dev/seamark/internal/workloads/sidecar/controller"
-	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
 )
 
 // Name is the program's name in leases and events.
@@ -95,7 +90,11 @@ func New(options Options) (*Workloads, error) {
 	addresses := startup.Addresses{
 		Health: options.HealthProbeBindAddress, Metrics: options.MetricsBindAddress, Profiles: options.PprofBindAddress,
 	}
-	program, err := startup.New(options.Config, options.Logger, addresses, kinds(options.Controllers))
+	var needed []schema.GroupVersionKind
+	for _, kind := range enabled(options.Controllers) {
+		needed = append(needed, kind.GroupVersionKind)
+	}
+	program, err := startup.New(options.Config, options.Logger, addresses, needed)
 	return &Workloads{options: options, program: program}, err
 }
 
@@ -125,28 +124,19 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	return mgr, w.addControllers(ctx, mgr)
 }
 
-// kinds returns the kinds of the enabled controllers.
-func kinds(controllers configv1alpha1.WorkloadControllers) []schema.GroupVersionKind {
-	var needed []schema.GroupVersionKind
-	for _, each := range []struct {
-		kind    schema.GroupVersionKind
-		enabled *bool
-	}{
-		{cloneset.Kind(), controllers.CloneSet.Enabled}, {statefulset.Kind(), controllers.StatefulSet.Enabled},
-		{daemonset.Kind(), controllers.DaemonSet.Enabled}, {broadcastjob.Kind(), controllers.BroadcastJob.Enabled},
-		{advancedcronjob.Kind(), controllers.AdvancedCronJob.Enabled}, {imagepull.Kind(), controllers.ImagePullJob.Enabled},
-		{sidecarset.Kind(), controllers.SidecarSet.Enabled},
-	} {
-		if *each.enabled {
-			needed = append(needed, each.kind)
-		}
-	}
-	return needed
+// enabled returns the rows of the kinds whose controllers are enabled.
+func enabled(controllers configv1alpha1.WorkloadControllers) []kinds.Kind {
+	return slices.DeleteFunc(kinds.Table(), func(k kinds.Kind) bool { return !*k.Controller(&controllers).Enabled })
 }
 
 // ownKinds returns the kinds of all sets, whether or not their controller is enabled.
-func ownKinds() []schema.GroupKind {
-	return []schema.GroupKind{cloneset.Kind().GroupKind(), statefulset.Kind().GroupKind(), daemonset.Kind().GroupKind(), sidecarset.Kind().GroupKind()}
+func ownKinds() (own []schema.GroupKind) {
+	for _, kind := range kinds.Table() {
+		if kind.Role != kinds.Job {
+			own = append(own, kind.GroupKind())
+		}
+	}
+	return own
 }
 
 // newScheme returns a scheme with only the types that the controllers read and write, because those

@@ -21,20 +21,13 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/program/startup"
 )
 
-// sidecarSets is the resource whose sets select namespaces.
-const sidecarSets = "sidecarsets"
-
-// kinds are the sets whose pods seamark-workloads writes, by resource. AdvancedCronJobs are not among them: they create Jobs.
-func kinds() map[string]schema.GroupVersionKind {
-	kruise := v1alpha1.GroupVersion()
-	return map[string]schema.GroupVersionKind{
-		"clonesets": kruise.WithKind("CloneSet"), "statefulsets": kruise.WithKind("StatefulSet"), "daemonsets": kruise.WithKind("DaemonSet"),
-		"broadcastjobs": kruise.WithKind("BroadcastJob"), "imagepulljobs": kruise.WithKind("ImagePullJob"), sidecarSets: kruise.WithKind("SidecarSet"),
-	}
+// writers are the kinds whose pods seamark-workloads writes. AdvancedCronJobs are not among them: they create Jobs.
+func writers() []kinds.Kind {
+	return slices.DeleteFunc(kinds.Table(), func(k kinds.Kind) bool { return !k.Creates() && k.Role != kinds.Injector })
 }
 
 // newClient returns a client of RoleBindings, and of the metadata of sets and namespaces. It needs no discovery.
@@ -44,11 +37,11 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 		plural := kind.GroupVersion().WithResource(resource)
 		mapper.AddSpecific(kind, plural, plural, scope)
 	}
-	for resource, kind := range kinds() {
-		if resource == sidecarSets {
-			add(kind, resource, meta.RESTScopeRoot)
+	for _, kind := range writers() {
+		if kind.Cluster {
+			add(kind.GroupVersionKind, kind.Resource, meta.RESTScopeRoot)
 		} else {
-			add(kind, resource, meta.RESTScopeNamespace)
+			add(kind.GroupVersionKind, kind.Resource, meta.RESTScopeNamespace)
 		}
 	}
 	add(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings", meta.RESTScopeNamespace)
@@ -96,14 +89,15 @@ func newWorld(connection client.WithWatch, resources []string, changed func(name
 	w.bindings = watched(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}, trimManagedFields,
 		handler(byNamespace), client.MatchingLabels{Label: LabelValue})
 	for _, resource := range resources {
-		kind, known := kinds()[resource]
+		all := writers()
+		i := slices.IndexFunc(all, func(k kinds.Kind) bool { return k.Resource == resource })
 		switch {
-		case !known:
+		case i < 0:
 			errs = append(errs, fmt.Errorf("resource %q is not one of sets", resource))
-		case resource != sidecarSets:
-			w.sets = append(w.sets, metadata(kind, trimName, byNamespace))
+		case !all[i].Cluster:
+			w.sets = append(w.sets, metadata(all[i].GroupVersionKind, trimName, byNamespace))
 		default:
-			w.sidecars = watched(kind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed))
+			w.sidecars = watched(all[i].GroupVersionKind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed))
 			w.namespaces = metadata(corev1.SchemeGroupVersion.WithKind("Namespace"), trimLabels, func(object client.Object) { changed(object.GetName()) })
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -24,9 +25,9 @@ type Metrics struct {
 	yielding     *prometheus.GaugeVec
 }
 
-// New creates the metrics in registry, with zero for each of the kinds of sets. It panics if registry
-// already has metrics of these names.
-func New(registry prometheus.Registerer, kinds ...string) *Metrics {
+// New creates the metrics in registry, with zero for each kind whose objects create pods or Jobs. It panics if registry already
+// has metrics of these names.
+func New(registry prometheus.Registerer) *Metrics {
 	factory := promauto.With(registry)
 	m := &Metrics{
 		registry: registry,
@@ -51,11 +52,13 @@ func New(registry prometheus.Registerer, kinds ...string) *Metrics {
 			Help: "1 while the controller of a kind does nothing because OpenKruise's manager serves the kind, otherwise 0.",
 		}, []string{"kind"}),
 	}
-	for _, kind := range kinds {
-		m.failures.WithLabelValues(kind)
-		m.waits.WithLabelValues(kind)
-		m.statusWrites.WithLabelValues(kind)
-		m.yielding.WithLabelValues(kind)
+	for _, kind := range kinds.Table() {
+		if kind.Role != kinds.Injector {
+			m.failures.WithLabelValues(kind.Kind)
+			m.waits.WithLabelValues(kind.Kind)
+			m.statusWrites.WithLabelValues(kind.Kind)
+			m.yielding.WithLabelValues(kind.Kind)
+		}
 	}
 	return m
 }

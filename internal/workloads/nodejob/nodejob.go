@@ -114,9 +114,11 @@ func (c *Controller[J, S, M]) Add(mgr manager.Manager, informers cache.Cache, co
 	return controllers.Add(mgr, strings.ToLower(c.kind.Kind.Kind), reconciler.SubjectSet, c, concurrency, sources...)
 }
 
-// Count returns what the metrics count of a job: whether the API server has refused its last pod.
-func (c *Controller[J, S, M]) Count(job J) planning.Count {
-	return planning.Count{Failing: meta.IsStatusConditionFalse(*c.kind.Conditions(c.kind.Status(job)), c.kind.Created)}
+// Counts returns what the metrics count of each job: whether the API server has refused its last pod.
+func (c *Controller[J, S, M]) Counts() []planning.Count {
+	return reconciler.CountAll(c.Stores.Sets, func(job J) planning.Count {
+		return planning.Count{Failing: meta.IsStatusConditionFalse(*c.kind.Conditions(c.kind.Status(job)), c.kind.Created)}
+	})
 }
 
 // Reconcile does what is due for a job.

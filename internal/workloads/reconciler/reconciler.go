@@ -103,8 +103,17 @@ func (r *Reconciler[S, T]) Add(mgr manager.Manager, informers cache.Cache, concu
 	return controllers.Add(mgr, strings.ToLower(r.kind.Kind), SubjectSet, r, concurrency, r.sources(informers, r.of.New())...)
 }
 
-// Count returns what the metrics count of a set.
-func (r *Reconciler[S, T]) Count(set S) planning.Count { return r.of.Counts(set) }
+// Counts returns what the metrics count of each set.
+func (r *Reconciler[S, T]) Counts() []planning.Count { return CountAll(r.Stores.Sets, r.of.Counts) }
+
+// CountAll returns what the metrics count of each object of the store.
+func CountAll[S any](objects Store, count func(object S) planning.Count) []planning.Count {
+	counts := []planning.Count{}
+	for _, object := range All[S](objects) {
+		counts = append(counts, count(object))
+	}
+	return counts
+}
 
 // Reconcile executes the next step of the set.
 func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -176,7 +176,9 @@ func changes[J interface {
 	}
 }
 
-// Count returns what the metrics count of an object: whether the API server has refused its last Job.
-func (*Controller) Count(object *v1alpha1.AdvancedCronJob) planning.Count {
-	return planning.Count{Failing: meta.IsStatusConditionFalse(object.Status.Conditions, v1alpha1.AdvancedCronJobJobsCreated)}
+// Counts returns what the metrics count of each object: whether the API server has refused its last Job.
+func (c *Controller) Counts() []planning.Count {
+	return reconciler.CountAll(c.Stores.Sets, func(object *v1alpha1.AdvancedCronJob) planning.Count {
+		return planning.Count{Failing: meta.IsStatusConditionFalse(object.Status.Conditions, v1alpha1.AdvancedCronJobJobsCreated)}
+	})
 }
