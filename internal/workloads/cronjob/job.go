@@ -12,14 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
 // Job is a Job or a BroadcastJob of an AdvancedCronJob.
 type Job struct {
-	client.Object
+	metav1.Object
 	// Kind is its kind.
 	Kind schema.GroupVersionKind
 	// Ended is how it has ended, Complete or Failed, or empty.
