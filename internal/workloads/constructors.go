@@ -94,6 +94,11 @@ func (w *Workloads) constructors(mgr ctrlmanager.Manager) map[string]constructor
 	}
 }
 
+// caches returns the options of the cache: what the enabled kinds read decides what it keeps of pods and nodes.
+func (w *Workloads) caches() cache.Options {
+	return caches(ownKinds(), *w.options.Controllers.SidecarSet.Enabled, *w.options.Controllers.ImagePullJob.Enabled)
+}
+
 // pulls returns the informer of ImagePullJobs for a kind whose images are pulled before updates, or nil.
 func (w *Workloads) pulls(ctx context.Context, mgr ctrlmanager.Manager, wanted bool) (reconciler.Store, error) {
 	if !wanted || !*w.options.Controllers.ImagePullJob.Enabled {

@@ -113,7 +113,7 @@ func (w *Workloads) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	}
 	mgr, err := w.program.Manager(ctrlmanager.Options{
 		Scheme:                  scheme,
-		Cache:                   caches(ownKinds(), *options.Controllers.SidecarSet.Enabled, *options.Controllers.ImagePullJob.Enabled),
+		Cache:                   w.caches(),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        Name,
 		LeaderElectionNamespace: options.LeaderElectionNamespace,
