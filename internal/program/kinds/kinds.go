@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
@@ -27,6 +28,18 @@ const (
 	Job Role = "job"
 	// Injector is the role of a kind whose objects change pods of others.
 	Injector Role = "injector"
+)
+
+// Object and List are client.Object and client.ObjectList of controller-runtime, which the agent does not link.
+type (
+	Object interface {
+		metav1.Object
+		runtime.Object
+	}
+	List interface {
+		metav1.ListInterface
+		runtime.Object
+	}
 )
 
 // Kind is a kind that seamark-workloads serves.
@@ -48,8 +61,8 @@ type Kind struct {
 	// PerNode is whether its objects create a pod per node.
 	PerNode bool
 	// New and NewList return an empty object, and an empty list, of the stored version.
-	New     func() client.Object
-	NewList func() client.ObjectList
+	New     func() Object
+	NewList func() List
 	// Config is the name of its controller in the configuration of seamark-workloads, and Controller returns the
 	// controller from it.
 	Config     string
@@ -100,24 +113,24 @@ func Table() []Kind {
 	return []Kind{
 		{
 			GroupVersionKind: alpha.WithKind("CloneSet"), Resource: "clonesets", Short: []string{"clone"}, Role: Set, Replicas: true,
-			New: func() client.Object { return &v1alpha1.CloneSet{} }, NewList: func() client.ObjectList { return &v1alpha1.CloneSetList{} },
+			New: func() Object { return &v1alpha1.CloneSet{} }, NewList: func() List { return &v1alpha1.CloneSetList{} },
 			Config: "cloneSet", Controller: func(c *controllers) *controller { return &c.CloneSet }, Folder: "workloads",
 		},
 		{
 			GroupVersionKind: beta.WithKind("StatefulSet"), Resource: "statefulsets", Short: []string{"sts", "asts"}, Role: Set, Replicas: true,
 			Also: []string{alpha.Version},
-			New:  func() client.Object { return &v1beta1.StatefulSet{} }, NewList: func() client.ObjectList { return &v1beta1.StatefulSetList{} },
+			New:  func() Object { return &v1beta1.StatefulSet{} }, NewList: func() List { return &v1beta1.StatefulSetList{} },
 			Config: "statefulSet", Controller: func(c *controllers) *controller { return &c.StatefulSet }, Folder: "workloads",
 		},
 		{
 			GroupVersionKind: alpha.WithKind("DaemonSet"), Resource: "daemonsets", Short: []string{"daemon", "ads", "ds"}, Role: Set, PerNode: true,
 			Also: []string{beta.Version},
-			New:  func() client.Object { return &v1alpha1.DaemonSet{} }, NewList: func() client.ObjectList { return &v1alpha1.DaemonSetList{} },
+			New:  func() Object { return &v1alpha1.DaemonSet{} }, NewList: func() List { return &v1alpha1.DaemonSetList{} },
 			Config: "daemonSet", Controller: func(c *controllers) *controller { return &c.DaemonSet }, Folder: "daemonsets",
 		},
 		{
 			GroupVersionKind: alpha.WithKind("SidecarSet"), Resource: "sidecarsets", Role: Injector, Cluster: true, Also: []string{beta.Version},
-			New: func() client.Object { return &v1alpha1.SidecarSet{} }, NewList: func() client.ObjectList { return &v1alpha1.SidecarSetList{} },
+			New: func() Object { return &v1alpha1.SidecarSet{} }, NewList: func() List { return &v1alpha1.SidecarSetList{} },
 			Config: "sidecarSet", Controller: func(c *controllers) *controller { return &c.SidecarSet }, Folder: "sidecarsets",
 			Policy: Policy{
 				Name: "seamark-sidecarset-author", Value: "sidecarSets.authorEnforcement",
@@ -127,7 +140,7 @@ func Table() []Kind {
 		{
 			GroupVersionKind: alpha.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", Short: []string{"acj"}, Role: Job,
 			Also: []string{beta.Version},
-			New:  func() client.Object { return &v1alpha1.AdvancedCronJob{} }, NewList: func() client.ObjectList { return &v1alpha1.AdvancedCronJobList{} },
+			New:  func() Object { return &v1alpha1.AdvancedCronJob{} }, NewList: func() List { return &v1alpha1.AdvancedCronJobList{} },
 			Config: "advancedCronJob", Controller: func(c *controllers) *controller { return &c.AdvancedCronJob }, Folder: "cronjobs",
 			Policy: Policy{
 				Name:    "seamark-workloads-jobs",
@@ -137,12 +150,12 @@ func Table() []Kind {
 		{
 			GroupVersionKind: alpha.WithKind("BroadcastJob"), Resource: "broadcastjobs", Short: []string{"bcj"}, Role: Job, PerNode: true,
 			Also: []string{beta.Version},
-			New:  func() client.Object { return &v1alpha1.BroadcastJob{} }, NewList: func() client.ObjectList { return &v1alpha1.BroadcastJobList{} },
+			New:  func() Object { return &v1alpha1.BroadcastJob{} }, NewList: func() List { return &v1alpha1.BroadcastJobList{} },
 			Config: "broadcastJob", Controller: func(c *controllers) *controller { return &c.BroadcastJob }, Folder: "broadcastjobs",
 		},
 		{
 			GroupVersionKind: alpha.WithKind("ImagePullJob"), Resource: "imagepulljobs", Role: Job, PerNode: true, Also: []string{beta.Version},
-			New: func() client.Object { return &v1alpha1.ImagePullJob{} }, NewList: func() client.ObjectList { return &v1alpha1.ImagePullJobList{} },
+			New: func() Object { return &v1alpha1.ImagePullJob{} }, NewList: func() List { return &v1alpha1.ImagePullJobList{} },
 			Config: "imagePullJob", Controller: func(c *controllers) *controller { return &c.ImagePullJob }, Folder: "imagepulls",
 			Policy: Policy{
 				Name: "seamark-imagepulljob-author", Value: "workloads.imagePullJobAuthorEnforcement",
