@@ -136,11 +136,9 @@ func inTransition(pod *corev1.Pod) bool {
 // inProgress reports whether the pod is being updated in place.
 func inProgress(pod *corev1.Pod) bool { return !settled(pod) && inplace.InProgress(pod) }
 
-// settled is inplace.Settled for pods with the readiness gate. Updates that change only resources may not make
-// the gate False.
+// settled is inplace.Settled, except for updates that change only resources, which may not make the gate False.
 func settled(pod *corev1.Pod) bool {
-	return planning.HasGate(pod, pub.InPlaceUpdateReady) && inplace.Settled(pod) &&
-		!strings.Contains(pod.Annotations[pub.InPlaceUpdateStateKey], `"updateResources":true`)
+	return inplace.Settled(pod) && !strings.Contains(pod.Annotations[pub.InPlaceUpdateStateKey], `"updateResources":true`)
 }
 
 // unavailable reports whether the replica counts against maxUnavailable. A pod that is updated counts until
