@@ -176,18 +176,18 @@ func TestPodOfAnOldRevisionIsRecreated(t *testing.T) {
 // The API server refuses to resize these pods, because their node does not report resources. With
 // InPlaceIfPossible, they are recreated. With InPlaceOnly, the set reports it.
 func TestResizeThatTheAPIServerRefuses(t *testing.T) {
-	const resize = `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:1",` +
-		`"resources":{"requests":{"cpu":%q}}}]}}}}`
 	create := func(w *world, kind v1alpha1.CloneSetUpdateStrategyType) (*v1alpha1.CloneSet, map[types.UID]bool) {
-		set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) { set.Spec.UpdateStrategy.Type = kind })
-		w.Patch(set, resize, "1")
+		set := w.cloneSet("web", 2, func(set *v1alpha1.CloneSet) {
+			set.Spec.UpdateStrategy.Type = kind
+			set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		})
 		w.settled(set, 2, "image:1")
 		pods := w.stored("web")
 		before := map[types.UID]bool{}
 		for _, pod := range pods {
 			before[pod.UID] = true
 		}
-		w.Patch(set, resize, "2")
+		w.Patch(set, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"image:1","resources":{"requests":{"cpu":"2"}}}]}}}}`)
 		return set, before
 	}
 	t.Run("InPlaceIfPossible", func(t *testing.T) {
