@@ -30,17 +30,17 @@ const (
 	Injector Role = "injector"
 )
 
-// Object and List are client.Object and client.ObjectList of controller-runtime, which the agent does not link.
-type (
-	Object interface {
-		metav1.Object
-		runtime.Object
-	}
-	List interface {
-		metav1.ListInterface
-		runtime.Object
-	}
-)
+// Object is client.Object of controller-runtime, which the agent does not link.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// List is client.ObjectList of controller-runtime.
+type List interface {
+	metav1.ListInterface
+	runtime.Object
+}
 
 // Kind is a kind that seamark-workloads serves.
 type Kind struct {
