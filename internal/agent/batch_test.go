@@ -60,7 +60,7 @@ func TestCostOfTransitions(t *testing.T) {
 		pass(time.Millisecond)
 		h.all(110, failed)
 		pass(time.Second)
-		expect.Equal(t, "transitions of all pods: writes", 1+14, count(h.take(), "wrote node."))
+		expect.Equal(t, "writes after transitions of all pods", 1+14, count(h.take(), "wrote node."))
 		pass(24 * time.Hour)
 		h.stop()
 		if lines := h.take(); len(lines) > 0 {

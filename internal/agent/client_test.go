@@ -141,7 +141,7 @@ func TestWriteSlice(t *testing.T) {
 			if tc.fails {
 				want = ""
 			}
-			expect.Equal(t, "version: afterwards", want, client.stored("node.0").version)
+			expect.Equal(t, "version after the write", want, client.stored("node.0").version)
 		})
 	}
 }

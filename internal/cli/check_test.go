@@ -87,8 +87,8 @@ Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarS
 	expect.Equal(t, "output", want, out.String())
 	expect.Equal(t, "exit code", exit.Failed, exit.Code(report.verdict()))
 	complete, incomplete := migrateReport{Findings: report.Findings[1:]}, migrateReport{Unread: []string{"nodes"}}
-	expect.Equal(t, "exit code: if nothing blocks", exit.OK, exit.Code(complete.verdict()))
-	expect.Equal(t, "exit code: if something could not be read", exit.Access, exit.Code(incomplete.verdict()))
+	expect.Equal(t, "exit code if nothing blocks", exit.OK, exit.Code(complete.verdict()))
+	expect.Equal(t, "exit code if something could not be read", exit.Access, exit.Code(incomplete.verdict()))
 }
 
 // TestMigrateCheckOfFiles checks manifests from the standard input: documents, a list, and objects

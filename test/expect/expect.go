@@ -54,6 +54,9 @@ func Equal[T any](tb testing.TB, what string, want, got T, options ...cmp.Option
 	text := fmt.Sprintf("%s: got "+verb+", want "+verb, what, got, want)
 	if kind >= reflect.Array && kind != reflect.String || len(text) > longest || strings.Contains(text, `\n`) {
 		text = fmt.Sprintf("%s (-want +got):\n%s", what, diff)
+		if strings.HasSuffix(what, ")") { // It says what the signs are.
+			text = fmt.Sprintf("%s:\n%s", what, diff)
+		}
 	}
 	tb.Error(text)
 }

@@ -363,6 +363,6 @@ func FuzzLint(f *testing.F) {
 			return
 		}
 		first, last := check(t, linter, a, b), check(t, linter, a, b)
-		expect.Equal(t, "two runs differ", first, last)
+		expect.Equal(t, "findings of the second run", first, last)
 	})
 }

@@ -104,7 +104,7 @@ func TestChecks(t *testing.T) {
 		expect.Equal(t, fmt.Sprintf("%s: wait", step.name), step.want, c.wait(key, step.uid, step.generation, start.Add(step.after)))
 	}
 	c.retry(key)
-	expect.Equal(t, "after retry: wait", 0, c.wait(key, "b", 2, start.Add(2600*time.Millisecond)))
+	expect.Equal(t, "wait after retry", 0, c.wait(key, "b", 2, start.Add(2600*time.Millisecond)))
 }
 
 // TestExcludedNamespace checks the condition of a marker whose pods the manager does not plan.

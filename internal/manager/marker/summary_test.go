@@ -145,7 +145,7 @@ func TestSummary(t *testing.T) {
 				}
 			}
 			s := collected.summaries["web"]
-			expect.Equal(t, "matched: pods", tc.matched, s.matched)
+			expect.Equal(t, "matched pods", tc.matched, s.matched)
 			var got []string
 			for _, c := range s.findings(marker) {
 				got = append(got, words(c.Condition))

@@ -81,7 +81,7 @@ func TestMarksAreBounded(t *testing.T) {
 			want = maxTexts
 		}
 		refused := m.OfMarker(types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("marker-%02d", i)})[pod].Refused
-		expect.Equal(t, fmt.Sprintf("marker %d has: reasons", i), want, len(refused))
+		expect.Equal(t, fmt.Sprintf("reasons of marker %d", i), want, len(refused))
 		for _, reason := range refused {
 			if len(reason) > MaxReason || !utf8.ValidString(reason) {
 				t.Errorf("reason of %d bytes, want valid text of at most %d", len(reason), MaxReason)

@@ -135,7 +135,7 @@ func TestPacer(t *testing.T) {
 				if at, waits := p.At(); waits {
 					next = int(math.Ceil(float64(at.Sub(start())) / float64(time.Millisecond)))
 				}
-				expect.Equal(t, fmt.Sprintf("step %d: next at: ms", i), s.next, next)
+				expect.Equal(t, fmt.Sprintf("step %d: milliseconds until the next run", i), s.next, next)
 			}
 		})
 	}

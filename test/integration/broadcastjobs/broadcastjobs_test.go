@@ -294,7 +294,7 @@ func TestTakeOver(t *testing.T) {
 			return await.ErrorIf(observed == 0, "not yet")
 		})
 	}
-	expect.Equal(t, "the take-over has written objects", before, written())
+	expect.Equal(t, "objects written by the take-over", before, written())
 	for _, object := range slices.Concat(jobs, schedules) {
 		expect.Success(t, openkruise.Changed(t, server.Client, object))
 	}

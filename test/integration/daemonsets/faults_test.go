@@ -249,7 +249,7 @@ func TestTakeOver(t *testing.T) {
 	stop := start(t, server, withoutPulls)
 	each(scheduled(2))
 	stop()
-	expect.Equal(t, "the take-over has written objects", before, written())
+	expect.Equal(t, "objects written by the take-over", before, written())
 	for _, set := range sets {
 		expect.Success(t, openkruise.Changed(t, w.Client, set))
 	}

@@ -4,6 +4,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (w *World) Gone(object client.Object) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return errors.Join(err, errors.New("it exists"))
+		return cmp.Or(err, errors.New("it exists"))
 	})
 }
 
@@ -260,10 +261,14 @@ func (e *Env) ClientOf(tb testing.TB, config *rest.Config) client.Client {
 func Refused(tb testing.TB, what, text string, write func(context.Context) error) {
 	tb.Helper()
 	await.Poll{Interval: 50 * time.Millisecond, Timeout: await.Timeout}.Success(tb, what+" is refused", func(ctx context.Context) error {
-		if err := write(ctx); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), text) {
+		switch err := write(ctx); {
+		case err == nil:
+			return errors.New("it succeeds")
+		case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), text):
 			return fmt.Errorf("error %w, want a refusal of the policy", err)
+		default:
+			return nil
 		}
-		return nil
 	})
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program runs seamark-workloads with the rights of its service account.
+// Package program runs the programs of the cluster in tests, with the rights of their service accounts.
 package program
 
 import (
@@ -114,7 +114,7 @@ func OpenKruiseLeads(tb testing.TB, e *env.Env, duration time.Duration) *coordin
 // OpenKruise is the namespace of OpenKruise.
 const OpenKruise = "kruise-system"
 
-// StartManager runs a manager until the test ends or the function is called. It sets what the options leave out.
+// StartManager runs a manager until the test ends or the function is called. It runs the default controllers, serves no metrics, and sets what else the options leave out.
 func StartManager(tb testing.TB, options manager.Options) (stop func()) {
 	tb.Helper()
 	var defaults configv1alpha1.ManagerConfiguration
