@@ -53,7 +53,7 @@ func main() {
 	}
 	serve := map[string]string{}
 	for _, kind := range kinds.Table() {
-		for _, version := range kind.Also {
+		for _, version := range kind.OtherVersions {
 			serve[kind.Group+"_"+kind.Resource] = version
 		}
 	}

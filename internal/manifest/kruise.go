@@ -36,7 +36,7 @@ func (r *reader) kruise(at Place, object *unstructured.Unstructured, encoded []b
 	}
 	written := object.DeepCopy()
 	withImages(object)
-	kind := kinds.Of(object.GroupVersionKind().GroupKind())
+	kind := kinds.ByGroupKind(object.GroupVersionKind().GroupKind())
 	if !r.customResource(at, object, reflect.TypeOf(kind.New()).Elem()) {
 		return
 	}

@@ -91,8 +91,8 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 	return nil
 }
 
-// addKinds adds the controllers of the kinds, each with a gate and an informer of its objects. These have the index of
-// their controllers, because some are those of others.
+// addKinds adds the controllers of the kinds, each with a gate and an informer of its objects, which are indexed by
+// controller: sets have ImagePullJobs, and AdvancedCronJobs have BroadcastJobs.
 func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, all []kinds.Kind, shared reconciler.Options, guard *guard, census *census) error {
 	create := w.constructors(mgr)
 	for i := range all {
@@ -103,7 +103,11 @@ func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, all [
 		if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), reconciler.PodIndexers()); err != nil {
 			return err
 		}
-		added, err := create[kind.Kind](ctx, options)
+		constructor := create[kind.Kind]
+		if constructor == nil {
+			return fmt.Errorf("no constructor for the controller of %s", kind.Kind)
+		}
+		added, err := constructor(ctx, options)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ type Permission struct {
 	Account string
 	// Attributes are what the account must be allowed to do.
 	Attributes authorizationv1.ResourceAttributes
-	// Folder is the folder below config/ that grants it.
+	// Folder is the folder below config/ that grants it, empty if that would disable other controllers.
 	Folder string
 }
 
@@ -67,18 +67,20 @@ func (f *Facts) Required() ([]Permission, error) {
 	type grant struct{ account, folder, file string }
 	grants := []grant{{managerName, installation, "rbac/manager.yaml"}, {agentName, installation, "rbac/agent.yaml"}}
 	if f.Webhook.Value != nil {
-		grants = append(grants, grant{managerName, installation, "serverless/rbac.yaml"})
+		grants = append(grants, grant{managerName, "serverless", "serverless/rbac.yaml"})
 	}
-	// The folders of the kinds install the program with their controller. That of all would disable it.
+	// A folder of a kind enables that kind and those of config/workloads. None enables two further kinds.
 	folder, enabled := workloadsFolder, f.kindsBesides(workloadsFolder)
 	for _, kind := range enabled {
-		folder = kind.Folder
+		if folder = kind.ConfigFolder; len(enabled) > 1 {
+			folder = ""
+		}
 	}
 	if f.hasWorkloads() {
 		grants = append(grants, grant{workloadsName, folder, workloadsFolder + "/rbac.yaml"})
 	}
 	for _, kind := range enabled {
-		grants = append(grants, grant{workloadsName, kind.Folder, kind.Folder + "/rbac.yaml"})
+		grants = append(grants, grant{workloadsName, folder, kind.ConfigFolder + "/rbac.yaml"})
 	}
 	if f.hasInjector() {
 		grants = append(grants, grant{injectorName, "sidecarsets", "sidecarsets/injector-rbac.yaml"})
@@ -100,7 +102,7 @@ func (f *Facts) Required() ([]Permission, error) {
 // kindsBesides returns the enabled kinds that another folder than the given one installs.
 func (f *Facts) kindsBesides(folder string) []kinds.Kind {
 	enabled, _ := f.enabled()
-	return slices.DeleteFunc(enabled, func(k kinds.Kind) bool { return k.Folder == folder })
+	return slices.DeleteFunc(enabled, func(k kinds.Kind) bool { return k.ConfigFolder == folder })
 }
 
 // permissionsOf returns what the roles in the YAML documents grant, if they are bound to the
@@ -189,7 +191,10 @@ func (f *Facts) permissions() []Result {
 	for _, account := range accounts {
 		check := name + "/" + account
 		if lacks := missing[account]; len(lacks) > 0 {
-			fix := "install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/" + folder[account]
+			fix := "install the roles of this version: helm upgrade"
+			if folder[account] != "" {
+				fix += ", or kubectl apply --server-side -k config/" + folder[account]
+			}
 			results = append(results, failed(check, fix,
 				"the account lacks %d of %d permissions: %s", len(lacks), total[account], names(lacks))...)
 			continue

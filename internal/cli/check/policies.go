@@ -43,7 +43,7 @@ func (f *Facts) policyNames() []string {
 	return all
 }
 
-// kindOf returns the kind whose controller the policy is installed with, nil if it is installed always.
+// kindOf returns the kind whose controller the policy is installed with, nil if it belongs to no kind.
 func kindOf(policy string) *kinds.Kind {
 	for _, kind := range kinds.Table() {
 		if kind.Policy.Name == policy {
@@ -74,9 +74,9 @@ func (f *Facts) policy(name string) []Result {
 		result, fix = warning, "set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies"
 	}
 	if kind := kindOf(name); kind != nil {
-		fix = "helm upgrade, or kubectl apply --server-side -k config/" + kind.Folder
-		if kind.Policy.Value != "" {
-			result, fix = warning, "set "+kind.Policy.Value+"=Deny in the chart, or kubectl apply --server-side -k config/"+kind.Folder
+		fix = "helm upgrade, or kubectl apply --server-side -k config/" + kind.ConfigFolder
+		if kind.Policy.ChartValue != "" {
+			result, fix = warning, "set "+kind.Policy.ChartValue+"=Deny in the chart, or kubectl apply --server-side -k config/"+kind.ConfigFolder
 		}
 	}
 	policy := named(f.Policies.Value, name)
@@ -142,7 +142,7 @@ func (f *Facts) bound(matches func(*admissionregistrationv1.ValidatingAdmissionP
 // withoutPolicy returns the consequence of a policy that has no effect.
 func withoutPolicy(name string) string {
 	if kind := kindOf(name); kind != nil {
-		return kind.Policy.Without
+		return kind.Policy.Risk
 	}
 	switch name {
 	case authorPolicy:

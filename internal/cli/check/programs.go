@@ -36,9 +36,9 @@ func (f *Facts) hasWorkloads() bool { return named(f.Deployments.Value, workload
 // hasInjector reports whether the injectors of SidecarSets are installed.
 func (f *Facts) hasInjector() bool { return named(f.Deployments.Value, injectorName) != nil }
 
-// enabled returns the kinds that need what is installed with their controllers: those of the configuration of
-// seamark-workloads, or of the default one if it has none that can be read, and the one whose injectors run. assumed is
-// whether the configuration is not known.
+// enabled returns the kinds whose controllers run, according to the configuration of seamark-workloads, or to its defaults
+// if that is not known. SidecarSets count as enabled if their injectors are installed. assumed is whether the defaults were
+// used although there may be a configuration.
 func (f *Facts) enabled() (enabled []kinds.Kind, assumed bool) {
 	if !f.hasWorkloads() {
 		return nil, false

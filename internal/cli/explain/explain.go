@@ -136,7 +136,7 @@ func (o *Options) Validate() error {
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
 		switch {
-		case kinds.Named(kind) == nil:
+		case kinds.ByName(kind) == nil:
 			errs = append(errs, fmt.Errorf("kind: %q is invalid: must be pod or one of %s", kind, strings.Join(kindNames(), ", ")))
 		case name == "" || strings.Contains(name, "/"):
 			errs = append(errs, fmt.Errorf("name of the %s: %q is invalid: must be one name", kind, name))
@@ -157,7 +157,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	if kind, name, found := strings.Cut(o.Pod, "/"); found {
-		return o.explainWorkload(ctx, connection, kinds.Named(kind), name)
+		return o.explainWorkload(ctx, connection, kinds.ByName(kind), name)
 	}
 	in, err := o.read(ctx, connection)
 	if err != nil {

@@ -60,7 +60,7 @@ func (o *Options) read(ctx context.Context, connection cluster.Connection) (expl
 	if node != "" {
 		r.lease(ctx, managerLease)
 		r.agent(ctx, node)
-		r.lapse(ctx, node)
+		r.outage(ctx, node)
 	}
 	if _, noReports := in.Unread[permission.Reports]; noReports {
 		r.events(ctx)
@@ -123,9 +123,9 @@ func (r *reading) agent(ctx context.Context, node string) {
 	}
 }
 
-// lapse reads whether the states of the node are current, if a marker depends on it and all of it can be
+// outage reads whether the states of the node are current, if a marker depends on it and all of it can be
 // read. Unlike the manager, it does not know what it was before.
-func (r *reading) lapse(ctx context.Context, name string) {
+func (r *reading) outage(ctx context.Context, name string) {
 	_, noNodes := r.in.Unread[permission.Nodes]
 	_, noAgents := r.in.Unread[permission.Pods]
 	stale := func(m *v1alpha1.PodProbeMarker) bool {
@@ -142,7 +142,7 @@ func (r *reading) lapse(ctx context.Context, name string) {
 	case !r.note(err, permission.Nodes, "get", ""):
 		return
 	}
-	r.in.Lapse = staleness.Decide(staleness.Outage{}, staleness.Evidence{Node: podview.NodeReadiness(node), Agents: r.agents}, r.in.Now)
+	r.in.Outage = staleness.Decide(staleness.Outage{}, staleness.Evidence{Node: podview.NodeReadiness(node), Agents: r.agents}, r.in.Now)
 }
 
 // sidecarSets reads the SidecarSets. Few users may, and most clusters have none.

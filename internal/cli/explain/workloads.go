@@ -50,7 +50,7 @@ func (o *Options) readWorkload(ctx context.Context, connection cluster.Connectio
 		Kind: kind.Kind, SystemNamespace: o.SeamarkNamespace, Now: o.now(), Unread: map[permission.Resource]permission.Missing{},
 	}
 	namespace, object := connection.Namespace, kind.New()
-	if kind.Cluster {
+	if kind.ClusterScoped {
 		namespace = ""
 	}
 	if err := getWorkload(ctx, connection.Client, kind, object, types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
@@ -62,10 +62,10 @@ func (o *Options) readWorkload(ctx context.Context, connection cluster.Connectio
 	if kind.PerNode {
 		readAll(ctx, &r, &corev1.NodeList{}, permission.Nodes, "", func(node *corev1.Node) { in.Nodes = append(in.Nodes, node) })
 	}
-	if kind.Creates() {
+	if kind.CreatesPods() {
 		readAll(ctx, &r, &corev1.PodList{}, permission.Pods, namespace, func(pod *corev1.Pod) { in.Pods = append(in.Pods, pod) })
 	}
-	if kind.Role == kinds.Job && !kind.Creates() {
+	if kind.Role == kinds.Job && !kind.CreatesPods() {
 		r.events(ctx)
 		in.Jobs = r.jobs(ctx, object)
 	}

@@ -40,9 +40,9 @@ type Input struct {
 	SidecarSets []*v1alpha1.SidecarSet
 	// Node is the metadata of the pod's node, or nil if there is none.
 	Node *metav1.PartialObjectMetadata
-	// Lapse is since when the states of the node are not current. It is zero if they are, or if that is
+	// Outage is since when the states of the node are not current. It is zero if they are, or if that is
 	// not known.
-	Lapse staleness.Outage
+	Outage staleness.Outage
 	// Plan is the NodePodProbe of the node, or nil if there is none.
 	Plan *v1alpha1.NodePodProbe
 	// Slices are the ProbeReports of the node.

@@ -121,7 +121,7 @@ func (e *explainer) look() {
 	if entry := diagnosis.Entry(e.in.Plan, e.in.Pod); entry != nil && !e.options.Serverless {
 		e.options.Defaults = defaultsIn(entry, plan.Pod(e.in.Pod, e.compiled, e.options.Defaults).Probes)
 	}
-	report := mark.NodeReport{Plan: e.in.Plan, Slices: e.in.Slices, Outage: e.in.Lapse}
+	report := mark.NodeReport{Plan: e.in.Plan, Slices: e.in.Slices, Outage: e.in.Outage}
 	e.view = podview.New(e.in.Pod, e.compiled, kind, report, e.options)
 	if e.waiting != nil {
 		e.view.Plan = plan.Selected(e.in.Pod, e.compiled, e.options.Defaults)

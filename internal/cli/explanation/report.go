@@ -63,7 +63,7 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 	switch {
 	case e.view.Report.IsStale(p):
 		step.Verdict, step.Next = Problem, e.stale()
-		step.Evidence = append(step.Evidence, fmt.Sprintf("the state is stale: %s for %s", lapsed(e.in.Lapse.Cause), e.age(e.in.Lapse.Since)))
+		step.Evidence = append(step.Evidence, fmt.Sprintf("the state is stale: %s for %s", causeText(e.in.Outage.Cause), e.age(e.in.Outage.Since)))
 	case e.view.Report.Held[p.ID] == mark.Lost:
 		reason, selector := e.view.Loss(p.ID)
 		step.Verdict, step.Next = Info, e.kubectl("get pods -l %s", selector)
@@ -84,8 +84,8 @@ func (e *explainer) reported(p plan.PlannedProbe) {
 	e.add(step)
 }
 
-// lapsed says why states are not current.
-func lapsed(cause staleness.Cause) string {
+// causeText says why states are not current.
+func causeText(cause staleness.Cause) string {
 	switch cause {
 	case staleness.NodeGone:
 		return "the node has been gone"
@@ -100,7 +100,7 @@ func lapsed(cause staleness.Cause) string {
 
 // stale returns the command that shows why states are not current.
 func (e *explainer) stale() string {
-	if e.in.Lapse.Cause == staleness.AgentNotReady || e.in.Lapse.Cause == staleness.AgentGone {
+	if e.in.Outage.Cause == staleness.AgentNotReady || e.in.Outage.Cause == staleness.AgentGone {
 		return e.agentLogs()
 	}
 	return "kubectl describe node " + e.in.Pod.Spec.NodeName

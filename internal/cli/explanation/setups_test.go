@@ -131,7 +131,7 @@ func reportSetups() map[string]setup {
 		"stale": {
 			change: func(in *explanation.Input) {
 				in.Markers[0].Spec.Probes[0].StaleAfterSeconds = new(int32(30))
-				in.Lapse = staleness.Outage{Cause: staleness.NodeNotReady, Since: ago(time.Minute).Time, Length: time.Minute}
+				in.Outage = staleness.Outage{Cause: staleness.NodeNotReady, Since: ago(time.Minute).Time, Length: time.Minute}
 			},
 			conclusion: "Problem: Report of worker#busy: Unknown for 30s: The node or its agent has not been ready for 30s.",
 			next:       "kubectl describe node node-1", evidence: []string{"the state is stale: the node has not been ready for 60s"},

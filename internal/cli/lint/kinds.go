@@ -41,7 +41,7 @@ func hooks() map[string]hook {
 
 // hookOf returns the hook of an object, which is empty if its kind has none.
 func hookOf(o *object) hook {
-	if kind := kinds.Of(o.raw.GroupVersionKind().GroupKind()); kind != nil {
+	if kind := kinds.ByGroupKind(o.raw.GroupVersionKind().GroupKind()); kind != nil {
 		return hooks()[kind.Kind]
 	}
 	return hook{}

@@ -24,7 +24,7 @@ func protected() (scaled, others map[string][]string) {
 	for _, kind := range kinds.Table() {
 		switch {
 		case kind.Role != kinds.Set:
-		case kind.Replicas:
+		case kind.HasReplicas:
 			scaled[kind.Group] = append(scaled[kind.Group], kind.Kind)
 		default:
 			others[kind.Group] = append(others[kind.Group], kind.Kind)

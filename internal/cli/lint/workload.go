@@ -61,7 +61,7 @@ func (c *checker) workload(o *object) {
 
 // preDownload checks the annotations about pulls before updates, of the kinds that Seamark serves and that have pods.
 func (c *checker) preDownload(o *object) {
-	if kind := kinds.Of(o.raw.GroupVersionKind().GroupKind()); kind == nil || kind.Role != kinds.Set {
+	if kind := kinds.ByGroupKind(o.raw.GroupVersionKind().GroupKind()); kind == nil || kind.Role != kinds.Set {
 		return
 	}
 	if err := step.CheckAnnotations(o.raw.GetAnnotations()); err != nil {

@@ -114,7 +114,7 @@ func (c *Cluster) Add(objects ...*unstructured.Unstructured) {
 		switch {
 		case gk == v1alpha1.GroupVersion().WithKind(MarkerKind).GroupKind():
 			c.Markers = append(c.Markers, object)
-		case kinds.Of(gk) != nil:
+		case kinds.ByGroupKind(gk) != nil:
 			if c.Objects == nil {
 				c.Objects = map[string][]*unstructured.Unstructured{}
 			}

@@ -23,7 +23,7 @@ func checkWorkloads(ctx context.Context, objects, markers []*unstructured.Unstru
 	schemas := schema.Set{}
 	for _, object := range objects {
 		gvk := object.GroupVersionKind()
-		kind := kinds.Of(gvk.GroupKind())
+		kind := kinds.ByGroupKind(gvk.GroupKind())
 		if !kind.Serves(gvk) {
 			found = append(found, findingOf(Blocks, object, "apiVersion", "serves "+gvk.Version, "serves "+strings.Join(kind.Versions(), " and ")+" only",
 				"convert the manifest to "+kind.Version+hooks()[kind.Kind].converting[gvk.Version]))
@@ -91,7 +91,7 @@ func labelsOf(marker *unstructured.Unstructured) sets.Set[string] {
 
 // served returns the versions of a CRD that Seamark serves, the stored one first, none if it does not serve the kind.
 func served(definition string) []string {
-	if kind := kinds.Named(definition); kind != nil {
+	if kind := kinds.ByName(definition); kind != nil {
 		return kind.Versions()
 	}
 	if definition == "podprobemarkers.apps.kruise.io" || definition == "nodepodprobes.apps.kruise.io" {

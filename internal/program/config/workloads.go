@@ -57,10 +57,10 @@ func validateWorkloads(c *v1alpha1.WorkloadsConfiguration) field.ErrorList {
 	for _, kind := range kinds.Table() {
 		controller := kind.Controller(&c.Controllers)
 		enabled = enabled || *controller.Enabled
-		found.between(controllers.Child(kind.Config, "concurrency"), controller.Concurrency, 1, 256)
+		found.between(controllers.Child(kind.ConfigName, "concurrency"), controller.Concurrency, 1, 256)
 	}
 	if !enabled {
-		first := kinds.Table()[0].Config
+		first := kinds.Table()[0].ConfigName
 		found.add(controllers.Child(first, "enabled"), false, "must be true if all other controllers are disabled: at least one controller must run")
 	}
 	pulls := field.NewPath("imagePull")

@@ -18,11 +18,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
-// foreignFiles is the maximum number of files that name a kind and do not belong to it.
-const foreignFiles = 5
+// maxFiles is the maximum number of files that name a kind and do not belong to it.
+const maxFiles = 5
 
-// mechanisms returns the files that use a kind for something else than its own objects, by what for.
-func mechanisms() map[string]map[string][]string {
+// otherUses returns the files that use a kind for something else than its own objects, by what for.
+func otherUses() map[string]map[string][]string {
 	return map[string]map[string][]string{
 		"ImagePullJob": {
 			"sets pull images with them before an update": {
@@ -41,8 +41,8 @@ func mechanisms() map[string]map[string][]string {
 	}
 }
 
-// own returns the names of the folders and files that belong to a kind.
-func own(kind string) []string {
+// ownNames returns the names of the folders and files that belong to a kind.
+func ownNames(kind string) []string {
 	if names, ok := map[string][]string{
 		"SidecarSet": {"sidecar", "sidecarset", "sidecarsets"}, "AdvancedCronJob": {"cronjob"}, "ImagePullJob": {"imagepull"},
 	}[kind]; ok {
@@ -51,12 +51,12 @@ func own(kind string) []string {
 	return []string{strings.ToLower(kind)}
 }
 
-// The next kind is a row, a constructor, its own folders, and what the commands show of it: no other file names a kind.
-func TestForeignFiles(t *testing.T) {
+// The next kind is a row, a constructor, its own folders, and what the commands show of it. Files of one kind may name another.
+func TestFilesThatNameAKind(t *testing.T) {
 	named := map[string][]string{}
 	var owned []string
 	for _, kind := range kinds.Table() {
-		owned = append(owned, own(kind.Kind)...)
+		owned = append(owned, ownNames(kind.Kind)...)
 	}
 	root := os.DirFS(filepath.Join("..", "..", ".."))
 	for _, folder := range []string{"cmd", "internal", "hack"} {
@@ -86,7 +86,7 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	for _, kind := range kinds.Table() {
-		for reason, files := range mechanisms()[kind.Kind] {
+		for reason, files := range otherUses()[kind.Kind] {
 			for _, file := range files {
 				i := slices.Index(named[kind.Kind], file)
 				if i < 0 {
@@ -96,8 +96,8 @@ func TestForeignFiles(t *testing.T) {
 				named[kind.Kind] = slices.Delete(named[kind.Kind], i, i+1)
 			}
 		}
-		if files := named[kind.Kind]; len(files) > foreignFiles || len(files) < 2 {
-			t.Errorf("%d files name %s, want 2 to %d:\n  %s", len(files), kind.Kind, foreignFiles, strings.Join(files, "\n  "))
+		if files := named[kind.Kind]; len(files) > maxFiles || len(files) < 2 {
+			t.Errorf("%d files name %s, want 2 to %d:\n  %s", len(files), kind.Kind, maxFiles, strings.Join(files, "\n  "))
 		}
 	}
 }
@@ -114,7 +114,7 @@ func names(file *ast.File, kind kinds.Kind) bool {
 			path, _ := strconv.Unquote(n.Path.Value)
 			parts := strings.Split(strings.TrimPrefix(path, "github.com/seamark-dev/seamark/"), "/")
 			found = found || strings.HasPrefix(path, "github.com/seamark-dev/") &&
-				slices.ContainsFunc(own(kind.Kind), func(name string) bool { return slices.Contains(parts, name) })
+				slices.ContainsFunc(ownNames(kind.Kind), func(name string) bool { return slices.Contains(parts, name) })
 			return false
 		case *ast.SelectorExpr:
 			of, ok := n.X.(*ast.Ident)

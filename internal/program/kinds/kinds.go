@@ -30,13 +30,13 @@ const (
 	Injector Role = "injector"
 )
 
-// Object is client.Object of controller-runtime, which the agent does not link.
+// Object has the methods of client.Object. The agent reads this table and must not link controller-runtime.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// List is client.ObjectList of controller-runtime.
+// List has the methods of client.ObjectList.
 type List interface {
 	metav1.ListInterface
 	runtime.Object
@@ -48,27 +48,27 @@ type Kind struct {
 	schema.GroupVersionKind
 	// Resource is the plural name, in lower case.
 	Resource string
-	// Also are the other versions of the group that the API server serves.
-	Also []string
-	// Short are the short names that commands accept, those of the CustomResourceDefinition and others.
-	Short []string
-	// Cluster is whether its objects belong to no namespace.
-	Cluster bool
+	// OtherVersions are the other versions of the group that the API server serves.
+	OtherVersions []string
+	// ShortNames are the short names that commands accept, those of the CustomResourceDefinition and others.
+	ShortNames []string
+	// ClusterScoped is whether its objects belong to no namespace.
+	ClusterScoped bool
 	// Role is what its objects do.
 	Role Role
-	// Replicas is whether its objects have spec.replicas.
-	Replicas bool
+	// HasReplicas is whether its objects have spec.replicas.
+	HasReplicas bool
 	// PerNode is whether its objects create a pod per node.
 	PerNode bool
 	// New and NewList return an empty object, and an empty list, of the stored version.
 	New     func() Object
 	NewList func() List
-	// Config is the name of its controller in the configuration of seamark-workloads, and Controller returns the
+	// ConfigName is the name of its controller in the configuration of seamark-workloads, and Controller returns the
 	// controller from it.
-	Config     string
+	ConfigName string
 	Controller func(c *configv1alpha1.WorkloadControllers) *configv1alpha1.WorkloadController
-	// Folder is the folder below config/ of the roles of its controller.
-	Folder string
+	// ConfigFolder is the folder below config/ of the roles of its controller.
+	ConfigFolder string
 	// Policy is the admission policy that is installed with its controller. Its name is empty if there is none.
 	Policy Policy
 }
@@ -76,10 +76,10 @@ type Kind struct {
 // Policy is a ValidatingAdmissionPolicy.
 type Policy struct {
 	Name string
-	// Value is the value of the chart that enforces it, empty if it is always enforced.
-	Value string
-	// Without is what is possible without the policy.
-	Without string
+	// ChartValue is the value of the chart that enforces it, empty if it is always enforced.
+	ChartValue string
+	// Risk is what is possible without the policy.
+	Risk string
 }
 
 // Definition returns the name of the CustomResourceDefinition.
@@ -95,15 +95,15 @@ func (k *Kind) Served() []schema.GroupVersion {
 }
 
 // Versions returns the names of the versions that the API server serves, the stored one first.
-func (k *Kind) Versions() []string { return append([]string{k.Version}, k.Also...) }
+func (k *Kind) Versions() []string { return append([]string{k.Version}, k.OtherVersions...) }
 
 // Serves reports whether the API server serves the kind and version.
 func (k *Kind) Serves(kind schema.GroupVersionKind) bool {
 	return kind.Kind == k.Kind && slices.Contains(k.Served(), kind.GroupVersion())
 }
 
-// Creates reports whether its objects create pods.
-func (k *Kind) Creates() bool { return k.Role == Set || k.PerNode }
+// CreatesPods reports whether its objects create pods.
+func (k *Kind) CreatesPods() bool { return k.Role == Set || k.PerNode }
 
 // Table returns all kinds, in the order in which commands list them.
 func Table() []Kind {
@@ -112,70 +112,70 @@ func Table() []Kind {
 	alpha, beta := v1alpha1.GroupVersion(), v1beta1.GroupVersion()
 	return []Kind{
 		{
-			GroupVersionKind: alpha.WithKind("CloneSet"), Resource: "clonesets", Short: []string{"clone"}, Role: Set, Replicas: true,
+			GroupVersionKind: alpha.WithKind("CloneSet"), Resource: "clonesets", ShortNames: []string{"clone"}, Role: Set, HasReplicas: true,
 			New: func() Object { return &v1alpha1.CloneSet{} }, NewList: func() List { return &v1alpha1.CloneSetList{} },
-			Config: "cloneSet", Controller: func(c *controllers) *controller { return &c.CloneSet }, Folder: "workloads",
+			ConfigName: "cloneSet", Controller: func(c *controllers) *controller { return &c.CloneSet }, ConfigFolder: "workloads",
 		},
 		{
-			GroupVersionKind: beta.WithKind("StatefulSet"), Resource: "statefulsets", Short: []string{"sts", "asts"}, Role: Set, Replicas: true,
-			Also: []string{alpha.Version},
-			New:  func() Object { return &v1beta1.StatefulSet{} }, NewList: func() List { return &v1beta1.StatefulSetList{} },
-			Config: "statefulSet", Controller: func(c *controllers) *controller { return &c.StatefulSet }, Folder: "workloads",
+			GroupVersionKind: beta.WithKind("StatefulSet"), Resource: "statefulsets", ShortNames: []string{"sts", "asts"}, Role: Set, HasReplicas: true,
+			OtherVersions: []string{alpha.Version},
+			New:           func() Object { return &v1beta1.StatefulSet{} }, NewList: func() List { return &v1beta1.StatefulSetList{} },
+			ConfigName: "statefulSet", Controller: func(c *controllers) *controller { return &c.StatefulSet }, ConfigFolder: "workloads",
 		},
 		{
-			GroupVersionKind: alpha.WithKind("DaemonSet"), Resource: "daemonsets", Short: []string{"daemon", "ads", "ds"}, Role: Set, PerNode: true,
-			Also: []string{beta.Version},
-			New:  func() Object { return &v1alpha1.DaemonSet{} }, NewList: func() List { return &v1alpha1.DaemonSetList{} },
-			Config: "daemonSet", Controller: func(c *controllers) *controller { return &c.DaemonSet }, Folder: "daemonsets",
+			GroupVersionKind: alpha.WithKind("DaemonSet"), Resource: "daemonsets", ShortNames: []string{"daemon", "ads", "ds"}, Role: Set, PerNode: true,
+			OtherVersions: []string{beta.Version},
+			New:           func() Object { return &v1alpha1.DaemonSet{} }, NewList: func() List { return &v1alpha1.DaemonSetList{} },
+			ConfigName: "daemonSet", Controller: func(c *controllers) *controller { return &c.DaemonSet }, ConfigFolder: "daemonsets",
 		},
 		{
-			GroupVersionKind: alpha.WithKind("SidecarSet"), Resource: "sidecarsets", Role: Injector, Cluster: true, Also: []string{beta.Version},
+			GroupVersionKind: alpha.WithKind("SidecarSet"), Resource: "sidecarsets", Role: Injector, ClusterScoped: true, OtherVersions: []string{beta.Version},
 			New: func() Object { return &v1alpha1.SidecarSet{} }, NewList: func() List { return &v1alpha1.SidecarSetList{} },
-			Config: "sidecarSet", Controller: func(c *controllers) *controller { return &c.SidecarSet }, Folder: "sidecarsets",
+			ConfigName: "sidecarSet", Controller: func(c *controllers) *controller { return &c.SidecarSet }, ConfigFolder: "sidecarsets",
 			Policy: Policy{
-				Name: "seamark-sidecarset-author", Value: "sidecarSets.authorEnforcement",
-				Without: "who can write SidecarSets can run containers in all pods",
+				Name: "seamark-sidecarset-author", ChartValue: "sidecarSets.authorEnforcement",
+				Risk: "who can write SidecarSets can run containers in all pods",
 			},
 		},
 		{
-			GroupVersionKind: alpha.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", Short: []string{"acj"}, Role: Job,
-			Also: []string{beta.Version},
-			New:  func() Object { return &v1alpha1.AdvancedCronJob{} }, NewList: func() List { return &v1alpha1.AdvancedCronJobList{} },
-			Config: "advancedCronJob", Controller: func(c *controllers) *controller { return &c.AdvancedCronJob }, Folder: "cronjobs",
+			GroupVersionKind: alpha.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", ShortNames: []string{"acj"}, Role: Job,
+			OtherVersions: []string{beta.Version},
+			New:           func() Object { return &v1alpha1.AdvancedCronJob{} }, NewList: func() List { return &v1alpha1.AdvancedCronJobList{} },
+			ConfigName: "advancedCronJob", Controller: func(c *controllers) *controller { return &c.AdvancedCronJob }, ConfigFolder: "cronjobs",
 			Policy: Policy{
-				Name:    "seamark-workloads-jobs",
-				Without: "seamark-workloads could create and delete all Jobs",
+				Name: "seamark-workloads-jobs",
+				Risk: "seamark-workloads could create and delete all Jobs",
 			},
 		},
 		{
-			GroupVersionKind: alpha.WithKind("BroadcastJob"), Resource: "broadcastjobs", Short: []string{"bcj"}, Role: Job, PerNode: true,
-			Also: []string{beta.Version},
-			New:  func() Object { return &v1alpha1.BroadcastJob{} }, NewList: func() List { return &v1alpha1.BroadcastJobList{} },
-			Config: "broadcastJob", Controller: func(c *controllers) *controller { return &c.BroadcastJob }, Folder: "broadcastjobs",
+			GroupVersionKind: alpha.WithKind("BroadcastJob"), Resource: "broadcastjobs", ShortNames: []string{"bcj"}, Role: Job, PerNode: true,
+			OtherVersions: []string{beta.Version},
+			New:           func() Object { return &v1alpha1.BroadcastJob{} }, NewList: func() List { return &v1alpha1.BroadcastJobList{} },
+			ConfigName: "broadcastJob", Controller: func(c *controllers) *controller { return &c.BroadcastJob }, ConfigFolder: "broadcastjobs",
 		},
 		{
-			GroupVersionKind: alpha.WithKind("ImagePullJob"), Resource: "imagepulljobs", Role: Job, PerNode: true, Also: []string{beta.Version},
+			GroupVersionKind: alpha.WithKind("ImagePullJob"), Resource: "imagepulljobs", Role: Job, PerNode: true, OtherVersions: []string{beta.Version},
 			New: func() Object { return &v1alpha1.ImagePullJob{} }, NewList: func() List { return &v1alpha1.ImagePullJobList{} },
-			Config: "imagePullJob", Controller: func(c *controllers) *controller { return &c.ImagePullJob }, Folder: "imagepulls",
+			ConfigName: "imagePullJob", Controller: func(c *controllers) *controller { return &c.ImagePullJob }, ConfigFolder: "imagepulls",
 			Policy: Policy{
-				Name: "seamark-imagepulljob-author", Value: "workloads.imagePullJobAuthorEnforcement",
-				Without: "who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods",
+				Name: "seamark-imagepulljob-author", ChartValue: "workloads.imagePullJobAuthorEnforcement",
+				Risk: "who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods",
 			},
 		},
 	}
 }
 
-// Of returns the row of a kind of the group in any version, nil if there is none.
-func Of(kind schema.GroupKind) *Kind {
+// ByGroupKind returns the row of a kind of the group in any version, nil if there is none.
+func ByGroupKind(kind schema.GroupKind) *Kind {
 	return find(func(k *Kind) bool { return k.GroupKind() == kind })
 }
 
-// Named returns the row with the name as users write it, such as daemonset, daemonsets.apps.kruise.io or ads, nil if there is
+// ByName returns the row with the name as users write it, such as daemonset, daemonsets.apps.kruise.io or ads, nil if there is
 // none.
-func Named(name string) *Kind {
+func ByName(name string) *Kind {
 	name = strings.TrimSuffix(strings.ToLower(name), "."+v1alpha1.GroupName)
 	return find(func(k *Kind) bool {
-		return name == strings.ToLower(k.Kind) || name == k.Resource || slices.Contains(k.Short, name)
+		return name == strings.ToLower(k.Kind) || name == k.Resource || slices.Contains(k.ShortNames, name)
 	})
 }
 

@@ -4,6 +4,8 @@
 package kinds_test
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,12 +41,18 @@ func TestTable(t *testing.T) {
 					also = append(also, version.Name)
 				}
 			}
-			want := kinds.Kind{Resource: spec.Names.Plural, Cluster: spec.Scope == apiextensionsv1.ClusterScoped, Also: also, Replicas: replicas}
+			want := kinds.Kind{Resource: spec.Names.Plural, ClusterScoped: spec.Scope == apiextensionsv1.ClusterScoped, OtherVersions: also, HasReplicas: replicas}
 			want.Group, want.Version, want.Kind = spec.Group, stored, spec.Names.Kind
-			row := kinds.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource, Cluster: kind.Cluster, Also: kind.Also}
-			row.Replicas = kind.Replicas
+			row := kinds.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource, ClusterScoped: kind.ClusterScoped, OtherVersions: kind.OtherVersions}
+			row.HasReplicas = kind.HasReplicas
 			if diff := cmp.Diff(want, row, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("row (-definition +row):\n%s", diff)
+			}
+			if config.Read(kind.ConfigFolder+"/rbac.yaml") == nil {
+				t.Errorf("config/%s has no roles", kind.ConfigFolder)
+			}
+			if content, name := manifests(t, kind.ConfigFolder), kind.Policy.Name; name != "" && !strings.Contains(content, "name: "+name+"\n") {
+				t.Errorf("config/%s has no policy %s", kind.ConfigFolder, name)
 			}
 			if got := reflect.TypeOf(kind.New()).Elem(); got.Name() != kind.Kind || !strings.HasSuffix(got.PkgPath(), "/"+kind.Version) {
 				t.Errorf("new returns %v", got)
@@ -53,13 +61,13 @@ func TestTable(t *testing.T) {
 				t.Errorf("new list returns %v", got)
 			}
 			for _, name := range append([]string{kind.Kind, kind.Resource, kind.Definition()}, spec.Names.ShortNames...) {
-				if found := kinds.Named(name); found == nil || found.Kind != kind.Kind {
+				if found := kinds.ByName(name); found == nil || found.Kind != kind.Kind {
 					t.Errorf("the kind named %s is %v", name, found)
 				}
 			}
 		})
 	}
-	if found := kinds.Named("deployments"); found != nil {
+	if found := kinds.ByName("deployments"); found != nil {
 		t.Errorf("the kind named deployments is %s", found.Kind)
 	}
 }
@@ -73,7 +81,7 @@ func TestControllers(t *testing.T) {
 		name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
 		configured = append(configured, name)
 		for _, kind := range kinds.Table() {
-			if kind.Config == name && value.Field(i).Addr().Interface() == kind.Controller(&controllers) {
+			if kind.ConfigName == name && value.Field(i).Addr().Interface() == kind.Controller(&controllers) {
 				given = append(given, name)
 			}
 		}
@@ -83,4 +91,38 @@ func TestControllers(t *testing.T) {
 	if diff := cmp.Diff(configured, given); diff != "" {
 		t.Errorf("controllers (-configuration +rows):\n%s", diff)
 	}
+}
+
+// The manager may grant rights for the kinds whose pods seamark-workloads writes.
+func TestGrantResources(t *testing.T) {
+	var writers []string
+	for _, kind := range kinds.Table() {
+		if kind.CreatesPods() || kind.Role == kinds.Injector {
+			writers = append(writers, kind.Resource)
+		}
+	}
+	allowed := configv1alpha1.GrantResources()
+	slices.Sort(writers)
+	slices.Sort(allowed)
+	if diff := cmp.Diff(allowed, writers); diff != "" {
+		t.Errorf("resources (-configuration +rows):\n%s", diff)
+	}
+}
+
+// manifests returns the manifests of a folder below config/.
+func manifests(t *testing.T, folder string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "..", "..", "config", folder, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(content)
+	}
+	return all.String()
 }

@@ -27,7 +27,7 @@ import (
 
 // writers are the kinds whose pods seamark-workloads writes. AdvancedCronJobs are not among them: they create Jobs.
 func writers() []kinds.Kind {
-	return slices.DeleteFunc(kinds.Table(), func(k kinds.Kind) bool { return !k.Creates() && k.Role != kinds.Injector })
+	return slices.DeleteFunc(kinds.Table(), func(k kinds.Kind) bool { return !k.CreatesPods() && k.Role != kinds.Injector })
 }
 
 // newClient returns a client of RoleBindings, and of the metadata of sets and namespaces. It needs no discovery.
@@ -38,7 +38,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 		mapper.AddSpecific(kind, plural, plural, scope)
 	}
 	for _, kind := range writers() {
-		if kind.Cluster {
+		if kind.ClusterScoped {
 			add(kind.GroupVersionKind, kind.Resource, meta.RESTScopeRoot)
 		} else {
 			add(kind.GroupVersionKind, kind.Resource, meta.RESTScopeNamespace)
@@ -94,7 +94,7 @@ func newWorld(connection client.WithWatch, resources []string, changed func(name
 		switch {
 		case i < 0:
 			errs = append(errs, fmt.Errorf("resource %q is not one of sets", resource))
-		case !all[i].Cluster:
+		case !all[i].ClusterScoped:
 			w.sets = append(w.sets, metadata(all[i].GroupVersionKind, trimName, byNamespace))
 		default:
 			w.sidecars = watched(all[i].GroupVersionKind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed))

@@ -42,7 +42,7 @@ type Unread struct {
 // read is returned; the rest is complete.
 func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
-	r.objects(ctx, func(kind *kinds.Kind) bool { return namespace == "" || !kind.Cluster })
+	r.objects(ctx, func(kind *kinds.Kind) bool { return namespace == "" || !kind.ClusterScoped })
 	r.pods(ctx)
 	r.manager(ctx)
 	r.nodes(ctx)
