@@ -105,7 +105,7 @@ func Plan(set *v1alpha1.CloneSet, in planning.Input, recreateForClaims bool) (Ou
 		Parts: parts(set), Object: set, Kind: Kind(), Hooks: set.Spec.Lifecycle, InPlace: set.Spec.UpdateStrategy.InPlaceUpdateStrategy,
 		RevisionHistoryLimit: set.Spec.RevisionHistoryLimit, CollisionCount: set.Status.CollisionCount,
 		CurrentRevision: set.Status.CurrentRevision, FailedUpdate: string(v1alpha1.CloneSetConditionFailedUpdate),
-		// The type may change, and the write that a gate costs is the one that ends PreparingNormal.
+		// The type may change. The condition of the gate is in the write that ends PreparingNormal.
 		Gated: true,
 	}, in, &p.out.Actions)
 	if err != nil {

@@ -175,7 +175,7 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 		c.outdated.Enqueue(types.NamespacedName{})
 	case !sameForce(before, after):
 		c.released(after)
-		// OpenKruise may have dropped it. Events of pods until now were compared with the selection before.
+		// Pods whose events came before were compared with the old selection. OpenKruise may also have dropped the new one.
 		c.memory.of(after, func(r *remembered) { r.uninjected = -1 })
 		controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 	case entries.IsUnknown(before) && !entries.IsUnknown(after):

@@ -28,9 +28,12 @@ import (
 )
 
 const (
-	// setIndex is the index of the pods by the sets that they have, and boundIndex that of the sets in force by the namespaces
-	// that they are bound to. The others have the value anyNamespace.
-	setIndex, boundIndex, anyNamespace = "sidecarset", "bound", ""
+	// setIndex is the index of the pods by the sets that they have.
+	setIndex = "sidecarset"
+	// boundIndex is the index of the sets in force by the namespaces that they are bound to.
+	boundIndex = "bound"
+	// anyNamespace is the value of sets that are bound to none.
+	anyNamespace = ""
 	// podPause is how long events of pods are collected: a set with many pods is planned once for all.
 	podPause = 100 * time.Millisecond
 	// recountPeriod is how often selected pods without a set are counted, if there are any: some end.
