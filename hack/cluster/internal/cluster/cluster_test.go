@@ -118,10 +118,12 @@ func TestOptionsThatAreNotSet(t *testing.T) {
 			present: []node.Runtime{node.RuntimeDebian}, set: Options{Nodes: 2}, want: Options{2, node.Runtimes{node.RuntimeDebian, node.RuntimeContainerd}},
 		},
 		"another runtime": {
-			present: []node.Runtime{node.RuntimeDebian}, set: Options{Runtimes: node.Runtimes{node.RuntimeContainerd}}, want: Options{1, node.Runtimes{node.RuntimeContainerd}},
+			present: []node.Runtime{node.RuntimeDebian}, set: Options{Runtimes: node.Runtimes{node.RuntimeContainerd}},
+			want: Options{1, node.Runtimes{node.RuntimeContainerd}},
 		},
 		"all options": {
-			present: []node.Runtime{node.RuntimeDebian}, set: Options{3, node.Runtimes{node.RuntimeContainerd17}}, want: Options{3, node.Runtimes{node.RuntimeContainerd17}},
+			present: []node.Runtime{node.RuntimeDebian}, set: Options{3, node.Runtimes{node.RuntimeContainerd17}},
+			want: Options{3, node.Runtimes{node.RuntimeContainerd17}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +136,7 @@ func TestOptionsThatAreNotSet(t *testing.T) {
 			if err != nil || len(plan) != test.want.Nodes {
 				t.Fatalf("%d nodes, error %v, want %d", len(plan), err, test.want.Nodes)
 			}
-			expect.Equal(t, test.want, got, "options")
+			expect.Equal(t, "options", test.want, got)
 		})
 	}
 }

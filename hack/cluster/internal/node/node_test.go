@@ -124,7 +124,7 @@ func TestRuntimesOfNodes(t *testing.T) {
 			for i := range tc.want {
 				got = append(got, runtimes.Of(i))
 			}
-			expect.Equal(t, tc.want, got, "runtimes")
+			expect.Equal(t, "runtimes", tc.want, got)
 		})
 	}
 	runtimes := Runtimes{RuntimeDebian, RuntimeContainerd17}

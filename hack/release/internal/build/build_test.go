@@ -82,7 +82,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s has no license", name)
 		}
 		delete(got, "LICENSE")
-		expect.Equal(t, want, got, "%s", name)
+		expect.Equal(t, name, want, got)
 	}
 	checkChart(t, r, content(t, "seamark-0.2.0.tgz", files["seamark-0.2.0.tgz"], r.commit.Time))
 	checkSums(t, files)
@@ -170,7 +170,7 @@ func checkSums(t *testing.T, files map[string][]byte) {
 		}
 		listed[name] = true
 	}
-	expect.Equal(t, slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(listed)), "files")
+	expect.Equal(t, "files", slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(listed)))
 }
 
 func checkProvenance(t *testing.T, r *run, files map[string][]byte) {
@@ -198,7 +198,7 @@ func checkProvenance(t *testing.T, r *run, files map[string][]byte) {
 			want[name] = sumOf(data)
 		}
 	}
-	expect.Equal(t, want, got, "subjects")
+	expect.Equal(t, "subjects", want, got)
 	build := provenance.GetBuildDefinition()
 	if build.GetResolvedDependencies()[0].GetDigest()["gitCommit"] != r.commit.Hash || build.GetInternalParameters().AsMap()["go"] != r.toolchain {
 		t.Errorf("build definition %v", build)
@@ -256,7 +256,8 @@ func TestInvalidOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{
-				Version: "v0.2.0", Source: source, Out: filepath.Join(t.TempDir(), "out"), Registry: "docker.io/seamark", URL: "https://example.org", Progress: io.Discard,
+				Version: "v0.2.0", Source: source, Out: filepath.Join(t.TempDir(), "out"), Registry: "docker.io/seamark",
+				URL: "https://example.org", Progress: io.Discard,
 			}
 			test.change(&o)
 			if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), test.want) {

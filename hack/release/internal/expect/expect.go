@@ -1,11 +1,10 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expect has the checks that the tests repeat.
+// Package expect has the checks that the tests repeat. This module does not depend on the one with test/expect.
 package expect
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,10 +18,10 @@ func NoError(tb testing.TB, err error) {
 	}
 }
 
-// Equal reports how got differs from want. The format says what is compared.
-func Equal[T any](tb testing.TB, want, got T, format string, args ...any) {
+// Equal fails the test if the values differ. What names them in the message.
+func Equal[T any](tb testing.TB, what string, want, got T) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -118,7 +118,7 @@ func TestArchive(t *testing.T) {
 	expect.NoError(t, err)
 	var names []string
 	for _, entry := range manifest.Manifests {
-		expect.Equal(t, digest, entry.Digest, "digest")
+		expect.Equal(t, "digest", digest, entry.Digest)
 		names = append(names, entry.Annotations["io.containerd.image.name"])
 	}
 	if diff := cmp.Diff([]string{"example.org/app:v1", "example.org/app@" + digest.String()}, names); diff != "" {
