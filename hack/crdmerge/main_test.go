@@ -92,7 +92,8 @@ spec:
 		},
 		"adds properties to an open schema with properties": {
 			crd: strings.Replace(
-				generated, "type: integer", "properties:\n              name:\n                type: string\n            x-kubernetes-preserve-unknown-fields: true", 1,
+				generated, "type: integer",
+				"properties:\n              name:\n                type: string\n            x-kubernetes-preserve-unknown-fields: true", 1,
 			),
 			part: "properties: {port: {properties: {number: {minimum: 1}}}}",
 			want: strings.Replace(generated, `            type: integer
@@ -119,7 +120,8 @@ spec:
 			crd:  strings.Replace(generated, "type: integer", "type: integer\n            x-kubernetes-validations:\n            - rule: self > 0", 1),
 			part: "properties: {port: {x-kubernetes-validations: [{rule: self > 0}, {rule: self < 9}]}}",
 			want: strings.Replace(
-				generated, "type: integer", "type: integer\n            x-kubernetes-validations:\n            - rule: self > 0\n            - rule: self < 9", 1,
+				generated, "type: integer",
+				"type: integer\n            x-kubernetes-validations:\n            - rule: self > 0\n            - rule: self < 9", 1,
 			),
 		},
 		"accepts equal values":        {crd: generated, part: "properties: {port: {type: integer}}", want: generated},
@@ -128,7 +130,8 @@ spec:
 			crd: generated, part: "properties: {port: {items: {minimum: 1}}}", wantErr: ".properties.port.items: the schema has no such part",
 		},
 		"refuses a contradiction": {
-			crd: generated, part: "properties: {port: {type: string}}", wantErr: ".properties.port.type: the schema has integer already, which string contradicts",
+			crd: generated, part: "properties: {port: {type: string}}",
+			wantErr: ".properties.port.type: the schema has integer already, which string contradicts",
 		},
 		"refuses properties of a leaf": {
 			crd: generated, part: "properties: {port: {properties: {number: {minimum: 1}}}}", wantErr: ".properties.port.properties.number: no such property",
@@ -282,7 +285,8 @@ func TestRelaxConditions(t *testing.T) {
 	)
 	for name, test := range map[string]struct{ schema, want string }{
 		"conditions": {
-			"properties: {status: {properties: {conditions: {items: " + condition + "}}}}", "properties: {status: {properties: {conditions: {items: " + relaxed + "}}}}",
+			"properties: {status: {properties: {conditions: {items: " + condition + "}}}}",
+			"properties: {status: {properties: {conditions: {items: " + relaxed + "}}}}",
 		},
 		"another object":  {"{required: [reason], properties: {reason: {minLength: 1}}}", "{required: [reason], properties: {reason: {minLength: 1}}}"},
 		"relaxed already": {relaxed, relaxed},

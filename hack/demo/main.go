@@ -116,8 +116,8 @@ func (r *roles) play(ctx context.Context) error {
 	r.scene("Both start with the same primary: the highest ordinal.")
 	for _, name := range databases() {
 		highest := fmt.Sprintf("%s-%d", name, replicas-1)
-		line := fmt.Sprintf("kubectl annotate --overwrite lease %s example.com/successor=%s && kubectl wait lease/%s --for=jsonpath='{.spec.holderIdentity}'=%s --timeout=1m",
-			name, highest, name, highest)
+		line := fmt.Sprintf("kubectl annotate --overwrite lease %[1]s example.com/successor=%[2]s && "+
+			"kubectl wait lease/%[1]s --for=jsonpath='{.spec.holderIdentity}'=%[2]s --timeout=1m", name, highest)
 		if err := r.command(ctx, line); err != nil {
 			return err
 		}

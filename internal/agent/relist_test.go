@@ -31,7 +31,8 @@ func TestRestoredDatabase(t *testing.T) {
 			h.slices["node.0"] = before["node.0"]
 		}, want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"}},
 		"all new slices": {
-			lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { clear(h.slices) }, want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"},
+			lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { clear(h.slices) },
+			want: []string{"wrote node.0: m#p=Failed(0) m#p=Succeeded(1)"},
 		},
 		"a newer status": {
 			lose: func(h *harness, _ map[string]*seamarkv1alpha1.ProbeReport) { h.object.Status.ObservedGeneration = 0 }, want: []string{"status 1:"},

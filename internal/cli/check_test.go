@@ -144,7 +144,8 @@ Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarS
 	}{
 		"objects": {manifests, exit.Failed, want},
 		"nothing": {
-			"---\n", exit.OK, "Checked 0 PodProbeMarkers, 0 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 0 findings, of which 0 block a migration.\n",
+			"---\n", exit.OK,
+			"Checked 0 PodProbeMarkers, 0 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarSets, 0 AdvancedCronJobs, 0 BroadcastJobs and 0 ImagePullJobs: 0 findings, of which 0 block a migration.\n",
 		},
 		"not YAML": {"{", exit.Usage, ""},
 	} {

@@ -101,7 +101,8 @@ func TestBadInput(t *testing.T) {
 		"replicas not a number": {args: []string{"local", "-f", "-", "--replicas", "two"}, want: `"two"`},
 		"negative timeout":      {args: []string{"local", "-f", "-", "--timeout", "-1s"}, want: "--timeout: -1s is invalid: must not be negative"},
 		"initial above default max": {
-			args: []string{"local", "-f", "-", "--crash-loop-initial", "20m"}, want: "--crash-loop-initial: 20m0s is invalid: must not exceed --crash-loop-max (5m0s)",
+			args: []string{"local", "-f", "-", "--crash-loop-initial", "20m"},
+			want: "--crash-loop-initial: 20m0s is invalid: must not exceed --crash-loop-max (5m0s)",
 		},
 		"initial above max": {
 			args: []string{
@@ -114,7 +115,8 @@ func TestBadInput(t *testing.T) {
 		"unknown field":         {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
 		"several invalid flags": {args: []string{"local", "-o", "x"}, want: "--output: \"x\" is invalid: must be text or json"},
 		"unsupported field, strict": {
-			args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n", want: "\n  standard input: document 1: Pod web: spec.hostPID\n",
+			args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n",
+			want: "\n  standard input: document 1: Pod web: spec.hostPID\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -134,7 +134,8 @@ func TestInitErrors(t *testing.T) {
 			"the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy\n"},
 		"argument": {[]string{"x"}, `unknown command "x" for "seamark init"`},
 		"only a label": {
-			[]string{"--label", "busy"}, "exactly one of --exec, --http, --tcp and --grpc is required, not 0\n--selector: must select pods by at least one label, such as app=worker",
+			[]string{"--label", "busy"},
+			"exactly one of --exec, --http, --tcp and --grpc is required, not 0\n--selector: must select pods by at least one label, such as app=worker",
 		},
 		"no mark":      {valid[:4], "--label, --annotation or --condition is required: a probe must set a mark"},
 		"two handlers": {append([]string{"--tcp", "80"}, valid...), "exactly one of --exec, --http, --tcp and --grpc is required, not 2"},
@@ -142,15 +143,18 @@ func TestInitErrors(t *testing.T) {
 			[]string{"--tcp", "0", "-l", "app=a", "--label", "busy"}, `--tcp: "0" is invalid: must be a port number from 1 to 65535 or the name of a port`,
 		},
 		"no name": {
-			[]string{"--tcp", "1", "-l", "a=b,c=d", "--label", "busy"}, "--name: required: the selector has no label whose value can be used\n--container: required: the selector has no label whose value can be used",
+			[]string{"--tcp", "1", "-l", "a=b,c=d", "--label", "busy"},
+			"--name: required: the selector has no label whose value can be used\n--container: required: the selector has no label whose value can be used",
 		},
 		"same label": {append([]string{"--label", "busy=x"}, valid...), `--label: "busy" occurs twice`},
 		"period":     {append([]string{"--period", "1500ms"}, valid...), "--period: 1.5s is invalid: must be whole seconds, at least 1s"},
 		"short period": {
-			append([]string{"--period", "1s", "--timeout", "2s"}, valid...), "--timeout: the timeout of 2 s is longer than the period of 1 s: set periodSeconds to 2 or more, or timeoutSeconds to 1 or less",
+			append([]string{"--period", "1s", "--timeout", "2s"}, valid...),
+			"--timeout: the timeout of 2 s is longer than the period of 1 s: set periodSeconds to 2 or more, or timeoutSeconds to 1 or less",
 		},
 		"long timeout": {
-			append([]string{"--period", "10m", "--timeout", "6m"}, valid...), "--timeout: Invalid value: 360: spec.probes[0].probe.timeoutSeconds in body should be less than or equal to 300",
+			append([]string{"--period", "10m", "--timeout", "6m"}, valid...),
+			"--timeout: Invalid value: 360: spec.probes[0].probe.timeoutSeconds in body should be less than or equal to 300",
 		},
 		"delay":             {append([]string{"--initial-delay", "-1s"}, valid...), "--initial-delay: -1s is invalid: must be whole seconds, at least 0s"},
 		"threshold":         {append([]string{"--failure-threshold", "0"}, valid...), "--failure-threshold: 0 is invalid: must be 1 or more"},
@@ -186,7 +190,8 @@ func TestInitFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "marker.yaml")
 	args := []string{"init", "--exec", "cat /tmp/job", "-l", "app=worker", "--container", "worker", "--label", "busy", "-o", file}
 	stdout, stderr, code := execute(t, "", args...)
-	if want := "Wrote " + file + ". Check it together with the workload: seamark lint " + file + " WORKLOAD.yaml\n"; code != exit.OK || stdout != "" || stderr != want {
+	if want := "Wrote " + file + ". Check it together with the workload: seamark lint " + file + " WORKLOAD.yaml\n"; code != exit.OK || stdout != "" ||
+		stderr != want {
 		t.Errorf("exit code %d, output %q, errors %q, want %q", code, stdout, stderr, want)
 	}
 	if content, err := os.ReadFile(file); err != nil || string(content) != writtenMarker {

@@ -56,11 +56,13 @@ standard input:8:5: error: spec.probes[0].container: unknown field [unknown-fiel
 			badMarker, nil, findings + warning, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed,
 		},
 		"only errors": {
-			badMarker, []string{"--show", "error"}, findings, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.Failed,
+			badMarker, []string{"--show", "error"}, findings,
+			"Error: 2 errors, 1 warning in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.Failed,
 		},
 		"warning": {warnedMarker, nil, warning, "0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.OK},
 		"fail on warning": {
-			warnedMarker, []string{"--fail-on", "warning"}, warning, "Error: 0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed,
+			warnedMarker, []string{"--fail-on", "warning"}, warning,
+			"Error: 0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed,
 		},
 		"clean": {
 			goodMarker, []string{"--fail-on", "warning"}, "", "0 errors, 0 warnings in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.OK,
@@ -168,7 +170,8 @@ func TestLintBadInput(t *testing.T) {
 		"no file": {nil, "FILE is required: specify files, folders, or - for the standard input"},
 		"output":  {[]string{"-", "-o", "xml"}, `--output: "xml" is invalid: must be text, json, yaml or sarif`},
 		"severity": {
-			[]string{"-", "--fail-on", "info", "--show", "all"}, "--fail-on: \"info\" is invalid: must be warning or error\n--show: \"all\" is invalid: must be info, warning or error",
+			[]string{"-", "--fail-on", "info", "--show", "all"},
+			"--fail-on: \"info\" is invalid: must be warning or error\n--show: \"all\" is invalid: must be info, warning or error",
 		},
 		"ignored rule":   {[]string{"-", "--ignore", "schema,exec-no-pth"}, `--ignore: "exec-no-pth" is invalid: must be invalid-yaml, not-an-object, `},
 		"similar rule":   {[]string{"-", "--ignore", "exec-no-pth"}, `; did you mean "exec-no-path"?`},
@@ -180,7 +183,8 @@ func TestLintBadInput(t *testing.T) {
 		"kustomization":  {[]string{filepath.Join(folder, "broken")}, "build kustomization "},
 		"standard input": {[]string{"-"}, "-: no Kubernetes object"},
 		"other objects": {
-			[]string{filepath.Join(folder, "pod.yaml")}, "pod.yaml: nothing to check: must have an object of a kind that Seamark serves, such as PodProbeMarker",
+			[]string{filepath.Join(folder, "pod.yaml")},
+			"pod.yaml: nothing to check: must have an object of a kind that Seamark serves, such as PodProbeMarker",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,9 @@ func orphaning(folder string) string {
 	for i := range hidingProcesses {
 		file := fmt.Sprintf("%s/%d", folder, i)
 		fmt.Fprintf(
-			&containers, "  - name: c%d\n    command: [sh, -c, \"env -i setsid sh -c 'echo $$$$ >%s; exec sleep 1005' & while ! [ -s %s ]; do :; done; exit 0\"]\n", i, file, file,
+			&containers,
+			"  - name: c%d\n    command: [sh, -c, \"env -i setsid sh -c 'echo $$$$ >%s; exec sleep 1005' & while ! [ -s %s ]; do :; done; exit 0\"]\n",
+			i, file, file,
 		)
 	}
 	return pod("p", "\n  restartPolicy: Never\n  containers:\n  - {name: main, command: [sleep, '1006']}\n"+containers.String())

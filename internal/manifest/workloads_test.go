@@ -49,7 +49,8 @@ func TestWorkloads(t *testing.T) {
 		},
 		"Kruise DaemonSet": {text: kruise("v1alpha1", "DaemonSet", ""), want: []string{"web-0"}},
 		"replicas overridden": {
-			text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three}, want: []string{"web-f2fpn", "web-cpv4x", "web-9cdhb"},
+			text: kruise("v1alpha1", "CloneSet", "replicas: 1"), options: manifest.Options{Replicas: &three},
+			want: []string{"web-f2fpn", "web-cpv4x", "web-9cdhb"},
 		},
 		"reserved ordinals": {
 			text: kruise(
@@ -57,7 +58,8 @@ func TestWorkloads(t *testing.T) {
 			), want: []string{"web-1", "web-3", "web-7"},
 		},
 		"reserved, overridden": {
-			text: kruise("v1beta1", "StatefulSet", "reserveOrdinals: [0, 2]"), options: manifest.Options{Replicas: &three}, want: []string{"web-1", "web-3", "web-4"},
+			text: kruise("v1beta1", "StatefulSet", "reserveOrdinals: [0, 2]"), options: manifest.Options{Replicas: &three},
+			want: []string{"web-1", "web-3", "web-4"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,10 +109,12 @@ func TestInvalidWorkloads(t *testing.T) {
 		},
 		"bound of the CRD": {text: kruise("v1beta1", "StatefulSet", "replicas: -1"), want: "StatefulSet web: spec.replicas: Invalid value: -1"},
 		"unknown field": {
-			text: kruise("v1beta1", "StatefulSet", "reservedOrdinals: [1]"), want: `spec.reservedOrdinals: Invalid value: "": unknown field: did you mean "reserveOrdinals"?`,
+			text: kruise("v1beta1", "StatefulSet", "reservedOrdinals: [1]"),
+			want: `spec.reservedOrdinals: Invalid value: "": unknown field: did you mean "reserveOrdinals"?`,
 		},
 		"command of another container": {
-			text: pod("", ""), options: manifest.Options{Commands: map[string]string{"other": "x"}}, want: `--command: "other" is invalid: no pod has a container with this name`,
+			text: pod("", ""), options: manifest.Options{Commands: map[string]string{"other": "x"}},
+			want: `--command: "other" is invalid: no pod has a container with this name`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,10 @@ func (w *Workloads) constructors(mgr ctrlmanager.Manager) map[string]constructor
 			if err != nil {
 				return nil, fmt.Errorf("imagePull.nodeSelector: %w", err)
 			}
-			return imagepulljob.New(nodejob.Options{Options: options, Live: options.Live}, imagepulljob.Limits{Allowed: allowed, PerNode: int(limits.PerNode), Total: int(limits.Total)}), nil
+			return imagepulljob.New(
+				nodejob.Options{Options: options, Live: options.Live},
+				imagepulljob.Limits{Allowed: allowed, PerNode: int(limits.PerNode), Total: int(limits.Total)},
+			), nil
 		},
 	}
 }

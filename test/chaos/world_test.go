@@ -132,10 +132,12 @@ func (w *world) startPrograms() {
 	))
 	for i := range 2 {
 		w.start(
-			managerName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(managerName, nil), "--health-probe-bind-address=0", "--pprof-bind-address="+env.FreeAddress(w),
+			managerName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(managerName, nil), "--health-probe-bind-address=0",
+			"--pprof-bind-address="+env.FreeAddress(w),
 		)
 		w.start(
-			workloadsName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(workloadsName, nil), "--health-probe-bind-address=0", "--config="+config, "--pprof-bind-address="+env.FreeAddress(w),
+			workloadsName, fmt.Sprint(i), "", env.FreeAddress(w), w.token(workloadsName, nil), "--health-probe-bind-address=0",
+			"--config="+config, "--pprof-bind-address="+env.FreeAddress(w),
 		)
 	}
 	for _, node := range w.nodes {

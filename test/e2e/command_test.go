@@ -324,7 +324,8 @@ func TestUnendedExec(t *testing.T) {
 	})
 
 	s.exec(
-		"unended", "touch /tmp/fixed; kill -9 $(pidof sleep | tr ' ' '\\n' | while read pid; do tr '\\0' ' ' </proc/$pid/cmdline | grep -q 987654 && echo $pid; done)",
+		"unended",
+		"touch /tmp/fixed; kill -9 $(pidof sleep | tr ' ' '\\n' | while read pid; do tr '\\0' ' ' </proc/$pid/cmdline | grep -q 987654 && echo $pid; done)",
 	)
 	s.podIs("unended", hasCondition("test.dev/unended", corev1.ConditionTrue))
 	s.Eventually("the marker reports no error", func(ctx context.Context) error {

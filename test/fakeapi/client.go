@@ -34,7 +34,8 @@ func Client(tb testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	scheme := runtime.NewScheme()
 	expect.NoError(
 		tb, errors.Join(
-			corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme),
+			corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+			v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), seamarkv1alpha1.AddToScheme(scheme),
 		),
 	)
 	byNode := func(object client.Object) []string {

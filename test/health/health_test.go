@@ -82,7 +82,8 @@ func TestArgoCD(t *testing.T) {
 		"DaemonSet with OnDelete": {"DaemonSet", "v1alpha1", []phase{{"{updateStrategy: {type: OnDelete}, template: " + template + "}", healthy}}},
 		"AdvancedCronJob": {"AdvancedCronJob", "v1alpha1", []phase{
 			{
-				`{schedule: "0 0 1 1 *", paused: true, template: {jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "image:1"}]}}}}}}`, suspended,
+				`{schedule: "0 0 1 1 *", paused: true, template: {jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "image:1"}]}}}}}}`,
+				suspended,
 			},
 		}},
 		"BroadcastJob": {"BroadcastJob", "v1alpha1", []phase{

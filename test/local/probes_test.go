@@ -289,7 +289,8 @@ func TestWebPage(t *testing.T) {
 	}
 	var timeline model.Timeline
 	_, body := get(t, page.Client, page.Base+"/api/v1/timeline?namespace=default&pod=worker-0&since=15m")
-	if err := json.Unmarshal([]byte(body), &timeline); err != nil || len(timeline.Lines) != 1 || timeline.Lines[0].Spans[len(timeline.Lines[0].Spans)-1].Phase != "Failed" {
+	if err := json.Unmarshal([]byte(body), &timeline); err != nil || len(timeline.Lines) != 1 ||
+		timeline.Lines[0].Spans[len(timeline.Lines[0].Spans)-1].Phase != "Failed" {
 		t.Errorf("timeline %s: %v", body, err)
 	}
 
@@ -300,7 +301,8 @@ func TestWebPage(t *testing.T) {
 		}
 	}
 	rest, err := io.ReadAll(stderr)
-	if next := "The web page was opened. For another browser, it has the URL " + page.Base; !strings.Contains(string(rest), next) || strings.Contains(string(rest), address) {
+	if next := "The web page was opened. For another browser, it has the URL " + page.Base; !strings.Contains(string(rest), next) ||
+		strings.Contains(string(rest), address) {
 		t.Errorf("standard error has no other URL: %s", rest)
 	}
 	if err := errors.Join(err, command.Wait()); err != nil {

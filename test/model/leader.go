@@ -100,7 +100,8 @@ func (l *leader) step() (wrote bool) {
 		return false
 	}
 	w.trace(
-		"%s plans %d patches, %d deletes and %d creates, and again after %s", l.name, len(step.Patches), len(step.Deletes), len(step.Creates), step.RequeueAfter,
+		"%s plans %d patches, %d deletes and %d creates, and again after %s", l.name, len(step.Patches), len(step.Deletes),
+		len(step.Creates), step.RequeueAfter,
 	)
 	for _, check := range w.config.Steps {
 		if err := check(l.view, &step); err != nil {

@@ -307,7 +307,8 @@ func TestColorByProbe(t *testing.T) {
 // TestManyValues checks that the legend is bounded, and that what is in it can be read in both themes.
 func TestManyValues(t *testing.T) {
 	w := newWorld(
-		[]model.Marker{markerOf("shop", "db")}, roleOf("empty-0", ""), roleOf("empty-1", ""), roleOf("long-0", strings.Repeat("x", 200)), roleOf("long-1", strings.Repeat("x", 200)),
+		[]model.Marker{markerOf("shop", "db")}, roleOf("empty-0", ""), roleOf("empty-1", ""), roleOf("long-0", strings.Repeat("x", 200)),
+		roleOf("long-1", strings.Repeat("x", 200)),
 	)
 	for i := range 30 {
 		w.set(roleOf(fmt.Sprintf("db-%d", i), fmt.Sprintf("value-%02d", i)))

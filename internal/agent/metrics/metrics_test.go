@@ -32,7 +32,8 @@ func all(t *testing.T) (*prometheus.Registry, *metrics.Metrics) {
 	errs := func(v1alpha1.ProbeErrorReason) int { return 4 }
 	m.Watch(
 		"node-1", "v1", metrics.Now{
-			Planned: number(12), Generation: number(7), Queued: count(3), NetworkQueued: count(5), Unended: count(2), Undescribed: count(2), Errors: errs, Slices: count(14),
+			Planned: number(12), Generation: number(7), Queued: count(3), NetworkQueued: count(5), Unended: count(2),
+			Undescribed: count(2), Errors: errs, Slices: count(14),
 		},
 	)
 	m.RuntimeCalled("ExecSync", time.Second, errors.New("unavailable"))

@@ -62,7 +62,10 @@ func TestControllers(t *testing.T) {
 			runs("broadcastJob", "broadcastjobs"), lacks("broadcastjobs", "broadcastjobs", "6 of 41 and 3", "broadcastjobs.apps.kruise.io"),
 		},
 		"DaemonSets with AdvancedCronJobs": {
-			runs("daemonSet,advancedCronJob", "jobs", "daemonsets"), strings.Replace(lacks("cronjobs", "advancedcronjobs", "5 of 55 and 2", "jobs.batch"), ", or kubectl apply --server-side -k config/cronjobs", "", 1) + jobs,
+			runs("daemonSet,advancedCronJob", "jobs", "daemonsets"),
+			strings.Replace(
+				lacks("cronjobs", "advancedcronjobs", "5 of 55 and 2", "jobs.batch"), ", or kubectl apply --server-side -k config/cronjobs", "", 1,
+			) + jobs,
 		},
 		"AdvancedCronJobs without permissions, CRD and policy": {
 			runs("advancedCronJob", "jobs"), lacks("cronjobs", "advancedcronjobs", "5 of 50 and 2", "jobs.batch") + jobs,

@@ -73,24 +73,30 @@ func TestEffect(t *testing.T) {
 		event         string
 	}{
 		"new marks": {
-			pod: pod().Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", change: "+game.io/idle=True +role=idle", event: "KruiseProbeSucceeded",
+			pod: pod().Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle",
+			change: "+game.io/idle=True +role=idle", event: "KruiseProbeSucceeded",
 		},
 		"same marks": {pod: marked, state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", event: "KruiseProbeSucceeded"},
 		"changed marks": {
-			pod: marked, state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False", change: "+why=busy game.io/idle=True->False -role=idle", event: "KruiseProbeFailed",
+			pod: marked, state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False",
+			change: "+why=busy game.io/idle=True->False -role=idle", event: "KruiseProbeFailed",
 		},
 		"unknown":  {pod: marked, state: v1alpha1.ProbeUnknown, marks: "game.io/idle=Unknown", change: "game.io/idle=True->Unknown -role=idle"},
 		"no state": {pod: marked},
 		"value of a template": {
-			pod: pod().Label("role", "idle").Build(), state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False", change: "+why=busy +game.io/idle=False -role=idle", event: "KruiseProbeFailed",
+			pod: pod().Label("role", "idle").Build(), state: v1alpha1.ProbeFailed, marks: "why=busy game.io/idle=False",
+			change: "+why=busy +game.io/idle=False -role=idle", event: "KruiseProbeFailed",
 		},
 		"value of another manager": {
-			pod: pod().Label("role", "lead").Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle", change: "+game.io/idle=True role=lead->idle", event: "KruiseProbeSucceeded",
+			pod: pod().Label("role", "lead").Build(), state: v1alpha1.ProbeSucceeded, marks: "game.io/idle=True role=idle",
+			change: "+game.io/idle=True role=lead->idle", event: "KruiseProbeSucceeded",
 		},
 		"key of another marker": {
 			pod: pod().Build(), state: v1alpha1.ProbeSucceeded,
-			others: []*v1alpha1.PodProbeMarker{builders.Marker("games", "early").Probe(builders.Probe("zone").Label(v1alpha1.ProbeSucceeded, "role", "zone")).Build()},
-			marks:  "game.io/idle=True", change: "+game.io/idle=True", lost: "role of early#zone", event: "KruiseProbeSucceeded",
+			others: []*v1alpha1.PodProbeMarker{builders.Marker("games", "early").Probe(builders.Probe("zone").Label(
+				v1alpha1.ProbeSucceeded, "role", "zone",
+			)).Build()},
+			marks: "game.io/idle=True", change: "+game.io/idle=True", lost: "role of early#zone", event: "KruiseProbeSucceeded",
 		},
 		"older version of the marker": {
 			pod: pod().Build(), state: v1alpha1.ProbeSucceeded,
@@ -144,10 +150,12 @@ func TestOnce(t *testing.T) {
 			}), started: true, want: thresholds.State{State: v1alpha1.ProbeSucceeded, Message: "ok"},
 		},
 		"ended": {
-			pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"},
+			pod: with(corev1.ContainerStatus{ContainerID: "a", State: corev1.ContainerState{Terminated: killed}}), started: true,
+			want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"},
 		},
 		"crash loop": {
-			pod: with(corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: killed}}), started: true, want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"},
+			pod: with(corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{Terminated: killed}}), started: true,
+			want: thresholds.State{State: v1alpha1.ProbeFailed, Message: "the container is not running: exited with code 137 (OOMKilled)"},
 		},
 		"waiting":   {pod: with(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}})},
 		"no status": {pod: builders.Pod("games", "game-0").Build()},

@@ -59,7 +59,8 @@ func (w *workload) cronJob(object *v1alpha1.AdvancedCronJob) {
 		}
 		w.add(Step{
 			Title: "Due run", Verdict: Waiting, Text: fmt.Sprintf(
-				"the run of %s waits, because spec.concurrencyPolicy is Forbid and an earlier one has not ended: %s", allowed.UTC().Format(time.RFC3339), list(names),
+				"the run of %s waits, because spec.concurrencyPolicy is Forbid and an earlier one has not ended: %s",
+				allowed.UTC().Format(time.RFC3339), list(names),
 			),
 			Next: w.describe(),
 		})

@@ -129,7 +129,8 @@ func podSetups() map[string]setup {
 			change:     func(in *explanation.Input) { in.Pod.DeletionTimestamp = new(ago(20 * time.Second)) },
 			conclusion: "Problem: Pod: pod is terminating", next: describePod,
 			evidence: []string{
-				"it has been terminating for 20s\n  such pods are not probed, and keep the marks that they have", "info Marks: the pod keeps its last marks\n  condition example.com/busy=True\n  label busy=true",
+				"it has been terminating for 20s\n  such pods are not probed, and keep the marks that they have",
+				"info Marks: the pod keeps its last marks\n  condition example.com/busy=True\n  label busy=true",
 			},
 		},
 		"not initialized": {
@@ -252,7 +253,8 @@ func markerSetups() map[string]setup {
 			change: func(in *explanation.Input) {
 				excluded := marker("worker", busy())
 				excluded.Status.Conditions = []metav1.Condition{{
-					Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: "NamespaceExcluded", Message: `namespace "ns" is excluded: why`,
+					Type: v1alpha1.ConditionProbesResolved, Status: metav1.ConditionFalse, Reason: "NamespaceExcluded",
+					Message: `namespace "ns" is excluded: why`,
 				}}
 				in.Markers = []*v1alpha1.PodProbeMarker{excluded}
 				unreported(in)

@@ -87,7 +87,8 @@ func (w *workload) nodes(found placement, why string) {
 	}
 	if len(found.leaving) > 0 {
 		w.add(Step{
-			Title: "Nodes that do not fit", Verdict: Waiting, Text: fmt.Sprintf("the pods of %d nodes are deleted", len(found.leaving)), Evidence: bounded(found.leaving), Next: w.describe(),
+			Title: "Nodes that do not fit", Verdict: Waiting, Text: fmt.Sprintf("the pods of %d nodes are deleted", len(found.leaving)),
+			Evidence: bounded(found.leaving), Next: w.describe(),
 		})
 	}
 	var lines []string

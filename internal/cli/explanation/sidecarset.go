@@ -31,7 +31,8 @@ func (e *explainer) sidecarSets() {
 	for _, name := range names {
 		stamped := inject.Of(pod, name)
 		e.add(Step{
-			Title: "SidecarSet " + name, Verdict: Info, Text: "added its containers, in the revision " + stamped.Revision + ", and cannot be read or does not exist any more",
+			Title: "SidecarSet " + name, Verdict: Info,
+			Text: "added its containers, in the revision " + stamped.Revision + ", and cannot be read or does not exist any more",
 		})
 	}
 }
@@ -59,7 +60,8 @@ func (e *explainer) notInjected(set *v1alpha1.SidecarSet) string {
 	if force != nil {
 		selector, namespace = force.Selector, force.Namespace
 	}
-	if parsed, err := metav1.LabelSelectorAsSelector(selector); err != nil || !parsed.Matches(labels.Set(pod.Labels)) || namespace != "" && namespace != pod.Namespace {
+	if parsed, err := metav1.LabelSelectorAsSelector(selector); err != nil || !parsed.Matches(labels.Set(pod.Labels)) ||
+		namespace != "" && namespace != pod.Namespace {
 		return ""
 	}
 	injecting := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.SidecarSetInjecting)

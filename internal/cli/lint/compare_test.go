@@ -26,7 +26,8 @@ func TestCompare(t *testing.T) {
 		"mark in the selector of the workload": {
 			manifests: []string{
 				worker, e(
-					deployment, "app: worker\n  template", "app: worker\n      busy: \"true\"\n  template", "app: worker\n    spec", "app: worker\n        busy: \"true\"\n    spec",
+					deployment, "app: worker\n  template", "app: worker\n      busy: \"true\"\n  template", "app: worker\n    spec",
+					"app: worker\n        busy: \"true\"\n    spec",
 				),
 			},
 			want: []string{
@@ -51,7 +52,8 @@ func TestCompare(t *testing.T) {
 		},
 		"selector of a mark of another marker": {manifests: []string{
 			worker, e(
-				worker, "name: worker", "name: follower", "app: worker", "busy: \"true\"", noCost, "", "busy: \"true\"\n    pod", "role: x\n    pod", "com/busy", "com/role",
+				worker, "name: worker", "name: follower", "app: worker", "busy: \"true\"", noCost, "", "busy: \"true\"\n    pod",
+				"role: x\n    pod", "com/busy", "com/role",
 			),
 			deployment,
 		}},
@@ -117,7 +119,8 @@ func TestCompare(t *testing.T) {
 		}},
 		"ReplicationController": {
 			manifests: []string{
-				worker, "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: x}\nspec: {selector: {busy: x}, template: {metadata: {labels: {app: worker, busy: x}}, spec: {containers: [{name: worker}]}}}\n",
+				worker,
+				"apiVersion: v1\nkind: ReplicationController\nmetadata: {name: x}\nspec: {selector: {busy: x}, template: {metadata: {labels: {app: worker, busy: x}}, spec: {containers: [{name: worker}]}}}\n",
 			},
 			want: []string{
 				`a.yaml:20:9 mark-in-workload-selector spec.probes[0].markerPolicy[0].labels[busy]: "busy" is a key of the selector of ReplicationController x (b.yaml:1), which loses the pod when the value changes -> set another label`,
@@ -162,7 +165,8 @@ func TestCompare(t *testing.T) {
 		}},
 		"shared marks in one marker": {
 			manifests: []string{e(
-				worker, "    podConditionType: example.com/busy", "  - name: second\n    containerName: worker\n    probe: {tcpSocket: {port: 80}, periodSeconds: 1, failureThreshold: 1}\n    markerPolicy: [{state: Failed, labels: {busy: x}}]",
+				worker, "    podConditionType: example.com/busy",
+				"  - name: second\n    containerName: worker\n    probe: {tcpSocket: {port: 80}, periodSeconds: 1, failureThreshold: 1}\n    markerPolicy: [{state: Failed, labels: {busy: x}}]",
 			)},
 			want: []string{
 				`a.yaml:26:45 shared-mark spec.probes[1].markerPolicy[0].labels[busy]: the probe worker#busy of PodProbeMarker worker (a.yaml:1) sets the label busy too, and comes first -> set it in one of the probes only`,
@@ -228,13 +232,18 @@ spec:
 		"other container": {logs, rename("name: agent", "name: exporter"), ""},
 		"other pods":      {logs, rename("app: game", "app: shop"), ""},
 		"in conflict": {
-			logs, rename(), "b.yaml:9:5 sidecarset-not-accepted spec.containers[0].name: agent is the name of a container of SidecarSet logs, which can select the same pods",
+			logs, rename(),
+			"b.yaml:9:5 sidecarset-not-accepted spec.containers[0].name: agent is the name of a container of SidecarSet logs, which can select the same pods",
 		},
 		"launch priority": {
-			edited(t, logs, "image: agent", "image: agent\n    env: [{name: KRUISE_CONTAINER_PRIORITY}]"), rename("name: agent", "name: exporter"), "a.yaml:11:11 sidecarset-not-accepted spec.containers[0].env[0]: KRUISE_CONTAINER_PRIORITY has no effect: use an init container with restartPolicy Always and a startupProbe: the kubelet starts the containers of the pod after it",
+			edited(t, logs, "image: agent", "image: agent\n    env: [{name: KRUISE_CONTAINER_PRIORITY}]"),
+			rename("name: agent", "name: exporter"),
+			"a.yaml:11:11 sidecarset-not-accepted spec.containers[0].env[0]: KRUISE_CONTAINER_PRIORITY has no effect: use an init container with restartPolicy Always and a startupProbe: the kubelet starts the containers of the pod after it",
 		},
 		"hot upgrade": {
-			edited(t, logs, "image: agent", "image: agent\n    upgradeStrategy: {upgradeType: HotUpgrade}"), rename("name: agent", "name: exporter"), "a.yaml:11:23 schema spec.containers[0].upgradeStrategy.upgradeType: Invalid value: \"HotUpgrade\": must be ColdUpgrade: HotUpgrade is not supported, a native sidecar (an init container with restartPolicy Always) keeps the order of start and end",
+			edited(t, logs, "image: agent", "image: agent\n    upgradeStrategy: {upgradeType: HotUpgrade}"),
+			rename("name: agent", "name: exporter"),
+			"a.yaml:11:23 schema spec.containers[0].upgradeStrategy.upgradeType: Invalid value: \"HotUpgrade\": must be ColdUpgrade: HotUpgrade is not supported, a native sidecar (an init container with restartPolicy Always) keeps the order of start and end",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,8 @@ func TestDocuments(t *testing.T) {
 		"key twice":     {"a: 1\nb: 1\na: 2\n", []string{`a.yaml:3:1 invalid-yaml: invalid YAML: line 3: key "a" already set in map`}},
 		"no object": {
 			"---\n- 1\n---\na: 1\n", []string{
-				"a.yaml:2:1 not-an-object: not a Kubernetes object: must have apiVersion and kind", "a.yaml:4:1 not-an-object: not a Kubernetes object: must have apiVersion and kind",
+				"a.yaml:2:1 not-an-object: not a Kubernetes object: must have apiVersion and kind",
+				"a.yaml:4:1 not-an-object: not a Kubernetes object: must have apiVersion and kind",
 			},
 		},
 		"List": {

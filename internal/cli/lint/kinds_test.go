@@ -159,7 +159,8 @@ func TestDaemonSets(t *testing.T) {
 		},
 		"pulls before updates": {
 			manifest: e(
-				"  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: 10%\n    apps.kruise.io/image-predownload-min-updated-ready-pods: '2'\n",
+				"  name: agent\n",
+				"  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: 10%\n    apps.kruise.io/image-predownload-min-updated-ready-pods: '2'\n",
 			),
 		},
 		"invalid annotation about pulls before updates": {
@@ -176,7 +177,8 @@ func TestDaemonSets(t *testing.T) {
 		},
 		"annotation of another group": {
 			manifest: e(
-				"apps.kruise.io/v1alpha1", "apps/v1", "  name: agent\n", "  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: '0'\n",
+				"apps.kruise.io/v1alpha1", "apps/v1", "  name: agent\n",
+				"  name: agent\n  annotations:\n    apps.kruise.io/image-predownload-parallelism: '0'\n",
 			),
 		},
 		"hook": {

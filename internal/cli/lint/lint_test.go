@@ -354,7 +354,8 @@ func FuzzLint(f *testing.F) {
 	f.Add(worker+"---\n"+service, deployment+"--- text")
 	f.Add("{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [{}, 1, null]}", "a: &a [*a]")
 	f.Add(
-		"apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nspec: {selector: {matchExpressions: [{key: a}]}, probes: [{probe: {exec: {command: [sh, -c]}}}]}", "",
+		"apiVersion: apps.kruise.io/v1alpha1\nkind: PodProbeMarker\nspec: {selector: {matchExpressions: [{key: a}]}, probes: [{probe: {exec: {command: [sh, -c]}}}]}",
+		"",
 	)
 	f.Add("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nspec: {template: {spec: {containers: [1]}}}", "apiVersion: v1\nkind: Pod\nspec: []")
 	linter := &lint.Linter{}

@@ -27,9 +27,11 @@ func Rules() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleTicketLabel, ruleExclusiveValue, ruleDuplicateObject,
-		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath, ruleDefaults, ruleAnnotation,
+		rulePeriod, ruleShellLine, ruleShellSyntax, ruleShellBuiltin, ruleShellScript, ruleShellArguments, ruleFailedLabel, ruleNoPath,
+		ruleDefaults, ruleAnnotation,
 		ruleDeletionCost, ruleSharedMark,
-		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule, rulePreDownload, ruleProtection,
+		ruleMarkInWorkload, ruleServiceValue, ruleNoStartup, ruleNoPods, ruleNoContainer, ruleNoPort, ruleSidecarSet, ruleSchedule,
+		rulePreDownload, ruleProtection,
 	}
 }
 
@@ -94,17 +96,20 @@ var (
 	ruleShellBuiltin   = Rule{"exec-shell-builtin", Warning, "The program of an exec probe exists only inside shells."}
 	ruleShellScript    = Rule{"exec-shell-script", Warning, "The script of an exec probe is missing or has a syntax error."}
 	ruleShellArguments = Rule{
-		"exec-shell-arguments", Warning, "An exec probe passes arguments to a shell script that does not use them, because the script is split into several items.",
+		"exec-shell-arguments", Warning,
+		"An exec probe passes arguments to a shell script that does not use them, because the script is split into several items.",
 	}
 	ruleFailedLabel = Rule{
-		"exec-failed-label", Warning, "A label of the state Failed is also set if a program in the script of an exec probe is missing: a shell reports that as a failure.",
+		"exec-failed-label", Warning,
+		"A label of the state Failed is also set if a program in the script of an exec probe is missing: a shell reports that as a failure.",
 	}
 	ruleNoPath     = Rule{"exec-no-path", Info, "The program of an exec probe has no absolute path, so that it depends on the image which program runs."}
 	ruleDefaults   = Rule{"openkruise-defaults", Info, "An unset period or threshold has another default than in OpenKruise."}
 	ruleAnnotation = Rule{"invalid-annotation", Warning, "The annotation seamark.dev/message-updates has an invalid value. It counts as not set."}
 
 	ruleDeletionCost = Rule{
-		"deletion-cost", Warning, "The annotation controller.kubernetes.io/pod-deletion-cost is not an integer from -2147483648 to 2147483647. The API server refuses the marks.",
+		"deletion-cost", Warning,
+		"The annotation controller.kubernetes.io/pod-deletion-cost is not an integer from -2147483648 to 2147483647. The API server refuses the marks.",
 	}
 	ruleSharedMark = Rule{"shared-mark", Warning, "Two probes set the same label, annotation or condition on the same pods. Only the first one takes effect."}
 
@@ -113,7 +118,8 @@ var (
 	}
 	ruleServiceValue = Rule{"service-selector-value", Warning, "A Service selects a value that no probe sets, of a label that probes set. It selects no pod."}
 	ruleNoStartup    = Rule{
-		"no-startup-probe", Warning, "A probe has startupPolicy WaitForStarted, but the container of a matching pod template has no startup probe: it counts as started when it runs.",
+		"no-startup-probe", Warning,
+		"A probe has startupPolicy WaitForStarted, but the container of a matching pod template has no startup probe: it counts as started when it runs.",
 	}
 	ruleNoPods      = Rule{"no-matching-pods", Warning, "The selector of a marker matches none of the pod templates in the manifests."}
 	ruleNoContainer = Rule{"container-not-found", Error, "None of the matching pod templates has the container of the probe."}
@@ -124,7 +130,8 @@ var (
 	}
 
 	ruleSchedule = Rule{
-		"invalid-schedule", Error, "The schedule of an AdvancedCronJob is invalid, for example because a range is reversed, or no time matches it: no Job is created.",
+		"invalid-schedule", Error,
+		"The schedule of an AdvancedCronJob is invalid, for example because a range is reversed, or no time matches it: no Job is created.",
 	}
 
 	rulePreDownload = Rule{

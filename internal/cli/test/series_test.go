@@ -149,14 +149,17 @@ func TestFor(t *testing.T) {
 			}, code: exit.Failed, took: 24 * time.Second,
 		},
 		"for-denied": {
-			args: []string{"game-0", "game-1", "--for", "1h"}, script: script{"game-0": {denies}, "game-1": {deniesB}}, code: exit.Access, took: 90 * time.Millisecond,
+			args: []string{"game-0", "game-1", "--for", "1h"}, script: script{"game-0": {denies}, "game-1": {deniesB}}, code: exit.Access,
+			took: 90 * time.Millisecond,
 		},
 		"for-denied-partly": {
-			args: []string{"game-0", "game-1", "--for", "9s"}, script: script{"game-0": {succeeds}, "game-1": {denies}}, code: exit.Failed, took: 9 * time.Second,
+			args: []string{"game-0", "game-1", "--for", "9s"}, script: script{"game-0": {succeeds}, "game-1": {denies}}, code: exit.Failed,
+			took: 9 * time.Second,
 		},
 		"for-delayed": {args: []string{"game-0", "--for", "24s"}, in: delayed, code: exit.Failed, took: 24 * time.Second},
 		"for-interrupt": {
-			args: []string{"game-0", "--for", "1h"}, script: script{"game-0": {succeeds}}, interrupt: 12 * time.Second, code: exit.Failed, took: 12 * time.Second,
+			args: []string{"game-0", "--for", "1h"}, script: script{"game-0": {succeeds}}, interrupt: 12 * time.Second, code: exit.Failed,
+			took: 12 * time.Second,
 		},
 		"for-no-run": {args: []string{"game-2", "proxy", "--for", "1h"}, code: exit.Failed},
 	} {

@@ -134,7 +134,8 @@ func TestVerdict(t *testing.T) {
 		"event occurred":  {"pod/a event=Unhealthy", []local.Change{event("a", "Unhealthy", "m"), event("a", "Started", "s")}, ""},
 		"event with text": {"pod/a event=Unhealthy:Liveness probe", []local.Change{event("a", "Unhealthy", "Liveness probe failed: x")}, ""},
 		"event with another text": {
-			"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")}, "a has no such event, last was Unhealthy: Readiness probe failed: x",
+			"pod/a event=Unhealthy:Liveness", []local.Change{event("a", "Unhealthy", "Readiness probe failed: x")},
+			"a has no such event, last was Unhealthy: Readiness probe failed: x",
 		},
 
 		"mark of a failed pod": {"pod/a label=k:v", []local.Change{label("a", "k", "v"), phase("a", corev1.PodFailed)},

@@ -189,7 +189,8 @@ func TestWait(t *testing.T) {
 		},
 		"no expression": {args: []string{"db-0"}, code: exit.Usage, want: "--for: required"},
 		"bad expression": {
-			args: []string{"db-0", "--for", "role=primary"}, code: exit.Usage, want: `--for: "role=primary" is invalid: requirement "role" must be one of condition=`,
+			args: []string{"db-0", "--for", "role=primary"}, code: exit.Usage,
+			want: `--for: "role=primary" is invalid: requirement "role" must be one of condition=`,
 		},
 		"bad selector": {args: []string{"-l", "a b", "--for", "label=a"}, code: exit.Usage, want: `--selector: "a b" is invalid`},
 		"bad timeout": {

@@ -174,7 +174,8 @@ func TestTimeline(t *testing.T) {
 		},
 		"error that ended": {
 			[]local.Change{
-				change(10, succeeded, true, ""), failing(20, succeeded, "x"), failing(30, succeeded, "x"), change(40, succeeded, false, ""), change(50, succeeded, false, ""),
+				change(10, succeeded, true, ""), failing(20, succeeded, "x"), failing(30, succeeded, "x"),
+				change(40, succeeded, false, ""), change(50, succeeded, false, ""),
 			},
 			"[0-10 NotKnown 10-20 Succeeded 20-40 Error 40-120 Succeeded]", false,
 		},

@@ -80,7 +80,8 @@ func reconciler(t testing.TB, pods Pods, objects ...client.Object) *Reconciler {
 			Client:   fakeapi.Client(t, objects...).WithReturnManagedFields().Build(),
 			Compiler: plan.NewCompiler(), Options: podview.Options{Defaults: plan.KubernetesDefaults()},
 		},
-		Pods: pods, Inbox: &controllers.Inbox{}, Limiter: permits{}, Problems: &problems.Marks{}, Refusals: &problems.Refusals{}, Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
+		Pods: pods, Inbox: &controllers.Inbox{}, Limiter: permits{}, Problems: &problems.Marks{}, Refusals: &problems.Refusals{},
+		Recorder: record.NewFakeRecorder(10), Metrics: counters, Now: time.Now,
 	})
 }
 

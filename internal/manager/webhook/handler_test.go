@@ -132,7 +132,8 @@ func TestTrusting(t *testing.T) {
 			configuration: configuration(""), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"a"}]}`,
 		},
 		"one webhook outdated": {
-			configuration: configuration("x", "y"), authority: "x", want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"b"}]}`,
+			configuration: configuration("x", "y"), authority: "x",
+			want: `{"metadata":{"uid":"u"},"webhooks":[{"clientConfig":{"caBundle":"eA=="},"name":"b"}]}`,
 		},
 	}
 	for name, tc := range cases {

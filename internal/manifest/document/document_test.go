@@ -29,7 +29,8 @@ func TestSplit(t *testing.T) {
 		},
 		"text after a separator": {
 			"a: 1\n--- b: 2\n---\nc: [\n", []string{
-				"1: invalid YAML: line 2: only a comment may follow --- in its line (line 2)", "2: invalid YAML: yaml: line 4: did not find expected node content (line 4)",
+				"1: invalid YAML: line 2: only a comment may follow --- in its line (line 2)",
+				"2: invalid YAML: yaml: line 4: did not find expected node content (line 4)",
 			},
 		},
 		"text at the end":           {"--- # x\na: 1\n--- b", []string{"1: invalid YAML: line 3: only a comment may follow --- in its line (line 3)"}},

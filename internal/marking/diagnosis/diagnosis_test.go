@@ -232,7 +232,8 @@ func TestProbe(t *testing.T) {
 
 		"cannot be run": {failed(v1alpha1.ProbeCannotRun, "no such file"), "CannotRun: cannot be run: no such file"},
 		"waits for a slot": {
-			failed(v1alpha1.ProbeWaitingForSlot, ""), "WaitingForSlot: waits for a slot of the node: too many probes of the pod, the namespace or the node are running",
+			failed(v1alpha1.ProbeWaitingForSlot, ""),
+			"WaitingForSlot: waits for a slot of the node: too many probes of the pod, the namespace or the node are running",
 		},
 		"slowed":              {failed(v1alpha1.ProbeRateLimited, "the rate"), "RateLimited: is slowed down: the rate"},
 		"not ended":           {failed(v1alpha1.ProbeNotEnded, "pid 1"), "NotEnded: the runtime has not ended an earlier run: pid 1"},
@@ -323,7 +324,8 @@ func TestSentences(t *testing.T) {
 		},
 		"no type": {plan.Problem{Reason: serverless.ConditionTypeMissing}, `Probe "p": podConditionType is required for pods on virtual nodes`},
 		"type taken": {
-			plan.Problem{Reason: serverless.ConditionTypeTaken}, `Probe "p": podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same`,
+			plan.Problem{Reason: serverless.ConditionTypeTaken},
+			`Probe "p": podConditionType must be unique for pods on virtual nodes, and an earlier probe has the same`,
 		},
 		"agent":     {plan.Problem{Reason: plan.Reason(v1alpha1.ProbeNotEnded)}, `Probe "p": the runtime has not ended an earlier run`},
 		"not known": {plan.Problem{Reason: "Other"}, `Probe "p": cannot be run`},

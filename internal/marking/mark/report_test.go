@@ -99,7 +99,8 @@ func TestNodeReport(t *testing.T) {
 			npp: status(false, podStatus("old", busy)), slices: in(slice("n.0", podReport("a", "new", idle))), want: mark.PodReport{Reported: true},
 		},
 		"ProbeReport without effect": {
-			npp: status(false, podStatus("new", since(succeeded, 1, 1))), slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(succeeded, 1, 1)),
+			npp:    status(false, podStatus("new", since(succeeded, 1, 1))),
+			slices: in(slice("n.0", podReport("a", "new", since(failed, 2, 2)))), want: reported(since(succeeded, 1, 1)),
 		},
 		"status without effect": {
 			npp: status(true, podStatus("new", since(succeeded, 2, 2))), slices: in(slice("n.0", podReport("a", "new", since(failed, 1, 1)))),
@@ -186,7 +187,8 @@ func TestChanged(t *testing.T) {
 		"new pod":   {after: reports(podReport("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
 		"no states": {after: reports(podReport("a", "1")), want: []types.NamespacedName{pod("a")}},
 		"new state": {
-			before: reports(podReport("a", "1", idle), podReport("b", "2", idle)), after: reports(podReport("a", "1", idle), podReport("b", "2", busy)), want: []types.NamespacedName{pod("b")},
+			before: reports(podReport("a", "1", idle), podReport("b", "2", idle)),
+			after:  reports(podReport("a", "1", idle), podReport("b", "2", busy)), want: []types.NamespacedName{pod("b")},
 		},
 		"removed pod": {before: reports(podReport("a", "1", idle)), want: []types.NamespacedName{pod("a")}},
 		"recreated pod, listed once": {

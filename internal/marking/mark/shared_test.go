@@ -131,13 +131,15 @@ func TestLeftover(t *testing.T) {
 			pod: builders.Pod("ns", "a").Label("idle", "true").ManagedFields("seamark", "status", idleLabel), probes: planned, report: in(v1alpha1.ProbeFailed),
 		},
 		"shared condition, marker gone": {
-			pod: pod().Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("x", "status", condition), want: []mark.Key{mark.ConditionType("game.io/idle")},
+			pod:  pod().Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("x", "status", condition),
+			want: []mark.Key{mark.ConditionType("game.io/idle")},
 		},
 		"condition of another manager": {
 			pod: builders.Pod("ns", "a").Condition(idleCondition()).Updated("x", "status", condition), probes: planned, report: in(v1alpha1.ProbeFailed),
 		},
 		"condition shared with provider": {
-			pod: builders.Pod("ns", "a").Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("vk", "status", condition), report: mark.PodReport{Reported: true, Provider: true},
+			pod:    builders.Pod("ns", "a").Condition(idleCondition()).ManagedFields("seamark", "status", condition).Updated("vk", "status", condition),
+			report: mark.PodReport{Reported: true, Provider: true},
 		},
 	}
 	for name, tc := range cases {

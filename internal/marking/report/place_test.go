@@ -101,7 +101,8 @@ func TestPlaces(t *testing.T) {
 			stored: []report.Slice{slice(1, 0, "a"), slice(2, 0, "b")}, plan: letters(3), results: []string{"c"}, want: []string{"1 a c"},
 		},
 		"place of a removed pod": {
-			stored: []report.Slice{slice(0, 0, letters(8)...), slice(1, 0, "i")}, plan: append(letters(9)[1:], "j"), results: []string{"j"}, want: []string{"0 b c d e f g h j"},
+			stored: []report.Slice{slice(0, 0, letters(8)...), slice(1, 0, "i")}, plan: append(letters(9)[1:], "j"),
+			results: []string{"j"}, want: []string{"0 b c d e f g h j"},
 		},
 		"removed pods cause nothing": {stored: []report.Slice{slice(0, 0, letters(8)...), slice(1, 0, "i")}, plan: letters(3)},
 		"first free number":          {stored: []report.Slice{slice(1, 0, letters(8)...)}, plan: letters(9), results: []string{"i"}, want: []string{"+0 i"}},

@@ -64,6 +64,7 @@ func messageSlowed(by pace.Limit, limits pace.Limits) string {
 		)
 	}
 	return fmt.Sprintf(
-		"the probe runs less often than its period: the probes of the node exceed probeRate, %d TCP probes per second, which namespaces and pods share", limits.Node,
+		"the probe runs less often than its period: the probes of the node exceed probeRate, %d TCP probes per second, which namespaces and pods share",
+		limits.Node,
 	)
 }

@@ -68,7 +68,8 @@ func (a *Agent) validateNodeName() error {
 
 func bindAgent(f flags, c *v1alpha1.AgentConfiguration) {
 	f.text(
-		&c.CRIEndpoint, "cri-endpoint", "criEndpoint", "socket of the container runtime, unix:///path or /path; default the first of containerd, CRI-O, k3s and cri-dockerd that responds",
+		&c.CRIEndpoint, "cri-endpoint", "criEndpoint",
+		"socket of the container runtime, unix:///path or /path; default the first of containerd, CRI-O, k3s and cri-dockerd that responds",
 	)
 	f.number(
 		&c.ExecConcurrency, "exec-concurrency", "execConcurrency", fmt.Sprintf("number of exec probes that run at the same time, 1 to %d", maxExecConcurrency),
@@ -76,7 +77,8 @@ func bindAgent(f flags, c *v1alpha1.AgentConfiguration) {
 	f.number(&c.ProbeRate, "probe-rate", "probeRate",
 		fmt.Sprintf("number of TCP probes that may run per second, %d to %d; other probes count as 2, 4 or 8 of them", minProbeRate, maxProbeRate))
 	f.text(
-		&c.Metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress", "address that serves /metrics, /healthz and /readyz on the host network, host:port; 0 disables it",
+		&c.Metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress",
+		"address that serves /metrics, /healthz and /readyz on the host network, host:port; 0 disables it",
 	)
 	bindShared(f, &c.Pprof, &c.Logging)
 }

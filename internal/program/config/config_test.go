@@ -247,7 +247,8 @@ func TestManagerRejectsInvalidConfiguration(t *testing.T) {
 		"unknown gate in flag": {
 			line{args: []string{"--feature-gates=Everything=true"}},
 			[]string{
-				`"--feature-gates"`, `unknown feature gate "Everything": must be one of AllAlpha, AllBeta, EnablePodProbeMarkerOnServerless, PodProbeMarkerGate`,
+				`"--feature-gates"`,
+				`unknown feature gate "Everything": must be one of AllAlpha, AllBeta, EnablePodProbeMarkerOnServerless, PodProbeMarkerGate`,
 			},
 		},
 		"gate that is not a boolean": {

@@ -24,7 +24,8 @@ func bindElected(f flags, program string, election *v1alpha1.LeaderElection, met
 		election.LeaderElect, "leader-elect", "leaderElection.leaderElect", "wait for leadership before doing any work; if false, only one "+program+" may run",
 	)
 	f.text(
-		&election.ResourceNamespace, "leader-election-namespace", "leaderElection.resourceNamespace", "namespace of the lease; default the namespace of the pod, or outside a pod "+v1alpha1.DefaultNamespace,
+		&election.ResourceNamespace, "leader-election-namespace", "leaderElection.resourceNamespace",
+		"namespace of the lease; default the namespace of the pod, or outside a pod "+v1alpha1.DefaultNamespace,
 	)
 	f.text(&metrics.BindAddress, "metrics-bind-address", "metrics.bindAddress", "address that serves /metrics, host:port; 0 disables it")
 	f.text(&health.BindAddress, "health-probe-bind-address", "health.bindAddress", "address that serves /healthz and /readyz, host:port; 0 disables it")
@@ -33,7 +34,8 @@ func bindElected(f flags, program string, election *v1alpha1.LeaderElection, met
 // bindShared defines the flags of all programs.
 func bindShared(f flags, pprof *v1alpha1.Endpoint, logging *v1alpha1.Logging) {
 	f.text(
-		&pprof.BindAddress, "pprof-bind-address", "pprof.bindAddress", "loopback address that serves profiles at /debug/pprof/, such as 127.0.0.1:6060; 0 disables it",
+		&pprof.BindAddress, "pprof-bind-address", "pprof.bindAddress",
+		"loopback address that serves profiles at /debug/pprof/, such as 127.0.0.1:6060; 0 disables it",
 	)
 	f.text((*string)(&logging.Format), "logging-format", "logging.format", "format of log lines, text or json")
 	f.set.Int32VarP(&logging.Verbosity, "v", "v", logging.Verbosity, "log verbosity, 0 to 10; 0 logs state transitions, 1 also logs every write")

@@ -45,7 +45,8 @@ func TestWorkloads(t *testing.T) {
 		},
 		"gates": {
 			line{
-				file: workloadsHead + "featureGates: {AllAlpha: true, " + RecreateForClaimsGate + ": false}", args: []string{"--feature-gates=" + RecreateForClaimsGate + "=true"},
+				file: workloadsHead + "featureGates: {AllAlpha: true, " + RecreateForClaimsGate + ": false}",
+				args: []string{"--feature-gates=" + RecreateForClaimsGate + "=true"},
 			},
 			func(c *v1alpha1.WorkloadsConfiguration) {
 				for _, gate := range []string{"AllAlpha", RecreateForClaimsGate, SidecarSetMetadataGate, PreDownloadDaemonSetGate, PreDownloadInPlaceGate} {

@@ -41,9 +41,13 @@ func TestTable(t *testing.T) {
 					also = append(also, version.Name)
 				}
 			}
-			want := kinds.Kind{Resource: spec.Names.Plural, ClusterScoped: spec.Scope == apiextensionsv1.ClusterScoped, OtherVersions: also, HasReplicas: replicas}
+			want := kinds.Kind{
+				Resource: spec.Names.Plural, ClusterScoped: spec.Scope == apiextensionsv1.ClusterScoped, OtherVersions: also, HasReplicas: replicas,
+			}
 			want.Group, want.Version, want.Kind = spec.Group, stored, spec.Names.Kind
-			row := kinds.Kind{GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource, ClusterScoped: kind.ClusterScoped, OtherVersions: kind.OtherVersions}
+			row := kinds.Kind{
+				GroupVersionKind: kind.GroupVersionKind, Resource: kind.Resource, ClusterScoped: kind.ClusterScoped, OtherVersions: kind.OtherVersions,
+			}
 			row.HasReplicas = kind.HasReplicas
 			if diff := cmp.Diff(want, row, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("row (-definition +row):\n%s", diff)

@@ -241,7 +241,9 @@ func TestStuckResizesAreReported(t *testing.T) {
 
 // A readiness gate costs a write of the status of each pod.
 func TestOnlyUpdatesInPlaceNeedTheReadinessGate(t *testing.T) {
-	for _, kind := range []v1alpha1.RollingUpdateType{"", v1alpha1.StandardRollingUpdateType, v1alpha1.SurgingRollingUpdateType, v1alpha1.InplaceRollingUpdateType} {
+	for _, kind := range []v1alpha1.RollingUpdateType{
+		"", v1alpha1.StandardRollingUpdateType, v1alpha1.SurgingRollingUpdateType, v1alpha1.InplaceRollingUpdateType,
+	} {
 		f := newFixture(t)
 		f.set.Spec.UpdateStrategy.RollingUpdate.Type = kind
 		for _, pod := range f.pods {

@@ -97,7 +97,9 @@ func newWorld(connection client.WithWatch, resources []string, changed func(name
 		case !all[i].ClusterScoped:
 			w.sets = append(w.sets, metadata(all[i].GroupVersionKind, trimName, byNamespace))
 		default:
-			w.sidecars = watched(all[i].GroupVersionKind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed))
+			w.sidecars = watched(
+				all[i].GroupVersionKind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed),
+			)
 			w.namespaces = metadata(corev1.SchemeGroupVersion.WithKind("Namespace"), trimLabels, func(object client.Object) { changed(object.GetName()) })
 		}
 	}
@@ -146,7 +148,9 @@ func trimManagedFields(object any) (any, error) {
 // trimName keeps what identifies an object, trimLabels its labels, too.
 func trimName(object any) (any, error) {
 	if full, ok := object.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: full.Namespace, Name: full.Name, ResourceVersion: full.ResourceVersion}}, nil
+		return &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: full.Namespace, Name: full.Name, ResourceVersion: full.ResourceVersion},
+		}, nil
 	}
 	return object, nil
 }

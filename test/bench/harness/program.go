@@ -121,7 +121,8 @@ func (s *Server) SidecarSets() (controller, injector *Program) {
 	s.b.Helper()
 	own := s.ServiceAccount(s.b.T, env.SystemNamespace, injectorAccount, nil)
 	config := s.workloadsConfig(
-		"config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml",
+		"config/workloads/rbac.yaml", "config/workloads/grants.yaml", "config/sidecarsets/rbac.yaml",
+		"config/sidecarsets/injector-rbac.yaml", "config/sidecarsets/webhooks.yaml",
 	)
 	for _, object := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: injectorAccount}},

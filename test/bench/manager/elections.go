@@ -86,13 +86,16 @@ func measureElections(b *harness.Bench) harness.Output {
 	return harness.Output{
 		Results: []harness.Result{
 			{
-				Name: rowElectAll, Value: elected.Seconds(), Unit: "s", Floor: bare.Seconds(), FloorName: "bare writes, two per group", Budget: harness.RatioAtMost(3),
+				Name: rowElectAll, Value: elected.Seconds(), Unit: "s", Floor: bare.Seconds(), FloorName: "bare writes, two per group",
+				Budget: harness.RatioAtMost(3),
 			},
 			{
-				Name: rowHandOver, Value: harness.Percentile(whole, 0.5), Unit: "ms", Floor: harness.Percentile(first, 0.5), FloorName: floor, Budget: harness.RatioAtMost(3),
+				Name: rowHandOver, Value: harness.Percentile(whole, 0.5), Unit: "ms", Floor: harness.Percentile(first, 0.5),
+				FloorName: floor, Budget: harness.RatioAtMost(3),
 			},
 			{
-				Name: rowHandOverP99, Value: harness.Percentile(whole, 0.99), Unit: "ms", Floor: harness.Percentile(first, 0.99), FloorName: floor, Budget: harness.RatioAtMost(4),
+				Name: rowHandOverP99, Value: harness.Percentile(whole, 0.99), Unit: "ms", Floor: harness.Percentile(first, 0.99),
+				FloorName: floor, Budget: harness.RatioAtMost(4),
 			},
 			{Name: rowHandOverCost, Value: float64(cost) / float64(n), Floor: 4, FloorName: "three writes and one list", Budget: harness.RatioAtMost(1)},
 		},

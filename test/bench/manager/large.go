@@ -285,13 +285,15 @@ func largeOutput(small, c *large) harness.Output {
 			{Name: rowLargeMarks, Value: c.marked.Seconds(), Unit: "s"},
 			{Name: rowLargeEdit, Value: ms(c.edit), Unit: "ms", Floor: ms(small.edit), FloorName: smaller, Budget: harness.RatioAtMost(1.5)},
 			{
-				Name: rowLargeEditCPU, Value: ms(c.editCPU), Unit: "ms", Floor: harness.Positive(ms(small.editCPU)), FloorName: smaller, Budget: harness.RatioAtMost(2),
+				Name: rowLargeEditCPU, Value: ms(c.editCPU), Unit: "ms", Floor: harness.Positive(ms(small.editCPU)), FloorName: smaller,
+				Budget: harness.RatioAtMost(2),
 			},
 			{Name: rowLargeEditMost, Value: c.editMost.Seconds(), Unit: "s", Floor: c.bareMost.Seconds(), FloorName: floor, Budget: harness.RatioAtMost(1.5)},
 			{Name: rowLargeRestart, Value: c.restart.Seconds(), Unit: "s"},
 			{Name: rowLargeStart, Value: c.start.Seconds(), Unit: "s"},
 			{
-				Name: rowLargeStartCPU, Value: perPod(c), Unit: "ms", Floor: harness.Positive(perPod(small)), FloorName: smaller, Budget: harness.RatioAtMost(1.2),
+				Name: rowLargeStartCPU, Value: perPod(c), Unit: "ms", Floor: harness.Positive(perPod(small)), FloorName: smaller,
+				Budget: harness.RatioAtMost(1.2),
 			},
 			{Name: rowLargeScrape, Value: ms(c.scrape), Unit: "ms", Budget: harness.AtMost(1000)},
 			{Name: rowLargeSize, Value: float64(c.size) / 1024, Unit: "KiB"},

@@ -97,7 +97,8 @@ func measureCronJobs(b *harness.Bench) harness.Output {
 		Results: []harness.Result{
 			{Name: rowDueAll, Value: slices.Max(ownMany), Unit: "ms", Floor: slices.Max(peerMany), FloorName: "CronJob", Budget: harness.RatioAtMost(1)},
 			{
-				Name: rowDueMedian, Value: harness.Percentile(ownFew, 0.5), Unit: "ms", Floor: harness.Percentile(peerFew, 0.5), FloorName: "CronJob", Budget: harness.AtMost(50),
+				Name: rowDueMedian, Value: harness.Percentile(ownFew, 0.5), Unit: "ms", Floor: harness.Percentile(peerFew, 0.5),
+				FloorName: "CronJob", Budget: harness.AtMost(50),
 			},
 			{Name: rowCronWrites, Value: float64(writes) / float64(many), Budget: harness.AtMost(2)},
 			{Name: rowCronMemory, Value: memory, Unit: "MiB", Budget: harness.AtMost(30)},

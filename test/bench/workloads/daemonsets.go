@@ -194,7 +194,8 @@ func (d *daemons) play(stage daemonStage) cost {
 		d.all(d.nodes)
 	})
 	d.Logf(
-		"%s, %s: %.1f s, API server %.1f s, controller %.1f s, writes %v", d.name, stage.title, c.took.Seconds(), c.apiServer.Seconds(), c.controller.Seconds(), c.writes,
+		"%s, %s: %.1f s, API server %.1f s, controller %.1f s, writes %v", d.name, stage.title, c.took.Seconds(), c.apiServer.Seconds(),
+		c.controller.Seconds(), c.writes,
 	)
 	return c
 }

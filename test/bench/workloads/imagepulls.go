@@ -177,7 +177,8 @@ func measureBroadcastJobs(b *harness.Bench) harness.Output {
 			{Name: rowBroadcastTime, Value: atOnce.created.Seconds(), Unit: "s", Floor: floor.created.Seconds(), FloorName: bareClient},
 			{Name: rowBroadcastWrites, Value: perNode(float64(total(atOnce.counters))), Floor: perNode(float64(total(floor.counters))), FloorName: bareClient},
 			{
-				Name: rowBroadcastServer, Value: perNode(atOnce.counters.CPU.Seconds() * 1000), Unit: "ms", Floor: perNode(floor.counters.CPU.Seconds() * 1000), FloorName: bareClient,
+				Name: rowBroadcastServer, Value: perNode(atOnce.counters.CPU.Seconds() * 1000), Unit: "ms",
+				Floor: perNode(floor.counters.CPU.Seconds() * 1000), FloorName: bareClient,
 			},
 			{Name: rowBroadcastEnd, Value: atOnce.complete.Seconds(), Unit: "s", Floor: floor.complete.Seconds(), FloorName: bareClient},
 			{Name: rowBroadcastSteps, Value: steps.complete.Seconds(), Unit: "s"},

@@ -61,13 +61,16 @@ func TestLedger(t *testing.T) {
 		"vanished":            {do: func(l *ledger.Ledger) { l.See(podOf(2, "1"), true) }, causes: map[string]int{"no rule": 1}, violation: "db-2"},
 		"scaled down":         {do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(2, "1")) }, causes: map[string]int{"scale-down": 1}},
 		"a wrong ordinal": {
-			do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(0, "1")) }, causes: map[string]int{"no rule": 1}, violation: "ordinal of the pod is 0",
+			do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(0, "1")) }, causes: map[string]int{"no rule": 1},
+			violation: "ordinal of the pod is 0",
 		},
 		"scaled down too far": {
-			do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(2, "1")); end(l, podOf(1, "1")) }, causes: map[string]int{"scale-down": 1, "no rule": 1}, violation: "db-1",
+			do:     func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); end(l, podOf(2, "1")); end(l, podOf(1, "1")) },
+			causes: map[string]int{"scale-down": 1, "no rule": 1}, violation: "db-1",
 		},
 		"scaled down long ago": {
-			do: func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); l.Settle(); end(l, podOf(2, "1")) }, causes: map[string]int{"no rule": 1}, violation: "2 replicas",
+			do:     func(l *ledger.Ledger) { l.Want(db, goal(2, "1")); l.Settle(); end(l, podOf(2, "1")) },
+			causes: map[string]int{"no rule": 1}, violation: "2 replicas",
 		},
 		"updated one by one": {
 			do: func(l *ledger.Ledger) {

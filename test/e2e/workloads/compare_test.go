@@ -213,7 +213,8 @@ func TestPullsFromAPrivateRegistry(t *testing.T) {
 	s.tags = append(s.tags, v1.name, v2.name)
 	s.Create(r.secret("pull"), newPull("anonymous", v1))
 	anonymous := s.pullEnds("anonymous", imagepull.ReasonNodesFailed)
-	if failed, message := anonymous.Status.Failed, anonymous.Status.Message; failed != anonymous.Status.Desired || !strings.Contains(message, "ErrImagePull") || !strings.Contains(strings.ToLower(message), "auth") {
+	if failed, message := anonymous.Status.Failed, anonymous.Status.Message; failed != anonymous.Status.Desired ||
+		!strings.Contains(message, "ErrImagePull") || !strings.Contains(strings.ToLower(message), "auth") {
 		t.Errorf("a job without a secret has %d failed nodes of %d: %q", failed, anonymous.Status.Desired, message)
 	}
 	// Not earlier: a job needs no secret for an image that the node has.

@@ -115,7 +115,8 @@ func TestLogAgent(t *testing.T) {
 		server, agent := pod.Status.ContainerStatuses[0], pod.Status.InitContainerStatuses[0]
 		if server.RestartCount != 0 || agent.RestartCount != 1 || pod.Spec.InitContainers[0].Image != next {
 			t.Errorf(
-				"pod %s: the server restarted %d times, the agent %d times, with image %s", name, server.RestartCount, agent.RestartCount, pod.Spec.InitContainers[0].Image,
+				"pod %s: the server restarted %d times, the agent %d times, with image %s", name, server.RestartCount, agent.RestartCount,
+				pod.Spec.InitContainers[0].Image,
 			)
 		}
 	}

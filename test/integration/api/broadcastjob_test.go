@@ -61,7 +61,8 @@ func TestInvalidBroadcastJobsAreRejected(t *testing.T) {
 		),
 		"restartPolicy": one(template+".restartPolicy", "Always", `"OnFailure", "Never"`),
 		"label of the name": one(
-			"spec.template.metadata.labels", map[string]any{"broadcastjob-name": "a"}, "must not contain broadcastjob-name and broadcastjob-controller-uid: the job sets them",
+			"spec.template.metadata.labels", map[string]any{"broadcastjob-name": "a"},
+			"must not contain broadcastjob-name and broadcastjob-controller-uid: the job sets them",
 		),
 		"label of the UID":   one("spec.template.metadata.labels", map[string]any{"broadcastjob-controller-uid": "a"}, "the job sets them"),
 		"parallelism":        one("spec.parallelism", -1, "greater than or equal to 0"),
@@ -289,7 +290,8 @@ func TestFixedFieldsOfPullJobs(t *testing.T) {
 		"spec.selector ": `{"selector": null}`, "spec.podSelector": `{"selector": null, "podSelector": {"matchLabels": {"a": "b"}}}`,
 	} {
 		err := patch(spec)
-		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(path)+": Invalid value") || !strings.Contains(err.Error(), "cannot be changed: create another job") {
+		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(path)+": Invalid value") ||
+			!strings.Contains(err.Error(), "cannot be changed: create another job") {
 			t.Errorf("%s: error %v", spec, err)
 		}
 	}

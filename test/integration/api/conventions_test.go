@@ -164,7 +164,8 @@ func TestInitializedMarkersAreAccepted(t *testing.T) {
 	for name, args := range map[string][]string{
 		"exec": {"--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy"},
 		"script": {
-			"--exec", `[ ! -e "$DIR/closed" ] && echo "it's open: yes"`, "-l", "app in (a,b),!old", "--name", "shop", "--container", "shop", "--label", "open=yes,no",
+			"--exec", `[ ! -e "$DIR/closed" ] && echo "it's open: yes"`, "-l", "app in (a,b),!old", "--name", "shop", "--container",
+			"shop", "--label", "open=yes,no",
 		},
 		"http": {"--http", "/primary:http", "-l", "app=database", "--label", "role=primary,secondary",
 			"--annotation", "controller.kubernetes.io/pod-deletion-cost=10,-10", "--condition", "example.com/primary"},

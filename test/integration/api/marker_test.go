@@ -207,7 +207,8 @@ func TestValidMarkersAreAccepted(t *testing.T) {
 		"startup policies":       {{"spec.probes[0].startupPolicy", "WaitForStarted"}, {"spec.probes[1].startupPolicy", "Ignore"}},
 		"longest timeout":        {{"spec.probes[0].probe.timeoutSeconds", 300}},
 		"shortest times": {
-			{"spec.probes[0].probe.periodMilliseconds", 500}, {"spec.probes[0].probe.timeoutMilliseconds", 500}, {"spec.probes[2].probe.periodMilliseconds", 100}, {"spec.probes[2].probe.timeoutMilliseconds", 100},
+			{"spec.probes[0].probe.periodMilliseconds", 500}, {"spec.probes[0].probe.timeoutMilliseconds", 500},
+			{"spec.probes[2].probe.periodMilliseconds", 100}, {"spec.probes[2].probe.timeoutMilliseconds", 100},
 		},
 		"successThreshold above 1":  {{"spec.probes[0].probe.successThreshold", 3}},
 		"mixed-case annotation key": {{annotation, map[string]any{"Game.io/Idle": "yes"}}},

@@ -192,7 +192,8 @@ func networkRejections() map[string]rejection {
 		"scheme in lower case":   one(http+".scheme", "https", `"HTTP", "HTTPS"`),
 		"protocol":               one(http+".protocol", "HTTP3", `"HTTP1", "HTTP2"`),
 		"HTTP2 with HTTPS": {
-			edits: []edit{{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTPS"}}, field: http + ".protocol", message: []string{"must not be HTTP2 with the scheme HTTPS"},
+			edits: []edit{{http + ".protocol", "HTTP2"}, {http + ".scheme", "HTTPS"}}, field: http + ".protocol",
+			message: []string{"must not be HTTP2 with the scheme HTTPS"},
 		},
 		"grpc mode":                  one(grpc+".mode", "mTLS", `"Plaintext", "TLS"`),
 		"header without name":        one(http+".httpHeaders[0].name", remove{}, "Required value"),
@@ -278,11 +279,13 @@ func markRejections() map[string]rejection {
 		"allowed value twice": one(
 			from, []any{map[string]any{"key": "a", "allowedValues": []any{"b", "b"}}}, "Duplicate value",
 		).at(from + "[0].allowedValues[1]"),
-		"too many allowed values":     one(from, []any{map[string]any{"key": "a", "allowedValues": numbers(33)}}, "32").at(from + "[0].allowedValues"),
-		"jsonPath in braces":          one(from, []any{map[string]any{"key": "a", "jsonPath": "{.a}"}}, "should match").at(from + "[0].jsonPath"),
-		"jsonPath with all fields":    one(from, []any{map[string]any{"key": "a", "jsonPath": "..a"}}, "should match").at(from + "[0].jsonPath"),
-		"jsonPath with a union":       one(from, []any{map[string]any{"key": "a", "jsonPath": "[0,0]"}}, "should match").at(from + "[0].jsonPath"),
-		"too many keys from messages": one(from, sources(9), "at most 16 keys together").with(edit{policy + "[0].annotationsFrom", sources(8)}).at(policy + "[0]"),
+		"too many allowed values":  one(from, []any{map[string]any{"key": "a", "allowedValues": numbers(33)}}, "32").at(from + "[0].allowedValues"),
+		"jsonPath in braces":       one(from, []any{map[string]any{"key": "a", "jsonPath": "{.a}"}}, "should match").at(from + "[0].jsonPath"),
+		"jsonPath with all fields": one(from, []any{map[string]any{"key": "a", "jsonPath": "..a"}}, "should match").at(from + "[0].jsonPath"),
+		"jsonPath with a union":    one(from, []any{map[string]any{"key": "a", "jsonPath": "[0,0]"}}, "should match").at(from + "[0].jsonPath"),
+		"too many keys from messages": one(
+			from, sources(9), "at most 16 keys together",
+		).with(edit{policy + "[0].annotationsFrom", sources(8)}).at(policy + "[0]"),
 		"labelsFrom key in matchLabels": one(from, []any{map[string]any{"key": "own"}}, "a key of spec.selector.matchLabels").
 			with(edit{"spec.selector.matchLabels", map[string]any{"app": "game", "own": "1"}}).at("spec.probes"),
 		"labelsFrom key in matchExpressions": one(from, []any{map[string]any{"key": "own"}}, "a key of spec.selector.matchExpressions").

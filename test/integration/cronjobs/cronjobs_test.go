@@ -149,7 +149,8 @@ func testEdit(t *testing.T) {
 	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Schedule, s.TimeZone = "* * * * *", new("Asia/Tokyo") })
 	condition := w.has(v1alpha1.AdvancedCronJobScheduled, metav1.ConditionTrue, "Scheduled")
 	next := w.object.Status.NextScheduleTime.Time
-	if until := time.Until(next); until > time.Minute || !strings.Contains(condition.Message, "+09:00, Asia/Tokyo.") || len(w.jobs()) > 0 && until > 59*time.Second {
+	if until := time.Until(next); until > time.Minute || !strings.Contains(condition.Message, "+09:00, Asia/Tokyo.") ||
+		len(w.jobs()) > 0 && until > 59*time.Second {
 		t.Errorf("condition %+v, next slot in %v, %d Jobs", condition, until, len(w.jobs()))
 	}
 	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) {

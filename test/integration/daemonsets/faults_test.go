@@ -274,7 +274,8 @@ func TestTakeOver(t *testing.T) {
 			// The hook holds the pod that the partition permits, which has not been available for a minute after a while.
 			w.until("the update waits for the hook", func() error {
 				for _, c := range w.set.Status.Conditions {
-					if c.Type == v1alpha1.DaemonSetProgressing && (c.Reason == "Updating" || c.Reason == "BlockedByUnavailable") && w.set.Status.ObservedGeneration == w.set.Generation {
+					if c.Type == v1alpha1.DaemonSetProgressing && (c.Reason == "Updating" || c.Reason == "BlockedByUnavailable") &&
+						w.set.Status.ObservedGeneration == w.set.Generation {
 						return nil
 					}
 				}

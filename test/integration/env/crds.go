@@ -19,7 +19,8 @@ import (
 // crdFolders returns the folders of the generated CRDs, relative to the module's root.
 func crdFolders() []string {
 	return []string{
-		"config/crd/bases", "config/crd/workloads", "config/crd/cronjobs", "config/crd/daemonsets", "config/crd/broadcastjobs", "config/crd/imagepulls", "config/crd/sidecarsets",
+		"config/crd/bases", "config/crd/workloads", "config/crd/cronjobs", "config/crd/daemonsets", "config/crd/broadcastjobs",
+		"config/crd/imagepulls", "config/crd/sidecarsets",
 	}
 }
 

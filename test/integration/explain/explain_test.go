@@ -255,7 +255,8 @@ func TestWorkloads(t *testing.T) {
 	}
 	w.Create(job)
 	w.settles("bcj/report", `Waiting: Condition Complete: False \(Running\) for .*: 0 of 2 nodes succeeded\. 1 have a pod .*`,
-		"waiting Nodes: 1 of 2 nodes that fit have no pod: "+b, "spec.parallelism permits pods on 1 nodes at the same time, .*", "node "+a+", pod report-[a-z0-9]+: runs")
+		"waiting Nodes: 1 of 2 nodes that fit have no pod: "+b, "spec.parallelism permits pods on 1 nodes at the same time, .*",
+		"node "+a+", pod report-[a-z0-9]+: runs")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: broadcastjob.Name("report", a)}}
 	if err := shared.Client.Status().Patch(t.Context(), pod, env.MergePatch(
 		`{"status":{"phase":"Failed","containerStatuses":[{"name":"main","image":"agent:1","imageID":"1","state":{"terminated":{"exitCode":3,"reason":"Error"}}}]}}`)); err != nil {

@@ -104,7 +104,8 @@ func testAttempts(t *testing.T) {
 	w.ends("NodesFailed")
 	asked, most := w.asks()
 	slices.Sort(asked)
-	if s := w.job.Status; !slices.Equal(asked, []string{"0", "0", "1"}) || most > 2 || !slices.Equal(s.FailedNodes, []string{w.NodeName("0"), w.NodeName("1")}) ||
+	if s := w.job.Status; !slices.Equal(asked, []string{"0", "0", "1"}) || most > 2 ||
+		!slices.Equal(s.FailedNodes, []string{w.NodeName("0"), w.NodeName("1")}) ||
 		!strings.Contains(s.Message, ": ErrImagePull: text of the runtime") {
 		t.Errorf("asked %v, status %+v", asked, s)
 	}

@@ -61,7 +61,8 @@ func testUpdate(t *testing.T, i *installation) {
 		i.eventually(t, fmt.Sprintf("status %+v", want), p, func(*corev1.Pod, error) error {
 			i.Get(set)
 			got := v1alpha1.SidecarSetStatus{
-				MatchedPods: set.Status.MatchedPods, UpdatedPods: set.Status.UpdatedPods, ReadyPods: set.Status.ReadyPods, UpdatedReadyPods: set.Status.UpdatedReadyPods,
+				MatchedPods: set.Status.MatchedPods, UpdatedPods: set.Status.UpdatedPods, ReadyPods: set.Status.ReadyPods,
+				UpdatedReadyPods:  set.Status.UpdatedReadyPods,
 				NotUpgradablePods: set.Status.NotUpgradablePods,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -81,7 +82,8 @@ func testUpdate(t *testing.T, i *installation) {
 	pods := &corev1.PodList{}
 	expect.NoError(t, i.Client.List(t.Context(), pods, client.InNamespace(set.Spec.Namespace)))
 	for _, each := range pods.Items {
-		if each.Spec.Containers[0].Image != "updated:2" || each.Spec.InitContainers[0].Image != "proxy:2" || each.Status.ContainerStatuses[1].RestartCount != 0 ||
+		if each.Spec.Containers[0].Image != "updated:2" || each.Spec.InitContainers[0].Image != "proxy:2" ||
+			each.Status.ContainerStatuses[1].RestartCount != 0 ||
 			inject.Of(&each, set.Name).Revision != set.Status.LatestRevision {
 			t.Errorf("pod %s: %+v, annotations %v", each.Name, each.Spec.Containers, each.Annotations)
 		}
@@ -263,7 +265,10 @@ func TestTakeOver(t *testing.T) {
 func copyRevisions(t *testing.T, e *env.Env) {
 	t.Helper()
 	// seamark-workloads may record the current revision first.
-	const both, one = "Copied 2 revisions from namespace kruise-system", "Copied 1 revisions from namespace kruise-system to namespace seamark-system; 1 exist there"
+	const (
+		both = "Copied 2 revisions from namespace kruise-system"
+		one  = "Copied 1 revisions from namespace kruise-system to namespace seamark-system; 1 exist there"
+	)
 	var out bytes.Buffer
 	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, "seamark", "test")
 	command.SetArgs([]string{"migrate", "revisions", "--kubeconfig", env.Kubeconfig(t, e.Config)})

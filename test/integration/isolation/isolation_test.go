@@ -60,10 +60,12 @@ func samples() []sample {
 		{"apps.kruise.io/v1beta1", "StatefulSet", set + `,"serviceName":"a"}`, port, number, edit, "Decodable", text},
 		{"apps.kruise.io/v1alpha1", "DaemonSet", `{"selector":{"matchLabels":{"app":"a"}},"template":` + template + `}`, port, number, edit, "Decodable", text},
 		{
-			"apps.kruise.io/v1alpha1", "BroadcastJob", `{"paused":true,"template":` + template + `}`, port, number, `{"spec":{"parallelism":%s}}`, "Decodable", text,
+			"apps.kruise.io/v1alpha1", "BroadcastJob", `{"paused":true,"template":` + template + `}`, port, number,
+			`{"spec":{"parallelism":%s}}`, "Decodable", text,
 		},
 		{
-			"apps.kruise.io/v1alpha1", "AdvancedCronJob", `{"schedule":"0 0 1 1 *","paused":true,"failedJobsHistoryLimit":7,"template":{"broadcastJobTemplate":{"spec":{"template":` + template + `}}}}`,
+			"apps.kruise.io/v1alpha1", "AdvancedCronJob",
+			`{"schedule":"0 0 1 1 *","paused":true,"failedJobsHistoryLimit":7,"template":{"broadcastJobTemplate":{"spec":{"template":` + template + `}}}}`,
 			`7`, `"7"`, `{"spec":{"startingDeadlineSeconds":%s}}`, "Decodable", `spec.failedJobsHistoryLimit: "7" is a string, want an integer of 32 bits`,
 		},
 		{
@@ -71,8 +73,10 @@ func samples() []sample {
 			`600`, `"600"`, `{"spec":{"parallelism":%s}}`, "Decodable", `spec.pullPolicy.timeoutSeconds: "600" is a string, want an integer of 32 bits`,
 		},
 		{
-			"apps.kruise.io/v1alpha1", "SidecarSet", `{"namespace":"NAMESPACE","selector":{"matchLabels":{"app":"sidecar"}},"containers":[{"name":"side","image":"s:1","command":["sh"]}]}`,
-			`["sh"]`, `"sh"`, `{"spec":{"injectionStrategy":{"paused":false},"selector":{"matchLabels":{"edited":"%s"}}}}`, "Decodable", `spec.containers[0].command: "sh" is a string, want a list`,
+			"apps.kruise.io/v1alpha1", "SidecarSet",
+			`{"namespace":"NAMESPACE","selector":{"matchLabels":{"app":"sidecar"}},"containers":[{"name":"side","image":"s:1","command":["sh"]}]}`,
+			`["sh"]`, `"sh"`, `{"spec":{"injectionStrategy":{"paused":false},"selector":{"matchLabels":{"edited":"%s"}}}}`, "Decodable",
+			`spec.containers[0].command: "sh" is a string, want a list`,
 		},
 		{
 			"apps.kruise.io/v1alpha1", "PodProbeMarker",
@@ -240,14 +244,17 @@ func install(t *testing.T) (start func() (stop func())) {
 	t.Helper()
 	own := program.InstallInjector(t, server)
 	cfg := program.Install(
-		t, server, "config/sidecarsets/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml", "config/imagepulls/rbac.yaml",
+		t, server, "config/sidecarsets/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml",
+		"config/cronjobs/rbac.yaml", "config/imagepulls/rbac.yaml",
 	)
 	marking := server.Component(t, manager.Name)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	expect.NoError(t, server.Client.Create(t.Context(), node))
 	t.Cleanup(func() { _ = server.Client.Delete(context.Background(), node) })
 	return func() func() {
-		stops := []func(){program.StartInjector(t, own, env.FreeAddress(t), certificates.DefaultLifetimes()), program.StartManager(t, manager.Options{Config: marking}), program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		stops := []func(){
+			program.StartInjector(t, own, env.FreeAddress(t), certificates.DefaultLifetimes()),
+			program.StartManager(t, manager.Options{Config: marking}), program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
 			for _, each := range []*configv1alpha1.WorkloadController{
 				&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.ImagePullJob, &enabled.SidecarSet,
 			} {

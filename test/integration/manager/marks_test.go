@@ -124,7 +124,8 @@ func (w *world) event(marker, reason, part string) {
 	w.Helper()
 	w.Until(fmt.Sprintf("marker %s has an event %s", marker, reason), func() error {
 		return await.ErrorIf(!slices.ContainsFunc(w.Events(reason), func(e corev1.Event) bool {
-			return e.InvolvedObject.Name == marker && strings.Contains(e.Message, part) && e.Source.Component == "seamark-manager" && e.Type == corev1.EventTypeWarning
+			return e.InvolvedObject.Name == marker && strings.Contains(e.Message, part) && e.Source.Component == "seamark-manager" &&
+				e.Type == corev1.EventTypeWarning
 		}), "no event")
 	})
 }

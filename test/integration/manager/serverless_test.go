@@ -89,10 +89,12 @@ func TestProviderProbes(t *testing.T) {
 		`Probe "bare": podConditionType is required for pods on virtual nodes (1 of 1 matched pods, such as a).`)
 
 	idle := []string{
-		probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True",
+		probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10",
+		"condition game.io/idle=True",
 	}
 	busy := []string{
-		probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False",
+		probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10",
+		"condition game.io/idle=False",
 	}
 	w.provide("a", "game.io/idle", corev1.ConditionTrue)
 	w.marked("a", idle...)
@@ -163,7 +165,8 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 		w.marked(name, probesAnnotation, markersAnnotation)
 		w.provide(name, "game.io/idle", corev1.ConditionTrue)
 		w.marked(
-			name, probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True",
+			name, probesAnnotation, markersAnnotation, "label gameserver-idle=true",
+			"annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=True",
 		)
 	}
 	ended := w.stored("ended")
@@ -185,11 +188,13 @@ func TestServerlessRestartAndChangesWhileDown(t *testing.T) {
 	w.pod("new", "vk-restart")
 	startServerless(t, e)
 	w.marked(
-		"a", probesAnnotation, markersAnnotation, "label gameserver-idle=false", "annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False",
+		"a", probesAnnotation, markersAnnotation, "label gameserver-idle=false",
+		"annotation controller.kubernetes.io/pod-deletion-cost=10", "condition game.io/idle=False",
 	)
 	w.marked("new", probesAnnotation, markersAnnotation)
 	w.unchanged(
-		"ended", probesAnnotation, markersAnnotation, "label gameserver-idle=true", "annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False",
+		"ended", probesAnnotation, markersAnnotation, "label gameserver-idle=true",
+		"annotation controller.kubernetes.io/pod-deletion-cost=-10", "condition game.io/idle=False",
 	)
 }
 

@@ -209,7 +209,9 @@ const maxPods = 8
 
 // placed returns the planned pods that have states or have a place in a stored ProbeReport, by the
 // name of the ProbeReport.
-func placed(npp *v1alpha1.NodePodProbe, stored []seamarkv1alpha1.ProbeReport, state func(probe string) v1alpha1.ProbeState) map[string][]seamarkv1alpha1.PodReport {
+func placed(
+	npp *v1alpha1.NodePodProbe, stored []seamarkv1alpha1.ProbeReport, state func(probe string) v1alpha1.ProbeState,
+) map[string][]seamarkv1alpha1.PodReport {
 	places := map[string]string{}
 	for _, slice := range stored {
 		for _, pod := range slice.Pods {

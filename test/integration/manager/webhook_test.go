@@ -145,7 +145,9 @@ func (w *webhookWorld) annotates(prefix string) {
 	w.Until("a new pod is annotated", func() error {
 		count++
 		pod := w.unbound(fmt.Sprintf("%s-%d", prefix, count)).Build()
-		w.Create(pod)
+		if err := w.Client.Create(w.Context(), pod); err != nil {
+			return fmt.Errorf("create a pod: %w", err)
+		}
 		got := strings.Join(marks(pod), ", ")
 		return await.ErrorIf(got != probesAnnotation+", "+markersAnnotation, "it has the marks %s", got)
 	})

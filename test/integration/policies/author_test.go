@@ -226,7 +226,8 @@ func TestAuthorOfChange(t *testing.T) {
 		"removed probe":    {func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = m.Spec.Probes[:1] }, nil},
 		"reordered probes": {func(m *v1alpha1.PodProbeMarker) { p := m.Spec.Probes; p[0], p[1] = p[1], p[0] }, nil},
 		"command": {
-			func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").Probe.Exec.Command = []string{"/other"} }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")},
+			func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").Probe.Exec.Command = []string{"/other"} },
+			missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")},
 		},
 		"container": {
 			func(m *v1alpha1.PodProbeMarker) { probe(m, "busy").ContainerName = "other" }, missingTexts{missing(noExec, "busy"), missing(noPatch, "busy")},

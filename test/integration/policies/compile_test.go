@@ -119,7 +119,11 @@ func TestDeleteProtection(t *testing.T) {
 	service := func(protection string) client.Object {
 		return &corev1.Service{ObjectMeta: meta(protection), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	}
-	const always, scale, noReplicas = "is Always: remove the label", "is Cascading and spec.replicas is 2: set it to 0, or remove the label", "which has the effect of Always"
+	const (
+		always     = "is Always: remove the label"
+		scale      = "is Cascading and spec.replicas is 2: set it to 0, or remove the label"
+		noReplicas = "which has the effect of Always"
+	)
 	c := server.Client
 	probe := cloneSet("Always", 0)
 	create(t, c, probe)
@@ -188,7 +192,8 @@ func TestDocumentedGrants(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}
 	for _, folder := range []string{
-		"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml",
+		"config/rbac", "config/serverless", "config/workloads", "config/cronjobs/rbac.yaml", "config/daemonsets/rbac.yaml",
+		"config/broadcastjobs/rbac.yaml", "config/imagepulls/rbac.yaml", "config/sidecarsets/rbac.yaml", "config/sidecarsets/injector-rbac.yaml",
 	} {
 		objects := env.Manifests(t, []string{folder})
 		for _, object := range objects {
@@ -239,7 +244,8 @@ func accountOf(role string) (string, bool) {
 		return "agent", true
 	case "seamark-manager", "seamark-webhook", "seamark-workloads-grants":
 		return "manager", true
-	case "seamark-workloads", "seamark-workloads-pods", "seamark-cronjobs", "seamark-daemonsets", "seamark-broadcastjobs", "seamark-imagepulls", "seamark-sidecarsets":
+	case "seamark-workloads", "seamark-workloads-pods", "seamark-cronjobs", "seamark-daemonsets",
+		"seamark-broadcastjobs", "seamark-imagepulls", "seamark-sidecarsets":
 		return "workloads", true
 	case "seamark-injector":
 		return "injector", true

@@ -114,7 +114,8 @@ func TestWebhookConfigurations(t *testing.T) {
 		}, names},
 		"validating one of the name": {workloads, func(ctx context.Context, c client.Client) error {
 			return c.Patch(
-				ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: first}}, env.MergePatch(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll,
+				ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: first}},
+				env.MergePatch(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll,
 			)
 		}, names},
 		"delete": {workloads, func(ctx context.Context, c client.Client) error {

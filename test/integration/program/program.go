@@ -114,7 +114,8 @@ func OpenKruiseLeads(tb testing.TB, e *env.Env, duration time.Duration) *coordin
 // OpenKruise is the namespace of OpenKruise.
 const OpenKruise = "kruise-system"
 
-// StartManager runs a manager until the test ends or the function is called. It runs the default controllers, serves no metrics, and sets what else the options leave out.
+// StartManager runs a manager until the test ends or the function is called. It runs the default controllers, serves no
+// metrics, and sets what else the options leave out.
 func StartManager(tb testing.TB, options manager.Options) (stop func()) {
 	tb.Helper()
 	var defaults configv1alpha1.ManagerConfiguration

@@ -119,7 +119,8 @@ func (w *world) victims() victims {
 		}},
 	}}
 	v.sidecar = &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "sidecar"}, Spec: v1alpha1.SidecarSetSpec{
-		Namespace: w.Namespace, Selector: selector("web"), Containers: []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:2"}}},
+		Namespace: w.Namespace, Selector: selector("web"),
+		Containers:        []v1alpha1.SidecarContainer{{Container: corev1.Container{Name: "logs", Image: "logs:2"}}},
 		InjectionStrategy: v1alpha1.SidecarSetInjectionStrategy{Revision: &v1alpha1.SidecarSetInjectRevision{CustomVersion: new("evil")}},
 	}}
 	for _, object := range []client.Object{v.daemon, v.broadcast, v.cron, v.sidecar} {

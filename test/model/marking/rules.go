@@ -253,7 +253,8 @@ func (w *world) everAllowed(pod types.UID, key field, value string) bool {
 				possible[v1alpha1.ProbeUnknown] = true
 			}
 			if key.Field == "reason" {
-				if probe.PodConditionType == key.Name && (stale && value == v1alpha1.ReasonStale || exclusiveIn(probe) != nil && value == v1alpha1.ReasonClaimLost) {
+				if probe.PodConditionType == key.Name && (stale && value == v1alpha1.ReasonStale ||
+					exclusiveIn(probe) != nil && value == v1alpha1.ReasonClaimLost) {
 					return true
 				}
 				continue
