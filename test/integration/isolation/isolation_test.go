@@ -255,13 +255,13 @@ func install(t *testing.T) (start func() (stop func())) {
 		stops := []func(){
 			program.StartInjector(t, own, env.FreeAddress(t), certificates.DefaultLifetimes()),
 			program.StartManager(t, manager.Options{Config: marking}), program.Start(t, cfg, func(o *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
-			for _, each := range []*configv1alpha1.WorkloadController{
-				&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.ImagePullJob, &enabled.SidecarSet,
-			} {
-				each.Enabled = new(true)
-			}
-			o.InjectorURL = "https://localhost:9"
-		})}
+				for _, each := range []*configv1alpha1.WorkloadController{
+					&enabled.DaemonSet, &enabled.BroadcastJob, &enabled.AdvancedCronJob, &enabled.ImagePullJob, &enabled.SidecarSet,
+				} {
+					each.Enabled = new(true)
+				}
+				o.InjectorURL = "https://localhost:9"
+			})}
 		return func() {
 			for _, stop := range stops {
 				stop()
