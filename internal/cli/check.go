@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
@@ -91,7 +92,7 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return exit.NoAccess(err)
 	}
-	if facts.Server.Err != nil && !check.IsDenied(facts.Server.Err) {
+	if facts.Server.Err != nil && !apierror.IsDenied(facts.Server.Err) {
 		// Without a connection, every check would be unknown for the same reason.
 		return exit.NoAccess(facts.Server.Err)
 	}

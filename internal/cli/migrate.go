@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
+	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
@@ -152,7 +152,7 @@ func (o *migrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []surv
 	}
 	objects, unread := read(ctx, connection.Client, *o.Flags.Namespace)
 	for _, each := range unread {
-		if !check.IsDenied(each.Err) {
+		if !apierror.IsDenied(each.Err) {
 			return migrate.Cluster{}, nil, cluster.Unreachable(each.Err)
 		}
 	}

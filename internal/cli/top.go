@@ -18,12 +18,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/web/eventlog"
@@ -213,7 +213,7 @@ func warnOfEvents(warnings io.Writer, err error) error {
 		fmt.Fprintf(warnings, "Warning: %v\n", err)
 		return nil
 	}
-	if err != nil && !check.IsDenied(err) {
+	if err != nil && !apierror.IsDenied(err) {
 		return cluster.Unreachable(err)
 	}
 	if err != nil {

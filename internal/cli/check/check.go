@@ -20,11 +20,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/apierror"
 )
 
 // Verdict is the outcome of a check.
@@ -168,7 +168,7 @@ func warning(check, fix, evidence string, args ...any) []Result {
 // unreadable returns the result of a check whose facts could not be read.
 func unreadable(check string, err error) []Result {
 	r := Result{Check: check, Verdict: Unknown, Evidence: err.Error()}
-	if IsDenied(err) {
+	if apierror.IsDenied(err) {
 		r.Denied, r.Fix = true, "run the command with the permissions of a cluster administrator"
 	}
 	return []Result{r}
@@ -204,9 +204,6 @@ func named[T any, P interface {
 	}
 	return nil
 }
-
-// IsDenied reports whether the API server refused a request because of missing permissions.
-func IsDenied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
 // firstError returns the first error that is not nil.
 func firstError(errs ...error) error {

@@ -29,3 +29,6 @@ func IsOtherUID(err error) bool {
 func IsNotAuthorized(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), ` is forbidden: User "`)
 }
+
+// IsDenied reports whether the API server refused a request because of missing permissions.
+func IsDenied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
