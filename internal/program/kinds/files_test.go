@@ -30,14 +30,14 @@ func otherUses() map[string]map[string][]string {
 				"internal/workloads/planning/workload.go", "internal/workloads/reconciler/events.go", "internal/workloads/reconciler/observe.go",
 				"internal/workloads/step/predownload.go",
 			},
-			"their pods are not marked": {"internal/cli/explanation/pod.go"},
+			"their pods are not marked": {"internal/cli/explain/explanation/pod.go"},
 		},
 		"SidecarSet": {
 			"the injectors are a program of their own": {
 				"cmd/seamark-workloads/injector.go", "internal/cli/check/permissions.go", "hack/metricsdocs/main.go",
 			},
 			"pods and the page show what they have added": {
-				"internal/cli/explain/read.go", "internal/cli/explanation/explain.go", "internal/web/objects/objects.go",
+				"internal/cli/explain/read.go", "internal/cli/explain/explanation/explain.go", "internal/web/objects/objects.go",
 			},
 			"their revisions are copied": {"internal/cli/migraterevisions.go", "internal/cli/migrate/revisions.go"},
 			"they select namespaces":     {"internal/workloads/grants/selection.go"},

@@ -27,7 +27,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/explanation"
+	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
 	"github.com/seamark-dev/seamark/internal/workloads"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
 	"github.com/seamark-dev/seamark/test/await"
@@ -80,7 +80,7 @@ func TestBrokenSetups(t *testing.T) {
 }
 
 // setups returns setups whose objects the API server and the manager write. The setups of
-// internal/cli/explanation are those of each conclusion.
+// internal/cli/explain/explanation are those of each conclusion.
 func setups() map[string]broken {
 	const marked = `Marked: worker#busy is Succeeded \(condition example.com/busy=True, label busy=true\)`
 	return map[string]broken{
