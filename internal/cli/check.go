@@ -15,7 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/check/inspect"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -96,8 +96,8 @@ func (o *checkOptions) Run(ctx context.Context) error {
 		// Without a connection, every check would be unknown for the same reason.
 		return exit.NoAccess(facts.Server.Err)
 	}
-	results := check.Run(facts)
-	worst, denied := check.Worst(results)
+	results := checks.Run(facts)
+	worst, denied := checks.Worst(results)
 	err = o.Output.Print(o.Out, checkReport{Verdict: worst, Results: results}, func(out io.Writer) error { return printChecks(out, results) })
 	if err != nil {
 		return exit.Failure(err)
@@ -105,18 +105,18 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	return verdictError(results, worst, denied)
 }
 
-func verdictError(results []check.Result, worst check.Verdict, denied bool) error {
+func verdictError(results []checks.Result, worst checks.Verdict, denied bool) error {
 	failed, unknown := 0, 0
 	for _, r := range results {
 		switch r.Verdict {
-		case check.Failed:
+		case checks.Failed:
 			failed++
-		case check.Unknown:
+		case checks.Unknown:
 			unknown++
 		}
 	}
 	switch {
-	case worst == check.Failed:
+	case worst == checks.Failed:
 		return exit.Failure(fmt.Errorf("%d of %d checks failed", failed, len(results)))
 	case denied:
 		return exit.NoAccess(fmt.Errorf("%d of %d checks are unknown because of missing permissions", unknown, len(results)))
@@ -129,12 +129,12 @@ func verdictError(results []check.Result, worst check.Verdict, denied bool) erro
 // checkReport is the output for programs.
 type checkReport struct {
 	// Verdict is the worst verdict.
-	Verdict check.Verdict `json:"verdict"`
+	Verdict checks.Verdict `json:"verdict"`
 	// Results are the results of all checks.
-	Results []check.Result `json:"results"`
+	Results []checks.Result `json:"results"`
 }
 
-func printChecks(out io.Writer, results []check.Result) error {
+func printChecks(out io.Writer, results []checks.Result) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range results {
 		evidence := r.Evidence

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
@@ -20,9 +20,9 @@ import (
 )
 
 func TestPrintChecks(t *testing.T) {
-	results := []check.Result{
-		{Check: "api-server", Verdict: check.OK, Evidence: "Kubernetes v1.36.3 is supported"},
-		{Check: "manager", Verdict: check.Failed, Evidence: "0 of 2 pods ready", Fix: "kubectl get pods"},
+	results := []checks.Result{
+		{Check: "api-server", Verdict: checks.OK, Evidence: "Kubernetes v1.36.3 is supported"},
+		{Check: "manager", Verdict: checks.Failed, Evidence: "0 of 2 pods ready", Fix: "kubectl get pods"},
 	}
 	want := "ok      api-server  Kubernetes v1.36.3 is supported\n" +
 		"failed  manager     0 of 2 pods ready; fix: kubectl get pods\n"
@@ -32,20 +32,20 @@ func TestPrintChecks(t *testing.T) {
 }
 
 func TestVerdictError(t *testing.T) {
-	failed := check.Result{Verdict: check.Failed}
-	denied := check.Result{Verdict: check.Unknown, Denied: true}
+	failed := checks.Result{Verdict: checks.Failed}
+	denied := checks.Result{Verdict: checks.Unknown, Denied: true}
 	for name, test := range map[string]struct {
-		results []check.Result
+		results []checks.Result
 		want    int
 	}{
 		"nothing":                 {nil, exit.OK},
-		"warning":                 {[]check.Result{{Verdict: check.OK}, {Verdict: check.Warning}}, exit.OK},
-		"failed":                  {[]check.Result{failed, denied}, exit.Failed},
-		"denied":                  {[]check.Result{{Verdict: check.Warning}, denied}, exit.Access},
-		"unknown, but not denied": {[]check.Result{{Verdict: check.Unknown}}, exit.Failed},
+		"warning":                 {[]checks.Result{{Verdict: checks.OK}, {Verdict: checks.Warning}}, exit.OK},
+		"failed":                  {[]checks.Result{failed, denied}, exit.Failed},
+		"denied":                  {[]checks.Result{{Verdict: checks.Warning}, denied}, exit.Access},
+		"unknown, but not denied": {[]checks.Result{{Verdict: checks.Unknown}}, exit.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			worst, denied := check.Worst(test.results)
+			worst, denied := checks.Worst(test.results)
 			expect.Equal(t, "exit code", test.want, exit.Code(verdictError(test.results, worst, denied)))
 		})
 	}

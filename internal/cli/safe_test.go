@@ -18,7 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/local"
@@ -59,7 +59,7 @@ func hostileTimeline() chart.Timeline {
 // reports are the reports of commands with hostile texts, by their formats.
 func reports() map[string]func(out io.Writer, format printing.Report) error {
 	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
-	results := []check.Result{{Check: "agents", Verdict: check.Failed, Evidence: texttest.Hostile, Fix: texttest.Hostile}}
+	results := []checks.Result{{Check: "agents", Verdict: checks.Failed, Evidence: texttest.Hostile, Fix: texttest.Hostile}}
 	findings := []migrate.Finding{{
 		Level: migrate.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
 	}}

@@ -34,7 +34,7 @@ func otherUses() map[string]map[string][]string {
 		},
 		"SidecarSet": {
 			"the injectors are a program of their own": {
-				"cmd/seamark-workloads/injector.go", "internal/cli/check/permissions.go", "hack/metricsdocs/main.go",
+				"cmd/seamark-workloads/injector.go", "internal/cli/check/checks/permissions.go", "hack/metricsdocs/main.go",
 			},
 			"pods and the page show what they have added": {
 				"internal/cli/explain/read.go", "internal/cli/explain/explanation/explain.go", "internal/web/objects/objects.go",

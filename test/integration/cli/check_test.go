@@ -23,7 +23,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli"
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 	"github.com/seamark-dev/seamark/test/builders"
@@ -39,12 +39,12 @@ func checked(t *testing.T, config *rest.Config) (problems []string, out string, 
 	command := cli.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}, "seamark", "test")
 	command.SetArgs([]string{"check", "-o", "json", "--kubeconfig", env.Kubeconfig(t, config)})
 	code = exit.Code(command.ExecuteContext(t.Context()))
-	var report struct{ Results []check.Result }
+	var report struct{ Results []checks.Result }
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
 		t.Fatalf("output is not JSON: %v\n%s%s", err, stdout.String(), stderr.String())
 	}
 	for _, r := range report.Results {
-		if r.Verdict != check.OK {
+		if r.Verdict != checks.OK {
 			problems = append(problems, string(r.Verdict)+" "+r.Check)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inspect reads the facts from which package check evaluates an installation. It only reads:
+// Package inspect reads the facts from which package checks evaluates an installation. It only reads:
 // the reviews of permissions that it creates are questions, and are not stored.
 package inspect
 
@@ -27,7 +27,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
@@ -58,12 +58,12 @@ const (
 // Facts reads the facts about the installation in the namespace. What could not be read is
 // recorded in the facts. The error is that of a configuration without an address, or of a context that
 // ended.
-func Facts(ctx context.Context, connection cluster.Connection, namespace string, now time.Time) (*check.Facts, error) {
+func Facts(ctx context.Context, connection cluster.Connection, namespace string, now time.Time) (*checks.Facts, error) {
 	server, err := discovery.NewDiscoveryClientForConfig(connection.Config)
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
-	c, f := connection.Client, &check.Facts{Now: now, Namespace: namespace}
+	c, f := connection.Client, &checks.Facts{Now: now, Namespace: namespace}
 	in, named := client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": "seamark"}
 	var tasks errgroup.Group
 	tasks.SetLimit(parallel)
@@ -117,24 +117,24 @@ func Facts(ctx context.Context, connection cluster.Connection, namespace string,
 	return f, nil
 }
 
-func version(server discovery.ServerVersionInterface) check.Read[string] {
+func version(server discovery.ServerVersionInterface) checks.Read[string] {
 	found, err := server.ServerVersion()
 	if err != nil {
-		return check.Read[string]{Err: fmt.Errorf("get version of the API server: %w", err)}
+		return checks.Read[string]{Err: fmt.Errorf("get version of the API server: %w", err)}
 	}
-	return check.Read[string]{Value: found.GitVersion}
+	return checks.Read[string]{Value: found.GitVersion}
 }
 
 // plans returns the NodePodProbes with the whole plans. It lists the ProbePlans first: those that are newer than the
 // NodePodProbe would seem not to run.
-func plans(ctx context.Context, c client.Reader) check.Read[[]v1alpha1.NodePodProbe] {
+func plans(ctx context.Context, c client.Reader) checks.Read[[]v1alpha1.NodePodProbe] {
 	slices := all[seamarkv1alpha1.ProbePlan](ctx, c, &seamarkv1alpha1.ProbePlanList{}, nil)
 	found := all[v1alpha1.NodePodProbe](ctx, c, &v1alpha1.NodePodProbeList{}, nil)
 	if found.Err != nil || cluster.IsNotInstalled(slices.Err) {
 		return found
 	}
 	if slices.Err != nil {
-		return check.Read[[]v1alpha1.NodePodProbe]{Err: slices.Err}
+		return checks.Read[[]v1alpha1.NodePodProbe]{Err: slices.Err}
 	}
 	byNode := map[string][]*seamarkv1alpha1.ProbePlan{}
 	for i := range slices.Value {
@@ -151,7 +151,7 @@ func plans(ctx context.Context, c client.Reader) check.Read[[]v1alpha1.NodePodPr
 func all[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, c client.Reader, empty client.ObjectList, keep func(P) bool, options ...client.ListOption) check.Read[[]T] {
+}](ctx context.Context, c client.Reader, empty client.ObjectList, keep func(P) bool, options ...client.ListOption) checks.Read[[]T] {
 	var found []T
 	err := cluster.Each(ctx, c, empty, func(object P) {
 		if keep == nil || keep(object) {
@@ -160,9 +160,9 @@ func all[T any, P interface {
 	}, options...)
 	if err != nil {
 		kind := strings.TrimSuffix(reflect.TypeOf(empty).Elem().Name(), "List")
-		return check.Read[[]T]{Err: fmt.Errorf("list %ss: %w", kind, err)}
+		return checks.Read[[]T]{Err: fmt.Errorf("list %ss: %w", kind, err)}
 	}
-	return check.Read[[]T]{Value: found}
+	return checks.Read[[]T]{Value: found}
 }
 
 func isOurGroup(definition *apiextensionsv1.CustomResourceDefinition) bool {
@@ -170,32 +170,32 @@ func isOurGroup(definition *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 // get reads an object; it is nil if it does not exist.
-func get[T client.Object](ctx context.Context, c client.Reader, namespace, name string, object T) check.Read[T] {
+func get[T client.Object](ctx context.Context, c client.Reader, namespace, name string, object T) checks.Read[T] {
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return check.Read[T]{}
+		return checks.Read[T]{}
 	case err != nil:
-		return check.Read[T]{Err: fmt.Errorf("get %s: %w", name, err)}
+		return checks.Read[T]{Err: fmt.Errorf("get %s: %w", name, err)}
 	}
-	return check.Read[T]{Value: object}
+	return checks.Read[T]{Value: object}
 }
 
 // access asks the API server whether the accounts of the programs have their permissions.
-func access(ctx context.Context, c client.Client, f *check.Facts) check.Read[[]check.Access] {
+func access(ctx context.Context, c client.Client, f *checks.Facts) checks.Read[[]checks.Access] {
 	required, err := f.Required()
 	if err != nil {
-		return check.Read[[]check.Access]{Err: err}
+		return checks.Read[[]checks.Access]{Err: err}
 	}
-	answers := make([]check.Access, len(required))
+	answers := make([]checks.Access, len(required))
 	ask := func(i int) error {
 		allowed, err := review(ctx, c, f.Namespace, required[i])
-		answers[i] = check.Access{Permission: required[i], Allowed: allowed}
+		answers[i] = checks.Access{Permission: required[i], Allowed: allowed}
 		return err
 	}
 	// If the user may not ask, the first answer says so.
 	if err := ask(0); err != nil {
-		return check.Read[[]check.Access]{Err: err}
+		return checks.Read[[]checks.Access]{Err: err}
 	}
 	var tasks errgroup.Group
 	tasks.SetLimit(parallel)
@@ -203,13 +203,13 @@ func access(ctx context.Context, c client.Client, f *check.Facts) check.Read[[]c
 		tasks.Go(func() error { return ask(i) })
 	}
 	if err := tasks.Wait(); err != nil {
-		return check.Read[[]check.Access]{Err: err}
+		return checks.Read[[]checks.Access]{Err: err}
 	}
-	return check.Read[[]check.Access]{Value: answers}
+	return checks.Read[[]checks.Access]{Value: answers}
 }
 
 // review asks the API server whether an account in the namespace has the permission.
-func review(ctx context.Context, c client.Client, namespace string, permission check.Permission) (bool, error) {
+func review(ctx context.Context, c client.Client, namespace string, permission checks.Permission) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + namespace + ":" + permission.Account,
 		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},

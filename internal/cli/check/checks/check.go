@@ -1,12 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check evaluates an installation of Seamark from outside: from what the API server
+// Package checks evaluates an installation of Seamark from outside: from what the API server
 // contains. Each result has its evidence and, if something is wrong, the next command to run.
 //
 // The package is pure: package inspect reads the facts. A fact that could not be read makes the
 // results that need it unknown, and does not affect the others.
-package check
+package checks
 
 import (
 	"fmt"

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package check_test
+package checks_test
 
 import (
 	"errors"
@@ -15,18 +15,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 )
 
 // runs returns facts of seamark-workloads with the controllers, which must not use the resource, and the CRDs.
-func runs(controllers, forbidden string, crds ...string) func(*testing.T, *check.Facts) {
-	return func(t *testing.T, f *check.Facts) {
+func runs(controllers, forbidden string, crds ...string) func(*testing.T, *checks.Facts) {
+	return func(t *testing.T, f *checks.Facts) {
 		t.Helper()
 		runWorkloads(t, f, "controllers: {"+strings.ReplaceAll(controllers, ",", ": {enabled: true}, ")+": {enabled: true}}")
 		for _, name := range crds {
 			f.CRDs.Value = append(f.CRDs.Value, definition(t, name+".apps.kruise.io"))
 		}
-		allow(t, f, func(p check.Permission) bool { return p.Attributes.Resource != forbidden })
+		allow(t, f, func(p checks.Permission) bool { return p.Attributes.Resource != forbidden })
 	}
 }
 
@@ -45,8 +45,8 @@ func TestControllers(t *testing.T) {
 		"  helm upgrade, or kubectl apply --server-side -k config/cronjobs\n"
 	const author = "who can write ImagePullJobs can use the pull secrets of a namespace without the right to create pods\n" +
 		"  set workloads.imagePullJobAuthorEnforcement=Deny in the chart, or kubectl apply --server-side -k config/imagepulls\n"
-	enforce := func(name string, action admissionregistrationv1.ValidationAction, run func(*testing.T, *check.Facts)) func(*testing.T, *check.Facts) {
-		return func(t *testing.T, f *check.Facts) {
+	enforce := func(name string, action admissionregistrationv1.ValidationAction, run func(*testing.T, *checks.Facts)) func(*testing.T, *checks.Facts) {
+		return func(t *testing.T, f *checks.Facts) {
 			p, b := policy(name, action)
 			f.Policies.Value, f.Bindings.Value = append(f.Policies.Value, p), append(f.Bindings.Value, b)
 			run(t, f)
@@ -87,7 +87,7 @@ func TestControllers(t *testing.T) {
 
 // What is enabled is also known from what is installed, and the command that grants what is missing enables as much.
 func TestEnabledKinds(t *testing.T) {
-	without := func(f *check.Facts, definition string) {
+	without := func(f *checks.Facts, definition string) {
 		f.CRDs.Value = slices.DeleteFunc(f.CRDs.Value, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == definition })
 	}
 	crd := func(verdict, name, folder string) string {
@@ -96,10 +96,10 @@ func TestEnabledKinds(t *testing.T) {
 	}
 	checkProblems(t, map[string]problem{
 		"a permission of all kinds is missing": {
-			func(t *testing.T, f *check.Facts) {
+			func(t *testing.T, f *checks.Facts) {
 				runWorkloads(t, f, "controllers: {daemonSet: {enabled: true}}")
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, "daemonsets.apps.kruise.io"))
-				allow(t, f, func(p check.Permission) bool {
+				allow(t, f, func(p checks.Permission) bool {
 					return p.Attributes.Resource != "persistentvolumeclaims" || p.Attributes.Verb != "list"
 				})
 			},
@@ -107,27 +107,27 @@ func TestEnabledKinds(t *testing.T) {
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/daemonsets\n",
 		},
 		"the configuration cannot be read": {
-			func(t *testing.T, f *check.Facts) {
+			func(t *testing.T, f *checks.Facts) {
 				runWorkloads(t, f, "")
 				without(f, "statefulsets.apps.kruise.io")
 				f.Configuration.Value, f.Configuration.Err = nil, errors.New("forbidden")
-				allow(t, f, func(check.Permission) bool { return true })
+				allow(t, f, func(checks.Permission) bool { return true })
 			},
 			crd("warning", "statefulsets", "workloads") + "unknown workloads-configuration: forbidden\n",
 		},
 		"the configuration cannot be decoded": {
-			func(t *testing.T, f *check.Facts) {
+			func(t *testing.T, f *checks.Facts) {
 				runWorkloads(t, f, "controllers: [1]")
 				without(f, "clonesets.apps.kruise.io")
-				allow(t, f, func(check.Permission) bool { return true })
+				allow(t, f, func(checks.Permission) bool { return true })
 			},
 			crd("warning", "clonesets", "workloads"),
 		},
 		"only the injectors run": {
-			func(t *testing.T, f *check.Facts) {
+			func(t *testing.T, f *checks.Facts) {
 				runWorkloads(t, f, "")
 				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-injector"))
-				allow(t, f, func(check.Permission) bool { return true })
+				allow(t, f, func(checks.Permission) bool { return true })
 			},
 			crd("failed", "sidecarsets", "sidecarsets") +
 				"warning policy/seamark-sidecarset-author: the policy does not exist: who can write SidecarSets can run containers in all pods\n" +
@@ -142,16 +142,16 @@ func TestGrants(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "seamark-workloads-pods"}},
 	}
 	checkProblems(t, map[string]problem{
-		"none": {func(*testing.T, *check.Facts) {}, ""},
-		"the manager removes them": {func(_ *testing.T, f *check.Facts) {
+		"none": {func(*testing.T, *checks.Facts) {}, ""},
+		"the manager removes them": {func(_ *testing.T, f *checks.Facts) {
 			f.Grants.Value, f.Granter.Value = left, &rbacv1.ClusterRoleBinding{}
 		}, ""},
 		"left": {
-			func(_ *testing.T, f *check.Facts) { f.Grants.Value = left },
+			func(_ *testing.T, f *checks.Facts) { f.Grants.Value = left },
 			"warning grants: 2 RoleBindings for seamark-workloads, which the manager created before, and may no longer remove: in chat, games\n" +
 				"  remove them in two steps: docs/security.md#rolebindings-that-the-manager-created\n",
 		},
-		"not read": {func(_ *testing.T, f *check.Facts) { f.Grants.Err = errors.New("no connection") }, "unknown grants: no connection\n"},
+		"not read": {func(_ *testing.T, f *checks.Facts) { f.Grants.Err = errors.New("no connection") }, "unknown grants: no connection\n"},
 	})
 }
 
@@ -190,8 +190,8 @@ func TestBindingsOfPods(t *testing.T) {
 			f := healthy(t)
 			runWorkloads(t, f, "")
 			f.Bindings.Value = test.edit(f.Bindings.Value)
-			results := check.Run(f)
-			i := slices.IndexFunc(results, func(r check.Result) bool { return r.Check == "policy/"+main })
+			results := checks.Run(f)
+			i := slices.IndexFunc(results, func(r checks.Result) bool { return r.Check == "policy/"+main })
 			if i < 0 || results[i].Evidence != test.want {
 				t.Errorf("results %+v, want %q", results, test.want)
 			}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package check_test
+package checks_test
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/config"
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -101,8 +101,8 @@ func report(node, uid string) seamarkv1alpha1.ProbeReport {
 
 // healthy returns the facts of an installation without problems: two nodes with an agent, and a
 // virtual node.
-func healthy(t *testing.T) *check.Facts {
-	f := &check.Facts{Now: now, Namespace: "seamark-system"}
+func healthy(t *testing.T) *checks.Facts {
+	f := &checks.Facts{Now: now, Namespace: "seamark-system"}
 	f.Server.Value = "v1.36.3+k3s1"
 	for _, name := range []string{"podprobemarkers.apps.kruise.io", "nodepodprobes.apps.kruise.io", "probeplans.seamark.dev", "probereports.seamark.dev"} {
 		f.CRDs.Value = append(f.CRDs.Value, definition(t, name))
@@ -141,12 +141,12 @@ func healthy(t *testing.T) *check.Facts {
 			{Type: "ProbesResolved", Status: metav1.ConditionTrue},
 		}},
 	}}
-	allow(t, f, func(check.Permission) bool { return true })
+	allow(t, f, func(checks.Permission) bool { return true })
 	return f
 }
 
 // runWorkloads adds seamark-workloads with the configuration, and the CRDs that it needs by default.
-func runWorkloads(t *testing.T, f *check.Facts, configuration string) {
+func runWorkloads(t *testing.T, f *checks.Facts, configuration string) {
 	t.Helper()
 	f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
 	f.Leases.Value = append(f.Leases.Value, lease("seamark-workloads", "w1", time.Second))
@@ -155,31 +155,31 @@ func runWorkloads(t *testing.T, f *check.Facts, configuration string) {
 }
 
 // allow answers the questions about permissions.
-func allow(t *testing.T, f *check.Facts, allowed func(check.Permission) bool) {
+func allow(t *testing.T, f *checks.Facts, allowed func(checks.Permission) bool) {
 	t.Helper()
 	required, err := f.Required()
 	expect.NoError(t, err)
 	f.Access.Value = nil
 	for _, p := range required {
-		f.Access.Value = append(f.Access.Value, check.Access{Permission: p, Allowed: allowed(p)})
+		f.Access.Value = append(f.Access.Value, checks.Access{Permission: p, Allowed: allowed(p)})
 	}
 }
 
 // TestNothingReadable checks that facts that cannot be read never lead to a verdict.
 func TestNothingReadable(t *testing.T) {
 	denied := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
-	f := &check.Facts{Now: now, Namespace: "seamark-system"}
+	f := &checks.Facts{Now: now, Namespace: "seamark-system"}
 	f.Server.Err, f.CRDs.Err, f.Deployments.Err, f.DaemonSets.Err, f.Pods.Err = denied, denied, denied, denied, denied
 	f.Leases.Err, f.Nodes.Err, f.Policies.Err, f.Bindings.Err, f.Webhook.Err = denied, denied, denied, denied, denied
 	f.Access.Err, f.Plans.Err, f.Reports.Err, f.Markers.Err = denied, denied, denied, denied
 	f.Kruise.Lease.Err = denied
-	results := check.Run(f)
+	results := checks.Run(f)
 	for _, r := range results {
-		if r.Verdict != check.Unknown || !r.Denied {
+		if r.Verdict != checks.Unknown || !r.Denied {
 			t.Errorf("%s is %s: %s, want unknown and denied", r.Check, r.Verdict, r.Evidence)
 		}
 	}
-	if worst, denied := check.Worst(results); worst != check.Unknown || !denied {
+	if worst, denied := checks.Worst(results); worst != checks.Unknown || !denied {
 		t.Errorf("Worst() = %s, %t, want unknown, true", worst, denied)
 	}
 }
@@ -190,5 +190,5 @@ func TestLeaseOfATenant(t *testing.T) {
 	f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "tenant", time.Second)), builders.OpenKruiseWebhook("other")
 	want := "warning openkruise: tenant holds the lease of OpenKruise's manager, but no webhook of kruise-mutating-webhook-configuration has a Service of " +
 		"kruise-system: Seamark does not regard it as OpenKruise\n  find out who renews the lease: kubectl -n kruise-system get lease kruise-manager -o yaml\n"
-	expect.Equal(t, "results that are not ok", want, lines(check.Run(f), false))
+	expect.Equal(t, "results that are not ok", want, lines(checks.Run(f), false))
 }

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package check
+package checks
 
 // grants checks that no RoleBinding stays that the manager created before an administrator decided where seamark-workloads
 // may write: the manager then has no right to remove them.

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package check_test
+package checks_test
 
 import (
 	"errors"
@@ -21,16 +21,16 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/cli/check"
+	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
 // lines returns the results as text: all of them, or those that are not ok.
-func lines(results []check.Result, all bool) string {
+func lines(results []checks.Result, all bool) string {
 	var text strings.Builder
 	for _, r := range results {
-		if !all && r.Verdict == check.OK {
+		if !all && r.Verdict == checks.OK {
 			continue
 		}
 		fmt.Fprintf(&text, "%s %s: %s\n", r.Verdict, r.Check, r.Evidence)
@@ -42,18 +42,18 @@ func lines(results []check.Result, all bool) string {
 }
 
 func TestHealthyInstallation(t *testing.T) {
-	results := check.Run(healthy(t))
+	results := checks.Run(healthy(t))
 	want, err := os.ReadFile("testdata/healthy.txt")
 	expect.NoError(t, err)
 	expect.Equal(t, "results", string(want), lines(results, true))
-	if worst, denied := check.Worst(results); worst != check.OK || denied {
+	if worst, denied := checks.Worst(results); worst != checks.OK || denied {
 		t.Errorf("Worst() = %s, %t, want ok, false", worst, denied)
 	}
 }
 
 // problem is a change of a healthy installation, and the lines of the results that are not ok.
 type problem struct {
-	change func(t *testing.T, f *check.Facts)
+	change func(t *testing.T, f *checks.Facts)
 	want   string
 }
 
@@ -63,7 +63,7 @@ func checkProblems(t *testing.T, problems map[string]problem) {
 		t.Run(name, func(t *testing.T) {
 			f := healthy(t)
 			test.change(t, f)
-			expect.Equal(t, "results that are not ok", test.want, lines(check.Run(f), false))
+			expect.Equal(t, "results that are not ok", test.want, lines(checks.Run(f), false))
 		})
 	}
 }
@@ -73,24 +73,24 @@ func TestProblems(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
 	checkProblems(t, map[string]problem{
 		"old API server": {
-			func(_ *testing.T, f *check.Facts) { f.Server.Value = "v1.31.9" },
+			func(_ *testing.T, f *checks.Facts) { f.Server.Value = "v1.31.9" },
 			"failed api-server: Kubernetes v1.31.9 is not supported\n  upgrade the cluster to Kubernetes 1.32 or later\n",
 		},
 		"strange version": {
-			func(_ *testing.T, f *check.Facts) { f.Server.Value = "latest" },
+			func(_ *testing.T, f *checks.Facts) { f.Server.Value = "latest" },
 			"unknown api-server: version \"latest\": could not parse \"latest\" as version\n",
 		},
 		"no CRD": {
-			func(_ *testing.T, f *check.Facts) { f.CRDs.Value = f.CRDs.Value[:3] },
+			func(_ *testing.T, f *checks.Facts) { f.CRDs.Value = f.CRDs.Value[:3] },
 			"failed crd/probereports.seamark.dev: the CRD does not exist\n" +
 				"  kubectl apply --server-side --force-conflicts -f config/crd/bases/seamark.dev_probereports.yaml\n",
 		},
 		"CRD is not established": {
-			func(_ *testing.T, f *check.Facts) { f.CRDs.Value[0].Status.Conditions[1].Status = "False" },
+			func(_ *testing.T, f *checks.Facts) { f.CRDs.Value[0].Status.Conditions[1].Status = "False" },
 			"failed crd/podprobemarkers.apps.kruise.io: the CRD is not established\n  kubectl describe crd podprobemarkers.apps.kruise.io\n",
 		},
 		"CRD of OpenKruise": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				status := f.CRDs.Value[0].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 				delete(status.Properties, "conditions")
 			},
@@ -99,7 +99,7 @@ func TestProblems(t *testing.T) {
 				"  kubectl apply --server-side --force-conflicts -f config/crd/bases/apps.kruise.io_podprobemarkers.yaml\n",
 		},
 		"marker with a field that is not stored": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				marker := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "games", Name: "lost", Annotations: map[string]string{
 					corev1.LastAppliedConfigAnnotation: `{"spec":{"probes":[{"staleAfterSeconds":60,"startupPolicy":"WaitForStarted"}]}}`,
 				}}}
@@ -110,13 +110,13 @@ func TestProblems(t *testing.T) {
 				"  kubectl apply --server-side --force-conflicts -f config/crd/bases/apps.kruise.io_podprobemarkers.yaml, and apply the marker again\n",
 		},
 		"other descriptions": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.CRDs.Value[0].Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other"
 			},
 			"",
 		},
 		"not installed": {
-			func(t *testing.T, f *check.Facts) {
+			func(t *testing.T, f *checks.Facts) {
 				f.Deployments.Value, f.DaemonSets.Value, f.Pods.Value, f.Leases.Value, f.Plans.Value, f.Reports.Value = nil, nil, nil, nil, nil, nil
 			},
 			"failed manager: namespace seamark-system has no Deployment seamark-manager\n" +
@@ -127,26 +127,26 @@ func TestProblems(t *testing.T) {
 				"  kubectl -n seamark-system get deployments,daemonsets,events\n",
 		},
 		"no manager is ready": {
-			func(_ *testing.T, f *check.Facts) { f.Deployments.Value[0].Status.ReadyReplicas = 0 },
+			func(_ *testing.T, f *checks.Facts) { f.Deployments.Value[0].Status.ReadyReplicas = 0 },
 			"failed manager: 0 of 2 pods ready\n  kubectl -n seamark-system describe pods -l app.kubernetes.io/component=manager\n",
 		},
 		"one manager is ready": {
-			func(_ *testing.T, f *check.Facts) { f.Deployments.Value[0].Status.ReadyReplicas = 1 },
+			func(_ *testing.T, f *checks.Facts) { f.Deployments.Value[0].Status.ReadyReplicas = 1 },
 			"warning manager: 1 of 2 pods ready\n  kubectl -n seamark-system describe pods -l app.kubernetes.io/component=manager\n",
 		},
 		"lease is not renewed": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Leases.Value = []coordinationv1.Lease{lease("seamark-manager", "m1", 5*time.Minute)}
 			},
 			"failed manager-leader: m1 last renewed the lease seamark-manager 5m0s ago\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=manager --tail=50\n",
 		},
 		"workloads without permissions, lease, CRDs and policy": {
-			func(t *testing.T, f *check.Facts) {
+			func(t *testing.T, f *checks.Facts) {
 				f.Deployments.Value = append(f.Deployments.Value, deployment("seamark-workloads"))
 				f.CRDs.Value = append(f.CRDs.Value, definition(t, "clonesets.apps.kruise.io"))
 				f.Policies.Value = f.Policies.Value[:len(f.Policies.Value)-3]
-				allow(t, f, func(p check.Permission) bool {
+				allow(t, f, func(p checks.Permission) bool {
 					return p.Account != "seamark-workloads" || p.Attributes.Resource != "nodes"
 				})
 			},
@@ -161,21 +161,21 @@ func TestProblems(t *testing.T) {
 				"failed policy/seamark-workloads-grants: the policy does not exist: seamark-workloads could write where its policy does not apply\n" + fix,
 		},
 		"the configuration of the workloads is forbidden": {
-			func(t *testing.T, f *check.Facts) {
+			func(t *testing.T, f *checks.Facts) {
 				runWorkloads(t, f, "")
 				f.Configuration.Value, f.Configuration.Err = nil, forbidden
 			},
 			"unknown workloads-configuration: nodes is forbidden: no\n  run the command with the permissions of a cluster administrator\n",
 		},
 		"two versions": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Pods.Value[2].Spec.Containers[0].Image = "docker.io/seamark/seamark-agent:v0.8.0"
 			},
 			"warning versions: pods run different versions: v0.8.0 (agent), v0.9.0 (agent, manager)\n" +
 				"  kubectl -n seamark-system rollout status daemonset seamark-agent\n",
 		},
 		"digests": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Pods.Value[0].Spec.Containers[0].Image = "x/y@sha256:0123456789abcdef"
 				f.Pods.Value[1].Spec.Containers[0].Image = "x/z@sha256:1123456789abcdef"
 				f.Pods.Value[2].Spec.Containers[0].Image = "x/z@sha256:1123456789abcdef"
@@ -183,7 +183,7 @@ func TestProblems(t *testing.T) {
 			"",
 		},
 		"agent is not ready": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.DaemonSets.Value[0].Status.NumberReady = 1
 				f.Pods.Value[2].Status.Conditions = nil
 			},
@@ -194,15 +194,15 @@ func TestProblems(t *testing.T) {
 				"  kubectl -n seamark-system get pods -l app.kubernetes.io/component=agent --field-selector spec.nodeName=n2\n",
 		},
 		"node selector excludes a node": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Nodes.Value = append(f.Nodes.Value, node("w", map[string]string{"kubernetes.io/os": "windows"}))
 			},
 			"warning nodes: the node selector, affinity or tolerations of the DaemonSet exclude 1 node: w\n" +
 				"  nothing if this is intended, for example for Windows; otherwise change agent.nodeSelector, agent.affinity or agent.tolerations of the chart\n",
 		},
 		"manager cannot write marks": {
-			func(t *testing.T, f *check.Facts) {
-				allow(t, f, func(p check.Permission) bool {
+			func(t *testing.T, f *checks.Facts) {
+				allow(t, f, func(p checks.Permission) bool {
 					return p.String() != "patch pods/status" || p.Account != "seamark-manager"
 				})
 			},
@@ -210,7 +210,7 @@ func TestProblems(t *testing.T) {
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/default\n",
 		},
 		"policies": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Policies.Value = f.Policies.Value[1:3]
 				f.Bindings.Value[1].Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
 				f.Policies.Value[1].Status.TypeChecking = &admissionregistrationv1.TypeChecking{
@@ -236,7 +236,7 @@ func TestProblems(t *testing.T) {
 				"  set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies\n",
 		},
 		"webhook without certificates": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Webhook.Value = &admissionregistrationv1.MutatingWebhookConfiguration{
 					Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: "pods.seamark.dev"}},
 				}
@@ -245,19 +245,19 @@ func TestProblems(t *testing.T) {
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=manager --tail=50\n",
 		},
 		"outdated plan": {
-			func(_ *testing.T, f *check.Facts) { f.Plans.Value[0].Generation = 2 },
+			func(_ *testing.T, f *checks.Facts) { f.Plans.Value[0].Generation = 2 },
 			"failed plans: the agents of 1 node run an outdated plan: n1\n" +
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=agent --tail=50 --prefix | grep n1\n",
 		},
 		"plan that just changed": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Plans.Value[0].Generation = 2
 				f.Plans.Value[0].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "seamark", Time: new(metav1.NewTime(now.Add(-time.Second)))}}
 			},
 			"",
 		},
 		"objects of a node that does not exist": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Plans.Value = append(f.Plans.Value, plan("gone", "3"))
 				f.Reports.Value = append(f.Reports.Value, report("gone", "3"))
 			},
@@ -265,17 +265,17 @@ func TestProblems(t *testing.T) {
 				"warning reports: 1 report of nodes that do not exist: gone.0\n  kubectl delete probereport gone.0\n",
 		},
 		"probe without a result": {
-			func(_ *testing.T, f *check.Facts) { f.Reports.Value[1].Pods[0].Probes = nil },
+			func(_ *testing.T, f *checks.Facts) { f.Reports.Value[1].Pods[0].Probes = nil },
 			"warning reports: probes have problems: NoResult (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
 		},
 		"probe that cannot run": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Reports.Value[1].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeCannotRun}}
 			},
 			"warning reports: probes have problems: CannotRun (1 probe): game/p-2 m#idle\n  kubectl -n game describe pod p-2\n",
 		},
 		"error in the report of another node": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Reports.Value[0].Pods = append(f.Reports.Value[0].Pods, seamarkv1alpha1.PodReport{
 					Namespace: "game", Name: "p-2", UID: "2", Errors: []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeCannotRun}},
 				})
@@ -283,14 +283,14 @@ func TestProblems(t *testing.T) {
 			"",
 		},
 		"error of a pod that is not planned any more": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Plans.Value[1].Spec.PodProbes = nil
 				f.Reports.Value[1].Pods[0].Errors = []v1alpha1.ContainerProbeError{{Name: "m#idle", Reason: v1alpha1.ProbeNotEnded}}
 			},
 			"",
 		},
 		"agent of OpenKruise": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Plans.Value[0].Status = v1alpha1.NodePodProbeStatus{PodProbeStatuses: []v1alpha1.PodProbeStatus{{
 					UID: "1", ProbeStates: []v1alpha1.ContainerProbeState{{Name: "m#idle"}},
 				}}}
@@ -299,7 +299,7 @@ func TestProblems(t *testing.T) {
 			"",
 		},
 		"markers": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Markers.Value[0].Status.Conditions[0] = metav1.Condition{
 					Type: "ProbesResolved", Status: metav1.ConditionFalse, Reason: "ContainerNotFound", Message: "No container\nwroker.",
 				}
@@ -313,7 +313,7 @@ func TestProblems(t *testing.T) {
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=manager --tail=50\n",
 		},
 		"OpenKruise runs the same controllers": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "k1", time.Second)), builders.OpenKruiseWebhook("kruise-system")
 				runWorkloads(t, f, "")
 			},
@@ -323,7 +323,7 @@ func TestProblems(t *testing.T) {
 				"  kubectl -n kruise-system scale deployment kruise-controller-manager --replicas 0 (docs/migrate-from-openkruise.md#migrate-workloads)\n",
 		},
 		"OpenKruise's webhook rejects markers": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "k1", time.Second)), builders.OpenKruiseWebhook("kruise-system")
 				f.Kruise.Manager.Value = kruiseManager("--feature-gates=A=true,PodProbeMarkerGate=false")
 				f.Kruise.Webhook.Value = &admissionregistrationv1.ValidatingWebhookConfiguration{
@@ -334,20 +334,20 @@ func TestProblems(t *testing.T) {
 				"  remove the webhook: step 3 of docs/migrate-from-openkruise.md\n",
 		},
 		"OpenKruise next to Seamark": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Kruise.Lease.Value, f.Kruise.Mutating.Value = new(lease("kruise-manager", "k1", time.Second)), builders.OpenKruiseWebhook("kruise-system")
 				f.Kruise.Manager.Value = kruiseManager("--feature-gates=PodProbeMarkerGate=false")
 			},
 			"",
 		},
 		"OpenKruise was removed": {
-			func(_ *testing.T, f *check.Facts) {
+			func(_ *testing.T, f *checks.Facts) {
 				f.Kruise.Lease.Value = new(lease("kruise-manager", "k1", time.Hour))
 			},
 			"",
 		},
 		"nodes are forbidden": {
-			func(_ *testing.T, f *check.Facts) { f.Nodes.Value, f.Nodes.Err = nil, forbidden },
+			func(_ *testing.T, f *checks.Facts) { f.Nodes.Value, f.Nodes.Err = nil, forbidden },
 			"unknown nodes: nodes is forbidden: no\n  run the command with the permissions of a cluster administrator\n",
 		},
 	})
