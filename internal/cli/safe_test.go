@@ -16,11 +16,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
@@ -81,22 +81,7 @@ func reports() map[string]func(out io.Writer, format printing.Report) error {
 
 func TestReportsAreSafe(t *testing.T) {
 	for name, report := range reports() {
-		t.Run(name, func(t *testing.T) {
-			var out, encoded bytes.Buffer
-			expect.NoError(t, report(printing.Safe(&out), printing.Text))
-			texttest.Check(t, out.String())
-			for format, decode := range map[printing.Report]func([]byte, any) error{
-				"json": json.Unmarshal,
-				"yaml": func(content []byte, into any) error { return yaml.Unmarshal(content, into) },
-			} {
-				encoded.Reset()
-				expect.NoError(t, report(printing.Safe(&encoded), format))
-				var value any
-				if err := decode(encoded.Bytes(), &value); err != nil || !strings.Contains(fmt.Sprint(value), texttest.Hostile) {
-					t.Errorf("%s is not exact, %v: %v", format, err, value)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { printingtest.CheckReport(t, report) })
 	}
 }
 
