@@ -12,44 +12,11 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/test/expect"
 )
-
-func TestPrintChecks(t *testing.T) {
-	results := []checks.Result{
-		{Check: "api-server", Verdict: checks.OK, Evidence: "Kubernetes v1.36.3 is supported"},
-		{Check: "manager", Verdict: checks.Failed, Evidence: "0 of 2 pods ready", Fix: "kubectl get pods"},
-	}
-	want := "ok      api-server  Kubernetes v1.36.3 is supported\n" +
-		"failed  manager     0 of 2 pods ready; fix: kubectl get pods\n"
-	var out bytes.Buffer
-	expect.NoError(t, printChecks(&out, results))
-	expect.Equal(t, "output", want, out.String())
-}
-
-func TestVerdictError(t *testing.T) {
-	failed := checks.Result{Verdict: checks.Failed}
-	denied := checks.Result{Verdict: checks.Unknown, Denied: true}
-	for name, test := range map[string]struct {
-		results []checks.Result
-		want    int
-	}{
-		"nothing":                 {nil, exit.OK},
-		"warning":                 {[]checks.Result{{Verdict: checks.OK}, {Verdict: checks.Warning}}, exit.OK},
-		"failed":                  {[]checks.Result{failed, denied}, exit.Failed},
-		"denied":                  {[]checks.Result{{Verdict: checks.Warning}, denied}, exit.Access},
-		"unknown, but not denied": {[]checks.Result{{Verdict: checks.Unknown}}, exit.Failed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			worst, denied := checks.Worst(test.results)
-			expect.Equal(t, "exit code", test.want, exit.Code(verdictError(test.results, worst, denied)))
-		})
-	}
-}
 
 func TestPrintMigration(t *testing.T) {
 	report := migrateReport{Markers: 1, Objects: map[string]int{"CloneSet": 2}, Findings: []migrate.Finding{

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/check"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explain"
 	"github.com/seamark-dev/seamark/internal/cli/get"
@@ -48,7 +49,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{
-		newInitCommand, newLintCommand, newVersionCommand, newLocalCommand, newCheckCommand, newMigrateCommand, newTimelineCommand,
+		newInitCommand, newLintCommand, newVersionCommand, newLocalCommand, check.New, newMigrateCommand, newTimelineCommand,
 		explain.New, get.New, ui.New, test.New, wait.New, tree.New, newTopCommand,
 	} {
 		root.AddCommand(add(streams, displayName(program), version))

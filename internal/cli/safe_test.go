@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/check/checks"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
@@ -59,7 +58,6 @@ func hostileTimeline() chart.Timeline {
 // reports are the reports of commands with hostile texts, by their formats.
 func reports() map[string]func(out io.Writer, format printing.Report) error {
 	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
-	results := []checks.Result{{Check: "agents", Verdict: checks.Failed, Evidence: texttest.Hostile, Fix: texttest.Hostile}}
 	findings := []migrate.Finding{{
 		Level: migrate.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
 	}}
@@ -71,9 +69,6 @@ func reports() map[string]func(out io.Writer, format printing.Report) error {
 		"timeline": func(out io.Writer, format printing.Report) error {
 			o := timelineOptions{IOStreams: genericiooptions.IOStreams{Out: out}, Output: format}
 			return o.print(hostileTimeline())
-		},
-		"check": func(out io.Writer, format printing.Report) error {
-			return format.Print(out, results, func(out io.Writer) error { return printChecks(out, results) })
 		},
 		"migrate check": func(out io.Writer, format printing.Report) error { return format.Print(out, found, found.print) },
 	}

@@ -1,7 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package check implements `seamark check`, which checks an installation of Seamark from outside. Package inspect reads
+// the facts, and package checks evaluates them.
+package check
 
 import (
 	"context"
@@ -24,15 +26,15 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
-// checkOptions are the flags of `seamark check`, which newCheckCommand describes.
-type checkOptions struct {
+// Options are the flags of `seamark check`, which New describes.
+type Options struct {
 	genericiooptions.IOStreams
 	Flags            *cluster.Flags
 	SeamarkNamespace string
 	Output           printing.Report
 }
 
-const checkLong = `Check an installation of Seamark from outside, with the permissions of the user:
+const long = `Check an installation of Seamark from outside, with the permissions of the user:
 versions, CRDs, the manager and its lease, agents on all nodes that should have one, permissions of
 the programs, admission policies, plans, reports, markers, and OpenKruise next to Seamark.
 
@@ -44,22 +46,23 @@ Exit codes: 0 if nothing has failed, also with warnings; 1 if a check has failed
 if nothing has failed, but a check is unknown because of missing permissions, or the cluster
 cannot be reached.`
 
-const checkExample = `  # Check the installation in the namespace seamark-system
+const example = `  # Check the installation in the namespace seamark-system
   seamark check
 
   # Print the failed checks only
   seamark check -o json | jq '.results[] | select(.verdict == "failed")'`
 
-func newCheckCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
-	o := &checkOptions{
+// New returns the command.
+func New(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &Options{
 		IOStreams: streams, Flags: cluster.NewFlags(streams, version),
 		SeamarkNamespace: configv1alpha1.DefaultNamespace, Output: printing.Text,
 	}
 	command := &cobra.Command{
 		Use:     "check",
 		Short:   "Check the installation of Seamark in a cluster",
-		Long:    checkLong,
-		Example: checkExample,
+		Long:    long,
+		Example: example,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -75,7 +78,7 @@ func newCheckCommand(streams genericiooptions.IOStreams, _, version string) *cob
 }
 
 // Validate checks the flags.
-func (o *checkOptions) Validate() error {
+func (o *Options) Validate() error {
 	if o.SeamarkNamespace == "" {
 		return errors.New("--seamark-namespace: must not be empty")
 	}
@@ -83,7 +86,7 @@ func (o *checkOptions) Validate() error {
 }
 
 // Run reads the installation and prints the results. The error has the exit code of the verdict.
-func (o *checkOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	connection, err := o.Flags.Connect()
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	}
 	results := checks.Run(facts)
 	worst, denied := checks.Worst(results)
-	err = o.Output.Print(o.Out, checkReport{Verdict: worst, Results: results}, func(out io.Writer) error { return printChecks(out, results) })
+	err = o.Output.Print(o.Out, report{Verdict: worst, Results: results}, func(out io.Writer) error { return printResults(out, results) })
 	if err != nil {
 		return exit.Failure(err)
 	}
@@ -126,15 +129,15 @@ func verdictError(results []checks.Result, worst checks.Verdict, denied bool) er
 	return nil
 }
 
-// checkReport is the output for programs.
-type checkReport struct {
+// report is the output for programs.
+type report struct {
 	// Verdict is the worst verdict.
 	Verdict checks.Verdict `json:"verdict"`
 	// Results are the results of all checks.
 	Results []checks.Result `json:"results"`
 }
 
-func printChecks(out io.Writer, results []checks.Result) error {
+func printResults(out io.Writer, results []checks.Result) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range results {
 		evidence := r.Evidence
