@@ -13,23 +13,23 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestPrintMigration(t *testing.T) {
-	report := migrateReport{Markers: 1, Objects: map[string]int{"CloneSet": 2}, Findings: []migrate.Finding{
+	report := migrateReport{Markers: 1, Objects: map[string]int{"CloneSet": 2}, Findings: []migration.Finding{
 		{
-			Level: migrate.Blocks, Kind: "CloneSet", Namespace: "game", Name: "c", Field: "spec.lifecycle.preNormal",
+			Level: migration.Blocks, Kind: "CloneSet", Namespace: "game", Name: "c", Field: "spec.lifecycle.preNormal",
 			OpenKruise: "implements it", Seamark: "does not implement it", Action: "use a readiness gate",
 		},
-		{Level: migrate.Changes, Kind: "Namespace", Name: "game", OpenKruise: "a", Seamark: "b"},
-		{Level: migrate.Changes, Kind: "CloneSet", Namespace: "game", Name: "c", OpenKruise: "a", Seamark: "b", Pods: "c-x"},
+		{Level: migration.Changes, Kind: "Namespace", Name: "game", OpenKruise: "a", Seamark: "b"},
+		{Level: migration.Changes, Kind: "CloneSet", Namespace: "game", Name: "c", OpenKruise: "a", Seamark: "b", Pods: "c-x"},
 	}}
 	for i := range 3000 { // They differ in their objects only.
-		report.Findings = append(report.Findings, migrate.Finding{
-			Level: migrate.Changes, Kind: "StatefulSet", Namespace: "game", Name: fmt.Sprintf("s%d", i),
+		report.Findings = append(report.Findings, migration.Finding{
+			Level: migration.Changes, Kind: "StatefulSet", Namespace: "game", Name: fmt.Sprintf("s%d", i),
 			OpenKruise: "a", Seamark: "b", Pods: fmt.Sprintf("s%d-0", i),
 		})
 	}

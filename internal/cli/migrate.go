@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
@@ -112,7 +112,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 		return exit.Failure(err)
 	}
 	report := migrateReport{
-		Findings: slices.Concat([]migrate.Finding{}, found),
+		Findings: slices.Concat([]migration.Finding{}, found),
 		Markers:  len(objects.Markers), Objects: map[string]int{},
 	}
 	for _, kind := range kinds.Table() {
@@ -128,22 +128,22 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	return report.verdict()
 }
 
-func (o *migrateCheckOptions) check(ctx context.Context, objects migrate.Cluster) ([]migrate.Finding, error) {
+func (o *migrateCheckOptions) check(ctx context.Context, objects migration.Cluster) ([]migration.Finding, error) {
 	if o.Back {
-		return migrate.CheckBack(objects)
+		return migration.CheckBack(objects)
 	}
-	return migrate.Check(ctx, objects)
+	return migration.Check(ctx, objects)
 }
 
 // read returns the objects, and what could not be read because of missing permissions.
-func (o *migrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []survey.Unread, error) {
+func (o *migrateCheckOptions) read(ctx context.Context) (migration.Cluster, []survey.Unread, error) {
 	if len(o.Filenames) > 0 {
 		objects, err := o.readFiles(ctx)
 		return objects, nil, err
 	}
 	connection, err := o.Flags.Connect()
 	if err != nil {
-		return migrate.Cluster{}, nil, err
+		return migration.Cluster{}, nil, err
 	}
 	// The namespace of the context says nothing about what is migrated.
 	read := survey.Read
@@ -153,15 +153,15 @@ func (o *migrateCheckOptions) read(ctx context.Context) (migrate.Cluster, []surv
 	objects, unread := read(ctx, connection.Client, *o.Flags.Namespace)
 	for _, each := range unread {
 		if !apierror.IsDenied(each.Err) {
-			return migrate.Cluster{}, nil, cluster.Unreachable(each.Err)
+			return migration.Cluster{}, nil, cluster.Unreachable(each.Err)
 		}
 	}
 	return objects, unread, nil
 }
 
 // readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
-func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, error) {
-	var c migrate.Cluster
+func (o *migrateCheckOptions) readFiles(ctx context.Context) (migration.Cluster, error) {
+	var c migration.Cluster
 	// Nothing of the manifests runs, and kustomizations are not built.
 	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: true}).Load(ctx, o.Filenames)
 	if err != nil {
@@ -180,7 +180,7 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migrate.Cluster, e
 // migrateReport is the output for programs.
 type migrateReport struct {
 	// Findings are ordered: those that block come first.
-	Findings []migrate.Finding `json:"findings"`
+	Findings []migration.Finding `json:"findings"`
 	// Markers is the number of checked markers, and Objects that of the other checked objects by kind.
 	Markers int            `json:"markers"`
 	Objects map[string]int `json:"objects"`
@@ -191,7 +191,7 @@ type migrateReport struct {
 func (r migrateReport) blocking() int {
 	blocking := 0
 	for _, f := range r.Findings {
-		if f.Level == migrate.Blocks {
+		if f.Level == migration.Blocks {
 			blocking++
 		}
 	}
@@ -223,7 +223,7 @@ func (r migrateReport) print(out io.Writer) error {
 			fmt.Fprintf(out, "         pods:       %s\n", f.Pods)
 		}
 	}
-	checked := []string{fmt.Sprintf("%d %ss", r.Markers, migrate.MarkerKind)}
+	checked := []string{fmt.Sprintf("%d %ss", r.Markers, migration.MarkerKind)}
 	for _, kind := range kinds.Table() {
 		checked = append(checked, fmt.Sprintf("%d %ss", r.Objects[kind.Kind], kind.Kind))
 	}
@@ -237,9 +237,9 @@ func (r migrateReport) print(out io.Writer) error {
 }
 
 // grouped returns the findings in groups of those that differ in their objects only.
-func grouped(findings []migrate.Finding) [][]migrate.Finding {
-	var groups [][]migrate.Finding
-	places := map[migrate.Finding]int{}
+func grouped(findings []migration.Finding) [][]migration.Finding {
+	var groups [][]migration.Finding
+	places := map[migration.Finding]int{}
 	for _, f := range findings {
 		key := f
 		key.Namespace, key.Name, key.Pods = "", "", ""
@@ -254,7 +254,7 @@ func grouped(findings []migrate.Finding) [][]migrate.Finding {
 }
 
 // objects returns the objects of findings of one kind.
-func objects(same []migrate.Finding) string {
+func objects(same []migration.Finding) string {
 	names := make([]string, 0, len(same))
 	for _, f := range same {
 		names = append(names, strings.TrimPrefix(f.Object(), f.Kind+" "))

@@ -18,7 +18,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 )
 
@@ -98,7 +98,7 @@ func (o *migrateRevisionsOptions) Run(ctx context.Context) error {
 			return exit.Failure(fmt.Errorf("list controllerrevisions of namespace %s: %w", namespace, err))
 		}
 	}
-	copies, present, err := migrate.Copies(sets, o.From, o.SeamarkNamespace, revisions[o.From], revisions[o.SeamarkNamespace])
+	copies, present, err := migration.Copies(sets, o.From, o.SeamarkNamespace, revisions[o.From], revisions[o.SeamarkNamespace])
 	if err != nil {
 		return exit.Failure(err)
 	}
@@ -118,7 +118,7 @@ func (o *migrateRevisionsOptions) create(ctx context.Context, writer client.Clie
 		if apierrors.IsAlreadyExists(err) {
 			// seamark-workloads has recorded it since the list: a set is accepted as soon as the revision that it names is copied.
 			live := &appsv1.ControllerRevision{}
-			if err := writer.Get(ctx, client.ObjectKeyFromObject(revision), live); err == nil && migrate.IsCopy(live, revision) {
+			if err := writer.Get(ctx, client.ObjectKeyFromObject(revision), live); err == nil && migration.IsCopy(live, revision) {
 				present++
 				continue
 			}

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
 	"github.com/seamark-dev/seamark/internal/local"
@@ -58,8 +58,8 @@ func hostileTimeline() chart.Timeline {
 // reports are the reports of commands with hostile texts, by their formats.
 func reports() map[string]func(out io.Writer, format printing.Report) error {
 	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
-	findings := []migrate.Finding{{
-		Level: migrate.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
+	findings := []migration.Finding{{
+		Level: migration.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
 	}}
 	found := migrateReport{Findings: findings}
 	return map[string]func(io.Writer, printing.Report) error{

@@ -27,7 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/pub"
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/test/e2e/cluster"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -261,7 +261,7 @@ func (m *moved) blocksReturn() []string {
 	out, err := exec.CommandContext(m.Context(), filepath.Join(m.Root, "bin", "seamark"),
 		"--kubeconfig", m.Kubeconfig(), "--namespace", m.Namespace, "migrate", "check", "--back", "--output", "json").Output()
 	report := struct {
-		Findings []migrate.Finding `json:"findings"`
+		Findings []migration.Finding `json:"findings"`
 	}{}
 	// The exit code is 1 if something blocks.
 	if exit := (*exec.ExitError)(nil); err == nil || errors.As(err, &exit) && exit.ExitCode() == 1 {
@@ -272,7 +272,7 @@ func (m *moved) blocksReturn() []string {
 	}
 	var fields []string
 	for _, finding := range report.Findings {
-		if finding.Level == migrate.Blocks && finding.Kind == m.kind && finding.Name == m.name {
+		if finding.Level == migration.Blocks && finding.Kind == m.kind && finding.Name == m.name {
 			fields = append(fields, finding.Field)
 		}
 	}

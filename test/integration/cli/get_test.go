@@ -25,7 +25,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
@@ -115,7 +115,7 @@ func migrated(t *testing.T, config *rest.Config, args ...string) (findings, unre
 	command.SetArgs(append([]string{"migrate", "check", "-o", "json", "--kubeconfig", env.Kubeconfig(t, config)}, args...))
 	code = exit.Code(command.ExecuteContext(t.Context()))
 	var report struct {
-		Findings []migrate.Finding
+		Findings []migration.Finding
 		Unread   []string
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
@@ -45,7 +45,7 @@ func (f *Facts) openKruise() []Result {
 	}
 	var results []Result
 	switch {
-	case f.Kruise.Manager.Value == nil || !migrate.ManagerOf(f.Kruise.Manager.Value).Disables(markerGate):
+	case f.Kruise.Manager.Value == nil || !migration.ManagerOf(f.Kruise.Manager.Value).Disables(markerGate):
 		results = failed(name,
 			fmt.Sprintf("helm upgrade kruise openkruise/kruise --reuse-values --set featureGates='%s=false' (docs/migrate-from-openkruise.md)", markerGate),
 			"OpenKruise's manager %s is running with the gate %s: both write the same plans and marks", holder, markerGate)
@@ -73,8 +73,8 @@ func (f *Facts) lostFields() []Result {
 		if json.Unmarshal([]byte(marker.Annotations[corev1.LastAppliedConfigAnnotation]), applied) != nil {
 			continue
 		}
-		stored := migrate.PrunedFields(marker.Spec.Probes)
-		lost := slices.DeleteFunc(migrate.PrunedFields(applied.Spec.Probes), func(field string) bool { return slices.Contains(stored, field) })
+		stored := migration.PrunedFields(marker.Spec.Probes)
+		lost := slices.DeleteFunc(migration.PrunedFields(applied.Spec.Probes), func(field string) bool { return slices.Contains(stored, field) })
 		if len(lost) > 0 {
 			results = append(results, warning("marker/"+marker.Namespace+"/"+marker.Name,
 				"kubectl apply --server-side --force-conflicts -f config/crd/bases/apps.kruise.io_podprobemarkers.yaml, and apply the marker again",

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package survey reads from a cluster what package migrate checks. It only reads.
+// Package survey reads from a cluster what package migration checks. It only reads.
 package survey
 
 import (
@@ -24,7 +24,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -40,7 +40,7 @@ type Unread struct {
 
 // Read reads the objects in the namespace, or in all namespaces if it is empty. What could not be
 // read is returned; the rest is complete.
-func Read(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
+func Read(ctx context.Context, reader client.Reader, namespace string) (migration.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
 	r.objects(ctx, func(kind *kinds.Kind) bool { return namespace == "" || !kind.ClusterScoped })
 	r.pods(ctx)
@@ -63,7 +63,7 @@ func (r *reading) protected(ctx context.Context, what string, kind schema.GroupV
 }
 
 // ReadBack reads what a return to OpenKruise depends on, as Read does.
-func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migrate.Cluster, []Unread) {
+func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migration.Cluster, []Unread) {
 	r := &reading{reader: reader, namespace: namespace}
 	r.objects(ctx, func(kind *kinds.Kind) bool { return kind.Role == kinds.Set })
 	r.manager(ctx)
@@ -73,13 +73,13 @@ func ReadBack(ctx context.Context, reader client.Reader, namespace string) (migr
 
 // objects reads the markers, and the objects of the kinds that are wanted, in the first version that has any.
 func (r *reading) objects(ctx context.Context, wanted func(*kinds.Kind) bool) {
-	r.cluster.Add(r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind(migrate.MarkerKind))...)
+	r.cluster.Add(r.unstructured(ctx, "podprobemarkers", v1alpha1.GroupVersion().WithKind(migration.MarkerKind))...)
 	for _, kind := range kinds.Table() {
 		if !wanted(&kind) {
 			continue
 		}
 		unread := len(r.unread)
-		for _, version := range migrate.Versions(&kind) {
+		for _, version := range migration.Versions(&kind) {
 			found := r.unstructured(ctx, kind.Definition(), kind.GroupKind().WithVersion(version))
 			if r.cluster.Add(found...); len(found) > 0 || len(r.unread) > unread {
 				break
@@ -125,7 +125,7 @@ func (r *reading) sets() []*unstructured.Unstructured {
 type reading struct {
 	reader    client.Reader
 	namespace string
-	cluster   migrate.Cluster
+	cluster   migration.Cluster
 	unread    []Unread
 }
 
@@ -150,7 +150,7 @@ func (r *reading) unstructured(ctx context.Context, what string, kind schema.Gro
 }
 
 // pods reads the pods of the namespaces that have markers or sets. It keeps only the fields that
-// migrate.Cluster needs.
+// migration.Cluster needs.
 func (r *reading) pods(ctx context.Context) {
 	namespaces := sets.New[string]()
 	for _, object := range slices.Concat(r.cluster.Markers, r.sets()) {
@@ -208,7 +208,7 @@ func (r *reading) definition(ctx context.Context, found *apiextensionsv1.CustomR
 	if served < 0 {
 		return
 	}
-	d := migrate.Definition{Name: found.Name, Kind: found.Spec.Names.Kind, Stored: found.Status.StoredVersions}
+	d := migration.Definition{Name: found.Name, Kind: found.Spec.Names.Kind, Stored: found.Status.StoredVersions}
 	// One object is enough. Kinds of the cluster have no namespace.
 	objects := cluster.MetadataList(schema.GroupVersionKind{Group: found.Spec.Group, Version: found.Spec.Versions[served].Name, Kind: d.Kind})
 	r.failed(d.Name, r.reader.List(ctx, objects, client.Limit(1), client.InNamespace(r.namespace)))
@@ -225,7 +225,7 @@ func (r *reading) manager(ctx context.Context) {
 		return
 	}
 	list(ctx, r, "deployments", &appsv1.DeploymentList{}, func(deployment *appsv1.Deployment) {
-		r.cluster.Manager = migrate.ManagerOf(deployment)
+		r.cluster.Manager = migration.ManagerOf(deployment)
 	}, client.MatchingFields{"metadata.name": managerName})
 	if manager := r.cluster.Manager; manager != nil {
 		config := &admissionregistrationv1.MutatingWebhookConfiguration{}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/template"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -81,7 +81,7 @@ func TestCheckBack(t *testing.T) {
 	}}}}
 	stale.SetNamespace("ns")
 	stale.SetName("database")
-	for name, cluster := range map[string]migrate.Cluster{
+	for name, cluster := range map[string]migration.Cluster{
 		"return": {
 			Markers: []*unstructured.Unstructured{stale},
 			Objects: byKind(refused, gated, setsWith(t, "CloneSet", map[string]string{
@@ -90,7 +90,7 @@ func TestCheckBack(t *testing.T) {
 				"newer":    "scaleStrategy: {excludePreparingDelete: true}\n  updateStrategy: {inPlaceUpdateStrategy: {imagePreDownloadParallelism: 2, imagePreDownloadTimeoutSeconds: 60}}",
 				"twice":    "updateStrategy: {scatterStrategy: [{key: a, value: b}, {key: a, value: b}]}",
 			})),
-			Manager: &migrate.Manager{Namespace: "kruise-system", Name: "kruise-controller-manager"},
+			Manager: &migration.Manager{Namespace: "kruise-system", Name: "kruise-controller-manager"},
 		},
 		"markers of a return": {Markers: []*unstructured.Unstructured{{Object: map[string]any{
 			"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker",
@@ -111,7 +111,7 @@ func TestCheckBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := migrate.CheckBack(cluster)
+			found, err := migration.CheckBack(cluster)
 			expect.NoError(t, err)
 			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
 		})
@@ -133,7 +133,7 @@ spec:
     - {state: Succeeded, labels: {up: "true"}, exclusive: {}}
     - {state: Failed, labelsFrom: [{key: map}]}
 `)
-	found, err := migrate.CheckBack(migrate.Cluster{Markers: markers})
+	found, err := migration.CheckBack(migration.Cluster{Markers: markers})
 	if err != nil || len(found) != 2 || found[0].Field != "spec.probes[0].markerPolicy[0].exclusive" ||
 		found[1].Field != "spec.probes[0].markerPolicy[1].labelsFrom" || found[0].Object() != "PodProbeMarker game/arena" {
 		t.Errorf("findings %+v, %v; want one about exclusive and one about labelsFrom", found, err)

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"path/filepath"
@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
@@ -41,8 +41,8 @@ func TestProtectionAndPreparingDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-controller-manager"}}
 			deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Args: args}}
-			found, err := migrate.Check(t.Context(), migrate.Cluster{
-				Manager: migrate.ManagerOf(deployment),
+			found, err := migration.Check(t.Context(), migration.Cluster{
+				Manager: migration.ManagerOf(deployment),
 				Objects: byKind(objects(t, strings.Join([]string{
 					protectedSet("CloneSet", "protected", cascading, ""), protectedSet("CloneSet", "held", "", hook),
 					protectedSet("CloneSet", "label", `apps.kruise.io/cloneset-scaling-exclude-preparing-delete: "true"`, hook),

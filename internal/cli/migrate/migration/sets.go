@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate
+package migration
 
 import (
 	corev1 "k8s.io/api/core/v1"

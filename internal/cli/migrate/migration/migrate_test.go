@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
@@ -156,7 +156,7 @@ func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		// markers and objects, of any kinds, are YAML documents.
 		markers, objects string
-		cluster          migrate.Cluster
+		cluster          migration.Cluster
 	}{
 		"nothing": {},
 		"nothing changes": {
@@ -168,9 +168,9 @@ spec:
   selector: {matchLabels: {app: s}}
   template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: i}]}}
 `,
-			cluster: migrate.Cluster{
+			cluster: migration.Cluster{
 				Pods: []*corev1.Pod{pod("a", "n1", owns("kruise-manager", "status", "labels", "idle"), owns("seamark", "status", "labels", "idle"))},
-				Definitions: []migrate.Definition{
+				Definitions: []migration.Definition{
 					{Name: "podprobemarkers.apps.kruise.io", Kind: "PodProbeMarker", Stored: []string{"v1alpha1"}, Objects: true},
 					{Name: "sidecarsets.apps.kruise.io", Kind: "SidecarSet", Stored: []string{"v1alpha1"}},
 					{Name: "statefulsets.apps.kruise.io", Kind: "StatefulSet", Stored: []string{"v1alpha1", "v1beta1"}, Objects: true},
@@ -212,14 +212,14 @@ spec:
 		},
 		"keys that others set": {
 			markers: complete + "---\n" + strings.ReplaceAll(complete, "name: complete", "name: second"),
-			cluster: migrate.Cluster{Pods: []*corev1.Pod{
+			cluster: migration.Cluster{Pods: []*corev1.Pod{
 				pod("b", "n1", owns("kubectl-label", "", "labels", "idle"), owns("kruise-manager", "status", "labels", "old")),
 				pod("a", "n1", owns("kubectl-label", "", "labels", "idle"), owns("kruise-manager", "status", "annotations", "old")),
 			}},
 		},
 		"pods on a virtual node": {
 			markers: complete,
-			cluster: migrate.Cluster{Pods: []*corev1.Pod{pod("a", "v"), pod("b", "n1")}, Virtual: sets.New("v")},
+			cluster: migration.Cluster{Pods: []*corev1.Pod{pod("a", "v"), pod("b", "n1")}, Virtual: sets.New("v")},
 		},
 		"workloads": {
 			markers: complete,
@@ -244,8 +244,8 @@ spec:
 		},
 		"sets that Seamark treats differently": {
 			objects: different,
-			cluster: migrate.Cluster{
-				Manager: &migrate.Manager{Namespace: "kruise", Name: "kruise-controller-manager"},
+			cluster: migration.Cluster{
+				Manager: &migration.Manager{Namespace: "kruise", Name: "kruise-controller-manager"},
 				Pods: members("c c-a role=1", "c c-b", "c c-c "+leaving, "c c-d "+leaving+" apps.kruise.io/specified-delete=true",
 					"s s-2 role=1 controller-revision-hash=s-2 "+leaving, "s s-3 controller-revision-hash=s-1 "+leaving,
 					"s s-5 role=2 controller-revision-hash=s-2 "+leaving,
@@ -254,24 +254,24 @@ spec:
 		},
 		"gates of OpenKruise that are on": {
 			objects: different,
-			cluster: migrate.Cluster{
-				Manager: &migrate.Manager{
+			cluster: migration.Cluster{
+				Manager: &migration.Manager{
 					Namespace: "kruise", Name: "kruise-controller-manager",
 					LeaderElection: true, LeaseNamespace: "kruise", LeaseName: "kruise-manager",
-					Gates: map[string]bool{migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownload: true,
-						migrate.GateRollback: true, migrate.GatePreparingUpdate: true, migrate.GateDeleteClaims: false},
+					Gates: map[string]bool{migration.GateStartOrdinal: true, migration.GateResize: true, migration.GateExpand: true, migration.GatePreDownload: true,
+						migration.GateRollback: true, migration.GatePreparingUpdate: true, migration.GateDeleteClaims: false},
 				},
 				Pods: members("c c-a role=1", "c c-b role=1", "c c-c role=1", "c c-d role=1 "+leaving, "s s-0 role=2"),
 			},
 		},
 		"another lease": {
-			cluster: migrate.Cluster{Manager: &migrate.Manager{
+			cluster: migration.Cluster{Manager: &migration.Manager{
 				Namespace: "kruise-system", Name: "kruise-controller-manager",
 				LeaderElection: true, LeaseNamespace: "kruise-system", LeaseName: "mine",
 			}},
 		},
 		"a manager without webhooks": {
-			cluster: migrate.Cluster{Manager: &migrate.Manager{
+			cluster: migration.Cluster{Manager: &migration.Manager{
 				Namespace: "kruise-system", Name: "kruise-controller-manager",
 				LeaderElection: true, LeaseNamespace: "kruise-system", LeaseName: "kruise-manager", Unknown: true,
 			}},
@@ -334,7 +334,7 @@ spec:
 				imagePull("kube-system", "excluded", "image: 'game:1'", ""),
 		},
 		"other kinds and stored versions": {
-			cluster: migrate.Cluster{Definitions: []migrate.Definition{
+			cluster: migration.Cluster{Definitions: []migration.Definition{
 				{Name: "imagelistpulljobs.apps.kruise.io", Kind: "ImageListPullJob", Stored: []string{"v1alpha1"}, Objects: true},
 				{Name: "nodeimages.apps.kruise.io", Kind: "NodeImage", Stored: []string{"v1alpha1"}, Objects: true},
 				{Name: "daemonsets.apps.kruise.io", Kind: "DaemonSet", Stored: []string{"v1alpha1"}, Objects: true},
@@ -350,7 +350,7 @@ spec:
 				}
 			}
 			test.cluster.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			found, err := migrate.Check(t.Context(), test.cluster)
+			found, err := migration.Check(t.Context(), test.cluster)
 			expect.NoError(t, err)
 			golden.Compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), text(found))
 		})
@@ -376,7 +376,7 @@ spec: {%s, template: {jobTemplate: {spec: {template: {spec: {restartPolicy: Neve
 `, name, fields)
 }
 
-func text(found []migrate.Finding) string {
+func text(found []migration.Finding) string {
 	var text strings.Builder
 	for _, f := range found {
 		fmt.Fprintf(&text, "%s %s\n  field: %q\n  OpenKruise: %s\n  Seamark: %s\n  %s\n", f.Level, f.Object(), f.Field, f.OpenKruise, f.Seamark, f.Action)

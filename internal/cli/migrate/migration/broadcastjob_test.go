@@ -1,14 +1,14 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
@@ -31,7 +31,7 @@ func TestBroadcastJobs(t *testing.T) {
 		strings.ReplaceAll(broadcastJob("excluded", all), "namespace: game", "namespace: kube-system"),
 		strings.ReplaceAll(broadcastJob("version", all), "v1alpha1", "v1"),
 	}
-	found, err := migrate.Check(t.Context(), migrate.Cluster{Objects: byKind(objects(t, strings.Join(jobs, "---\n")))})
+	found, err := migration.Check(t.Context(), migration.Cluster{Objects: byKind(objects(t, strings.Join(jobs, "---\n")))})
 	expect.NoError(t, err)
 	golden.Compare(t, filepath.Join("testdata", "BroadcastJobs.txt"), text(found))
 }
@@ -51,7 +51,7 @@ func TestBroadcastJobsOfAdvancedCronJobs(t *testing.T) {
 		strings.ReplaceAll(scheduled("excluded", ends), "namespace: game", "namespace: kube-system"),
 		scheduled("wrong", "completionPolicy: {type: Sometimes}"),
 	}
-	found, err := migrate.Check(t.Context(), migrate.Cluster{Objects: byKind(objects(t, strings.Join(objectsOf, "---\n")))})
+	found, err := migration.Check(t.Context(), migration.Cluster{Objects: byKind(objects(t, strings.Join(objectsOf, "---\n")))})
 	expect.NoError(t, err)
 	golden.Compare(t, filepath.Join("testdata", "BroadcastJobsOfAdvancedCronJobs.txt"), text(found))
 }

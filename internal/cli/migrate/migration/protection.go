@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate
+package migration
 
 import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"

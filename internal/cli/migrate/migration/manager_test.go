@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"strings"
@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestManagerOf(t *testing.T) {
 	all := map[string]bool{
-		migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true,
-		migrate.GatePreDownload: true, migrate.GatePreDownloadDaemonSets: true, migrate.GateNoDefaults: true,
-		migrate.GateRollback: true, migrate.GatePreparingUpdate: true,
+		migration.GateStartOrdinal: true, migration.GateResize: true, migration.GateExpand: true,
+		migration.GatePreDownload: true, migration.GatePreDownloadDaemonSets: true, migration.GateNoDefaults: true,
+		migration.GateRollback: true, migration.GatePreparingUpdate: true,
 	}
 	for name, test := range map[string]struct {
 		args            string
@@ -31,18 +31,18 @@ func TestManagerOf(t *testing.T) {
 		"the chart": {"--enable-leader-election --metrics-addr=:8080 --v=4 --feature-gates= --logtostderr=true", true, "kruise-system", "kruise-manager", nil},
 		"no leader election": {
 			"--enable-leader-election=false --feature-gates=StatefulSetStartOrdinal=true,CloneSetShortHash=true", false, "kruise-system", "kruise-manager",
-			map[string]bool{migrate.GateStartOrdinal: true},
+			map[string]bool{migration.GateStartOrdinal: true},
 		},
 		"separate values": {
 			"--leader-election-namespace kruise --leader-election-id mine --feature-gates InPlaceWorkloadVerticalScaling=true", true, "kruise", "mine",
-			map[string]bool{migrate.GateResize: true},
+			map[string]bool{migration.GateResize: true},
 		},
 		"all gates": {"--feature-gates=AllAlpha=true", true, "kruise-system", "kruise-manager", all},
 		"all gates but one": {
 			"--feature-gates=AllAlpha=true,PreDownloadImageForInPlaceUpdate=false", true, "kruise-system", "kruise-manager",
 			map[string]bool{
-				migrate.GateStartOrdinal: true, migrate.GateResize: true, migrate.GateExpand: true, migrate.GatePreDownloadDaemonSets: true,
-				migrate.GateNoDefaults: true, migrate.GateRollback: true, migrate.GatePreparingUpdate: true,
+				migration.GateStartOrdinal: true, migration.GateResize: true, migration.GateExpand: true, migration.GatePreDownloadDaemonSets: true,
+				migration.GateNoDefaults: true, migration.GateRollback: true, migration.GatePreparingUpdate: true,
 			},
 		},
 	} {
@@ -52,7 +52,7 @@ func TestManagerOf(t *testing.T) {
 				{Name: "proxy", Args: []string{"--enable-leader-election=false"}},
 				{Name: "manager", Command: []string{"/manager"}, Args: strings.Fields(test.args)},
 			}
-			got := migrate.ManagerOf(deployment)
+			got := migration.ManagerOf(deployment)
 			if got.LeaderElection != test.election || got.LeaseNamespace != test.namespace || got.LeaseName != test.name {
 				t.Errorf("got %+v", got)
 			}
@@ -68,7 +68,7 @@ func TestManagerOf(t *testing.T) {
 			expect.Equal(t, "gates", test.on, on)
 		})
 	}
-	if got := migrate.ManagerOf(&appsv1.Deployment{}); !got.LeaderElection {
+	if got := migration.ManagerOf(&appsv1.Deployment{}); !got.LeaderElection {
 		t.Errorf("a manager without containers: %+v", got)
 	}
 }
@@ -77,7 +77,7 @@ func TestManagerOf(t *testing.T) {
 func TestCheckKeepsObjects(t *testing.T) {
 	found := objects(t, complete)
 	before := runtime.DeepCopyJSON(found[0].Object)
-	if _, err := migrate.Check(t.Context(), migrate.Cluster{Markers: found}); err != nil {
+	if _, err := migration.Check(t.Context(), migration.Cluster{Markers: found}); err != nil {
 		t.Fatal(err)
 	}
 	expect.Equal(t, "marker", before, found[0].Object)

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"os"
@@ -24,7 +24,7 @@ import (
 // A field is served, or a rule refuses it and the migration page names it. A field that is neither would be
 // removed from objects without a message.
 func TestNoFieldOfOpenKruiseIsPruned(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "migrate-from-openkruise.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "migrate-from-openkruise.md"))
 	expect.NoError(t, err)
 	definitions := map[string][]byte{
 		"CloneSet": config.Definition("clonesets.apps.kruise.io"), "StatefulSet": config.Definition("statefulsets.apps.kruise.io"),

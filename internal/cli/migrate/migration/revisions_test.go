@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -47,7 +47,7 @@ func TestCopiesOfRevisions(t *testing.T) {
 		"another's name":  {existing: []*appsv1.ControllerRevision{revision("logs:1", "0", to, 1)}, err: "exists, and is not that of SidecarSet logs"},
 		"not in that one": {existing: []*appsv1.ControllerRevision{hostile}, copies: []string{one.Name, two.Name}},
 	} {
-		copies, present, err := migrate.Copies([]*v1alpha1.SidecarSet{set("logs:2", "1")}, from, to, recorded, test.existing)
+		copies, present, err := migration.Copies([]*v1alpha1.SidecarSet{set("logs:2", "1")}, from, to, recorded, test.existing)
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%s: error %v, want %s", name, err, test.err)

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package migrate_test
+package migration_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate"
+	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/test/expect"
 	"github.com/seamark-dev/seamark/test/golden"
 )
@@ -52,7 +52,7 @@ func TestDaemonSets(t *testing.T) {
 		strings.ReplaceAll(daemonSet("version", ""), "v1alpha1", "v1"),
 		"apiVersion: apps.kruise.io/v1alpha1\nkind: DaemonSet\nmetadata: {namespace: game, name: type}\nspec: {minReadySeconds: soon}\n",
 	}
-	found, err := migrate.Check(t.Context(), migrate.Cluster{
+	found, err := migration.Check(t.Context(), migration.Cluster{
 		// Whether a pod in PreparingDelete stays depends on its node.
 		Objects: byKind(objects(t, strings.Join(sets, "---\n"))), Pods: members("same d-x controller-revision-hash=1 " + leaving),
 	})
@@ -69,7 +69,7 @@ func TestDaemonSetsOfAReturn(t *testing.T) {
 		daemonSet("in-place", "", "updateStrategy: {rollingUpdate: {rollingUpdateType: InPlaceIfPossible}}"),
 		daemonSet("percent", "", "updateStrategy: {rollingUpdate: {partition: 50%}}"),
 	}
-	found, err := migrate.CheckBack(migrate.Cluster{Objects: byKind(objects(t, strings.Join(sets, "---\n")))})
+	found, err := migration.CheckBack(migration.Cluster{Objects: byKind(objects(t, strings.Join(sets, "---\n")))})
 	expect.NoError(t, err)
 	golden.Compare(t, filepath.Join("testdata", "DaemonSets-of-a-return.txt"), text(found))
 }

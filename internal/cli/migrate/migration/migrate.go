@@ -1,13 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate finds what would change if Seamark took over from OpenKruise in a cluster: values
+// Package migration finds what would change if Seamark took over from OpenKruise in a cluster: values
 // that markers leave unset, fields that Seamark refuses, keys that others set too, pods on virtual
 // nodes, workloads with fields that Seamark does not serve or treats differently, and a manager of
 // OpenKruise whose lease Seamark does not see. CheckBack does the same for a return to OpenKruise.
 //
 // The package is pure: package survey reads the objects.
-package migrate
+package migration
 
 import (
 	"cmp"
