@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explain"
 	"github.com/seamark-dev/seamark/internal/cli/get"
+	"github.com/seamark-dev/seamark/internal/cli/group"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/test"
 	"github.com/seamark-dev/seamark/internal/cli/tree"
@@ -40,7 +41,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: displayName(program)},
 		SilenceUsage: true,
 		// Without this, an unknown command would print the help and succeed.
-		Args: rejectUnknown,
+		Args: group.RejectUnknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
@@ -71,18 +72,6 @@ func displayName(program string) string {
 		return "kubectl seamark"
 	}
 	return "seamark"
-}
-
-// rejectUnknown returns an error for an unknown command, which names the similar commands.
-func rejectUnknown(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	similar := ""
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		similar = "; did you mean " + strings.Join(names, " or ") + "?"
-	}
-	return fmt.Errorf("unknown command %q for %q%s\nRun '%s --help' for usage", args[0], cmd.CommandPath(), similar, cmd.CommandPath())
 }
 
 func newVersionCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {

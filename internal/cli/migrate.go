@@ -16,6 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/group"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
@@ -67,7 +68,7 @@ func newMigrateCommand(streams genericiooptions.IOStreams, _, version string) *c
 	command := &cobra.Command{
 		Use:   "migrate",
 		Short: "Prepare a migration from OpenKruise",
-		Args:  rejectUnknown,
+		Args:  group.RejectUnknown,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	command.AddCommand(newMigrateCheckCommand(streams, version), newMigrateRevisionsCommand(streams, version))
