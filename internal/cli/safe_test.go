@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
 	"github.com/seamark-dev/seamark/internal/local"
@@ -58,10 +57,6 @@ func hostileTimeline() chart.Timeline {
 // reports are the reports of commands with hostile texts, by their formats.
 func reports() map[string]func(out io.Writer, format printing.Report) error {
 	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
-	findings := []migration.Finding{{
-		Level: migration.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
-	}}
-	found := migrateReport{Findings: findings}
 	return map[string]func(io.Writer, printing.Report) error{
 		"top": func(out io.Writer, format printing.Report) error {
 			return format.Print(out, groups, func(out io.Writer) error { return printTop(out, groups, 0) })
@@ -70,7 +65,6 @@ func reports() map[string]func(out io.Writer, format printing.Report) error {
 			o := timelineOptions{IOStreams: genericiooptions.IOStreams{Out: out}, Output: format}
 			return o.print(hostileTimeline())
 		},
-		"migrate check": func(out io.Writer, format printing.Report) error { return format.Print(out, found, found.print) },
 	}
 }
 

@@ -39,7 +39,7 @@ func otherUses() map[string]map[string][]string {
 			"pods and the page show what they have added": {
 				"internal/cli/explain/read.go", "internal/cli/explain/explanation/explain.go", "internal/web/objects/objects.go",
 			},
-			"their revisions are copied": {"internal/cli/migraterevisions.go", "internal/cli/migrate/migration/revisions.go"},
+			"their revisions are copied": {"internal/cli/migrate/revisions.go", "internal/cli/migrate/migration/revisions.go"},
 			"they select namespaces":     {"internal/workloads/grants/selection.go"},
 		},
 	}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package migrate
 
 import (
 	"bytes"
@@ -15,11 +15,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
+	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
-func TestPrintMigration(t *testing.T) {
-	report := migrateReport{Markers: 1, Objects: map[string]int{"CloneSet": 2}, Findings: []migration.Finding{
+func TestPrintCheck(t *testing.T) {
+	report := checkReport{Markers: 1, Objects: map[string]int{"CloneSet": 2}, Findings: []migration.Finding{
 		{
 			Level: migration.Blocks, Kind: "CloneSet", Namespace: "game", Name: "c", Field: "spec.lifecycle.preNormal",
 			OpenKruise: "implements it", Seamark: "does not implement it", Action: "use a readiness gate",
@@ -53,14 +55,14 @@ Checked 1 PodProbeMarkers, 2 CloneSets, 0 StatefulSets, 0 DaemonSets, 0 SidecarS
 	expect.NoError(t, report.print(&out))
 	expect.Equal(t, "output", want, out.String())
 	expect.Equal(t, "exit code", exit.Failed, exit.Code(report.verdict()))
-	complete, incomplete := migrateReport{Findings: report.Findings[1:]}, migrateReport{Unread: []string{"nodes"}}
+	complete, incomplete := checkReport{Findings: report.Findings[1:]}, checkReport{Unread: []string{"nodes"}}
 	expect.Equal(t, "exit code if nothing blocks", exit.OK, exit.Code(complete.verdict()))
 	expect.Equal(t, "exit code if something could not be read", exit.Access, exit.Code(incomplete.verdict()))
 }
 
-// TestMigrateCheckOfFiles checks manifests from the standard input: documents, a list, and objects
+// TestCheckOfFiles checks manifests from the standard input: documents, a list, and objects
 // that do not matter.
-func TestMigrateCheckOfFiles(t *testing.T) {
+func TestCheckOfFiles(t *testing.T) {
 	const manifests = `# A comment.
 ---
 apiVersion: v1
@@ -118,7 +120,7 @@ Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarS
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			o := &migrateCheckOptions{
+			o := &CheckOptions{
 				IOStreams: genericiooptions.IOStreams{In: strings.NewReader(test.in), Out: &out, ErrOut: io.Discard},
 				Filenames: []string{"-"}, Output: printing.Text,
 			}
@@ -126,4 +128,12 @@ Checked 1 PodProbeMarkers, 0 CloneSets, 1 StatefulSets, 0 DaemonSets, 0 SidecarS
 			expect.Equal(t, "output", test.want, out.String())
 		})
 	}
+}
+
+func TestCheckIsSafe(t *testing.T) {
+	findings := []migration.Finding{{
+		Level: migration.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
+	}}
+	found := checkReport{Findings: findings}
+	printingtest.CheckReport(t, func(out io.Writer, format printing.Report) error { return format.Print(out, found, found.print) })
 }

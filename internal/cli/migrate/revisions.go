@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package migrate
 
 import (
 	"context"
@@ -22,34 +22,34 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/history"
 )
 
-// migrateRevisionsOptions are the flags of `seamark migrate revisions`, which newMigrateRevisionsCommand describes.
-type migrateRevisionsOptions struct {
+// RevisionsOptions are the flags of `seamark migrate revisions`, which newRevisions describes.
+type RevisionsOptions struct {
 	genericiooptions.IOStreams
 	Flags                  *cluster.Flags
 	From, SeamarkNamespace string
 	DryRun                 bool
 }
 
-const migrateRevisionsLong = `Copy the revisions of SidecarSets that OpenKruise has recorded in its own namespace to the
+const revisionsLong = `Copy the revisions of SidecarSets that OpenKruise has recorded in its own namespace to the
 namespace of Seamark, with your permissions. Seamark accepts revisions only from its own namespace,
 because everybody who can create a ControllerRevision may name a SidecarSet as its owner.
 
 The namespace of OpenKruise must be one that only administrators can write to. Revisions that exist
 are not changed, so that the command can be repeated.`
 
-const migrateRevisionsExample = `  # Show what would be copied
+const revisionsExample = `  # Show what would be copied
   seamark migrate revisions --dry-run
 
   # Copy the revisions of an OpenKruise in another namespace
   seamark migrate revisions --from openkruise`
 
-func newMigrateRevisionsCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	o := &migrateRevisionsOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version)}
+func newRevisions(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	o := &RevisionsOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version)}
 	command := &cobra.Command{
 		Use:     "revisions",
 		Short:   "Copy the revisions of SidecarSets from the namespace of OpenKruise",
-		Long:    migrateRevisionsLong,
-		Example: migrateRevisionsExample,
+		Long:    revisionsLong,
+		Example: revisionsExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -66,7 +66,7 @@ func newMigrateRevisionsCommand(streams genericiooptions.IOStreams, version stri
 }
 
 // Validate returns an error that names the first invalid flag.
-func (o *migrateRevisionsOptions) Validate() error {
+func (o *RevisionsOptions) Validate() error {
 	switch {
 	case o.From == "":
 		return errors.New("--from: must not be empty")
@@ -77,7 +77,7 @@ func (o *migrateRevisionsOptions) Validate() error {
 }
 
 // Run copies the revisions.
-func (o *migrateRevisionsOptions) Run(ctx context.Context) error {
+func (o *RevisionsOptions) Run(ctx context.Context) error {
 	connection, err := o.Flags.Connect()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (o *migrateRevisionsOptions) Run(ctx context.Context) error {
 }
 
 // create creates the copies.
-func (o *migrateRevisionsOptions) create(ctx context.Context, writer client.Client, copies []*appsv1.ControllerRevision, present int) error {
+func (o *RevisionsOptions) create(ctx context.Context, writer client.Client, copies []*appsv1.ControllerRevision, present int) error {
 	var options []client.CreateOption
 	done := "Copied"
 	if o.DryRun {

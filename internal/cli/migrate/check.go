@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package migrate
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/group"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/survey"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
@@ -26,8 +25,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
-// migrateCheckOptions are the flags of `seamark migrate check`, which newMigrateCheckCommand describes.
-type migrateCheckOptions struct {
+// CheckOptions are the flags of `seamark migrate check`, which newCheck describes.
+type CheckOptions struct {
 	genericiooptions.IOStreams
 	Flags     *cluster.Flags
 	Filenames []string
@@ -35,7 +34,7 @@ type migrateCheckOptions struct {
 	Output    printing.Report
 }
 
-const migrateCheckLong = `Show what would change if Seamark took over from OpenKruise, before anything is
+const checkLong = `Show what would change if Seamark took over from OpenKruise, before anything is
 modified: values that markers leave unset, fields that Seamark refuses, keys that others set
 too, marks that no marker declares, pods on virtual nodes, sets and jobs of apps.kruise.io that
 Seamark does not serve or treats differently, a manager of OpenKruise without the lease that Seamark looks for, and other kinds of
@@ -52,7 +51,7 @@ and other kinds.
 Exit codes: 0 if nothing blocks; 1 if something blocks; 2 for bad input; 3 if nothing blocks, but
 something could not be read, or the cluster cannot be reached.`
 
-const migrateCheckExample = `  # Check the whole cluster
+const checkExample = `  # Check the whole cluster
   seamark migrate check
 
   # Check one namespace, with the permissions of its users
@@ -64,24 +63,13 @@ const migrateCheckExample = `  # Check the whole cluster
   # Check before a return to OpenKruise
   seamark migrate check --back`
 
-func newMigrateCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "migrate",
-		Short: "Prepare a migration from OpenKruise",
-		Args:  group.RejectUnknown,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	command.AddCommand(newMigrateCheckCommand(streams, version), newMigrateRevisionsCommand(streams, version))
-	return command
-}
-
-func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	o := &migrateCheckOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version), Output: printing.Text}
+func newCheck(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	o := &CheckOptions{IOStreams: streams, Flags: cluster.NewFlags(streams, version), Output: printing.Text}
 	command := &cobra.Command{
 		Use:     "check [FILE...]",
 		Short:   "Show what a migration from OpenKruise would change",
-		Long:    migrateCheckLong,
-		Example: migrateCheckExample,
+		Long:    checkLong,
+		Example: checkExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
@@ -102,7 +90,7 @@ func newMigrateCheckCommand(streams genericiooptions.IOStreams, version string) 
 }
 
 // Run reads the cluster or the files and prints the findings.
-func (o *migrateCheckOptions) Run(ctx context.Context) error {
+func (o *CheckOptions) Run(ctx context.Context) error {
 	objects, unread, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -112,7 +100,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return exit.Failure(err)
 	}
-	report := migrateReport{
+	report := checkReport{
 		Findings: slices.Concat([]migration.Finding{}, found),
 		Markers:  len(objects.Markers), Objects: map[string]int{},
 	}
@@ -129,7 +117,7 @@ func (o *migrateCheckOptions) Run(ctx context.Context) error {
 	return report.verdict()
 }
 
-func (o *migrateCheckOptions) check(ctx context.Context, objects migration.Cluster) ([]migration.Finding, error) {
+func (o *CheckOptions) check(ctx context.Context, objects migration.Cluster) ([]migration.Finding, error) {
 	if o.Back {
 		return migration.CheckBack(objects)
 	}
@@ -137,7 +125,7 @@ func (o *migrateCheckOptions) check(ctx context.Context, objects migration.Clust
 }
 
 // read returns the objects, and what could not be read because of missing permissions.
-func (o *migrateCheckOptions) read(ctx context.Context) (migration.Cluster, []survey.Unread, error) {
+func (o *CheckOptions) read(ctx context.Context) (migration.Cluster, []survey.Unread, error) {
 	if len(o.Filenames) > 0 {
 		objects, err := o.readFiles(ctx)
 		return objects, nil, err
@@ -161,7 +149,7 @@ func (o *migrateCheckOptions) read(ctx context.Context) (migration.Cluster, []su
 }
 
 // readFiles returns the objects of OpenKruise in the files. It ignores all other objects.
-func (o *migrateCheckOptions) readFiles(ctx context.Context) (migration.Cluster, error) {
+func (o *CheckOptions) readFiles(ctx context.Context) (migration.Cluster, error) {
 	var c migration.Cluster
 	// Nothing of the manifests runs, and kustomizations are not built.
 	manifests, err := (&files.Loader{Stdin: o.In, AllowRemote: true}).Load(ctx, o.Filenames)
@@ -178,8 +166,8 @@ func (o *migrateCheckOptions) readFiles(ctx context.Context) (migration.Cluster,
 	return c, nil
 }
 
-// migrateReport is the output for programs.
-type migrateReport struct {
+// checkReport is the output for programs.
+type checkReport struct {
 	// Findings are ordered: those that block come first.
 	Findings []migration.Finding `json:"findings"`
 	// Markers is the number of checked markers, and Objects that of the other checked objects by kind.
@@ -189,7 +177,7 @@ type migrateReport struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-func (r migrateReport) blocking() int {
+func (r checkReport) blocking() int {
 	blocking := 0
 	for _, f := range r.Findings {
 		if f.Level == migration.Blocks {
@@ -199,7 +187,7 @@ func (r migrateReport) blocking() int {
 	return blocking
 }
 
-func (r migrateReport) verdict() error {
+func (r checkReport) verdict() error {
 	switch blocking := r.blocking(); {
 	case blocking > 0:
 		return exit.Failure(fmt.Errorf("%d of %d findings block a migration", blocking, len(r.Findings)))
@@ -209,7 +197,7 @@ func (r migrateReport) verdict() error {
 	return nil
 }
 
-func (r migrateReport) print(out io.Writer) error {
+func (r checkReport) print(out io.Writer) error {
 	for _, same := range grouped(r.Findings) {
 		f := same[0]
 		fmt.Fprintf(out, "%-7s  %s", f.Level, objects(same))
