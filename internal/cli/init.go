@@ -16,7 +16,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/template"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
@@ -122,10 +122,10 @@ func (o *initOptions) Run(ctx context.Context) error {
 
 // checkMarker returns an error for each finding about the manifest, which names its flag.
 func checkMarker(ctx context.Context, content []byte) error {
-	result := (&lint.Linter{}).Check(ctx, []document.File{{Name: "marker", Content: content}})
+	result := (&rules.Linter{}).Check(ctx, []document.File{{Name: "marker", Content: content}})
 	var errs []error
 	for _, f := range result.Findings {
-		if !f.Severity.AtLeast(lint.Warning) {
+		if !f.Severity.AtLeast(rules.Warning) {
 			continue
 		}
 		message := f.Message

@@ -15,7 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/exit"
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
@@ -90,7 +90,7 @@ func newLintCommand(streams genericiooptions.IOStreams, _, version string) *cobr
 	flags.StringVar(&o.Show, "show", "warning", "severity from which findings are printed: info, warning or error")
 	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "read manifests from URLs, and the remote parts of kustomizations")
 	flags.StringSliceVar(&o.Ignore, "ignore", nil, "rules whose findings are left out, separated by commas")
-	for flag, values := range map[string][]string{"fail-on": failOn(), "show": show(), "ignore": lint.RuleNames()} {
+	for flag, values := range map[string][]string{"fail-on": failOn(), "show": show(), "ignore": rules.RuleNames()} {
 		// The flags exist.
 		_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -116,7 +116,7 @@ func (o *lintOptions) Validate() error {
 		}
 	}
 	for _, name := range o.Ignore {
-		if err := lint.CheckRule(name); err != nil {
+		if err := rules.CheckRule(name); err != nil {
 			errs = append(errs, fmt.Errorf("--ignore: %w", err))
 		}
 	}
@@ -138,9 +138,9 @@ func (o *lintOptions) Run(ctx context.Context) error {
 			sets[0] = append(sets[0], file)
 		}
 	}
-	linter, report := &lint.Linter{}, lintReport{Findings: []lint.Finding{}}
+	linter, report := &rules.Linter{}, lintReport{Findings: []rules.Finding{}}
 	if len(o.Ignore) > 0 {
-		report.ignored = []lint.Finding{}
+		report.ignored = []rules.Finding{}
 	}
 	report.Summary.Files = len(manifests)
 	for _, set := range sets {
@@ -155,7 +155,7 @@ func (o *lintOptions) Run(ctx context.Context) error {
 	if report.Summary.Checked == 0 && report.Summary.Errors+report.Summary.Ignored == 0 {
 		return fmt.Errorf("%s: nothing to check: must have an object of a kind that Seamark serves, such as PodProbeMarker", strings.Join(o.Filenames, ", "))
 	}
-	if report.Summary.Errors > 0 || report.Summary.Warnings > 0 && o.FailOn == string(lint.Warning) {
+	if report.Summary.Errors > 0 || report.Summary.Warnings > 0 && o.FailOn == string(rules.Warning) {
 		return exit.Failure(errors.New(report.Summary.String()))
 	}
 	fmt.Fprintln(o.ErrOut, report.Summary)
@@ -169,7 +169,7 @@ const sarifOutput = "sarif"
 func (o *lintOptions) print(report lintReport) error {
 	return o.Output.Print(o.Out, report, func(out io.Writer) error {
 		if o.Output == sarifOutput {
-			return lint.WriteSARIF(printing.Raw(out), o.Version, report.Findings, report.ignored)
+			return rules.WriteSARIF(printing.Raw(out), o.Version, report.Findings, report.ignored)
 		}
 		return printFindings(out, report.Findings)
 	})
@@ -179,7 +179,7 @@ func (o *lintOptions) print(report lintReport) error {
 const maxFindings = 1000
 
 // printFindings prints one line per finding, and one for its fix. It counts those above maxFindings.
-func printFindings(w io.Writer, findings []lint.Finding) error {
+func printFindings(w io.Writer, findings []rules.Finding) error {
 	more := len(findings) - maxFindings
 	for _, f := range findings[:min(len(findings), maxFindings)] {
 		place, message := f.File, f.Message
@@ -218,10 +218,10 @@ func withRule(message, rule string) string {
 
 // lintReport is the output in JSON and YAML.
 type lintReport struct {
-	Findings []lint.Finding `json:"findings"`
-	Summary  lintSummary    `json:"summary"`
+	Findings []rules.Finding `json:"findings"`
+	Summary  lintSummary     `json:"summary"`
 	// ignored holds the findings of ignored rules. It is nil if no rule is ignored.
-	ignored []lint.Finding
+	ignored []rules.Finding
 }
 
 // lintSummary counts the findings, also those that are not shown. Findings of ignored rules have no
@@ -239,11 +239,11 @@ type lintSummary struct {
 }
 
 // add adds the findings of a check.
-func (r *lintReport) add(result lint.Result, o *lintOptions) {
+func (r *lintReport) add(result rules.Result, o *lintOptions) {
 	r.Summary.Objects += result.Objects
 	r.Summary.Checked += result.Checked
 	for _, f := range result.Findings {
-		shown := f.Severity.AtLeast(lint.Severity(o.Show))
+		shown := f.Severity.AtLeast(rules.Severity(o.Show))
 		if slices.Contains(o.Ignore, f.Rule) {
 			r.Summary.Ignored++
 			if shown {
@@ -252,11 +252,11 @@ func (r *lintReport) add(result lint.Result, o *lintOptions) {
 			continue
 		}
 		switch f.Severity {
-		case lint.Error:
+		case rules.Error:
 			r.Summary.Errors++
-		case lint.Warning:
+		case rules.Warning:
 			r.Summary.Warnings++
-		case lint.Info:
+		case rules.Info:
 			r.Summary.Infos++
 		}
 		if shown {

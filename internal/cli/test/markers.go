@@ -14,7 +14,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
@@ -67,10 +67,10 @@ func (o *Options) readFiles(ctx context.Context) ([]*v1alpha1.PodProbeMarker, er
 
 // check returns the errors of the markers. Other objects in the files do not matter.
 func check(ctx context.Context, files []document.File) error {
-	result := (&lint.Linter{}).Check(ctx, files)
+	result := (&rules.Linter{}).Check(ctx, files)
 	var errs []error
 	for _, finding := range result.Findings {
-		if finding.Severity != lint.Error || finding.Object != "" && !strings.HasPrefix(finding.Object, kind+" ") {
+		if finding.Severity != rules.Error || finding.Object != "" && !strings.HasPrefix(finding.Object, kind+" ") {
 			continue
 		}
 		message := finding.Message

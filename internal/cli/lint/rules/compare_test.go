@@ -1,13 +1,13 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lint_test
+package rules_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -17,7 +17,7 @@ func TestCompare(t *testing.T) {
 		return e(e(worker, "name: worker", "name: other", "app: worker", "tier: back"), edits...)
 	}
 	const noCost = "      annotations:\n        controller.kubernetes.io/pod-deletion-cost: \"10\"\n"
-	linter := &lint.Linter{}
+	linter := &rules.Linter{}
 	for name, test := range map[string]struct {
 		manifests []string
 		want      []string
@@ -183,7 +183,7 @@ func TestSelectorsOverlap(t *testing.T) {
 	marker := func(name, expression string) string {
 		return edited(t, worker, "name: worker", "name: "+name, "matchLabels:\n      app: worker", "matchExpressions: ["+expression+"]")
 	}
-	linter := &lint.Linter{}
+	linter := &rules.Linter{}
 	for name, test := range map[string]struct {
 		a, b string
 		want bool
@@ -227,7 +227,7 @@ spec:
 	rename := func(edits ...string) string {
 		return edited(t, logs, append([]string{"name: logs", "name: metrics"}, edits...)...)
 	}
-	linter := &lint.Linter{}
+	linter := &rules.Linter{}
 	for name, test := range map[string]struct{ first, second, want string }{
 		"other container": {logs, rename("name: agent", "name: exporter"), ""},
 		"other pods":      {logs, rename("app: game", "app: shop"), ""},

@@ -1,11 +1,11 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint checks manifests without a cluster: objects of all kinds that Seamark serves with the rules of their
+// Package rules checks manifests without a cluster: objects of all kinds that Seamark serves with the rules of their
 // CustomResourceDefinitions, and markers for mistakes that the API accepts. It compares markers with each other and with the
 // workloads and Services of the same manifests. It is pure: the findings depend only on the contents of the files, in any
 // order of them.
-package lint
+package rules
 
 import (
 	"cmp"

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lint_test
+package rules_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -84,7 +84,7 @@ func edited(t *testing.T, text string, edits ...string) string {
 }
 
 // check returns the findings of the manifests, one line each. The files are a.yaml, b.yaml and so on.
-func check(t *testing.T, linter *lint.Linter, manifests ...string) []string {
+func check(t *testing.T, linter *rules.Linter, manifests ...string) []string {
 	t.Helper()
 	var files []document.File
 	for i, manifest := range manifests {
@@ -108,10 +108,10 @@ func check(t *testing.T, linter *lint.Linter, manifests ...string) []string {
 }
 
 // checkRule fails the test if the finding has no rule, or another severity than its rule.
-func checkRule(t *testing.T, f lint.Finding) {
+func checkRule(t *testing.T, f rules.Finding) {
 	t.Helper()
-	i := slices.IndexFunc(lint.Rules(), func(r lint.Rule) bool { return r.Name == f.Rule })
-	if i < 0 || lint.Rules()[i].Severity != f.Severity {
+	i := slices.IndexFunc(rules.Rules(), func(r rules.Rule) bool { return r.Name == f.Rule })
+	if i < 0 || rules.Rules()[i].Severity != f.Severity {
 		t.Errorf("finding %+v has an unknown rule, or another severity than it", f)
 	}
 }
@@ -124,7 +124,7 @@ type linted struct {
 
 func checkEach(t *testing.T, cases map[string]linted) {
 	t.Helper()
-	linter := &lint.Linter{}
+	linter := &rules.Linter{}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) { expect.Equal(t, "findings", test.want, check(t, linter, test.manifest)) })
 	}
@@ -311,14 +311,14 @@ func TestMarker(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Equal(t, "findings", test.want, check(t, &lint.Linter{}, edited(t, worker, test.edits...)))
+			expect.Equal(t, "findings", test.want, check(t, &rules.Linter{}, edited(t, worker, test.edits...)))
 		})
 	}
 }
 
 // The lines of generated manifests are not those of a file, and mixed files may have anything.
 func TestFiles(t *testing.T) {
-	linter := &lint.Linter{}
+	linter := &rules.Linter{}
 	result := linter.Check(t.Context(), []document.File{
 		{Name: "kustomization.yaml", Content: []byte(edited(t, worker, "periodSeconds", "period")), Generated: true},
 		{Name: "values.yaml", Content: []byte("replicas: 1\n"), Mixed: true},
@@ -326,7 +326,7 @@ func TestFiles(t *testing.T) {
 	})
 	var got []string
 	for _, f := range result.Findings {
-		if f.Severity.AtLeast(lint.Warning) {
+		if f.Severity.AtLeast(rules.Warning) {
 			got = append(got, fmt.Sprintf("%s:%d:%d %s %s", f.File, f.Line, f.Column, f.Rule, f.Object))
 		}
 	}
@@ -339,8 +339,8 @@ func TestFiles(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	seen := map[string]bool{}
-	for _, rule := range lint.Rules() {
-		if seen[rule.Name] || rule.Summary == "" || !slices.Contains(lint.Severities(), rule.Severity) {
+	for _, rule := range rules.Rules() {
+		if seen[rule.Name] || rule.Summary == "" || !slices.Contains(rules.Severities(), rule.Severity) {
 			t.Errorf("rule %+v is incomplete, or occurs twice", rule)
 		}
 		seen[rule.Name] = true
@@ -358,7 +358,7 @@ func FuzzLint(f *testing.F) {
 		"",
 	)
 	f.Add("apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\nspec: {template: {spec: {containers: [1]}}}", "apiVersion: v1\nkind: Pod\nspec: []")
-	linter := &lint.Linter{}
+	linter := &rules.Linter{}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if len(a)+len(b) > 1<<16 {
 			return

@@ -1,12 +1,12 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lint_test
+package rules_test
 
 import (
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -192,7 +192,7 @@ func TestDaemonSets(t *testing.T) {
 
 // TestMarkerOfKinds checks that a marker is compared with the pods of these kinds.
 func TestMarkerOfKinds(t *testing.T) {
-	linter := &lint.Linter{}
+	linter := &rules.Linter{}
 	for name, manifest := range map[string]string{"AdvancedCronJob report": cronJob, "DaemonSet agent": daemonSet} {
 		want := []string{
 			`a.yaml:11:5 container-not-found spec.probes[0].containerName: ` + name + ` (b.yaml:1) has no container "worker" that probes can run in -> use the name of one of its containers, or of an init container with restartPolicy Always`,

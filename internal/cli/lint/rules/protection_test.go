@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lint
+package rules
 
 import (
 	"os"
@@ -42,7 +42,7 @@ func TestProtection(t *testing.T) {
 
 // TestProtectedKindsAreThoseOfThePolicy compares the kinds with the resources of the policy.
 func TestProtectedKindsAreThoseOfThePolicy(t *testing.T) {
-	content, err := os.ReadFile("../../../config/policies/deletion.yaml")
+	content, err := os.ReadFile("../../../../config/policies/deletion.yaml")
 	expect.NoError(t, err)
 	policy, _, _ := strings.Cut(string(content), "\n---\n")
 	parsed := &admissionv1.ValidatingAdmissionPolicy{}

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lint_test
+package rules_test
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestCheckRule(t *testing.T) {
-	for _, name := range lint.RuleNames() {
-		if err := lint.CheckRule(name); err != nil {
+	for _, name := range rules.RuleNames() {
+		if err := rules.CheckRule(name); err != nil {
 			t.Errorf("rule %s: %v", name, err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestCheckRule(t *testing.T) {
 		"":              "invalid-predownload or delete-protection",
 		"schema,schema": "invalid-predownload or delete-protection",
 	} {
-		err := lint.CheckRule(name)
+		err := rules.CheckRule(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {
 			t.Errorf("error for rule %q: %v, want one that ends with %s", name, err, end)
 		}
@@ -35,7 +35,7 @@ func TestCheckRule(t *testing.T) {
 
 // The table of docs/write-markers.md has all rules.
 func TestRulesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/write-markers.md")
+	page, err := os.ReadFile("../../../../docs/write-markers.md")
 	expect.NoError(t, err)
 	const header = "| rule | severity | finding |\n| --- | --- | --- |\n"
 	_, table, found := strings.Cut(string(page), header)
@@ -44,7 +44,7 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var want strings.Builder
-	for _, rule := range lint.Rules() {
+	for _, rule := range rules.Rules() {
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", rule.Name, rule.Severity, rule.Summary)
 	}
 	expect.Equal(t, "table of rules", want.String(), table+"\n")

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lint_test
+package rules_test
 
 import (
 	"bytes"
@@ -10,31 +10,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/lint/rules"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
 func TestSARIF(t *testing.T) {
-	rules := lint.Rules()
-	findings := []lint.Finding{
-		{Severity: lint.Error, Rule: rules[0].Name, File: "./a b/marker.yaml", Line: 3, Column: 5, Message: "not <valid>"},
-		{Severity: lint.Info, Rule: rules[2].Name, File: "/tmp/kustomization.yaml", Object: "PodProbeMarker worker", Field: "spec", Message: "x", Fix: "y"},
+	all := rules.Rules()
+	findings := []rules.Finding{
+		{Severity: rules.Error, Rule: all[0].Name, File: "./a b/marker.yaml", Line: 3, Column: 5, Message: "not <valid>"},
+		{Severity: rules.Info, Rule: all[2].Name, File: "/tmp/kustomization.yaml", Object: "PodProbeMarker worker", Field: "spec", Message: "x", Fix: "y"},
 	}
 	var out bytes.Buffer
-	expect.NoError(t, lint.WriteSARIF(&out, "v1.2.3", findings[:1], findings[1:]))
+	expect.NoError(t, rules.WriteSARIF(&out, "v1.2.3", findings[:1], findings[1:]))
 	var got map[string]any
 	expect.NoError(t, json.Unmarshal(out.Bytes(), &got))
 	run, _ := got["runs"].([]any)[0].(map[string]any)
 	driver, _ := run["tool"].(map[string]any)["driver"].(map[string]any)
 	listed, _ := driver["rules"].([]any)
-	if len(listed) != len(rules) {
-		t.Fatalf("%d rules, want %d", len(listed), len(rules))
+	if len(listed) != len(all) {
+		t.Fatalf("%d rules, want %d", len(listed), len(all))
 	}
 	for i, each := range listed {
 		want := map[string]any{
-			"id": rules[i].Name, "shortDescription": map[string]any{"text": rules[i].Summary},
+			"id": all[i].Name, "shortDescription": map[string]any{"text": all[i].Summary},
 			"defaultConfiguration": map[string]any{
-				"level": map[lint.Severity]string{lint.Error: "error", lint.Warning: "warning", lint.Info: "note"}[rules[i].Severity],
+				"level": map[rules.Severity]string{rules.Error: "error", rules.Warning: "warning", rules.Info: "note"}[all[i].Severity],
 			},
 		}
 		expect.Equal(t, fmt.Sprintf("rule %d", i), any(want), each)
@@ -49,7 +49,7 @@ func TestSARIF(t *testing.T) {
 			}},
 			"results": []any{
 				map[string]any{
-					"ruleId": rules[0].Name, "ruleIndex": 0.0, "level": "error", "message": map[string]any{"text": "not <valid>"},
+					"ruleId": all[0].Name, "ruleIndex": 0.0, "level": "error", "message": map[string]any{"text": "not <valid>"},
 					"locations": []any{map[string]any{"physicalLocation": map[string]any{
 						"artifactLocation": map[string]any{"uri": "a%20b/marker.yaml"},
 						"region":           map[string]any{"startLine": 3.0, "startColumn": 5.0},
@@ -57,12 +57,12 @@ func TestSARIF(t *testing.T) {
 					"suppressions": []any{},
 				},
 				map[string]any{
-					"ruleId": rules[2].Name, "ruleIndex": 2.0, "level": "note", "message": map[string]any{"text": "spec: x. Fix: y"},
+					"ruleId": all[2].Name, "ruleIndex": 2.0, "level": "note", "message": map[string]any{"text": "spec: x. Fix: y"},
 					"locations": []any{map[string]any{
 						"physicalLocation": map[string]any{"artifactLocation": map[string]any{"uri": "file:///tmp/kustomization.yaml"}},
 						"logicalLocations": []any{map[string]any{"fullyQualifiedName": "PodProbeMarker worker spec"}},
 					}},
-					"suppressions": []any{map[string]any{"kind": "external", "justification": "--ignore " + rules[2].Name}},
+					"suppressions": []any{map[string]any{"kind": "external", "justification": "--ignore " + all[2].Name}},
 				},
 			},
 		}},
@@ -73,11 +73,11 @@ func TestSARIF(t *testing.T) {
 // A log without findings has an empty list of results: without the list, it would mean that nothing
 // was checked. If no rule is ignored, the results do not say whether they are suppressed.
 func TestSARIFWithoutFindings(t *testing.T) {
-	for want, findings := range map[string][]lint.Finding{
-		`"results": []`: nil, `"ruleId": "schema"`: {{Severity: lint.Error, Rule: "schema", File: "a.yaml"}},
+	for want, findings := range map[string][]rules.Finding{
+		`"results": []`: nil, `"ruleId": "schema"`: {{Severity: rules.Error, Rule: "schema", File: "a.yaml"}},
 	} {
 		var out bytes.Buffer
-		expect.NoError(t, lint.WriteSARIF(&out, "", findings, nil))
+		expect.NoError(t, rules.WriteSARIF(&out, "", findings, nil))
 		if log := out.String(); !strings.Contains(log, want) || strings.Contains(log, "suppressions") {
 			t.Errorf("log %s, want %s and no suppressions", log, want)
 		}
