@@ -258,8 +258,10 @@ spec:
 				Manager: &migration.Manager{
 					Namespace: "kruise", Name: "kruise-controller-manager",
 					LeaderElection: true, LeaseNamespace: "kruise", LeaseName: "kruise-manager",
-					Gates: map[string]bool{migration.GateStartOrdinal: true, migration.GateResize: true, migration.GateExpand: true, migration.GatePreDownload: true,
-						migration.GateRollback: true, migration.GatePreparingUpdate: true, migration.GateDeleteClaims: false},
+					Gates: map[string]bool{
+						migration.GateStartOrdinal: true, migration.GateResize: true, migration.GateExpand: true,
+						migration.GatePreDownload: true, migration.GateRollback: true, migration.GatePreparingUpdate: true, migration.GateDeleteClaims: false,
+					},
 				},
 				Pods: members("c c-a role=1", "c c-b role=1", "c c-c role=1", "c c-d role=1 "+leaving, "s s-0 role=2"),
 			},
