@@ -5,13 +5,13 @@ package cli
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 	"github.com/seamark-dev/seamark/test/expect"
@@ -154,7 +154,7 @@ func TestLintSARIFWithIgnoredRules(t *testing.T) {
 
 func TestLintBadInput(t *testing.T) {
 	folder := t.TempDir()
-	writeFiles(t, folder, map[string]string{
+	clitest.WriteFiles(t, folder, map[string]string{
 		"empty/notes.txt":              "x",
 		"broken/kustomization.yaml":    "resources: [missing.yaml]\n",
 		"comment.yaml":                 "# nothing\n",
@@ -200,7 +200,7 @@ func TestLintBadInput(t *testing.T) {
 // kustomization stands for itself.
 func TestLintFolders(t *testing.T) {
 	folder := t.TempDir()
-	writeFiles(t, folder, map[string]string{
+	clitest.WriteFiles(t, folder, map[string]string{
 		"a/marker.yaml":                warnedMarker,
 		"b/marker.json":                `{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker", "metadata": {"name": "second"}}`,
 		"b/values.yml":                 "replicas: 1\n",
@@ -259,15 +259,5 @@ func TestLintExamples(t *testing.T) {
 	stdout, stderr, code := execute(t, "", "lint", "../../examples", "--fail-on", "warning")
 	if code != exit.OK || stdout != "" || strings.Contains(stderr, " 0 objects checked") {
 		t.Errorf("exit code %d, errors %q, output:\n%s", code, stderr, stdout)
-	}
-}
-
-// writeFiles writes files with their folders.
-func writeFiles(t *testing.T, folder string, contents map[string]string) {
-	t.Helper()
-	for name, content := range contents {
-		path := filepath.Join(folder, name)
-		expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		expect.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 }

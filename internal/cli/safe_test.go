@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
@@ -70,7 +70,7 @@ func reports() map[string]func(out io.Writer, format printing.Report) error {
 
 func TestReportsAreSafe(t *testing.T) {
 	for name, report := range reports() {
-		t.Run(name, func(t *testing.T) { printingtest.CheckReport(t, report) })
+		t.Run(name, func(t *testing.T) { clitest.CheckReport(t, report) })
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
@@ -47,7 +48,7 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	folder := func(base, top string) string {
 		path := t.TempDir()
-		writeFiles(t, path, map[string]string{"base/kustomization.yaml": base, "top/kustomization.yaml": top, "base/pod.yaml": onePod})
+		clitest.WriteFiles(t, path, map[string]string{"base/kustomization.yaml": base, "top/kustomization.yaml": top, "base/pod.yaml": onePod})
 		return filepath.Join(path, "top")
 	}
 	const above = "resources: [../base]\n"

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/seamark-dev/seamark/internal/cli/check/checks"
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -66,7 +66,7 @@ func TestFlags(t *testing.T) {
 
 func TestReportIsSafe(t *testing.T) {
 	results := []checks.Result{{Check: "agents", Verdict: checks.Failed, Evidence: texttest.Hostile, Fix: texttest.Hostile}}
-	printingtest.CheckReport(t, func(out io.Writer, format printing.Report) error {
+	clitest.CheckReport(t, func(out io.Writer, format printing.Report) error {
 		return format.Print(out, results, func(out io.Writer) error { return printResults(out, results) })
 	})
 }

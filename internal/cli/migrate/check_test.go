@@ -12,10 +12,10 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/migrate/migration"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/cli/printing/printingtest"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -135,5 +135,5 @@ func TestCheckIsSafe(t *testing.T) {
 		Level: migration.Blocks, Field: texttest.Hostile, OpenKruise: texttest.Hostile, Seamark: texttest.Hostile, Action: texttest.Hostile,
 	}}
 	found := checkReport{Findings: findings}
-	printingtest.CheckReport(t, func(out io.Writer, format printing.Report) error { return format.Print(out, found, found.print) })
+	clitest.CheckReport(t, func(out io.Writer, format printing.Report) error { return format.Print(out, found, found.print) })
 }
