@@ -74,6 +74,23 @@ spec:
     command: [sleep, "60"]
 `
 
+// badMarker is a marker without containerName.
+const badMarker = `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: worker}
+spec:
+  selector: {matchLabels: {app: worker}}
+  probes:
+  - name: busy
+    container: worker
+    probe:
+      exec: {command: ["cat /tmp/job"]}
+      periodSeconds: 1
+    markerPolicy:
+    - state: Succeeded
+      labels: {busy: "true"}
+`
+
 // Bad input gives exit code 2 and an error that names it. Nothing is run.
 func TestBadInput(t *testing.T) {
 	folder := t.TempDir()

@@ -1,7 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package lint implements `seamark lint`, which checks manifests without a cluster. Package rules finds what is wrong.
+package lint
 
 import (
 	"context"
@@ -21,8 +22,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
-// lintOptions are the flags of `seamark lint`, which newLintCommand describes.
-type lintOptions struct {
+// Options are the flags of `seamark lint`, which New describes.
+type Options struct {
 	genericiooptions.IOStreams
 	Version           string
 	Filenames, Ignore []string
@@ -31,7 +32,7 @@ type lintOptions struct {
 	AllowRemote       bool
 }
 
-const lintLong = `Check manifests without a cluster.
+const long = `Check manifests without a cluster.
 
 The command checks PodProbeMarkers, and the sets and jobs of apps.kruise.io, as the API server does:
 with the schema and the rules of the CustomResourceDefinitions. It also finds mistakes that the API server
@@ -53,7 +54,7 @@ SARIF lists them as suppressed.
 Exit codes: 0 if there is no finding of the severity --fail-on or above, 1 if there is one,
 2 for bad input, also if no object is checked.`
 
-const lintExample = `  # Check a marker together with the workload that it selects
+const example = `  # Check a marker together with the workload that it selects
   seamark lint marker.yaml deployment.yaml
 
   # Check everything in a repository, fail on warnings too, and show the findings in GitHub
@@ -65,13 +66,14 @@ const lintExample = `  # Check a marker together with the workload that it selec
   # Check what a chart installs
   helm template ./chart | seamark lint -`
 
-func newLintCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
-	o := &lintOptions{IOStreams: streams, Version: version}
+// New returns the command.
+func New(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &Options{IOStreams: streams, Version: version}
 	command := &cobra.Command{
 		Use:     "lint FILE...",
 		Short:   "Check manifests without a cluster",
-		Long:    lintLong,
-		Example: lintExample,
+		Long:    long,
+		Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
@@ -101,7 +103,7 @@ func failOn() []string { return []string{"warning", "error"} }
 func show() []string   { return []string{"info", "warning", "error"} }
 
 // Validate checks the flags. The error names each invalid flag and the allowed values.
-func (o *lintOptions) Validate() error {
+func (o *Options) Validate() error {
 	var errs []error
 	if len(o.Filenames) == 0 {
 		errs = append(errs, errors.New("FILE is required: specify files, folders, or - for the standard input"))
@@ -124,7 +126,7 @@ func (o *lintOptions) Validate() error {
 }
 
 // Run checks the manifests and prints the findings. exit.Code maps its error to an exit code.
-func (o *lintOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	manifests, err := (&files.Loader{Stdin: o.In, Deep: true, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if err != nil {
 		return err //nolint:wrapcheck // it names the file
@@ -166,7 +168,7 @@ func (o *lintOptions) Run(ctx context.Context) error {
 const sarifOutput = "sarif"
 
 // print prints the findings in the output format.
-func (o *lintOptions) print(report lintReport) error {
+func (o *Options) print(report lintReport) error {
 	return o.Output.Print(o.Out, report, func(out io.Writer) error {
 		if o.Output == sarifOutput {
 			return rules.WriteSARIF(printing.Raw(out), o.Version, report.Findings, report.ignored)
@@ -219,14 +221,14 @@ func withRule(message, rule string) string {
 // lintReport is the output in JSON and YAML.
 type lintReport struct {
 	Findings []rules.Finding `json:"findings"`
-	Summary  lintSummary     `json:"summary"`
+	Summary  summary         `json:"summary"`
 	// ignored holds the findings of ignored rules. It is nil if no rule is ignored.
 	ignored []rules.Finding
 }
 
-// lintSummary counts the findings, also those that are not shown. Findings of ignored rules have no
+// summary counts the findings, also those that are not shown. Findings of ignored rules have no
 // other count than their own.
-type lintSummary struct {
+type summary struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`
@@ -239,7 +241,7 @@ type lintSummary struct {
 }
 
 // add adds the findings of a check.
-func (r *lintReport) add(result rules.Result, o *lintOptions) {
+func (r *lintReport) add(result rules.Result, o *Options) {
 	r.Summary.Objects += result.Objects
 	r.Summary.Checked += result.Checked
 	for _, f := range result.Findings {
@@ -268,7 +270,7 @@ func (r *lintReport) add(result rules.Result, o *lintOptions) {
 }
 
 // String returns the counts in one line.
-func (s lintSummary) String() string {
+func (s summary) String() string {
 	count := func(n int, noun string) string {
 		if n != 1 {
 			noun += "s"

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package lint
 
 import (
 	"encoding/json"
@@ -39,7 +39,18 @@ var goodMarker = strings.NewReplacer("container:", "containerName:", `["cat /tmp
 
 var warnedMarker = strings.NewReplacer("container:", "containerName:").Replace(badMarker)
 
-func TestLintOutput(t *testing.T) {
+const onePod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: web
+    image: example.com/web
+    command: [sleep, "60"]
+`
+
+func TestOutput(t *testing.T) {
 	const findings = `standard input:7:5: error: spec.probes[0].containerName: Required value [schema]
 standard input:8:5: error: spec.probes[0].container: unknown field [unknown-field]
 `
@@ -115,7 +126,7 @@ summary:
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, code := execute(t, test.input, append([]string{"lint", "-"}, test.args...)...)
+			stdout, stderr, code := clitest.Execute(t, New, test.input, append([]string{"lint", "-"}, test.args...)...)
 			expect.Equal(t, "output", test.stdout, stdout)
 			if diff := cmp.Diff(test.stderr, stderr); diff != "" || code != test.code {
 				t.Errorf("exit code %d, want %d; errors (-want +got):\n%s", code, test.code, diff)
@@ -125,12 +136,12 @@ summary:
 }
 
 // SARIF lists the findings of ignored rules as suppressed, and --show applies to them.
-func TestLintSARIFWithIgnoredRules(t *testing.T) {
+func TestSARIFWithIgnoredRules(t *testing.T) {
 	for show, want := range map[string][]string{
 		"warning": {"schema", "unknown-field", "exec-shell-line suppressed"},
 		"info":    {"schema", "unknown-field", "openkruise-defaults suppressed", "exec-shell-line suppressed"},
 	} {
-		stdout, _, code := execute(t, badMarker, "lint", "-", "-o", "sarif", "--show", show, "--ignore", "openkruise-defaults,exec-shell-line")
+		stdout, _, code := clitest.Execute(t, New, badMarker, "lint", "-", "-o", "sarif", "--show", show, "--ignore", "openkruise-defaults,exec-shell-line")
 		var log struct {
 			Version string
 			Runs    []struct {
@@ -152,7 +163,7 @@ func TestLintSARIFWithIgnoredRules(t *testing.T) {
 	}
 }
 
-func TestLintBadInput(t *testing.T) {
+func TestBadInput(t *testing.T) {
 	folder := t.TempDir()
 	clitest.WriteFiles(t, folder, map[string]string{
 		"empty/notes.txt":              "x",
@@ -188,7 +199,7 @@ func TestLintBadInput(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, code := execute(t, "", append([]string{"lint"}, test.args...)...)
+			stdout, stderr, code := clitest.Execute(t, New, "", append([]string{"lint"}, test.args...)...)
 			if code != exit.Usage || !strings.Contains(stderr, test.want) || stdout != "" {
 				t.Errorf("exit code %d, output %q, errors %q, want %q", code, stdout, stderr, test.want)
 			}
@@ -198,7 +209,7 @@ func TestLintBadInput(t *testing.T) {
 
 // Folders are read with their subfolders, except for hidden ones and the templates of charts. Each
 // kustomization stands for itself.
-func TestLintFolders(t *testing.T) {
+func TestFolders(t *testing.T) {
 	folder := t.TempDir()
 	clitest.WriteFiles(t, folder, map[string]string{
 		"a/marker.yaml":                warnedMarker,
@@ -215,7 +226,7 @@ func TestLintFolders(t *testing.T) {
 	})
 	t.Chdir(folder)
 	for _, name := range []string{".", "./", folder} {
-		stdout, stderr, code := execute(t, "", "lint", name)
+		stdout, stderr, code := clitest.Execute(t, New, "", "lint", name)
 		prefix := ""
 		if name == folder {
 			prefix = folder + string(filepath.Separator)
@@ -230,7 +241,7 @@ func TestLintFolders(t *testing.T) {
 			t.Errorf("%s: exit code %d, errors %q, output (-want +got):\n%s", name, code, stderr, diff)
 		}
 	}
-	stdout, stderr, code := execute(t, "", "lint", "overlay")
+	stdout, stderr, code := clitest.Execute(t, New, "", "lint", "overlay")
 	if code != exit.OK || !strings.HasPrefix(stdout, "overlay/kustomization.yaml: warning: ") {
 		t.Errorf("exit code %d, errors %q, output:\n%s", code, stderr, stdout)
 	}
@@ -239,7 +250,7 @@ func TestLintFolders(t *testing.T) {
 // Many findings are counted instead of printed, except for programs.
 func TestManyFindingsAreCounted(t *testing.T) {
 	manifest := strings.Repeat("---\napiVersion: apps.kruise.io/v1alpha1\nkind: Game\n", 20_000)
-	stdout, stderr, code := execute(t, manifest, "lint", "-")
+	stdout, stderr, code := clitest.Execute(t, New, manifest, "lint", "-")
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if want := "19000 more findings: other formats than text show all"; lines[len(lines)-1] != want || len(lines) > 2*maxFindings+1 {
 		t.Errorf("%d lines, the last one is %q, want %q", len(lines), lines[len(lines)-1], want)
@@ -247,7 +258,7 @@ func TestManyFindingsAreCounted(t *testing.T) {
 	if code != exit.Failed || !strings.HasPrefix(stderr, "Error: 20000 errors, ") {
 		t.Errorf("exit code %d, errors %q", code, stderr)
 	}
-	stdout, _, _ = execute(t, manifest, "lint", "-", "-o", "json")
+	stdout, _, _ = clitest.Execute(t, New, manifest, "lint", "-", "-o", "json")
 	var report lintReport
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Findings) != 20_000 {
 		t.Errorf("%d findings in JSON: %v", len(report.Findings), err)
@@ -255,8 +266,8 @@ func TestManyFindingsAreCounted(t *testing.T) {
 }
 
 // All examples are clean, so that users can start from them.
-func TestLintExamples(t *testing.T) {
-	stdout, stderr, code := execute(t, "", "lint", "../../examples", "--fail-on", "warning")
+func TestExamples(t *testing.T) {
+	stdout, stderr, code := clitest.Execute(t, New, "", "lint", "../../../examples", "--fail-on", "warning")
 	if code != exit.OK || stdout != "" || strings.Contains(stderr, " 0 objects checked") {
 		t.Errorf("exit code %d, errors %q, output:\n%s", code, stderr, stdout)
 	}
