@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package initialize
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/template"
 )
 
-// initRequired is added to the errors if no required flag is given.
-const initRequired = "the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy"
+// required is added to the errors if no required flag is given.
+const required = "the marker is described by flags, for example: seamark init --exec 'cat /tmp/job' -l app=worker --label busy"
 
 // complete completes the marker. The error names each invalid flag.
-func (o *initOptions) complete() error {
+func (o *Options) complete() error {
 	var errs flagErrors
 	handler, err := o.handler()
 	if err != nil {
@@ -65,7 +65,7 @@ func (o *initOptions) complete() error {
 		}
 	}
 	if o.Exec+o.HTTP+o.TCP+o.GRPC+o.Selector == "" {
-		errs = append(errs, errors.New(initRequired))
+		errs = append(errs, errors.New(required))
 	}
 	return errors.Join(errs...)
 }
@@ -81,7 +81,7 @@ func (e *flagErrors) note(flag string, err error) {
 }
 
 // addMarks adds the labels and annotations, and the name of the probe that they suggest.
-func (o *initOptions) addMarks(errs *flagErrors) {
+func (o *Options) addMarks(errs *flagErrors) {
 	succeeded, failed := newPolicy(v1alpha1.ProbeSucceeded), newPolicy(v1alpha1.ProbeFailed)
 	for _, label := range o.Labels {
 		errs.note("label", addMark(label, succeeded.Labels, failed.Labels))
@@ -109,7 +109,7 @@ func newPolicy(state v1alpha1.ProbeState) v1alpha1.ProbeMarkerPolicy {
 }
 
 // handler returns the handler of the one flag that is set.
-func (o *initOptions) handler() (corev1.ProbeHandler, error) {
+func (o *Options) handler() (corev1.ProbeHandler, error) {
 	var handler corev1.ProbeHandler
 	var given []string
 	for _, flag := range []struct {

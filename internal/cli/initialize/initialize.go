@@ -1,7 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package initialize implements `seamark init`, which writes the manifest of a marker from flags. A package cannot be
+// imported by the name init.
+package initialize
 
 import (
 	"bytes"
@@ -22,8 +24,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 )
 
-// initOptions are the flags of `seamark init`, which newInitCommand describes.
-type initOptions struct {
+// Options are the flags of `seamark init`, which New describes.
+type Options struct {
 	genericiooptions.IOStreams
 	// marker has what flags set directly, and probe is its only probe.
 	marker                *v1alpha1.PodProbeMarker
@@ -35,7 +37,7 @@ type initOptions struct {
 	Force                 bool
 }
 
-const initLong = `Write the manifest of a PodProbeMarker with one probe.
+const long = `Write the manifest of a PodProbeMarker with one probe.
 
 The manifest has a comment for each field, and is checked as by "seamark lint" before it is
 written.
@@ -48,22 +50,23 @@ removed in the state Failed. KEY is short for KEY=true.
 
 Exit codes: 0 for success, 1 if the file cannot be written, 2 for bad input.`
 
-const initExample = `  # A label while a job runs
+const example = `  # A label while a job runs
   seamark init --exec 'cat /tmp/job' -l app=worker --label busy
 
   # The role of a replica, as a label and as a condition
   seamark init --http /primary:http -l app=database --container postgres \
     --label role=primary,secondary --condition example.com/primary -o marker.yaml`
 
-func newInitCommand(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
+// New returns the command.
+func New(streams genericiooptions.IOStreams, _, _ string) *cobra.Command {
 	marker := &v1alpha1.PodProbeMarker{}
 	marker.Spec.Probes = make([]v1alpha1.PodContainerProbe, 1)
-	o := &initOptions{IOStreams: streams, marker: marker, probe: &marker.Spec.Probes[0]}
+	o := &Options{IOStreams: streams, marker: marker, probe: &marker.Spec.Probes[0]}
 	command := &cobra.Command{
 		Use:     "init (--exec COMMAND | --http PATH:PORT | --tcp PORT | --grpc PORT[/SERVICE]) -l SELECTOR",
 		Short:   "Write a marker from flags",
-		Long:    initLong,
-		Example: initExample,
+		Long:    long,
+		Example: example,
 		Args:    cobra.NoArgs,
 
 		DisableFlagsInUseLine: true,
@@ -95,7 +98,7 @@ func newInitCommand(streams genericiooptions.IOStreams, _, _ string) *cobra.Comm
 }
 
 // Run builds the marker, checks it and writes it. exit.Code maps its error to an exit code.
-func (o *initOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	named := o.probe.ContainerName != ""
 	if err := o.complete(); err != nil {
 		return err
@@ -138,7 +141,7 @@ func checkMarker(ctx context.Context, content []byte) error {
 }
 
 // write creates the file.
-func (o *initOptions) write(content []byte) error {
+func (o *Options) write(content []byte) error {
 	mode := os.O_CREATE | os.O_WRONLY | os.O_EXCL
 	if o.Force {
 		mode = os.O_CREATE | os.O_WRONLY | os.O_TRUNC

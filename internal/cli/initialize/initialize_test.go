@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package initialize
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -53,8 +54,8 @@ spec:
         busy: "true"
 `
 
-func TestInit(t *testing.T) {
-	stdout, stderr, code := execute(t, "", "init", "--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy")
+func TestOutput(t *testing.T) {
+	stdout, stderr, code := clitest.Execute(t, New, "", "init", "--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy")
 	if diff := cmp.Diff(writtenMarker, stdout); diff != "" || code != exit.OK {
 		t.Errorf("exit code %d, marker (-want +got):\n%s", code, diff)
 	}
@@ -64,8 +65,8 @@ func TestInit(t *testing.T) {
 }
 
 // Each flag changes its field.
-func TestInitFlags(t *testing.T) {
-	stdout, stderr, code := execute(t, "", "init", "--grpc", "9090/intake", "-l", "tier in (a,b),!old", "--container", "queue", "--name", "q",
+func TestFlags(t *testing.T) {
+	stdout, stderr, code := clitest.Execute(t, New, "", "init", "--grpc", "9090/intake", "-l", "tier in (a,b),!old", "--container", "queue", "--name", "q",
 		"-n", "games", "--probe", "open", "--label", "x=1,2", "--label", "game.io/y", "--annotation", "note=a b,", "--condition", "example.com/open",
 		"--initial-delay", "5s", "--period", "1m", "--timeout", "2s", "--success-threshold", "3", "--failure-threshold", "4")
 	if code != exit.OK || stderr != "" {
@@ -122,7 +123,7 @@ spec:
 }
 
 // Each error names the flag. Nothing is printed.
-func TestInitErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	valid := []string{"--exec", "cat /tmp/job", "-l", "app=worker", "--label", "busy"}
 	for name, test := range map[string]struct {
 		args []string
@@ -174,7 +175,7 @@ func TestInitErrors(t *testing.T) {
 		"file in no folder": {append([]string{"-o", "/missing/marker.yaml"}, valid...), "--output: open /missing/marker.yaml: no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, code := execute(t, "", append([]string{"init"}, test.args...)...)
+			stdout, stderr, code := clitest.Execute(t, New, "", append([]string{"init"}, test.args...)...)
 			wanted := exit.Usage
 			if name == "file in no folder" {
 				wanted = exit.Failed
@@ -186,10 +187,10 @@ func TestInitErrors(t *testing.T) {
 	}
 }
 
-func TestInitFile(t *testing.T) {
+func TestFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "marker.yaml")
 	args := []string{"init", "--exec", "cat /tmp/job", "-l", "app=worker", "--container", "worker", "--label", "busy", "-o", file}
-	stdout, stderr, code := execute(t, "", args...)
+	stdout, stderr, code := clitest.Execute(t, New, "", args...)
 	if want := "Wrote " + file + ". Check it together with the workload: seamark lint " + file + " WORKLOAD.yaml\n"; code != exit.OK || stdout != "" ||
 		stderr != want {
 		t.Errorf("exit code %d, output %q, errors %q, want %q", code, stdout, stderr, want)
@@ -197,11 +198,11 @@ func TestInitFile(t *testing.T) {
 	if content, err := os.ReadFile(file); err != nil || string(content) != writtenMarker {
 		t.Errorf("the file contains %q, error %v", content, err)
 	}
-	_, stderr, code = execute(t, "", args...)
+	_, stderr, code = clitest.Execute(t, New, "", args...)
 	if code != exit.Usage || !strings.HasPrefix(stderr, "Error: --output: "+file+" exists: ") {
 		t.Errorf("exit code %d, errors %q for a file that exists", code, stderr)
 	}
-	_, stderr, code = execute(t, "", append(args, "--force", "--label", "x")...)
+	_, stderr, code = clitest.Execute(t, New, "", append(args, "--force", "--label", "x")...)
 	if content, err := os.ReadFile(file); code != exit.OK || err != nil || !strings.Contains(string(content), "x: \"true\"") {
 		t.Errorf("exit code %d, errors %q, the file contains %q, error %v", code, stderr, content, err)
 	}
