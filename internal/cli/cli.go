@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/group"
 	"github.com/seamark-dev/seamark/internal/cli/initialize"
 	"github.com/seamark-dev/seamark/internal/cli/lint"
+	"github.com/seamark-dev/seamark/internal/cli/local"
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/test"
@@ -53,7 +54,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{
-		initialize.New, lint.New, newVersionCommand, newLocalCommand, check.New, migrate.New, newTimelineCommand,
+		initialize.New, lint.New, newVersionCommand, local.New, check.New, migrate.New, newTimelineCommand,
 		explain.New, get.New, ui.New, test.New, wait.New, tree.New, newTopCommand,
 	} {
 		root.AddCommand(add(streams, displayName(program), version))

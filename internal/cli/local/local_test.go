@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package local
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -25,6 +26,19 @@ import (
 	"github.com/seamark-dev/seamark/internal/local"
 	"github.com/seamark-dev/seamark/test/expect"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const onePod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: web
+    image: example.com/web
+    command: [sleep, "60"]
+`
 
 // script is a runner that plays back changes.
 type script struct {
@@ -78,7 +92,7 @@ func label(key, value string) local.Change {
 
 // play runs `seamark local` with a script instead of processes, and interrupts it after the
 // given durations.
-func play(t *testing.T, s *script, o localOptions, interrupts ...time.Duration) (stdout, stderr string, err error) {
+func play(t *testing.T, s *script, o Options, interrupts ...time.Duration) (stdout, stderr string, err error) {
 	t.Helper()
 	var in, out, errOut bytes.Buffer
 	in.WriteString(onePod)
@@ -156,7 +170,7 @@ func TestUntil(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				_, stderr, err := play(t, &script{steps: steps, stopping: test.stopping},
-					localOptions{Until: test.until, Timeout: test.timeout}, test.interrupts...)
+					Options{Until: test.until, Timeout: test.timeout}, test.interrupts...)
 				if code := exit.Code(err); code != test.code {
 					t.Errorf("exit code %d, want %d: %v", code, test.code, err)
 				}
@@ -182,13 +196,13 @@ func TestRunPrintsChanges(t *testing.T) {
 		},
 	}
 	for name, test := range map[string]struct {
-		options localOptions
+		options Options
 		want    []string
 	}{
-		"text": {localOptions{}, []string{"web  Label       role=primary", "web  Label       stopped=yes"}},
-		"text with logs": {localOptions{Output: "text", Logs: true}, []string{
+		"text": {Options{}, []string{"web  Label       role=primary", "web  Label       stopped=yes"}},
+		"text with logs": {Options{Output: "text", Logs: true}, []string{
 			"web  Label       role=primary", "web  Log         web stdout: hello", "web  Label       stopped=yes"}},
-		"json": {localOptions{Output: "json"}, []string{
+		"json": {Options{Output: "json"}, []string{
 			`"namespace":"default","pod":"web","label":{"key":"role","value":"primary"}}`,
 			`"namespace":"default","pod":"web","label":{"key":"stopped","value":"yes"}}`}},
 	} {
@@ -215,7 +229,7 @@ func TestUnsupportedFieldsGiveOneWarning(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	expect.NoError(t, os.WriteFile(file, []byte(onePod+"  hostPID: true\n  dnsPolicy: None\n"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
-		_, stderr, err := play(t, &script{}, localOptions{Filenames: []string{file}, Timeout: time.Second})
+		_, stderr, err := play(t, &script{}, Options{Filenames: []string{file}, Timeout: time.Second})
 		expect.NoError(t, err)
 		want := "Warning: a local run ignores:\n  Pod web: spec.dnsPolicy\n  Pod web: spec.hostPID\n"
 		expect.Equal(t, "standard error", want, stderr)
@@ -225,11 +239,11 @@ func TestUnsupportedFieldsGiveOneWarning(t *testing.T) {
 func TestManyWarningsAreCounted(t *testing.T) {
 	many := slices.Repeat([]string{"marker idle matches no pod"}, 20_000)
 	synctest.Test(t, func(t *testing.T) {
-		_, stderr, err := play(t, &script{warnings: many}, localOptions{Timeout: time.Second})
+		_, stderr, err := play(t, &script{warnings: many}, Options{Timeout: time.Second})
 		if lines := strings.Count(stderr, "\n"); err != nil || lines != maxListed+1 || !strings.HasPrefix(stderr, "Warning: marker idle matches no pod\n") || !strings.HasSuffix(stderr, "\nWarning: 19900 more\n") {
 			t.Errorf("%d lines, error %v: %.80s", lines, err, stderr)
 		}
-		_, _, err = play(t, &script{warnings: many}, localOptions{Strict: true})
+		_, _, err = play(t, &script{warnings: many}, Options{Strict: true})
 		if err == nil || !strings.HasSuffix(err.Error(), "\n  19900 more") || strings.Count(err.Error(), "\n") != maxListed+1 {
 			t.Errorf("error %.200v", err)
 		}
@@ -239,7 +253,7 @@ func TestManyWarningsAreCounted(t *testing.T) {
 func TestRunnerErrorGivesExitCodeFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("no loopback addresses")
-		_, _, err := play(t, &script{err: broken}, localOptions{})
+		_, _, err := play(t, &script{err: broken}, Options{})
 		if !errors.Is(err, broken) || exit.Code(err) != exit.Failed {
 			t.Errorf("error %v, code %d", err, exit.Code(err))
 		}
@@ -255,7 +269,7 @@ func TestOutputErrorEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(nil, false)
 		s.runner = &script{options: local.Options{Observe: s.observe}, steps: []step{{time.Second, label("a", "b")}}}
-		o := localOptions{IOStreams: genericiooptions.IOStreams{Out: brokenPipe{}}, Output: "json"}
+		o := Options{IOStreams: genericiooptions.IOStreams{Out: brokenPipe{}}, Output: "json"}
 		end, err := s.run(t.Context(), time.Hour, nil, o.display(t.Context(), s))
 		if !errors.Is(err, io.ErrClosedPipe) || end.after != time.Second {
 			t.Errorf("ended after %s with %v", end.after, err)
@@ -263,8 +277,8 @@ func TestOutputErrorEndsTheRun(t *testing.T) {
 	})
 }
 
-func TestLocalRejectsWindows(t *testing.T) {
-	o := &localOptions{Filenames: []string{"-"}, Replicas: -1}
+func TestWindowsIsRejected(t *testing.T) {
+	o := &Options{Filenames: []string{"-"}, Replicas: -1}
 	expect.NoError(t, o.Complete(nil))
 	o.system = "windows"
 	if err := o.Validate(false); err == nil || !strings.Contains(err.Error(), "does not run on Windows") {

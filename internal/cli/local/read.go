@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package local
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manifest/files"
 )
 
-func (o *localOptions) read(ctx context.Context) (manifest.Objects, error) {
+func (o *Options) read(ctx context.Context) (manifest.Objects, error) {
 	found, unreadable := (&files.Loader{Stdin: o.In, AllowRemote: o.AllowRemote}).Load(ctx, o.Filenames)
 	if o.Kustomize != "" {
 		content, err := files.Build(o.Kustomize, o.AllowRemote)

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package local
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // display returns what shows the session until it has ended.
-func (o *localOptions) display(ctx context.Context, s *session) func() error {
+func (o *Options) display(ctx context.Context, s *session) func() error {
 	switch {
 	case o.Output == "json":
 		return func() error { return s.each(output.NewJSON(printing.Raw(o.Out)).Print) }
@@ -37,7 +37,7 @@ func (o *localOptions) display(ctx context.Context, s *session) func() error {
 
 // showTable draws a table until the session has ended. The last state of the table stays on the
 // terminal.
-func (o *localOptions) showTable(ctx context.Context, s *session) error {
+func (o *Options) showTable(ctx context.Context, s *session) error {
 	model := table.New(s, func() {
 		select {
 		case o.interrupts <- os.Interrupt:

@@ -1,7 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package local implements `seamark local`, which runs pods as processes on this machine. Package internal/local runs them,
+// and this package reads the manifests, shows the changes and says whether the expressions were met.
+package local
 
 import (
 	"cmp"
@@ -30,9 +32,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/loopback"
 )
 
-// localOptions are the flags of `seamark local`, which newLocalCommand describes, and what Complete
-// makes of them.
-type localOptions struct {
+// Options are the flags of `seamark local`, which New describes, and what Complete makes of them.
+type Options struct {
 	genericiooptions.IOStreams
 	// pods are the options of the run that flags set directly.
 	pods local.Options
@@ -61,7 +62,7 @@ type runner interface {
 	Warnings() []string
 }
 
-const localLong = `Run pods as processes on this machine, without a cluster, a container runtime or root
+const long = `Run pods as processes on this machine, without a cluster, a container runtime or root
 privileges, and show what a cluster would show: the startup, liveness and readiness probes,
 the probes of PodProbeMarkers, restarts, conditions, events, and the marks on the pods.
 
@@ -91,20 +92,21 @@ of them must meet:
 Exit codes: 0 if all expressions were met or none were given, 1 if the run ended before
 that, 2 for bad input.`
 
-const localExample = `  # Watch the marks of the game servers
+const example = `  # Watch the marks of the game servers
   seamark local examples/game-server
 
   # Test in CI that a probe finds the primary within 30 seconds
   seamark local database.yaml -o json --timeout 30s \
     --until 'pod/database-0 label=role:primary' --until 'pod/database-* condition=Ready:True'`
 
-func newLocalCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
-	o := &localOptions{IOStreams: streams, pods: local.Options{Version: version}, Replicas: -1}
+// New returns the command.
+func New(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &Options{IOStreams: streams, pods: local.Options{Version: version}, Replicas: -1}
 	command := &cobra.Command{
 		Use:     "local (FILE... | -k FOLDER)",
 		Short:   "Run pods as local processes and show their probe results",
-		Long:    localLong,
-		Example: localExample,
+		Long:    long,
+		Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(args); err != nil {
 				return err
@@ -142,7 +144,7 @@ func newLocalCommand(streams genericiooptions.IOStreams, _, version string) *cob
 }
 
 // Complete adds the files of the arguments, parses the expressions and sets the defaults.
-func (o *localOptions) Complete(args []string) error {
+func (o *Options) Complete(args []string) error {
 	var err error
 	if o.Filenames, err = files.Join(o.Filenames, args); err != nil {
 		return err //nolint:wrapcheck // it names the value
@@ -162,7 +164,7 @@ func (o *localOptions) Complete(args []string) error {
 }
 
 // Validate checks the flags. The error names each invalid flag and the allowed values.
-func (o *localOptions) Validate(replicasGiven bool) error {
+func (o *Options) Validate(replicasGiven bool) error {
 	var errs []error
 	if o.system == "windows" {
 		// Without process groups, a run could not stop what the containers have started.
@@ -205,7 +207,7 @@ func (o *localOptions) Validate(replicasGiven bool) error {
 }
 
 // Run reads the manifests and runs their pods. ExitCode maps its error to an exit code.
-func (o *localOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	objects, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -247,7 +249,7 @@ func (o *localOptions) Run(ctx context.Context) error {
 }
 
 // conclude reports whether the expressions were met. Without expressions, every run succeeds.
-func (o *localOptions) conclude(s *session, end runEnd) error {
+func (o *Options) conclude(s *session, end runEnd) error {
 	if len(o.expressions) == 0 {
 		return nil
 	}
@@ -270,7 +272,7 @@ func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecon
 // handleUnsupported returns the warning that lists all unsupported fields and kinds, if there
 // are any. With --strict, it returns them as an error, except for those that cannot affect
 // probes.
-func (o *localOptions) handleUnsupported(unsupported []manifest.Unsupported) ([]string, error) {
+func (o *Options) handleUnsupported(unsupported []manifest.Unsupported) ([]string, error) {
 	var ignored, rejected []string
 	for _, u := range unsupported {
 		if o.Strict && !u.Harmless() {

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package local
 
 import (
 	"bytes"
@@ -106,7 +106,7 @@ func TestErrorsOfAllFiles(t *testing.T) {
 	folder := t.TempDir()
 	first, second := filepath.Join(folder, "a.yaml"), filepath.Join(folder, "b.yaml")
 	expect.NoError(t, errors.Join(os.WriteFile(first, []byte("a: ["), 0o600), os.WriteFile(second, []byte("x: y"), 0o600)))
-	_, _, err := play(t, &script{}, localOptions{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
+	_, _, err := play(t, &script{}, Options{Filenames: []string{filepath.Join(folder, "none.yaml"), first, second}})
 	for _, want := range []string{"none.yaml: no such file", "a.yaml: document 1: invalid YAML", "b.yaml: document 1: not a Kubernetes object"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not contain %q", err, want)
@@ -118,7 +118,7 @@ func TestErrorsOfAllFiles(t *testing.T) {
 }
 
 func TestStrictRejectsMarkerProblems(t *testing.T) {
-	_, stderr, err := play(t, &script{warnings: []string{"PodProbeMarker idle: selector matches no pods"}}, localOptions{Strict: true, Timeout: time.Second})
+	_, stderr, err := play(t, &script{warnings: []string{"PodProbeMarker idle: selector matches no pods"}}, Options{Strict: true, Timeout: time.Second})
 	want := "invalid markers, and --strict is set:\n  PodProbeMarker idle: selector matches no pods"
 	if err == nil || err.Error() != want || exit.Code(err) != exit.Usage || stderr != "" {
 		t.Errorf("got error %v and standard error %q, want %q", err, stderr, want)

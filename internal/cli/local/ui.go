@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package local
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // servePage serves the web page of the session and prints its URL. The caller calls stop after the
 // run.
-func (o *localOptions) servePage(ctx context.Context, s *session, markers []v1alpha1.PodProbeMarker) (stop func() error, err error) {
+func (o *Options) servePage(ctx context.Context, s *session, markers []v1alpha1.PodProbeMarker) (stop func() error, err error) {
 	if o.UI == "" {
 		return func() error { return nil }, nil
 	}
