@@ -95,7 +95,7 @@ func (o *timelineOptions) Run(ctx context.Context) error {
 		return err
 	}
 	query := cluster.Query{Namespace: connection.Namespace, Names: []string{o.Pod}, Whole: true}
-	snapshot, events, err := readHistory(ctx, connection.Client, query, o.ErrOut)
+	snapshot, events, err := cluster.ReadHistory(ctx, connection.Client, query, o.ErrOut)
 	if err != nil {
 		return err
 	}

@@ -13,20 +13,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
-	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
-	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
@@ -135,7 +130,7 @@ func (o *topOptions) Run(ctx context.Context) error {
 	if o.Watch {
 		return live.Session(ctx, connection, query, o.watch)
 	}
-	snapshot, events, err := readHistory(ctx, connection.Client, query, o.ErrOut)
+	snapshot, events, err := cluster.ReadHistory(ctx, connection.Client, query, o.ErrOut)
 	if err != nil {
 		return err
 	}
@@ -170,54 +165,6 @@ func printTop(out io.Writer, groups []history.Group, more int) error {
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the table: %w", err)
-	}
-	return nil
-}
-
-// readHistory reads the pods of the query with their states, and the events of their probes. If
-// the user may not list events, it prints a warning, and there are none.
-func readHistory(ctx context.Context, reader client.Client, query cluster.Query, warnings io.Writer) (*cluster.Snapshot, []history.Event, error) {
-	pod := ""
-	if len(query.Names) == 1 {
-		pod = query.Names[0]
-	}
-	var snapshot *cluster.Snapshot
-	var events []corev1.Event
-	var unread error
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		snapshot, err = cluster.Read(ctx, reader, query)
-		return err
-	})
-	group.Go(func() error {
-		events, unread = eventlog.Events(ctx, reader, query.Namespace, pod)
-		return nil
-	})
-	if err := group.Wait(); err != nil {
-		return nil, nil, err
-	}
-	if err := snapshot.Require(permission.Required()...); err != nil {
-		return nil, nil, err
-	}
-	if hint := snapshot.Hint(); hint != "" {
-		fmt.Fprintf(warnings, "Warning: %s\n", hint)
-	}
-	return snapshot, history.ParseEvents(events), warnOfEvents(warnings, unread)
-}
-
-// warnOfEvents prints a warning if the events could not be listed because of a missing permission, or are too
-// many. It returns all other errors.
-func warnOfEvents(warnings io.Writer, err error) error {
-	var truncated *eventlog.TruncatedError
-	if errors.As(err, &truncated) {
-		fmt.Fprintf(warnings, "Warning: %v\n", err)
-		return nil
-	}
-	if err != nil && !apierror.IsDenied(err) {
-		return cluster.Unreachable(err)
-	}
-	if err != nil {
-		fmt.Fprintf(warnings, "Warning: changes of states are not known: %v\n", err)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (o *topOptions) watch(ctx context.Context, connection cluster.Connection, w
 		return err //nolint:wrapcheck // it says what is missing
 	}
 	events, err := eventlog.Events(ctx, connection.Client, connection.Namespace, "")
-	if err := warnOfEvents(o.ErrOut, err); err != nil {
+	if err := cluster.WarnOfEvents(o.ErrOut, err); err != nil {
 		return err
 	}
 	s := newTopScreen(ctx, o, w, history.ParseEvents(events))
