@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/migrate"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/test"
+	"github.com/seamark-dev/seamark/internal/cli/timeline"
 	"github.com/seamark-dev/seamark/internal/cli/tree"
 	"github.com/seamark-dev/seamark/internal/cli/ui"
 	"github.com/seamark-dev/seamark/internal/cli/wait"
@@ -54,7 +55,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{
-		initialize.New, lint.New, newVersionCommand, local.New, check.New, migrate.New, newTimelineCommand,
+		initialize.New, lint.New, newVersionCommand, local.New, check.New, migrate.New, timeline.New,
 		explain.New, get.New, ui.New, test.New, wait.New, tree.New, newTopCommand,
 	} {
 		root.AddCommand(add(streams, displayName(program), version))

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -18,16 +17,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
-	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
-
-func hostileTimeline() chart.Timeline {
-	end := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	return chart.Timeline{Start: end.Add(-time.Hour), End: end, Lines: []history.Line{{
-		Marker: "m", Probe: "p", Spans: []history.Span{{Start: end.Add(-time.Hour), End: end, Phase: history.Failed, Message: texttest.Hostile}},
-	}}}
-}
 
 // reports are the reports of commands with hostile texts, by their formats.
 func reports() map[string]func(out io.Writer, format printing.Report) error {
@@ -35,10 +26,6 @@ func reports() map[string]func(out io.Writer, format printing.Report) error {
 	return map[string]func(io.Writer, printing.Report) error{
 		"top": func(out io.Writer, format printing.Report) error {
 			return format.Print(out, groups, func(out io.Writer) error { return printTop(out, groups, 0) })
-		},
-		"timeline": func(out io.Writer, format printing.Report) error {
-			o := timelineOptions{IOStreams: genericiooptions.IOStreams{Out: out}, Output: format}
-			return o.print(hostileTimeline())
 		},
 	}
 }

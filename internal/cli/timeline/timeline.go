@@ -1,7 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package timeline implements `seamark timeline`, which shows the states of a pod's probes over time.
+package timeline
 
 import (
 	"context"
@@ -23,9 +24,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
-// timelineOptions are the argument and the flags of `seamark timeline`, which newTimelineCommand
-// describes.
-type timelineOptions struct {
+// Options are the argument and the flags of `seamark timeline`, which New describes.
+type Options struct {
 	genericiooptions.IOStreams
 	Flags  *cluster.Flags
 	Pod    string
@@ -33,14 +33,14 @@ type timelineOptions struct {
 	Output printing.Report
 }
 
-const timelineLong = `Show the states of a pod's probes over time, as a chart in the terminal or as an SVG.
+const long = `Show the states of a pod's probes over time, as a chart in the terminal or as an SVG.
 
 The timeline is built from what the API server still has: the current states with the time of their
 last change, and the events of the pod, which are kept for an hour by default. Equal events are
 combined, so that only the first and the last of several changes have a time. What is not known is
 shown so, and never guessed.`
 
-const timelineExample = `  # The last hour of the pod game-0
+const example = `  # The last hour of the pod game-0
   seamark timeline game-0
 
   # The last 10 minutes, as a picture
@@ -49,15 +49,16 @@ const timelineExample = `  # The last hour of the pod game-0
 // svgOutput is the format of pictures.
 const svgOutput = "svg"
 
-func newTimelineCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
-	o := &timelineOptions{
+// New returns the command.
+func New(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
+	o := &Options{
 		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Since: time.Hour, Output: printing.Text,
 	}
 	command := &cobra.Command{
 		Use:     "timeline POD",
 		Short:   "Show the states of a pod's probes over time",
-		Long:    timelineLong,
-		Example: timelineExample,
+		Long:    long,
+		Example: example,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("%d arguments are invalid: must be the name of one pod", len(args))
@@ -80,7 +81,7 @@ func newTimelineCommand(streams genericiooptions.IOStreams, _, version string) *
 }
 
 // Validate checks the flags.
-func (o *timelineOptions) Validate() error {
+func (o *Options) Validate() error {
 	errs := []error{o.Output.Validate(svgOutput)}
 	if o.Since <= 0 {
 		errs = append(errs, fmt.Errorf("--since: %s is invalid: must be more than 0", o.Since))
@@ -89,7 +90,7 @@ func (o *timelineOptions) Validate() error {
 }
 
 // Run reads the pod's states and events and prints the timeline.
-func (o *timelineOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	connection, err := o.Flags.Connect()
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (o *timelineOptions) Run(ctx context.Context) error {
 // defaultWidth is the width of the output if it is not a terminal.
 const defaultWidth = 100
 
-func (o *timelineOptions) print(timeline chart.Timeline) error {
+func (o *Options) print(timeline chart.Timeline) error {
 	return o.Output.Print(o.Out, timeline, func(out io.Writer) error {
 		if o.Output == svgOutput {
 			return timeline.SVG(printing.Raw(out)) //nolint:wrapcheck // it says what failed
@@ -129,7 +130,7 @@ func (o *timelineOptions) print(timeline chart.Timeline) error {
 }
 
 // style returns how text is printed: with blocks and colors on a terminal only.
-func (o *timelineOptions) style() chart.Style {
+func (o *Options) style() chart.Style {
 	style := chart.Style{Width: defaultWidth, Blocks: printing.HasScreen(o.Out), Colors: printing.HasColors(o.Out, os.Getenv)}
 	if out, isFile := printing.Raw(o.Out).(*os.File); isFile && style.Blocks {
 		if width, _, err := term.GetSize(int(out.Fd())); err == nil {
