@@ -1,9 +1,9 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli implements the commands of the program seamark. Each command has an options
-// struct that its flags set, with the steps Complete, Validate and Run. Commands read and write only the streams
-// that they are given.
+// Package cli is the root command of the program seamark, with which the commands are registered. Each is a package below,
+// with an options struct that its flags set and the steps Complete, Validate and Run. Commands read and write only the
+// streams that they are given.
 package cli
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/cli/test"
 	"github.com/seamark-dev/seamark/internal/cli/timeline"
+	"github.com/seamark-dev/seamark/internal/cli/top"
 	"github.com/seamark-dev/seamark/internal/cli/tree"
 	"github.com/seamark-dev/seamark/internal/cli/ui"
 	"github.com/seamark-dev/seamark/internal/cli/wait"
@@ -56,7 +57,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 	root.SetErr(streams.ErrOut)
 	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{
 		initialize.New, lint.New, newVersionCommand, local.New, check.New, migrate.New, timeline.New,
-		explain.New, get.New, ui.New, test.New, wait.New, tree.New, newTopCommand,
+		explain.New, get.New, ui.New, test.New, wait.New, tree.New, top.New,
 	} {
 		root.AddCommand(add(streams, displayName(program), version))
 	}

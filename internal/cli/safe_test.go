@@ -6,35 +6,15 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/seamark-dev/seamark/internal/cli/clitest"
-	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
-	"github.com/seamark-dev/seamark/internal/web/history"
 )
-
-// reports are the reports of commands with hostile texts, by their formats.
-func reports() map[string]func(out io.Writer, format printing.Report) error {
-	groups := []history.Group{{Marker: "m", Worst: texttest.Hostile, Message: texttest.Hostile}}
-	return map[string]func(io.Writer, printing.Report) error{
-		"top": func(out io.Writer, format printing.Report) error {
-			return format.Print(out, groups, func(out io.Writer) error { return printTop(out, groups, 0) })
-		},
-	}
-}
-
-func TestReportsAreSafe(t *testing.T) {
-	for name, report := range reports() {
-		t.Run(name, func(t *testing.T) { clitest.CheckReport(t, report) })
-	}
-}
 
 // The names of fields, objects and files are those of manifests, and errors contain them too.
 func TestManifestsAreSafe(t *testing.T) {

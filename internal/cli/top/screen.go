@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package top
 
 import (
 	"bytes"
@@ -22,14 +22,14 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
-// topInterval is the time between updates of the table.
-const topInterval = 500 * time.Millisecond
+// interval is the time between updates of the table.
+const interval = 500 * time.Millisecond
 
-// topScreen shows the worst groups on a terminal, and what commands print about the selected one.
-type topScreen struct {
+// screen shows the worst groups on a terminal, and what commands print about the selected one.
+type screen struct {
 	*table.Screen
 	ctx     context.Context //nolint:containedctx // tea.Model has no other way to end commands
-	o       *topOptions
+	o       *Options
 	source  live.Source
 	notices live.Notices
 	// run returns what a command prints, and logs the output of the container of a row.
@@ -42,27 +42,27 @@ type topScreen struct {
 	more, selected int
 	notice         string
 	// page is what a command has printed, or nil for the table.
-	page *topPage
+	page *page
 }
 
-// topPage is the output of a command.
-type topPage struct {
+// page is the output of a command.
+type page struct {
 	title string
 	lines []string
 	// top is the index of the first visible line.
 	top int
 }
 
-func newTopScreen(ctx context.Context, o *topOptions, source live.Source, events []history.Event) *topScreen {
-	s := &topScreen{ctx: ctx, o: o, source: source, events: events}
-	s.Screen = table.NewScreen(s, topInterval)
+func newScreen(ctx context.Context, o *Options, source live.Source, events []history.Event) *screen {
+	s := &screen{ctx: ctx, o: o, source: source, events: events}
+	s.Screen = table.NewScreen(s, interval)
 	s.source.Update()
 	s.update()
 	return s
 }
 
 // Key handles a key.
-func (s *topScreen) Key(key tea.KeyPressMsg) tea.Cmd {
+func (s *screen) Key(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	switch {
 	case table.Ends(key):
@@ -81,7 +81,7 @@ func (s *topScreen) Key(key tea.KeyPressMsg) tea.Cmd {
 }
 
 // open runs the command of a key for the worst probe of the selected group.
-func (s *topScreen) open(name string, row *probestatus.Row) tea.Cmd {
+func (s *screen) open(name string, row *probestatus.Row) tea.Cmd {
 	var args []string
 	switch name {
 	case "e":
@@ -99,8 +99,8 @@ func (s *topScreen) open(name string, row *probestatus.Row) tea.Cmd {
 }
 
 // openPage shows a page with the text, once the command has returned it.
-func (s *topScreen) openPage(title string, command func() string) tea.Cmd {
-	page := &topPage{title: title, lines: []string{"..."}}
+func (s *screen) openPage(title string, command func() string) tea.Cmd {
+	page := &page{title: title, lines: []string{"..."}}
 	s.page = page
 	return func() tea.Msg {
 		output := linesOf(command())
@@ -110,7 +110,7 @@ func (s *topScreen) openPage(title string, command func() string) tea.Cmd {
 }
 
 // Poll takes the changes and the next notice.
-func (s *topScreen) Poll(time.Time) tea.Cmd {
+func (s *screen) Poll(time.Time) tea.Cmd {
 	select {
 	case s.notice = <-s.notices:
 	default:
@@ -126,7 +126,7 @@ func (s *topScreen) Poll(time.Time) tea.Cmd {
 }
 
 // update computes the groups. The selection stays on its group.
-func (s *topScreen) update() {
+func (s *screen) update() {
 	now := s.o.Now()
 	s.events = slices.DeleteFunc(s.events, func(e history.Event) bool { return e.Last.Before(now.Add(-s.o.Window)) })
 	var before history.Group
@@ -146,10 +146,10 @@ func (s *topScreen) update() {
 }
 
 // room is the number of lines between the first line and the help.
-func (s *topScreen) room() int { return max(s.Height-2, 1) }
+func (s *screen) room() int { return max(s.Height-2, 1) }
 
 // Body returns the page or the table.
-func (s *topScreen) Body() []string {
+func (s *screen) Body() []string {
 	if s.page != nil {
 		return append([]string{text.Line(s.page.title)}, visible(s.page.lines, s.page.top, s.room())...)
 	}
@@ -157,10 +157,10 @@ func (s *topScreen) Body() []string {
 }
 
 // tableLines returns the header and the groups around the selected one.
-func (s *topScreen) tableLines() []string {
+func (s *screen) tableLines() []string {
 	var out bytes.Buffer
 	// A buffer accepts everything.
-	_ = printTop(&out, s.groups, s.more)
+	_ = printGroups(&out, s.groups, s.more)
 	lines := linesOf(out.String())
 	if len(s.groups) == 0 {
 		return lines
@@ -170,7 +170,7 @@ func (s *topScreen) tableLines() []string {
 }
 
 // Status returns the keys and their meaning, and the last notice.
-func (s *topScreen) Status() string {
+func (s *screen) Status() string {
 	help := "↑↓ select  e explain  t timeline  l logs  x test  q quit"
 	if s.page != nil {
 		help = fmt.Sprintf("%d lines  ↑↓ scroll  esc back  q quit", len(s.page.lines))

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package top
 
 import (
 	"context"
@@ -15,12 +15,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/cli/table"
@@ -28,6 +30,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/expect"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var topNow = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 
@@ -55,14 +59,14 @@ func (f *fakeSource) Update() ([]live.Change, probestatus.States) {
 
 func (f *fakeSource) Rows() []probestatus.Row { return f.rows }
 
-// newTestTop returns a screen with two rows. Commands print their arguments.
-func newTestTop(t *testing.T) (*topScreen, *fakeSource) {
+// newTestScreen returns a screen with two rows. Commands print their arguments.
+func newTestScreen(t *testing.T) (*screen, *fakeSource) {
 	t.Helper()
 	source := &fakeSource{
 		rows:    []probestatus.Row{topRow("game-0", "node-1", "3 players"), topRow("game-1", "node-2", "5 players")},
 		changed: make(chan struct{}, 1),
 	}
-	s := newTopScreen(t.Context(), &topOptions{Rows: 20, Window: time.Hour, Now: func() time.Time { return topNow }}, source, nil)
+	s := newScreen(t.Context(), &Options{Rows: 20, Window: time.Hour, Now: func() time.Time { return topNow }}, source, nil)
 	s.run = func(_ context.Context, namespace string, args ...string) string {
 		return "ran " + namespace + ": " + strings.Join(args, " ") + "\n" + strings.Repeat("line\n", 20)
 	}
@@ -74,7 +78,7 @@ func newTestTop(t *testing.T) (*topScreen, *fakeSource) {
 }
 
 // press presses a key, and handles what the command of the key returns.
-func press(t *testing.T, s *topScreen, key tea.Key) {
+func press(t *testing.T, s *screen, key tea.Key) {
 	t.Helper()
 	_, command := s.Update(tea.KeyPressMsg(key))
 	if command != nil {
@@ -82,9 +86,9 @@ func press(t *testing.T, s *topScreen, key tea.Key) {
 	}
 }
 
-func topText(s *topScreen) string { return ansi.Strip(strings.Join(s.Lines(), "\n")) }
+func topText(s *screen) string { return ansi.Strip(strings.Join(s.Lines(), "\n")) }
 
-func TestTopScreen(t *testing.T) {
+func TestScreen(t *testing.T) {
 	const table = `NAMESPACE  MARKER  NODE    PROBES  NOT RUN  SLOW  CHANGES/H  FAILED  WORST
 games      game    node-1  1       0        0     0.0        1       game-0 idle: 3 players
 games      game    node-2  1       0        0     0.0        1       game-1 idle: 5 players
@@ -111,7 +115,7 @@ games      game    node-2  1       0        0     0.0        1       game-1 idle
 		"unknown key":   {[]tea.Key{letter('z')}, table},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := newTestTop(t)
+			s, _ := newTestScreen(t)
 			for _, key := range test.keys {
 				press(t, s, key)
 			}
@@ -121,7 +125,7 @@ games      game    node-2  1       0        0     0.0        1       game-1 idle
 			}
 		})
 	}
-	s, _ := newTestTop(t)
+	s, _ := newTestScreen(t)
 	for _, key := range []tea.Key{letter('q'), {Code: 'c', Mod: tea.ModCtrl}} {
 		if _, command := s.Update(tea.KeyPressMsg(key)); command == nil || !cmp.Equal(command(), tea.Quit()) {
 			t.Errorf("key %s does not end the watch", key)
@@ -131,8 +135,8 @@ games      game    node-2  1       0        0     0.0        1       game-1 idle
 
 // Changes are counted, the selection stays on its group, and the output of a page that was left is not
 // shown.
-func TestTopScreenFollowsChanges(t *testing.T) {
-	s, source := newTestTop(t)
+func TestScreenFollowsChanges(t *testing.T) {
+	s, source := newTestScreen(t)
 	press(t, s, tea.Key{Code: tea.KeyDown})
 	before := source.rows[1]
 	before.State = v1alpha1.ProbeSucceeded
@@ -164,8 +168,8 @@ func TestTopScreenFollowsChanges(t *testing.T) {
 	}
 }
 
-func TestTopScreenShowsTheSelectedRowAndIsSafe(t *testing.T) {
-	s, source := newTestTop(t)
+func TestScreenShowsTheSelectedRowAndIsSafe(t *testing.T) {
+	s, source := newTestScreen(t)
 	source.rows = nil
 	for _, node := range strings.Split("abcdefghij", "") {
 		source.rows = append(source.rows, topRow("game-"+node, node, texttest.Hostile))
@@ -186,8 +190,8 @@ func TestTopScreenShowsTheSelectedRowAndIsSafe(t *testing.T) {
 	texttest.CheckColored(t, strings.Join(s.Lines(), "\n"))
 }
 
-// A command runs with the flags of the connection.
-func TestTopRunsCommands(t *testing.T) {
+// The commands of all keys run with the flags of the connection.
+func TestRunCommand(t *testing.T) {
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	var got []string
 	command := &cobra.Command{Use: "top", Run: func(cmd *cobra.Command, _ []string) { got = connectionFlags(cmd) }}
@@ -197,9 +201,11 @@ func TestTopRunsCommands(t *testing.T) {
 	command.SetArgs([]string{"--kubeconfig=none", "-n", "games", "-A", "--as=me", "--as-group=a", "--as-group=b"})
 	expect.NoError(t, command.Execute())
 	expect.Equal(t, "flags", []string{"--as=me", "--as-group=a", "--as-group=b", "--kubeconfig=none"}, got)
-	o := &topOptions{Program: "seamark", Version: "test", connectionFlags: got}
-	if got := o.runCommand(t.Context(), "games", "explain", "game-0"); !strings.Contains(got, "Error: read kubeconfig") || !strings.Contains(got, "none") {
-		t.Errorf("output %q", got)
+	o := &Options{Program: "seamark", Version: "test", connectionFlags: got}
+	for _, args := range [][]string{{"explain", "game-0"}, {"timeline", "game-0"}, {"test", "--marker=game#idle", "pod/game-0"}} {
+		if got := o.runCommand(t.Context(), "games", args...); !strings.Contains(got, "Error: read kubeconfig") || !strings.Contains(got, "none") {
+			t.Errorf("output of %s: %q", args[0], got)
+		}
 	}
 }
 
@@ -226,12 +232,12 @@ func TestLogsOf(t *testing.T) {
 	}
 }
 
-func TestTopWatchNeedsATerminal(t *testing.T) {
+func TestWatchNeedsATerminal(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--watch: the output must be a terminal; "seamark get --watch" prints changes elsewhere`: {"top", "-w"},
 		`--output: "json" is invalid: must be text with --watch`:                                 {"top", "-w", "-o", "json"},
 	} {
-		if _, stderr, code := execute(t, "", args...); code != 2 || !strings.Contains(stderr, want) {
+		if _, stderr, code := clitest.Execute(t, New, "", args...); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit code %d, errors %q, want %q", args, code, stderr, want)
 		}
 	}

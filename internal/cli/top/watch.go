@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package top
 
 import (
 	"bytes"
@@ -21,7 +21,11 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/explain"
 	"github.com/seamark-dev/seamark/internal/cli/live"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/test"
+	"github.com/seamark-dev/seamark/internal/cli/timeline"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/web/eventlog"
@@ -32,7 +36,7 @@ import (
 const logLines, logBytes = 500, 1 << 20
 
 // watch shows the table on the terminal.
-func (o *topOptions) watch(ctx context.Context, connection cluster.Connection, w *live.Watch, notices live.Notices) error {
+func (o *Options) watch(ctx context.Context, connection cluster.Connection, w *live.Watch, notices live.Notices) error {
 	if err := w.Snapshot().Require(permission.Required()...); err != nil {
 		return err //nolint:wrapcheck // it says what is missing
 	}
@@ -40,7 +44,7 @@ func (o *topOptions) watch(ctx context.Context, connection cluster.Connection, w
 	if err := cluster.WarnOfEvents(o.ErrOut, err); err != nil {
 		return err
 	}
-	s := newTopScreen(ctx, o, w, history.ParseEvents(events))
+	s := newScreen(ctx, o, w, history.ParseEvents(events))
 	s.notices = notices
 	s.run = o.runCommand
 	s.logs = func(ctx context.Context, row *probestatus.Row) string { return logsOf(ctx, connection.Config, row) }
@@ -48,15 +52,24 @@ func (o *topOptions) watch(ctx context.Context, connection cluster.Connection, w
 		return exit.Failure(err)
 	}
 	// The last table stays on the terminal.
-	return exit.Failure(printTop(o.Out, s.groups, s.more))
+	return exit.Failure(printGroups(o.Out, s.groups, s.more))
 }
 
-// runCommand runs a command of the program in the namespace, with the flags that select the cluster
+// runCommand runs a command that a key of the screen stands for in the namespace, with the flags that select the cluster
 // and the user, and returns what it prints.
-func (o *topOptions) runCommand(ctx context.Context, namespace string, args ...string) string {
+func (o *Options) runCommand(ctx context.Context, namespace string, args ...string) string {
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	root := New(streams, o.Program, o.Version)
+	streams.Out, streams.ErrOut = printing.Safe(streams.Out), printing.Safe(streams.ErrOut)
+	root := &cobra.Command{
+		Use: "seamark", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: o.Program}, SilenceUsage: true,
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{explain.New, timeline.New, test.New} {
+		root.AddCommand(add(streams, o.Program, o.Version))
+	}
 	root.SetArgs(append(append(args, o.connectionFlags...), "--namespace="+namespace))
 	// It is part of the output.
 	_ = root.ExecuteContext(ctx)

@@ -1,7 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+// Package top implements `seamark top`, which shows the probes that did not run, run slowly, flap or fail.
+package top
 
 import (
 	"context"
@@ -25,8 +26,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 
-// topOptions are the flags of `seamark top`, which newTopCommand describes.
-type topOptions struct {
+// Options are the flags of `seamark top`, which New describes.
+type Options struct {
 	genericiooptions.IOStreams
 	Flags    *cluster.Flags
 	Node     string
@@ -43,7 +44,7 @@ type topOptions struct {
 	connectionFlags  []string
 }
 
-const topLong = `Show the probes that did not run, run slowly, flap or fail, by marker and node, the
+const long = `Show the probes that did not run, run slowly, flap or fail, by marker and node, the
 worst ones first: by probes that did not run, then by slow ones, by changes per hour, and by
 failed ones. Markers without any of these are not shown. A failed probe is not always a problem:
 many probes report a state, such as idle.
@@ -57,7 +58,7 @@ l the logs of the container, and x or r "seamark test", which runs the probe onc
 the table. --watch needs the permission to watch what is listed; "seamark get --watch" also works
 without a terminal.`
 
-const topExample = `  # The worst 20 in all namespaces
+const example = `  # The worst 20 in all namespaces
   seamark top -A
 
   # The worst 5 on one node, with changes of the last 10 minutes
@@ -66,16 +67,17 @@ const topExample = `  # The worst 20 in all namespaces
   # Follow the worst ones, and explain or test them with keys
   seamark top --watch`
 
-func newTopCommand(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
-	o := &topOptions{
+// New returns the command.
+func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
+	o := &Options{
 		IOStreams: streams, Flags: cluster.NewFlags(streams, version), Now: time.Now,
 		Rows: 20, Window: time.Hour, Output: printing.Text, Program: program, Version: version,
 	}
 	command := &cobra.Command{
 		Use:     "top",
 		Short:   "Show the probes that did not run, run slowly, flap or fail",
-		Long:    topLong,
-		Example: topExample,
+		Long:    long,
+		Example: example,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -99,7 +101,7 @@ func newTopCommand(streams genericiooptions.IOStreams, program, version string) 
 }
 
 // Validate checks the flags.
-func (o *topOptions) Validate() error {
+func (o *Options) Validate() error {
 	errs := []error{o.Output.Validate()}
 	if o.Rows < 1 {
 		errs = append(errs, fmt.Errorf("--rows: %d is invalid: must be 1 or more", o.Rows))
@@ -117,7 +119,7 @@ func (o *topOptions) Validate() error {
 }
 
 // Run reads the states and events and prints the worst groups.
-func (o *topOptions) Run(ctx context.Context) error {
+func (o *Options) Run(ctx context.Context) error {
 	selector, err := o.Selector.Parse()
 	if err != nil {
 		return err
@@ -139,13 +141,13 @@ func (o *topOptions) Run(ctx context.Context) error {
 	more := max(len(groups)-o.Rows, 0)
 	groups = groups[:len(groups)-more]
 	report := map[string]any{"groups": append([]history.Group{}, groups...), "omitted": more}
-	return exit.Failure(o.Output.Print(o.Out, report, func(out io.Writer) error { return printTop(out, groups, more) }))
+	return exit.Failure(o.Output.Print(o.Out, report, func(out io.Writer) error { return printGroups(out, groups, more) }))
 }
 
 // maxMessage is the maximum length of a message in a row, in bytes.
 const maxMessage = 80
 
-func printTop(out io.Writer, groups []history.Group, more int) error {
+func printGroups(out io.Writer, groups []history.Group, more int) error {
 	if len(groups) == 0 {
 		_, err := fmt.Fprintln(out, "All probes run, and none has failed or changed.")
 		return err //nolint:wrapcheck // there is nothing to add
