@@ -19,8 +19,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/timeline/chart"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
-	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 

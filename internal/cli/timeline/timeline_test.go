@@ -12,8 +12,8 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
+	"github.com/seamark-dev/seamark/internal/cli/timeline/chart"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
-	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 

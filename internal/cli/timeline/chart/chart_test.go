@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seamark-dev/seamark/internal/cli/timeline/chart"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
-	"github.com/seamark-dev/seamark/internal/web/chart"
 	"github.com/seamark-dev/seamark/internal/web/history"
 	"github.com/seamark-dev/seamark/test/expect"
 )
