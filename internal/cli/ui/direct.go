@@ -23,15 +23,15 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/ui/clustersource"
+	"github.com/seamark-dev/seamark/internal/cli/ui/objects"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	viewgather "github.com/seamark-dev/seamark/internal/marking/podview/gather"
 	"github.com/seamark-dev/seamark/internal/program/decoding"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	webui "github.com/seamark-dev/seamark/internal/web"
-	"github.com/seamark-dev/seamark/internal/web/clustersource"
 	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/model"
-	"github.com/seamark-dev/seamark/internal/web/objects"
 )
 
 // direct is a webui.Source that reads the cluster with the permissions of the user

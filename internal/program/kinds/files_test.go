@@ -37,7 +37,7 @@ func otherUses() map[string]map[string][]string {
 				"cmd/seamark-workloads/injector.go", "internal/cli/check/checks/permissions.go", "hack/metricsdocs/main.go",
 			},
 			"pods and the page show what they have added": {
-				"internal/cli/explain/read.go", "internal/cli/explain/explanation/explain.go", "internal/web/objects/objects.go",
+				"internal/cli/explain/read.go", "internal/cli/explain/explanation/explain.go", "internal/cli/ui/objects/objects.go",
 			},
 			"their revisions are copied": {"internal/cli/migrate/revisions.go", "internal/cli/migrate/migration/revisions.go"},
 			"they select namespaces":     {"internal/workloads/grants/selection.go"},

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/ui/objects"
 	"github.com/seamark-dev/seamark/internal/web/model"
-	"github.com/seamark-dev/seamark/internal/web/objects"
 )
 
 // reader returns the sets in pages as an API server does, or the error.
