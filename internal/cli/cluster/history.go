@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/internal/cli/cluster/eventlog"
 	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/permission"
-	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 

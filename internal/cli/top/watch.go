@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/cluster/eventlog"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/explain"
 	"github.com/seamark-dev/seamark/internal/cli/live"
@@ -28,7 +29,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/timeline"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/program/permission"
-	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/history"
 )
 

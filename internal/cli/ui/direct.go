@@ -23,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
+	"github.com/seamark-dev/seamark/internal/cli/cluster/eventlog"
 	"github.com/seamark-dev/seamark/internal/cli/ui/clustersource"
 	"github.com/seamark-dev/seamark/internal/cli/ui/objects"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
@@ -30,7 +31,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/decoding"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	webui "github.com/seamark-dev/seamark/internal/web"
-	"github.com/seamark-dev/seamark/internal/web/eventlog"
 	"github.com/seamark-dev/seamark/internal/web/model"
 )
 

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/internal/web/eventlog"
+	"github.com/seamark-dev/seamark/internal/cli/cluster/eventlog"
 )
 
 // pages is an API server with a number of events.
