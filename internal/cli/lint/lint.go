@@ -92,7 +92,7 @@ func New(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
 	flags.StringVar(&o.Show, "show", "warning", "severity from which findings are printed: info, warning or error")
 	flags.BoolVar(&o.AllowRemote, "allow-remote", false, "read manifests from URLs, and the remote parts of kustomizations")
 	flags.StringSliceVar(&o.Ignore, "ignore", nil, "rules whose findings are left out, separated by commas")
-	for flag, values := range map[string][]string{"fail-on": failOn(), "show": show(), "ignore": rules.RuleNames()} {
+	for flag, values := range map[string][]string{"fail-on": failOn(), "show": show(), "ignore": rules.Names()} {
 		// The flags exist.
 		_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -118,7 +118,7 @@ func (o *Options) Validate() error {
 		}
 	}
 	for _, name := range o.Ignore {
-		if err := rules.CheckRule(name); err != nil {
+		if err := rules.CheckName(name); err != nil {
 			errs = append(errs, fmt.Errorf("--ignore: %w", err))
 		}
 	}

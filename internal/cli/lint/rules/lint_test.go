@@ -110,8 +110,8 @@ func check(t *testing.T, linter *rules.Linter, manifests ...string) []string {
 // checkRule fails the test if the finding has no rule, or another severity than its rule.
 func checkRule(t *testing.T, f rules.Finding) {
 	t.Helper()
-	i := slices.IndexFunc(rules.Rules(), func(r rules.Rule) bool { return r.Name == f.Rule })
-	if i < 0 || rules.Rules()[i].Severity != f.Severity {
+	i := slices.IndexFunc(rules.All(), func(r rules.Rule) bool { return r.Name == f.Rule })
+	if i < 0 || rules.All()[i].Severity != f.Severity {
 		t.Errorf("finding %+v has an unknown rule, or another severity than it", f)
 	}
 }
@@ -339,7 +339,7 @@ func TestFiles(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	seen := map[string]bool{}
-	for _, rule := range rules.Rules() {
+	for _, rule := range rules.All() {
 		if seen[rule.Name] || rule.Summary == "" || !slices.Contains(rules.Severities(), rule.Severity) {
 			t.Errorf("rule %+v is incomplete, or occurs twice", rule)
 		}

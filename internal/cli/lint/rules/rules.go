@@ -21,9 +21,9 @@ type Rule struct {
 	Summary string
 }
 
-// Rules returns all rules: those of the API first, then those of probes, of marks, of workloads, of
+// All returns all rules: those of the API first, then those of probes, of marks, of workloads, of
 // SidecarSets, of AdvancedCronJobs, of pulls before updates and of the protection from deletion.
-func Rules() []Rule {
+func All() []Rule {
 	return []Rule{
 		ruleYAML, ruleNotAnObject, ruleKind, ruleNotServed, ruleAPIVersion, ruleUnknownField, ruleSchema, ruleMetadata, ruleTemplate,
 		ruleMarkInSelector, ruleProviderAnnotation, ruleTicketLabel, ruleExclusiveValue, ruleDuplicateObject,
@@ -35,19 +35,19 @@ func Rules() []Rule {
 	}
 }
 
-// RuleNames returns the names of all rules, in the order of Rules.
-func RuleNames() []string {
+// Names returns the names of all rules, in the order of All.
+func Names() []string {
 	var names []string
-	for _, r := range Rules() {
+	for _, r := range All() {
 		names = append(names, r.Name)
 	}
 	return names
 }
 
-// CheckRule returns an error unless a rule has the name. The error lists the rules, with a similar
+// CheckName returns an error unless a rule has the name. The error lists the rules, with a similar
 // one last.
-func CheckRule(name string) error {
-	names := RuleNames()
+func CheckName(name string) error {
+	names := Names()
 	if slices.Contains(names, name) {
 		return nil
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
-func TestCheckRule(t *testing.T) {
-	for _, name := range rules.RuleNames() {
-		if err := rules.CheckRule(name); err != nil {
+func TestCheckName(t *testing.T) {
+	for _, name := range rules.Names() {
+		if err := rules.CheckName(name); err != nil {
 			t.Errorf("rule %s: %v", name, err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestCheckRule(t *testing.T) {
 		"":              "invalid-predownload or delete-protection",
 		"schema,schema": "invalid-predownload or delete-protection",
 	} {
-		err := rules.CheckRule(name)
+		err := rules.CheckName(name)
 		if err == nil || !strings.HasPrefix(err.Error(), `"`+name+`" is invalid: must be invalid-yaml, `) || !strings.HasSuffix(err.Error(), end) {
 			t.Errorf("error for rule %q: %v, want one that ends with %s", name, err, end)
 		}
@@ -44,7 +44,7 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var want strings.Builder
-	for _, rule := range rules.Rules() {
+	for _, rule := range rules.All() {
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", rule.Name, rule.Severity, rule.Summary)
 	}
 	expect.Equal(t, "table of rules", want.String(), table+"\n")

@@ -17,7 +17,7 @@ import (
 // rule is ignored. The version is that of seamark.
 func WriteSARIF(w io.Writer, version string, findings, suppressed []Finding) error {
 	index, rules := map[string]int{}, []any{}
-	for i, r := range Rules() {
+	for i, r := range All() {
 		index[r.Name] = i
 		rules = append(rules, map[string]any{
 			"id": r.Name, "shortDescription": map[string]any{"text": r.Summary},

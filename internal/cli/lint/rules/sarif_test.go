@@ -15,7 +15,7 @@ import (
 )
 
 func TestSARIF(t *testing.T) {
-	all := rules.Rules()
+	all := rules.All()
 	findings := []rules.Finding{
 		{Severity: rules.Error, Rule: all[0].Name, File: "./a b/marker.yaml", Line: 3, Column: 5, Message: "not <valid>"},
 		{Severity: rules.Info, Rule: all[2].Name, File: "/tmp/kustomization.yaml", Object: "PodProbeMarker worker", Field: "spec", Message: "x", Fix: "y"},
