@@ -257,14 +257,14 @@ func managerRegistry() (*prometheus.Registry, error) {
 // workloadsRegistry returns a registry with the metrics of a seamark-workloads that leads.
 func workloadsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	counts := map[string][]planning.Count{}
+	counts := map[string][]planning.Progress{}
 	for _, kind := range kinds.Table() {
 		if kind.Role != kinds.Injector { // SidecarSets are not counted.
 			counts[kind.Kind] = nil
 		}
 	}
 	m := workloadsmetrics.New(registry)
-	m.Watch("v0", func() map[string][]planning.Count { return counts })
+	m.Watch("v0", func() map[string][]planning.Progress { return counts })
 	for object, operations := range map[string][]string{
 		"pod":                   {"adopt", "create", "delete", "patch"},
 		"persistentvolumeclaim": {"create", "delete", "update"},

@@ -80,7 +80,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		live: mgr.GetAPIReader(), namespace: w.options.OpenKruiseNamespace, gates: map[string]*reconciler.Gate{}, metrics: counters, recorder: recorder,
 		log: w.options.Logger, now: time.Now,
 	}
-	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Count{}}
+	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Progress{}}
 	if err := w.addKinds(ctx, mgr, all, shared, guard, census); err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, all [
 		if err != nil {
 			return err
 		}
-		if counted, ok := added.(interface{ Counts() []planning.Count }); ok {
-			census.kinds[kind.Kind] = counted.Counts
+		if counted, ok := added.(interface{ Progress() []planning.Progress }); ok {
+			census.kinds[kind.Kind] = counted.Progress
 		}
 		if err := added.Add(mgr, mgr.GetCache(), int(kind.Controller(&w.options.Controllers).Concurrency)); err != nil {
 			return err
@@ -126,17 +126,17 @@ type census struct {
 	// leads is closed when this process leads.
 	leads <-chan struct{}
 	// kinds count the sets of the enabled controllers.
-	kinds map[string]func() []planning.Count
+	kinds map[string]func() []planning.Progress
 }
 
 // count returns the counts of all sets by kind, nil if this process does not lead.
-func (c *census) count() map[string][]planning.Count {
+func (c *census) count() map[string][]planning.Progress {
 	select {
 	case <-c.leads:
 	default:
 		return nil
 	}
-	counts := map[string][]planning.Count{}
+	counts := map[string][]planning.Progress{}
 	for kind, count := range c.kinds {
 		counts[kind] = count()
 	}

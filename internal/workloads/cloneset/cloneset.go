@@ -42,7 +42,7 @@ func Set(recreateForClaims bool) planning.Kind[*v1alpha1.CloneSet, v1alpha1.Clon
 	return planning.Kind[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus]{
 		Kind: Kind(), New: func() *v1alpha1.CloneSet { return &v1alpha1.CloneSet{} }, Parts: parts,
 		Status:     func(set *v1alpha1.CloneSet) *v1alpha1.CloneSetStatus { return &set.Status },
-		Conditions: conditionsOf, SetConditions: setConditions, Count: count,
+		Conditions: conditionsOf, SetConditions: setConditions, Progress: Progress,
 		FailedScale: string(v1alpha1.CloneSetConditionFailedScale), FailedUpdate: string(v1alpha1.CloneSetConditionFailedUpdate),
 		Plan: func(set *v1alpha1.CloneSet, in planning.Input) (Output, error) {
 			return Plan(set, in, recreateForClaims)
@@ -50,11 +50,23 @@ func Set(recreateForClaims bool) planning.Kind[*v1alpha1.CloneSet, v1alpha1.Clon
 	}
 }
 
-func count(set *v1alpha1.CloneSet, s *v1alpha1.CloneSetStatus) planning.Count {
-	return planning.Count{
+// Progress returns how far a set with the status is.
+func Progress(set *v1alpha1.CloneSet, s *v1alpha1.CloneSetStatus) planning.Progress {
+	conditions := conditionsOf(s)
+	p := planning.Progress{
+		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: ptr.Deref(set.Spec.Replicas, 1), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas,
-		Updated: s.UpdatedReplicas, Updating: s.UpdatedReplicas < s.ExpectedUpdatedReplicas,
+		Updated: s.UpdatedReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas, Target: s.ExpectedUpdatedReplicas,
+		Failing: conditions.Message(string(v1alpha1.CloneSetConditionFailedScale), string(v1alpha1.CloneSetConditionFailedUpdate)),
+		Paused:  set.Spec.UpdateStrategy.Paused, OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteCloneSetUpdateStrategyType,
 	}
+	if p.OnDelete {
+		p.Target = 0
+	}
+	if c := conditions.Find(progressing); c != nil && c.Reason == string(v1alpha1.CloneSetProgressDeadlineExceeded) {
+		p.Exceeded = c.Message
+	}
+	return p
 }
 
 func parts(set *v1alpha1.CloneSet) planning.Parts {

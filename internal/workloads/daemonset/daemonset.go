@@ -15,6 +15,7 @@ package daemonset
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
@@ -29,7 +30,7 @@ func Set(slots *Slots) planning.Kind[*v1alpha1.DaemonSet, v1alpha1.DaemonSetStat
 	return planning.Kind[*v1alpha1.DaemonSet, v1alpha1.DaemonSetStatus]{
 		Kind: Kind(), New: func() *v1alpha1.DaemonSet { return &v1alpha1.DaemonSet{} }, Parts: parts,
 		Status:     func(set *v1alpha1.DaemonSet) *v1alpha1.DaemonSetStatus { return &set.Status },
-		Conditions: conditionsOf, SetConditions: setConditions, Count: count,
+		Conditions: conditionsOf, SetConditions: setConditions, Progress: Progress,
 		FailedScale: string(v1alpha1.DaemonSetFailedCreate), FailedUpdate: string(v1alpha1.DaemonSetFailedUpdate),
 		Slots: slots, Plan: slots.Plan,
 	}
@@ -42,11 +43,21 @@ func parts(set *v1alpha1.DaemonSet) planning.Parts {
 	return planning.Parts{Selector: set.Spec.Selector, Template: &set.Spec.Template}
 }
 
-func count(_ *v1alpha1.DaemonSet, s *v1alpha1.DaemonSetStatus) planning.Count {
-	return planning.Count{
+// Progress returns how far a set with the status is. Which nodes an update does not reach is known only to the planner, whose
+// condition says it.
+func Progress(set *v1alpha1.DaemonSet, s *v1alpha1.DaemonSetStatus) planning.Progress {
+	conditions := conditionsOf(s)
+	p := planning.Progress{
+		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: s.DesiredNumberScheduled, Replicas: s.CurrentNumberScheduled, Ready: s.NumberReady, Available: s.NumberAvailable,
-		Updated: s.UpdatedNumberScheduled, Updating: s.UpdatedNumberScheduled < s.DesiredNumberScheduled,
+		Updated: s.UpdatedNumberScheduled, UpdatedAvailable: s.UpdatedReady, Target: s.DesiredNumberScheduled,
+		Failing: conditions.Message(string(v1alpha1.DaemonSetFailedCreate), string(v1alpha1.DaemonSetFailedUpdate)),
+		Paused:  ptr.Deref(rolling(set).Paused, false), OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType,
 	}
+	if c := conditions.Find(string(v1alpha1.DaemonSetProgressing)); p.OnDelete || c != nil && (c.Reason == partitioned || c.Reason == notReached) {
+		p.Target = min(p.Updated, p.Target)
+	}
+	return p
 }
 
 // Plan returns the next step of the set.

@@ -96,8 +96,8 @@ func (m *Metrics) Yielding(kind string, yields bool) {
 	m.yielding.WithLabelValues(kind).Set(value)
 }
 
-// Census returns the counts of all sets by kind. It is nil while the process does not lead.
-type Census func() map[string][]planning.Count
+// Census returns how far all sets are, by kind. It is nil while the process does not lead.
+type Census func() map[string][]planning.Progress
 
 type collector struct {
 	census     Census
@@ -124,13 +124,14 @@ func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
-	for kind, counts := range c.census() {
-		sets, pods := map[string]int{"all": len(counts), "updating": 0, "failing": 0}, map[string]int{}
-		for _, count := range counts {
-			if count.Updating {
+	for kind, all := range c.census() {
+		sets, pods := map[string]int{"all": len(all), "updating": 0, "failing": 0}, map[string]int{}
+		for i := range all {
+			count := &all[i]
+			if count.Updating() {
 				sets["updating"]++
 			}
-			if count.Failing {
+			if count.Failing != "" {
 				sets["failing"]++
 			}
 			pods["desired"] += int(count.Desired)

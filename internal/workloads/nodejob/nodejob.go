@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -114,10 +113,10 @@ func (c *Controller[J, S, M]) Add(mgr manager.Manager, informers cache.Cache, co
 	return controllers.Add(mgr, strings.ToLower(c.kind.Kind.Kind), reconciler.SubjectSet, c, concurrency, sources...)
 }
 
-// Counts returns what the metrics count of each job: whether the API server has refused its last pod.
-func (c *Controller[J, S, M]) Counts() []planning.Count {
-	return reconciler.CountAll(c.Stores.Sets, func(job J) planning.Count {
-		return planning.Count{Failing: meta.IsStatusConditionFalse(*c.kind.Conditions(c.kind.Status(job)), c.kind.Created)}
+// Progress returns what the metrics count of each job: whether the API server has refused its last pod.
+func (c *Controller[J, S, M]) Progress() []planning.Progress {
+	return reconciler.ProgressOfAll(c.Stores.Sets, func(job J) planning.Progress {
+		return planning.Refused(*c.kind.Conditions(c.kind.Status(job)), c.kind.Created)
 	})
 }
 

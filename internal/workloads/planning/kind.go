@@ -35,8 +35,8 @@ type Kind[S, T any] struct {
 	Conditions func(status *T) Conditions
 	// SetConditions replaces them.
 	SetConditions func(status *T, conditions Conditions)
-	// Count returns the numbers of pods of a set with the status, which need not be that of the set.
-	Count func(set S, status *T) Count
+	// Progress returns how far a set with the status is. The status need not be that of the set.
+	Progress func(set S, status *T) Progress
 	// FailedScale and FailedUpdate are the types of the conditions about writes that failed: True while
 	// pods or claims cannot be created or deleted, or pods cannot be updated.
 	FailedScale, FailedUpdate string
@@ -64,15 +64,6 @@ type Slots interface {
 	Size(set types.UID) int
 	// Forget forgets a set that is gone.
 	Forget(key types.NamespacedName)
-}
-
-// Count are the numbers of pods of a set.
-type Count struct {
-	// Desired is the number of replicas in the specification. The others are those of the status.
-	Desired, Replicas, Ready, Available, Updated int32
-	// Updating reports whether the set has pods of an old revision that it must update. Failing
-	// reports whether its last writes failed.
-	Updating, Failing bool
 }
 
 // Parts are parts of a set.
@@ -125,16 +116,8 @@ type Output[T any] struct {
 // Settled reports whether all pods that the set should have exist and are available, and the step
 // writes nothing: the status stays as it is until something changes.
 func (k *Kind[S, T]) Settled(set S, out *Output[T]) bool {
-	n := k.Count(set, &out.Status)
+	n := k.Progress(set, &out.Status)
 	return out.Empty() && n.Replicas == n.Desired && n.Ready == n.Desired && n.Available == n.Desired
-}
-
-// Counts returns the numbers of pods of a set, with its status.
-func (k *Kind[S, T]) Counts(set S) Count {
-	status := k.Status(set)
-	count, conditions := k.Count(set, status), k.Conditions(status)
-	count.Failing = conditions.True(k.FailedScale) || conditions.True(k.FailedUpdate)
-	return count
 }
 
 // The reasons of the conditions about steps that failed.

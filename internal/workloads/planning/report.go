@@ -4,6 +4,7 @@
 package planning
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -150,6 +151,16 @@ func (c *Conditions) Set(kind, reason, message string, now time.Time) {
 func (c Conditions) True(kind string) bool {
 	found := c.Find(kind)
 	return found != nil && found.Status == corev1.ConditionTrue
+}
+
+// Message returns the message of the first of the conditions that is True, empty if none is.
+func (c Conditions) Message(kinds ...string) string {
+	for _, kind := range kinds {
+		if c.True(kind) {
+			return cmp.Or(c.Find(kind).Message, kind)
+		}
+	}
+	return ""
 }
 
 // first returns the message for the first failure of the kind, empty if there is none.

@@ -103,16 +103,18 @@ func (r *Reconciler[S, T]) Add(mgr manager.Manager, informers cache.Cache, concu
 	return controllers.Add(mgr, strings.ToLower(r.kind.Kind), SubjectSet, r, concurrency, r.sources(informers, r.of.New())...)
 }
 
-// Counts returns what the metrics count of each set.
-func (r *Reconciler[S, T]) Counts() []planning.Count { return CountAll(r.Stores.Sets, r.of.Counts) }
+// Progress returns what the metrics count of each set.
+func (r *Reconciler[S, T]) Progress() []planning.Progress {
+	return ProgressOfAll(r.Stores.Sets, func(set S) planning.Progress { return r.of.Progress(set, r.of.Status(set)) })
+}
 
-// CountAll returns what the metrics count of each object of the store.
-func CountAll[S any](objects Store, count func(object S) planning.Count) []planning.Count {
-	counts := []planning.Count{}
+// ProgressOfAll returns what the metrics count of each object of the store.
+func ProgressOfAll[S any](objects Store, progress func(object S) planning.Progress) []planning.Progress {
+	all := []planning.Progress{}
 	for _, object := range All[S](objects) {
-		counts = append(counts, count(object))
+		all = append(all, progress(object))
 	}
-	return counts
+	return all
 }
 
 // Reconcile executes the next step of the set.

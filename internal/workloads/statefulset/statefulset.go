@@ -33,17 +33,25 @@ func Set() planning.Kind[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus
 	return planning.Kind[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus]{
 		Kind: Kind(), New: func() *appsv1beta1.StatefulSet { return &appsv1beta1.StatefulSet{} }, Parts: parts,
 		Status:     func(set *appsv1beta1.StatefulSet) *appsv1beta1.StatefulSetStatus { return &set.Status },
-		Conditions: conditionsOf, SetConditions: setConditions, Count: count,
+		Conditions: conditionsOf, SetConditions: setConditions, Progress: Progress,
 		FailedScale: string(appsv1beta1.FailedCreatePod), FailedUpdate: string(appsv1beta1.FailedUpdatePod),
 		ClaimSizes: true, Plan: Plan,
 	}
 }
 
-func count(set *appsv1beta1.StatefulSet, s *appsv1beta1.StatefulSetStatus) planning.Count {
-	return planning.Count{
+// Progress returns how far a set with the status is.
+func Progress(set *appsv1beta1.StatefulSet, s *appsv1beta1.StatefulSetStatus) planning.Progress {
+	strategy := strategyOf(set)
+	p := planning.Progress{
+		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: planning.Number(replicasOf(set)), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas,
-		Updated: s.UpdatedReplicas, Updating: s.CurrentRevision != s.UpdateRevision && replicasOf(set) > 0,
+		Updated: s.UpdatedReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas, Paused: strategy.paused, OnDelete: !strategy.rolling,
+		Failing: conditionsOf(s).Message(string(appsv1beta1.FailedCreatePod), string(appsv1beta1.FailedUpdatePod)),
 	}
+	if strategy.rolling {
+		p.Target = planning.Number(replicasOf(set) - strategy.partition)
+	}
+	return p
 }
 
 func parts(set *appsv1beta1.StatefulSet) planning.Parts {

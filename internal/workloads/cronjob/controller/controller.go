@@ -12,7 +12,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,9 +175,9 @@ func changes[J interface {
 	}
 }
 
-// Counts returns what the metrics count of each object: whether the API server has refused its last Job.
-func (c *Controller) Counts() []planning.Count {
-	return reconciler.CountAll(c.Stores.Sets, func(object *v1alpha1.AdvancedCronJob) planning.Count {
-		return planning.Count{Failing: meta.IsStatusConditionFalse(object.Status.Conditions, v1alpha1.AdvancedCronJobJobsCreated)}
+// Progress returns what the metrics count of each object: whether the API server has refused its last Job.
+func (c *Controller) Progress() []planning.Progress {
+	return reconciler.ProgressOfAll(c.Stores.Sets, func(object *v1alpha1.AdvancedCronJob) planning.Progress {
+		return planning.Refused(object.Status.Conditions, v1alpha1.AdvancedCronJobJobsCreated)
 	})
 }

@@ -1,0 +1,91 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout decides how far the rollout of a set is: from the set alone, as clients that wait for it read it, and
+// from its pods, which show what the rollout waits for. `seamark rollout status`, `seamark wait`, `seamark explain` and
+// the conditions Ready, Reconciling and Stalled of a set use it.
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+)
+
+// Phase is where a rollout is.
+type Phase string
+
+const (
+	// NotObserved means that the controller has not handled the last change yet. The numbers are those of an earlier one.
+	NotObserved Phase = "NotObserved"
+	// Progressing means that pods must be created, updated or deleted, or become available.
+	Progressing Phase = "Progressing"
+	// Paused means that pods must be updated, and a user has paused the update.
+	Paused Phase = "Paused"
+	// Complete means that all pods that the strategy updates are updated, and all pods are available. Others may keep an old
+	// revision: those of a partition, or those that are updated when they are deleted.
+	Complete Phase = "Complete"
+	// Stalled means that progressDeadlineSeconds have passed. The controller goes on, and the set can still become complete.
+	Stalled Phase = "Stalled"
+)
+
+// State is where a rollout is, and why.
+type State struct {
+	Phase Phase
+	// Reason is a CamelCase word: why the phase is what it is.
+	Reason string
+	// Message is a sentence without a period for users. It has numbers of pods, and no names.
+	Message string
+}
+
+// Decide returns where the rollout is.
+func Decide(p *planning.Progress) State {
+	if p.Observed < p.Generation {
+		return State{NotObserved, "NotObserved", fmt.Sprintf("generation %d is not processed yet (observed %d)", p.Generation, p.Observed)}
+	}
+	reason, message := missing(p)
+	switch {
+	case reason == "":
+		return State{Complete, "Complete", complete(p)}
+	case p.Exceeded != "":
+		return State{Stalled, "ProgressDeadlineExceeded", p.Exceeded}
+	case reason == notUpdated && p.Paused:
+		return State{Paused, "Paused", "the update is paused: " + message}
+	case p.Failing != "":
+		return State{Progressing, "WritesRefused", message + ": " + p.Failing}
+	}
+	return State{Progressing, reason, message}
+}
+
+// notUpdated is the reason while pods must be updated.
+const notUpdated = "Updating"
+
+// missing returns what is missing before the rollout is complete, first what the next step needs. The reason is empty if
+// nothing is.
+func missing(p *planning.Progress) (reason, message string) {
+	switch {
+	case p.Replicas < p.Desired:
+		return "Creating", fmt.Sprintf("%d of %d pods exist", p.Replicas, p.Desired)
+	case p.Updated < p.Target:
+		return notUpdated, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Target)
+	case p.Replicas > p.Desired:
+		return "Deleting", fmt.Sprintf("%d pods are to be deleted", p.Replicas-p.Desired)
+	case p.UpdatedAvailable < p.Target:
+		return "NotAvailable", fmt.Sprintf("%d of %d updated pods are available", p.UpdatedAvailable, p.Target)
+	case p.Available < p.Desired:
+		return "NotAvailable", fmt.Sprintf("%d of %d pods are available", p.Available, p.Desired)
+	}
+	return "", ""
+}
+
+// complete describes a rollout that is complete.
+func complete(p *planning.Progress) string {
+	old := max(p.Desired-p.Updated, 0)
+	switch {
+	case old > 0 && p.OnDelete:
+		return fmt.Sprintf("%d of %d pods are available, and %d are updated when they are deleted", p.Available, p.Desired, old)
+	case old > 0:
+		return fmt.Sprintf("%d of %d pods are updated and available, and %d keep their revision", p.Updated, p.Desired, old)
+	}
+	return fmt.Sprintf("%d of %d pods are updated and available", p.Updated, p.Desired)
+}

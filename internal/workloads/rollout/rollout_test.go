@@ -1,0 +1,99 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"testing"
+
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
+	"github.com/seamark-dev/seamark/test/expect"
+)
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	// All pods of a set of three are updated and available.
+	done := planning.Progress{
+		Generation: 2, Observed: 2, Desired: 3, Target: 3, Replicas: 3, Ready: 3, Available: 3, Updated: 3, UpdatedAvailable: 3,
+	}
+	for name, test := range map[string]struct {
+		change func(p *planning.Progress)
+		want   rollout.State
+	}{
+		"all pods are updated": {
+			func(*planning.Progress) {}, rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "3 of 3 pods are updated and available"},
+		},
+		"the last change is not handled": {
+			func(p *planning.Progress) { p.Generation = 3 },
+			rollout.State{Phase: rollout.NotObserved, Reason: "NotObserved", Message: "generation 3 is not processed yet (observed 2)"},
+		},
+		"a new set": {
+			func(p *planning.Progress) { *p = planning.Progress{Generation: 1, Observed: -1, Desired: 3} },
+			rollout.State{Phase: rollout.NotObserved, Reason: "NotObserved", Message: "generation 1 is not processed yet (observed -1)"},
+		},
+		"a pod is missing": {
+			func(p *planning.Progress) { p.Replicas, p.Updated = 2, 2 },
+			rollout.State{Phase: rollout.Progressing, Reason: "Creating", Message: "2 of 3 pods exist"},
+		},
+		"a pod is old": {
+			func(p *planning.Progress) { p.Updated, p.UpdatedAvailable = 2, 2 },
+			rollout.State{Phase: rollout.Progressing, Reason: "Updating", Message: "2 of 3 pods are updated"},
+		},
+		"a pod is old, and the update is paused": {
+			func(p *planning.Progress) { p.Updated, p.UpdatedAvailable, p.Paused = 2, 2, true },
+			rollout.State{Phase: rollout.Paused, Reason: "Paused", Message: "the update is paused: 2 of 3 pods are updated"},
+		},
+		"the update is paused, and no pod is old": {
+			func(p *planning.Progress) { p.Paused = true },
+			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "3 of 3 pods are updated and available"},
+		},
+		"a pod is missing, and the update is paused": {
+			func(p *planning.Progress) { p.Replicas, p.Updated, p.Paused = 2, 1, true },
+			rollout.State{Phase: rollout.Progressing, Reason: "Creating", Message: "2 of 3 pods exist"},
+		},
+		"a partition is reached": {
+			func(p *planning.Progress) { p.Target, p.Updated, p.UpdatedAvailable = 2, 2, 2 },
+			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "2 of 3 pods are updated and available, and 1 keep their revision"},
+		},
+		"a partition is reached, and an old pod is not available": {
+			func(p *planning.Progress) { p.Target, p.Updated, p.UpdatedAvailable, p.Available = 2, 2, 2, 2 },
+			rollout.State{Phase: rollout.Progressing, Reason: "NotAvailable", Message: "2 of 3 pods are available"},
+		},
+		"pods are updated when they are deleted": {
+			func(p *planning.Progress) { p.Target, p.Updated, p.UpdatedAvailable, p.OnDelete = 0, 1, 1, true },
+			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "3 of 3 pods are available, and 2 are updated when they are deleted"},
+		},
+		"an old pod of a surge exists": {
+			func(p *planning.Progress) { p.Replicas = 4 },
+			rollout.State{Phase: rollout.Progressing, Reason: "Deleting", Message: "1 pods are to be deleted"},
+		},
+		"an updated pod is not available": {
+			func(p *planning.Progress) { p.UpdatedAvailable, p.Available = 2, 2 },
+			rollout.State{Phase: rollout.Progressing, Reason: "NotAvailable", Message: "2 of 3 updated pods are available"},
+		},
+		"the deadline has passed": {
+			func(p *planning.Progress) { p.UpdatedAvailable, p.Available, p.Exceeded = 2, 2, "it has timed out" },
+			rollout.State{Phase: rollout.Stalled, Reason: "ProgressDeadlineExceeded", Message: "it has timed out"},
+		},
+		"the deadline had passed before the set was complete": {
+			func(p *planning.Progress) { p.Exceeded = "it has timed out" },
+			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "3 of 3 pods are updated and available"},
+		},
+		"the API server refuses a pod": {
+			func(p *planning.Progress) { p.Replicas, p.Failing = 2, "pod a: exceeded quota" },
+			rollout.State{Phase: rollout.Progressing, Reason: "WritesRefused", Message: "2 of 3 pods exist: pod a: exceeded quota"},
+		},
+		"no pods": {
+			func(p *planning.Progress) { *p = planning.Progress{Generation: 1, Observed: 1} },
+			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "0 of 0 pods are updated and available"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := done
+			test.change(&p)
+			expect.Equal(t, "state", test.want, rollout.Decide(&p))
+		})
+	}
+}
