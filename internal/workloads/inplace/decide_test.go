@@ -117,6 +117,23 @@ func TestDecide(t *testing.T) {
 			to:  func(p *corev1.PodTemplateSpec) { p.Labels["zone"] = "b" },
 			why: "container side refers to metadata.labels['zone']",
 		},
+		"a restart of the rollout": {
+			from: func(p *corev1.PodTemplateSpec) {
+				p.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-02T03:04:05Z"}
+			},
+			to: func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Image = "main:2"
+				p.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-02T03:05:05Z"}
+			},
+			why: "the annotation kubectl.kubernetes.io/restartedAt requests new pods",
+		},
+		"a restart of the rollout is undone": {
+			from: func(p *corev1.PodTemplateSpec) {
+				p.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-02T03:04:05Z"}
+			},
+			to:   func(p *corev1.PodTemplateSpec) { p.Annotations = nil },
+			want: inplace.Change{Annotations: map[string]*string{"kubectl.kubernetes.io/restartedAt": nil}},
+		},
 		"annotation in the environment": {
 			to:  func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"note": "b"} },
 			why: "container side refers to metadata.annotations['note']",
