@@ -60,6 +60,8 @@ type Kind struct {
 	HasReplicas bool
 	// PerNode is whether its objects create a pod per node.
 	PerNode bool
+	// PausedField is the path of the field that pauses an object, empty if there is none.
+	PausedField string
 	// New and NewList return an empty object, and an empty list, of the stored version.
 	New     func() Object
 	NewList func() List
@@ -114,22 +116,23 @@ func Table() []Kind {
 		{
 			GroupVersionKind: alpha.WithKind("CloneSet"), Resource: "clonesets", ShortNames: []string{"clone"}, Role: Set, HasReplicas: true,
 			New: func() Object { return &v1alpha1.CloneSet{} }, NewList: func() List { return &v1alpha1.CloneSetList{} },
-			ConfigName: "cloneSet", Controller: func(c *controllers) *controller { return &c.CloneSet }, ConfigFolder: "workloads",
+			PausedField: "spec.updateStrategy.paused",
+			ConfigName:  "cloneSet", Controller: func(c *controllers) *controller { return &c.CloneSet }, ConfigFolder: "workloads",
 		},
 		{
 			GroupVersionKind: beta.WithKind("StatefulSet"), Resource: "statefulsets", ShortNames: []string{"sts", "asts"}, Role: Set, HasReplicas: true,
-			OtherVersions: []string{alpha.Version},
-			New:           func() Object { return &v1beta1.StatefulSet{} }, NewList: func() List { return &v1beta1.StatefulSetList{} },
+			OtherVersions: []string{alpha.Version}, PausedField: "spec.updateStrategy.rollingUpdate.paused",
+			New: func() Object { return &v1beta1.StatefulSet{} }, NewList: func() List { return &v1beta1.StatefulSetList{} },
 			ConfigName: "statefulSet", Controller: func(c *controllers) *controller { return &c.StatefulSet }, ConfigFolder: "workloads",
 		},
 		{
 			GroupVersionKind: alpha.WithKind("DaemonSet"), Resource: "daemonsets", ShortNames: []string{"daemon", "ads", "ds"}, Role: Set, PerNode: true,
-			OtherVersions: []string{beta.Version},
-			New:           func() Object { return &v1alpha1.DaemonSet{} }, NewList: func() List { return &v1alpha1.DaemonSetList{} },
+			OtherVersions: []string{beta.Version}, PausedField: "spec.updateStrategy.rollingUpdate.paused",
+			New: func() Object { return &v1alpha1.DaemonSet{} }, NewList: func() List { return &v1alpha1.DaemonSetList{} },
 			ConfigName: "daemonSet", Controller: func(c *controllers) *controller { return &c.DaemonSet }, ConfigFolder: "daemonsets",
 		},
 		{
-			GroupVersionKind: alpha.WithKind("SidecarSet"), Resource: "sidecarsets", Role: Injector, ClusterScoped: true, OtherVersions: []string{beta.Version},
+			GroupVersionKind: alpha.WithKind("SidecarSet"), Resource: "sidecarsets", Role: Injector, ClusterScoped: true, OtherVersions: []string{beta.Version}, PausedField: "spec.updateStrategy.paused",
 			New: func() Object { return &v1alpha1.SidecarSet{} }, NewList: func() List { return &v1alpha1.SidecarSetList{} },
 			ConfigName: "sidecarSet", Controller: func(c *controllers) *controller { return &c.SidecarSet }, ConfigFolder: "sidecarsets",
 			Policy: Policy{
@@ -139,8 +142,8 @@ func Table() []Kind {
 		},
 		{
 			GroupVersionKind: alpha.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", ShortNames: []string{"acj"}, Role: Job,
-			OtherVersions: []string{beta.Version},
-			New:           func() Object { return &v1alpha1.AdvancedCronJob{} }, NewList: func() List { return &v1alpha1.AdvancedCronJobList{} },
+			OtherVersions: []string{beta.Version}, PausedField: "spec.paused",
+			New: func() Object { return &v1alpha1.AdvancedCronJob{} }, NewList: func() List { return &v1alpha1.AdvancedCronJobList{} },
 			ConfigName: "advancedCronJob", Controller: func(c *controllers) *controller { return &c.AdvancedCronJob }, ConfigFolder: "cronjobs",
 			Policy: Policy{
 				Name: "seamark-workloads-jobs",
@@ -149,8 +152,8 @@ func Table() []Kind {
 		},
 		{
 			GroupVersionKind: alpha.WithKind("BroadcastJob"), Resource: "broadcastjobs", ShortNames: []string{"bcj"}, Role: Job, PerNode: true,
-			OtherVersions: []string{beta.Version},
-			New:           func() Object { return &v1alpha1.BroadcastJob{} }, NewList: func() List { return &v1alpha1.BroadcastJobList{} },
+			OtherVersions: []string{beta.Version}, PausedField: "spec.paused",
+			New: func() Object { return &v1alpha1.BroadcastJob{} }, NewList: func() List { return &v1alpha1.BroadcastJobList{} },
 			ConfigName: "broadcastJob", Controller: func(c *controllers) *controller { return &c.BroadcastJob }, ConfigFolder: "broadcastjobs",
 		},
 		{

@@ -4,8 +4,6 @@
 package explanation
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
@@ -19,5 +17,5 @@ func (w *workload) daemonSet(set *v1alpha1.DaemonSet) {
 		return
 	}
 	w.nodes(found, "the controller creates them within seconds, unless the partition also limits creation or a condition above says why it cannot")
-	w.podsOf(time.Duration(set.Spec.MinReadySeconds) * time.Second)
+	w.podsOf()
 }

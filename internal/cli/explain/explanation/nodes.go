@@ -4,18 +4,17 @@
 package explanation
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 )
 
 // placement is what is known about the nodes of a template.
@@ -114,17 +113,10 @@ func bounded(lines []string) []string {
 }
 
 // podsOf adds the step about pods that are not available.
-func (w *workload) podsOf(minReady time.Duration) {
-	if w.unread(permission.Pods, "Pods", "the pods of the namespace") {
-		return
+func (w *workload) podsOf() {
+	if !w.unread(permission.Pods, "Pods", "the pods of the namespace") {
+		w.unfinished(w.stateOf, "are available")
 	}
-	w.unfinished(func(pod *corev1.Pod) (string, bool) {
-		why, wrong := w.stateOf(pod)
-		if _, left := planning.Available(pod, minReady, w.in.Now); why == "" && left > 0 {
-			why = fmt.Sprintf("is ready, and available in %s", left.Round(time.Second))
-		}
-		return why, wrong
-	}, "are available")
 }
 
 // unfinished adds the step about pods that are not as they should be. state says what a pod waits for, and whether
@@ -158,50 +150,13 @@ func (w *workload) unfinished(state func(*corev1.Pod) (string, bool), done strin
 	w.add(step)
 }
 
-// stateOf says what a pod waits for before it is ready, and whether it needs attention. It returns nothing for a pod
-// that is ready.
+// stateOf returns what a pod waits for before it is available, and whether it needs attention. It returns nothing for a pod that
+// is available.
 func (w *workload) stateOf(pod *corev1.Pod) (why string, wrong bool) {
-	switch {
-	case pod.DeletionTimestamp != nil:
-		return fmt.Sprintf("is being deleted for %s", w.age(pod.DeletionTimestamp.Time)), false
-	case pod.Status.Phase == corev1.PodFailed:
-		return "failed" + ended(pod), true
-	case planning.Ready(pod):
-		return "", false
-	case pod.Spec.NodeName == "":
-		if c := planning.Condition(pod, corev1.PodScheduled); c != nil && c.Message != "" {
-			return "waits for the scheduler: " + c.Message, true
-		}
-		return "waits for the scheduler", false
+	rules := rollout.Rules{Now: w.in.Now}
+	if w.set != nil {
+		rules = w.set.Rules
 	}
-	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		waiting := status.State.Waiting
-		if waiting == nil || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
-			continue
-		}
-		why = fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason)
-		if waiting.Message != "" {
-			why += ": " + waiting.Message
-		}
-		return why, true
-	}
-	for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
-		if c := planning.Condition(pod, kind); c != nil && c.Status != corev1.ConditionTrue && c.Message != "" {
-			return "is not ready: " + c.Message, false
-		}
-	}
-	return "is not ready", false
-}
-
-// ended says how the containers of a pod ended that failed.
-func ended(pod *corev1.Pod) string {
-	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if end := status.State.Terminated; end != nil && end.ExitCode != 0 {
-			return strings.TrimSpace(fmt.Sprintf(": container %s ended with the exit code %d (%s) %s", status.Name, end.ExitCode, end.Reason, end.Message))
-		}
-	}
-	if pod.Status.Reason != "" || pod.Status.Message != "" {
-		return strings.TrimSuffix(": "+cmp.Or(pod.Status.Reason, "Failed")+": "+pod.Status.Message, ": ")
-	}
-	return ""
+	wait := rollout.WaitOf(pod, rules)
+	return wait.Why, wait.Wrong
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/workloads/broadcastjob"
-	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
 	"github.com/seamark-dev/seamark/internal/workloads/cronjob"
-	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
+	"github.com/seamark-dev/seamark/internal/workloads/setview"
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/accept"
 )
 
@@ -66,6 +66,8 @@ type workload struct {
 	given WorkloadInput
 	// pods are those that the object controls.
 	pods []*corev1.Pod
+	// set is the view of a set, nil for an object of another kind.
+	set *setview.View
 }
 
 // Workload explains why a set or a job does nothing, or what it waits for: from its conditions, its pods and nodes, and
@@ -76,6 +78,10 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 		Namespace: object.GetNamespace(), Name: strings.ToLower(given.Kind) + "/" + object.GetName(),
 		Lease: given.Lease, Unread: given.Unread, SystemNamespace: given.SystemNamespace, Now: given.Now,
 	}}}
+	if set, ok := setview.Of(object); ok {
+		set.Rules.Now = given.Now
+		w.set = &set
+	}
 	for _, pod := range given.Pods {
 		if metav1.IsControlledBy(pod, object) {
 			w.pods = append(w.pods, pod)
@@ -84,6 +90,7 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 	slices.SortFunc(w.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	w.leader("Controllers", "controller", "workloads", "sets and jobs do not change")
 	w.status()
+	w.rollout()
 	w.parts()
 	x := WorkloadExplanation{Namespace: object.GetNamespace(), Kind: given.Kind, Name: object.GetName(), Answer: w.answer()}
 	if x.Conclusion != "" {
@@ -107,8 +114,7 @@ type hook struct {
 // hooks returns the hooks by kind.
 func hooks() map[string]hook {
 	return map[string]hook{
-		"CloneSet":        {meaning: cloneset.Meaning},
-		"DaemonSet":       {about((*workload).daemonSet), daemonset.Meaning},
+		"DaemonSet":       {parts: about((*workload).daemonSet)},
 		"BroadcastJob":    {about((*workload).broadcastJob), broadcastjob.Meaning},
 		"ImagePullJob":    {about((*workload).imagePullJob), imagepull.Meaning},
 		"AdvancedCronJob": {about((*workload).cronJob), cronjob.Meaning},
@@ -125,12 +131,37 @@ func about[T metav1.Object](add func(w *workload, object T)) func(*workload) {
 	}
 }
 
+// rollout adds the step about how far the rollout of a set is.
+func (w *workload) rollout() {
+	if w.set == nil || w.given.Object.GetDeletionTimestamp() != nil {
+		return
+	}
+	state := rollout.Decide(&w.set.Progress)
+	step := Step{Title: "Rollout", Verdict: Waiting, Text: state.Message, Next: w.seamark("rollout status")}
+	switch state.Phase {
+	case rollout.NotObserved: // The step about the generation says it.
+		return
+	case rollout.Complete:
+		step.Verdict, step.Next = OK, ""
+	case rollout.Stalled:
+		step.Verdict, step.Next = Problem, w.describe()
+	case rollout.Paused:
+		step.Next = w.seamark("rollout resume")
+	}
+	w.add(step)
+}
+
+// seamark returns a command about the object.
+func (w *workload) seamark(command string) string {
+	return fmt.Sprintf("seamark %s %s/%s -n %s", command, strings.ToLower(w.given.Kind), w.given.Object.GetName(), w.in.Namespace)
+}
+
 // parts adds the steps about what the object consists of.
 func (w *workload) parts() {
 	if add := hooks()[w.given.Kind].parts; add != nil {
 		add(w)
 	} else {
-		w.podsOf(0)
+		w.podsOf()
 	}
 }
 
@@ -176,6 +207,9 @@ func (w *workload) status() {
 
 // meaning returns what a condition says about the object.
 func (w *workload) meaning(c *metav1.Condition) planning.Meaning {
+	if w.set != nil {
+		return w.set.Meaning(c)
+	}
 	if of := hooks()[w.given.Kind].meaning; of != nil {
 		return of(c)
 	}

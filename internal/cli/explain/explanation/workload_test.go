@@ -5,6 +5,7 @@ package explanation_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,10 @@ func lost(name string) *corev1.Node {
 
 // daemon returns the DaemonSet agent and its pod on a node. The pod is ready unless the edit changes that.
 func daemon() *v1alpha1.DaemonSet {
-	set := &v1alpha1.DaemonSet{ObjectMeta: metaOf("agent"), Status: v1alpha1.DaemonSetStatus{ObservedGeneration: 1}}
+	set := &v1alpha1.DaemonSet{ObjectMeta: metaOf("agent"), Status: v1alpha1.DaemonSetStatus{
+		ObservedGeneration: 1, DesiredNumberScheduled: 1, CurrentNumberScheduled: 1, NumberReady: 1, NumberAvailable: 1,
+		UpdatedNumberScheduled: 1, UpdatedReady: 1,
+	}}
 	set.Spec.Template.Spec.NodeSelector = map[string]string{"agent": "yes"}
 	return set
 }
@@ -146,18 +150,19 @@ func lines(steps []explanation.Step) (lines []string) {
 }
 
 // workloadCases are sets and jobs, and the steps about them after that of the controllers.
-func workloadCases() map[string]struct {
+// workloadCase is an input, and the steps of its answer after the first one.
+type workloadCase struct {
 	in   explanation.WorkloadInput
 	want []string
-} {
+}
+
+func workloadCases() map[string]workloadCase {
 	const scheduled = "ok Condition Scheduled: True (Scheduled) for 60m: The next run is at 2026-11-22T13:00:00Z, Etc/UTC."
-	return map[string]struct {
-		in   explanation.WorkloadInput
-		want []string
-	}{
+	return map[string]workloadCase{
 		"DaemonSet, as it should be": {
 			in: explanation.WorkloadInput{Object: daemon(), Nodes: []*corev1.Node{labeled(ready("a"))}, Pods: []*corev1.Pod{daemonPod("a", nil)}},
 			want: []string{
+				"ok Rollout: 1 of 1 pods are updated and available",
 				"ok Nodes: 1 of 1 nodes that fit have a pod",
 				"ok Pods: 1 of 1 are available",
 			},
@@ -171,6 +176,7 @@ func workloadCases() map[string]struct {
 				Pods: []*corev1.Pod{daemonPod("a", nil), daemonPod("f", nil)},
 			},
 			want: []string{
+				"ok Rollout: 1 of 1 pods are updated and available",
 				"waiting Nodes: 1 of 2 nodes that fit have no pod: b (not ready)",
 				"  the controller creates them within seconds, unless the partition also limits creation or a condition above says why it cannot",
 				"waiting Nodes that do not fit: the pods of 1 nodes are deleted",
@@ -224,7 +230,10 @@ func workloadCases() map[string]struct {
 			in: explanation.WorkloadInput{
 				Object: daemon(), Unread: map[permission.Resource]permission.Missing{permission.Nodes: {Resource: permission.Nodes, Verb: "list"}},
 			},
-			want: []string{"unknown Nodes: the nodes cannot be read: no permission to list nodes in the cluster"},
+			want: []string{
+				"ok Rollout: 1 of 1 pods are updated and available",
+				"unknown Nodes: the nodes cannot be read: no permission to list nodes in the cluster",
+			},
 		},
 		"BroadcastJob, a step": {
 			in: explanation.WorkloadInput{
@@ -340,20 +349,14 @@ func workloadCases() map[string]struct {
 				"info Pods: 3 pods have the containers, 2 of them of the latest revision and 1 ready; 4 selected pods run without them",
 			},
 		},
-		"CloneSet": {
-			in: explanation.WorkloadInput{Object: &v1alpha1.CloneSet{ObjectMeta: metaOf("game"), Status: v1alpha1.CloneSetStatus{
-				ObservedGeneration: 1, Conditions: []v1alpha1.CloneSetCondition{{
-					Type: v1alpha1.CloneSetConditionFailedScale, Status: corev1.ConditionTrue, Reason: "WriteFailed", Message: "quota", LastTransitionTime: ago(time.Minute),
-				}},
-			}}},
-			want: []string{"problem Condition FailedScale: True (WriteFailed) for 60s: quota", "ok Pods: 0 of 0 are available"},
-		},
 	}
 }
 
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
-	for name, test := range workloadCases() {
+	cases := workloadCases()
+	maps.Copy(cases, setCases())
+	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := test.in

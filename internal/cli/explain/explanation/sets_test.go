@@ -1,0 +1,81 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explanation_test
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/pub"
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/explain/explanation"
+)
+
+// arena returns a CloneSet whose three pods are updated and available, as the edit changes it.
+func arena(edit func(set *v1alpha1.CloneSet)) *v1alpha1.CloneSet {
+	set := &v1alpha1.CloneSet{ObjectMeta: metaOf("arena"), Status: v1alpha1.CloneSetStatus{
+		ObservedGeneration: 1, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3,
+		UpdatedReplicas: 3, UpdatedReadyReplicas: 3, UpdatedAvailableReplicas: 3, ExpectedUpdatedReplicas: 3,
+	}}
+	set.Spec.Replicas = new(int32(3))
+	edit(set)
+	return set
+}
+
+// arenaPod returns a pod of the CloneSet that is ready.
+func arenaPod(name string, labels map[string]string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metaOf(name), Spec: corev1.PodSpec{NodeName: "a"}}
+	pod.Labels = labels
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(arena(func(*v1alpha1.CloneSet) {}), v1alpha1.GroupVersion().WithKind("CloneSet"))}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Minute)}}
+	return pod
+}
+
+func setCases() map[string]workloadCase {
+	busy := map[string]string{pub.LifecycleStateKey: string(pub.LifecycleStatePreparingDelete), "busy": "true"}
+	return map[string]workloadCase{
+		"CloneSet, writes are refused": {
+			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
+				set.Status.Replicas = 2
+				set.Status.Conditions = []v1alpha1.CloneSetCondition{{
+					Type: v1alpha1.CloneSetConditionFailedScale, Status: corev1.ConditionTrue, Reason: "WriteFailed", Message: "quota", LastTransitionTime: ago(time.Minute),
+				}}
+			})},
+			want: []string{
+				"problem Condition FailedScale: True (WriteFailed) for 60s: quota", "waiting Rollout: 2 of 3 pods exist: quota", "ok Pods: 0 of 0 are available",
+			},
+		},
+		"CloneSet, two pods are held by preDelete": {
+			in: explanation.WorkloadInput{
+				Object: arena(func(set *v1alpha1.CloneSet) {
+					set.Spec.Replicas = new(int32(1))
+					set.Status.AvailableReplicas, set.Status.UpdatedAvailableReplicas, set.Status.ExpectedUpdatedReplicas = 1, 1, 1
+					set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"busy": "true"}}}
+				}),
+				Pods: []*corev1.Pod{arenaPod("arena-a", busy), arenaPod("arena-b", busy), arenaPod("arena-c", nil)},
+			},
+			want: []string{
+				"waiting Rollout: 2 pods are to be deleted",
+				"waiting Pods: 1 of 3 are available",
+				"  node a, pod arena-a: spec.lifecycle.preDelete holds it in the state PreparingDelete until the label busy=true is removed",
+				"  node a, pod arena-b: spec.lifecycle.preDelete holds it in the state PreparingDelete until the label busy=true is removed",
+			},
+		},
+		"CloneSet, paused": {
+			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
+				set.Spec.UpdateStrategy.Paused = true
+				set.Status.UpdatedReplicas, set.Status.UpdatedAvailableReplicas = 1, 1
+			})},
+			want: []string{"waiting Rollout: the update is paused: 1 of 3 pods are updated", "ok Pods: 0 of 0 are available"},
+		},
+		"CloneSet, a partition is reached": {
+			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
+				set.Status.UpdatedReplicas, set.Status.UpdatedAvailableReplicas, set.Status.ExpectedUpdatedReplicas = 1, 1, 1
+			})},
+			want: []string{"ok Rollout: 1 of 3 pods are updated and available, and 2 keep their revision", "ok Pods: 0 of 0 are available"},
+		},
+	}
+}

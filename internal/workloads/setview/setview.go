@@ -1,0 +1,70 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package setview gives the sets of all kinds one form, for what follows, pauses, restarts and undoes their rollouts.
+package setview
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/api/apps/v1beta1"
+	"github.com/seamark-dev/seamark/internal/workloads/cloneset"
+	"github.com/seamark-dev/seamark/internal/workloads/daemonset"
+	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
+	"github.com/seamark-dev/seamark/internal/workloads/statefulset"
+)
+
+// View is a set of any kind.
+type View struct {
+	// Progress is how far its rollout is.
+	Progress planning.Progress
+	// Rules are what it demands of its pods. They have no time.
+	Rules rollout.Rules
+	// Selector selects its pods, and Template is their template.
+	Selector *metav1.LabelSelector
+	Template *corev1.PodTemplateSpec
+	// InPlace reports whether it updates pods in place if that is possible, and InPlaceOnly whether it does not recreate them if
+	// it is not.
+	InPlace, InPlaceOnly bool
+	// Meaning returns what a condition of it says.
+	Meaning func(c *metav1.Condition) planning.Meaning
+}
+
+// Of returns the view of a set. It returns false for an object of another kind.
+func Of(object any) (View, bool) {
+	switch set := object.(type) {
+	case *v1alpha1.CloneSet:
+		kind := set.Spec.UpdateStrategy.Type
+		only := kind == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType
+		return View{
+			Progress: cloneset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
+			Rules:   rollout.Rules{MinReady: seconds(set.Spec.MinReadySeconds), Hooks: set.Spec.Lifecycle},
+			InPlace: only || kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, InPlaceOnly: only, Meaning: cloneset.Meaning,
+		}, true
+	case *v1beta1.StatefulSet:
+		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
+		only := update.PodUpdatePolicy == v1beta1.InPlaceOnlyPodUpdateStrategyType
+		return View{
+			Progress: statefulset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
+			Rules:   rollout.Rules{MinReady: seconds(ptr.Deref(update.MinReadySeconds, 0)), Hooks: set.Spec.Lifecycle},
+			InPlace: only || update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType, InPlaceOnly: only, Meaning: planning.MeaningOf,
+		}, true
+	case *v1alpha1.DaemonSet:
+		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{})
+		return View{
+			Progress: daemonset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
+			Rules:   rollout.Rules{MinReady: seconds(set.Spec.MinReadySeconds), Hooks: set.Spec.Lifecycle},
+			InPlace: update.Type == v1alpha1.InplaceRollingUpdateType, Meaning: daemonset.Meaning,
+		}, true
+	}
+	return View{}, false
+}
+
+// seconds returns a number of seconds. The schemas of the kinds limit it to 2147483647.
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
