@@ -1,0 +1,255 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/live"
+	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
+	"github.com/seamark-dev/seamark/internal/workloads/setview"
+)
+
+const statusHelp = `By default, the command waits until the rollout is complete: all pods that the strategy updates
+are updated, and all pods are available. A partition that is reached is complete.
+
+Exit codes: 0 if the rollout is complete, or with --watch=false; 1 if progressDeadlineSeconds have
+passed, after --timeout, or if the object is deleted; 3 if the cluster cannot be reached, or a
+permission is missing.`
+
+// status are the flags of `seamark rollout status`.
+type status struct {
+	*options
+	watch    bool
+	timeout  time.Duration
+	revision string
+}
+
+func newStatus(o *options) *cobra.Command {
+	s := &status{options: o}
+	command := o.command("status", "Show the progress of a rollout until it is complete", statusHelp, s.follow)
+	flags := command.Flags()
+	flags.BoolVarP(&s.watch, "watch", "w", true, "wait until the rollout is complete")
+	flags.DurationVar(&s.timeout, "timeout", 0, "maximum time to wait for each object; 0 has no limit")
+	flags.StringVar(&s.revision, "revision", "", "fail if the update revision becomes another than the one with this name or hash")
+	return command
+}
+
+// watched are a set and its pods.
+type watched struct {
+	mu      sync.Mutex
+	sets    *live.Collection[client.Object]
+	pods    *live.Collection[*corev1.Pod]
+	changed chan struct{}
+}
+
+func newWatched() *watched {
+	w := &watched{changed: make(chan struct{}, 1)}
+	touch := func(any) {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+	w.sets = live.NewCollection(&w.mu, live.All, func(set client.Object) client.Object { return set }, touch)
+	w.pods = live.NewCollection(&w.mu, live.All, func(pod *corev1.Pod) *corev1.Pod {
+		pod.ManagedFields = nil
+		return pod
+	}, touch)
+	return w
+}
+
+// follow prints the state of the rollout after each change, until it is complete.
+func (s *status) follow(ctx context.Context, t *target) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := t.read(ctx); err != nil {
+		return err
+	}
+	first, err := t.set(s.name)
+	if err != nil {
+		return err
+	}
+	if first.Progress.OnDelete {
+		return exit.Failure(fmt.Errorf("%s: rollout status is not available for the type OnDelete: its pods are updated when they are deleted", t))
+	}
+	lines := &lines{out: s.Out}
+	if done, err := s.report(t, lines, nil); done || !s.watch {
+		return err
+	}
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	w, end, err := watchSet(ctx, t, &first)
+	if err != nil {
+		return s.interrupted(ctx, t, nil, err)
+	}
+	defer end()
+	for {
+		pods, err := w.take(t)
+		if err != nil {
+			return err
+		}
+		if done, err := s.report(t, lines, pods); done {
+			return err
+		}
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			return s.interrupted(ctx, t, pods, ctx.Err())
+		}
+	}
+}
+
+// watchSet follows the set and the pods that it selects.
+func watchSet(ctx context.Context, t *target, set *setview.View) (*watched, func(), error) {
+	connection, _, err := t.Unlimited()
+	if err != nil {
+		return nil, nil, err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(set.Selector)
+	if err != nil {
+		return nil, nil, exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
+	}
+	w := newWatched()
+	list, ok := t.kind.NewList().(client.ObjectList)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s has no list", t.kind.Kind)
+	}
+	stop, err := live.Follow(ctx, connection.Client, []live.Resource{
+		live.ResourceOf(permission.Resource(t.kind.Definition()), t.namespace, list, w.sets, client.MatchingFields{metav1.ObjectNameField: t.name}),
+		live.ResourceOf(permission.Pods, t.namespace, &corev1.PodList{}, w.pods, client.MatchingLabelsSelector{Selector: selector}),
+	}, func(m permission.Missing) error {
+		if m.Resource == permission.Pods {
+			return nil // The counts of the set are enough.
+		}
+		return exit.NoAccess(fmt.Errorf("%s; %s", m, m.Fix()))
+	}, func(string) {})
+	return w, stop, err
+}
+
+// take takes the set, and returns its pods. The error is that the set is deleted.
+func (w *watched) take(t *target) ([]*corev1.Pod, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	object, found := w.sets.Items[types.NamespacedName{Namespace: t.namespace, Name: t.name}]
+	if !found || object.GetUID() != t.object.GetUID() {
+		return nil, exit.Failure(fmt.Errorf("%s has been deleted", t))
+	}
+	t.object = object
+	var pods []*corev1.Pod
+	for _, pod := range w.pods.Items {
+		if metav1.IsControlledBy(pod, object) {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods, nil
+}
+
+// report prints the state of the rollout, and returns whether nothing more is to be waited for.
+func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool, err error) {
+	set, err := t.set(s.name)
+	if err != nil {
+		return true, err
+	}
+	state := rollout.Decide(&set.Progress)
+	if s.revision != "" && state.Phase != rollout.NotObserved && set.Progress.Revision != s.revision && !strings.HasSuffix(set.Progress.Revision, "-"+s.revision) {
+		return true, exit.Failure(fmt.Errorf("%s: the update revision is %s, not %s", t, set.Progress.Revision, s.revision))
+	}
+	switch state.Phase {
+	case rollout.NotObserved:
+		return false, lines.print(fmt.Sprintf("Waiting for %s spec update to be observed...", t.short()))
+	case rollout.Complete:
+		suffix := ""
+		if set.Progress.Updated < set.Progress.Desired {
+			suffix = ": " + state.Message
+		}
+		return true, lines.print(fmt.Sprintf("%s successfully rolled out%s", t.short(), suffix))
+	case rollout.Stalled:
+		return true, exit.Failure(fmt.Errorf("%s exceeded its progress deadline: %s", t.short(), state.Message+first(s.waits(&set, pods))))
+	}
+	return false, lines.print(fmt.Sprintf("Waiting for %s rollout to finish: %s%s...", t.short(), state.Message, first(s.waits(&set, pods))))
+}
+
+// interrupted returns the error of a rollout that is not complete when the command ends.
+func (s *status) interrupted(ctx context.Context, t *target, pods []*corev1.Pod, err error) error {
+	set, _ := setview.Of(t.object)
+	cause := rollout.Decide(&set.Progress).Message + first(s.waits(&set, pods))
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return exit.Failure(fmt.Errorf("%s: timed out after %s: %s", t, s.timeout, cause))
+	case errors.Is(ctx.Err(), context.Canceled):
+		return exit.Failure(fmt.Errorf("%s: interrupted: %s", t, cause))
+	}
+	return err
+}
+
+// waits returns what the pods wait for, first those that a user has to do something about.
+func (s *status) waits(set *setview.View, pods []*corev1.Pod) (waits []string) {
+	rules := set.Rules
+	rules.Now = s.now()
+	byWrong := map[bool][]string{}
+	for _, pod := range pods {
+		if wait := rollout.WaitOf(pod, rules); wait.Why != "" {
+			byWrong[wait.Wrong] = append(byWrong[wait.Wrong], "pod "+pod.Name+" "+wait.Why)
+		}
+	}
+	return append(byWrong[true], byWrong[false]...)
+}
+
+// first returns the first text with the number of the others, as the end of a sentence.
+func first(all []string) string {
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return "; " + text.Line(all[0])
+	}
+	return fmt.Sprintf("; %s, and %d more pods", text.Line(all[0]), len(all)-1)
+}
+
+// lines prints lines, each only once in a row.
+type lines struct {
+	out  io.Writer
+	last string
+}
+
+func (l *lines) print(line string) error {
+	if line == l.last {
+		return nil
+	}
+	l.last = line
+	return printLine(l.out, "%s", line)
+}
+
+// printLine prints a line.
+func printLine(out io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(out, format+"\n", args...); err != nil {
+		return exit.Failure(fmt.Errorf("print the result: %w", err))
+	}
+	return nil
+}

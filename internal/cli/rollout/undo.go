@@ -1,0 +1,159 @@
+// Copyright The Seamark Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/setview"
+)
+
+const undoHelp = `The template of the pods becomes that of an earlier revision, by default of the one before the
+last. Nothing else changes: neither replicas nor the partition, and no claims.`
+
+// undo are the flags of `seamark rollout undo`.
+type undo struct {
+	*options
+	toRevision int64
+	dryRun     string
+}
+
+func newUndo(o *options) *cobra.Command {
+	u := &undo{options: o}
+	command := o.command("undo", "Return to an earlier revision", undoHelp, u.to)
+	flags := command.Flags()
+	flags.Int64Var(&u.toRevision, "to-revision", 0, "the revision to return to; 0 is the one before the last")
+	flags.StringVar(&u.dryRun, "dry-run", "none", "none, client (only print what would change) or server (send the request, and do not store it)")
+	// As in kubectl, --dry-run without a value is an error, and not a change.
+	return command
+}
+
+// to returns a set to a revision.
+func (u *undo) to(ctx context.Context, t *target) error {
+	if u.dryRun != "none" && u.dryRun != "client" && u.dryRun != "server" {
+		return fmt.Errorf("--dry-run: %q is invalid: must be none, client or server", u.dryRun)
+	}
+	if u.toRevision < 0 {
+		return fmt.Errorf("--to-revision: %d is invalid: must be 0 or more", u.toRevision)
+	}
+	if err := t.read(ctx); err != nil {
+		return err
+	}
+	set, err := t.set(u.name)
+	switch {
+	case err != nil:
+		return err
+	case set.Progress.Paused:
+		return exit.Failure(fmt.Errorf("%s: cannot be rolled back while it is paused (run rollout resume first)", t))
+	}
+	revisions, err := t.revisions(ctx, &set)
+	if err != nil {
+		return err
+	}
+	wanted, err := u.wanted(t, &set, revisions)
+	if err != nil {
+		return err
+	}
+	if len(templateChanges(set.Template, wanted.Template)) == 0 {
+		return printLine(u.Out, "%s skipped rollback (current template already matches revision %d)", t, wanted.Revision)
+	}
+	pods, err := t.pods(ctx, &set)
+	if err != nil {
+		return err
+	}
+	how := updatesTo(&set, pods, templatesOf(revisions), wanted.Template)
+	if set.InPlaceOnly && how.recreated > 0 {
+		return exit.Failure(fmt.Errorf("%s: cannot return to revision %d: its strategy is InPlaceOnly, and %s", t, wanted.Revision, how))
+	}
+	if err := printLine(u.Out, "%s: revision %d: %s", t, wanted.Revision, how); err != nil {
+		return err
+	}
+	return u.write(ctx, t, wanted)
+}
+
+// wanted returns the revision to return to.
+func (u *undo) wanted(t *target, set *setview.View, revisions []Revision) (*Revision, error) {
+	if u.toRevision > 0 {
+		return find(t, revisions, u.toRevision)
+	}
+	// The last one is that of the current template, or, if the controller has not handled it yet, the one before it.
+	last := len(revisions) - 1
+	if last >= 0 && len(templateChanges(revisions[last].Template, set.Template)) == 0 {
+		last--
+	}
+	if last < 0 {
+		return nil, exit.Failure(fmt.Errorf("%s: no rollout history found: it has had one template only", t))
+	}
+	return &revisions[last], nil
+}
+
+// templatesOf returns the template of the revision of a pod, nil if it is not known.
+func templatesOf(revisions []Revision) func(*corev1.Pod) *corev1.PodTemplateSpec {
+	var all []*appsv1.ControllerRevision
+	templates := map[string]*corev1.PodTemplateSpec{}
+	for _, r := range revisions {
+		all = append(all, r.source)
+		templates[r.Name] = r.Template
+	}
+	return func(pod *corev1.Pod) *corev1.PodTemplateSpec {
+		if of := revision.Of(pod, all); of != nil {
+			return templates[of.Name]
+		}
+		return nil
+	}
+}
+
+// write replaces the template, unless the specification has changed since it was read.
+func (u *undo) write(ctx context.Context, t *target, wanted *Revision) error {
+	if u.dryRun == "client" {
+		return printRolledBack(u.Out, t, " (dry run)")
+	}
+	template, err := rawTemplate(wanted.source)
+	if err != nil {
+		return exit.Failure(err)
+	}
+	var options []client.PatchOption
+	suffix := ""
+	if u.dryRun == "server" {
+		options, suffix = append(options, client.DryRunAll), " (server dry run)"
+	}
+	err = t.patch(ctx, types.JSONPatchType, []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": t.object.GetUID()},
+		{"op": "test", "path": "/metadata/generation", "value": t.object.GetGeneration()},
+		{"op": "replace", "path": "/spec/template", "value": template},
+	}, options...)
+	if err != nil {
+		return err
+	}
+	return printRolledBack(u.Out, t, suffix)
+}
+
+func printRolledBack(out io.Writer, t *target, suffix string) error {
+	return printLine(out, "%s rolled back%s", t, suffix)
+}
+
+// rawTemplate returns the template of a revision with all its fields, also those that this program does not know.
+func rawTemplate(rev *appsv1.ControllerRevision) (map[string]any, error) {
+	var content struct {
+		Spec struct {
+			Template map[string]any `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(rev.Data.Raw, &content); err != nil {
+		return nil, fmt.Errorf("decode ControllerRevision %s/%s: %w", rev.Namespace, rev.Name, err)
+	}
+	delete(content.Spec.Template, "$patch")
+	return content.Spec.Template, nil
+}
