@@ -109,7 +109,8 @@ func (o *options) restart(ctx context.Context, t *target) error {
 		return exit.Failure(fmt.Errorf("%s: cannot be restarted while it is paused (run rollout resume first)", t))
 	}
 	annotations := map[string]any{restartedAt: o.now().Format(time.RFC3339)}
-	err = t.patch(ctx, types.MergePatchType, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": annotations}}}})
+	template := map[string]any{"metadata": map[string]any{"annotations": annotations}}
+	err = t.patch(ctx, types.MergePatchType, map[string]any{"spec": map[string]any{"template": template}})
 	if err != nil {
 		return err
 	}

@@ -177,8 +177,9 @@ func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool,
 		return true, err
 	}
 	state := rollout.Decide(&set.Progress)
-	if s.revision != "" && state.Phase != rollout.NotObserved && set.Progress.Revision != s.revision && !strings.HasSuffix(set.Progress.Revision, "-"+s.revision) {
-		return true, exit.Failure(fmt.Errorf("%s: the update revision is %s, not %s", t, set.Progress.Revision, s.revision))
+	current := set.Progress.Revision
+	if s.revision != "" && state.Phase != rollout.NotObserved && current != s.revision && !strings.HasSuffix(current, "-"+s.revision) {
+		return true, exit.Failure(fmt.Errorf("%s: the update revision is %s, not %s", t, current, s.revision))
 	}
 	switch state.Phase {
 	case rollout.NotObserved:

@@ -134,7 +134,8 @@ func notReady(pod *corev1.Pod) Wait {
 func end(pod *corev1.Pod) string {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-			return strings.TrimSpace(fmt.Sprintf(": container %s ended with the exit code %d (%s) %s", status.Name, ended.ExitCode, ended.Reason, ended.Message))
+			how := fmt.Sprintf(": container %s ended with the exit code %d (%s) %s", status.Name, ended.ExitCode, ended.Reason, ended.Message)
+			return strings.TrimSpace(how)
 		}
 	}
 	if pod.Status.Reason != "" || pod.Status.Message != "" {

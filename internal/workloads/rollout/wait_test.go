@@ -33,7 +33,8 @@ func TestWaitOf(t *testing.T) {
 	}
 	ready := func(status corev1.ConditionStatus, message string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-4 * time.Second))}}
+			since := metav1.NewTime(now.Add(-4 * time.Second))
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, Message: message, LastTransitionTime: since}}
 		}
 	}
 	for name, test := range map[string]struct {

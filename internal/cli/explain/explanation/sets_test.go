@@ -41,11 +41,14 @@ func setCases() map[string]workloadCase {
 			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
 				set.Status.Replicas = 2
 				set.Status.Conditions = []v1alpha1.CloneSetCondition{{
-					Type: v1alpha1.CloneSetConditionFailedScale, Status: corev1.ConditionTrue, Reason: "WriteFailed", Message: "quota", LastTransitionTime: ago(time.Minute),
+					Type: v1alpha1.CloneSetConditionFailedScale, Status: corev1.ConditionTrue, Reason: "WriteFailed", Message: "quota",
+					LastTransitionTime: ago(time.Minute),
 				}}
 			})},
 			want: []string{
-				"problem Condition FailedScale: True (WriteFailed) for 60s: quota", "waiting Rollout: 2 of 3 pods exist: quota", "ok Pods: 0 of 0 are available",
+				"problem Condition FailedScale: True (WriteFailed) for 60s: quota",
+				"waiting Rollout: 2 of 3 pods exist: quota",
+				"ok Pods: 0 of 0 are available",
 			},
 		},
 		"CloneSet, two pods are held by preDelete": {
