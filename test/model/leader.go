@@ -111,7 +111,8 @@ func (l *leader) step() (wrote bool) {
 	}
 	before := w.writes
 	l.deletes = step.Deletes
-	done := l.executor.Execute(context.Background(), apply.Set{Kind: l.view.Set.GetObjectKind().GroupVersionKind(), Object: l.view.Set}, &step.Actions)
+	set := apply.Set{GroupVersionKind: l.view.Set.GetObjectKind().GroupVersionKind(), Object: l.view.Set}
+	done := l.executor.Execute(context.Background(), set, &step.Actions)
 	l.remember(&done)
 	if !l.crashed && w.err == nil {
 		l.status(step.Status(done.Failures))
@@ -241,7 +242,7 @@ func InputOf(view *State) planning.Input {
 
 // PlannerOf is the planner of a kind of sets, called as its controller does. S is a pointer to a set.
 type PlannerOf[S Object, T any] struct {
-	Kind planning.Kind[S, T]
+	Descriptor planning.Descriptor[S, T]
 	// Input returns the input of a step. It is InputOf if it is nil.
 	Input func(view *State) planning.Input
 }
@@ -254,7 +255,7 @@ func (p PlannerOf[S, T]) Plan(view *State) (Step, error) {
 	}
 	set, in := view.Set.(S), p.Input(view)
 	before := set.DeepCopyObject()
-	out, err := p.Kind.Plan(set, in)
+	out, err := p.Descriptor.Plan(set, in)
 	if err != nil {
 		return Step{}, err
 	}
@@ -265,9 +266,9 @@ func (p PlannerOf[S, T]) Plan(view *State) (Step, error) {
 		cached := in
 		cached.Pods = make([]*corev1.Pod, len(in.Pods))
 		for i, pod := range in.Pods {
-			cached.Pods[i] = trim.Pod([]schema.GroupKind{p.Kind.Kind.GroupKind()})(pod)
+			cached.Pods[i] = trim.Pod([]schema.GroupKind{p.Descriptor.GroupKind()})(pod)
 		}
-		trimmed, err := p.Kind.Plan(set, cached)
+		trimmed, err := p.Descriptor.Plan(set, cached)
 		if err != nil {
 			return Step{}, err
 		}
@@ -278,8 +279,8 @@ func (p PlannerOf[S, T]) Plan(view *State) (Step, error) {
 	return Step{Actions: out.Actions, Status: func(failures []planning.Failure) Object {
 		next := set.DeepCopyObject().(S)
 		status := out.Status
-		p.Kind.Failed(&status, failures, view.Now)
-		*p.Kind.Status(next) = status
+		p.Descriptor.Failed(&status, failures, view.Now)
+		*p.Descriptor.Status(next) = status
 		return next
 	}}, once(&out.Actions)
 }

@@ -77,8 +77,8 @@ func New(options Options) *Executor { return &Executor{options: options} }
 
 // Set is the set that a step belongs to.
 type Set struct {
-	// Kind is the kind of the set, and Object the set.
-	Kind   schema.GroupVersionKind
+	// GroupVersionKind is the kind of the set, and Object the set.
+	schema.GroupVersionKind
 	Object client.Object
 	// Namespace is that of the revisions of a set that belongs to no namespace, and Pods reports whether the set may patch
 	// the pods of a namespace. A set that belongs to a namespace writes only there.
@@ -99,7 +99,7 @@ func (s *Set) permits(kind string, patch bool, object metav1.Object) error {
 	if within != "" && object.GetNamespace() == within {
 		return nil
 	}
-	return &owner.ForeignError{Set: owner.Describe(s.Kind.Kind, s.Object), Object: owner.Describe(kind, object)}
+	return &owner.ForeignError{Set: owner.Describe(s.Kind, s.Object), Object: owner.Describe(kind, object)}
 }
 
 // Step is what became of the writes of a step.
@@ -349,7 +349,7 @@ func (x *execution) createRevision(ctx context.Context, revision *appsv1.Control
 // createPod creates the pod and returns its resource version.
 func (x *execution) createPod(ctx context.Context, pod *corev1.Pod) (string, error) {
 	created := pod.DeepCopy()
-	metav1.SetMetaDataLabel(&created.ObjectMeta, pub.WorkloadKey, x.set.Kind.Kind)
+	metav1.SetMetaDataLabel(&created.ObjectMeta, pub.WorkloadKey, x.set.Kind)
 	err := x.create(ctx, podKind, created)
 	if !exists(err) {
 		return created.ResourceVersion, err

@@ -33,8 +33,8 @@ import (
 
 func testSet() apply.Set {
 	return apply.Set{
-		Kind:   v1alpha1.GroupVersion().WithKind("CloneSet"),
-		Object: &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}},
+		GroupVersionKind: v1alpha1.GroupVersion().WithKind("CloneSet"),
+		Object:           &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}},
 	}
 }
 
@@ -42,7 +42,7 @@ func ownedPod(name, serial string) *corev1.Pod {
 	set := testSet()
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, Annotations: map[string]string{v1alpha1.PodSerialAnnotationKey: serial},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set.Object, set.Kind)},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set.Object, set.GroupVersionKind)},
 	}}
 }
 

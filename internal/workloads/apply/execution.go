@@ -190,7 +190,7 @@ func (x *execution) slowly(ctx context.Context, n int, do func(ctx context.Conte
 
 // owns reports whether the set is the controller of the object.
 func (x *execution) owns(object metav1.Object) bool {
-	key := owner.Of(x.set.Kind, x.set.Object)
+	key := owner.Of(x.set.GroupVersionKind, x.set.Object)
 	if key.Namespace == "" {
 		key = key.In(x.set.Namespace)
 	}

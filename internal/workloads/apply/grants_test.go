@@ -66,7 +66,7 @@ func TestPodsOfNamespacesOfASidecarSet(t *testing.T) {
 				Wrote: func(string, string, string) {},
 			})
 			step := x.Execute(t.Context(), apply.Set{
-				Kind: v1alpha1.GroupVersion().WithKind("SidecarSet"), Object: set, Namespace: "system", Pods: func(string) bool { return true },
+				GroupVersionKind: v1alpha1.GroupVersion().WithKind("SidecarSet"), Object: set, Namespace: "system", Pods: func(string) bool { return true },
 			}, &planning.Actions{Patches: []planning.PodPatch{{Pod: pod, Annotations: map[string]*string{"a": new("b")}}}})
 			if test.passes != (len(step.Errs) == 1) || test.passes == (len(step.Failures) == 1) {
 				t.Fatalf("errors %v, failures %+v, want that it passes %t", step.Errs, step.Failures, test.passes)

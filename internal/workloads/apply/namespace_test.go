@@ -51,7 +51,7 @@ func writes(namespace string) map[string]planning.Actions {
 func TestNothingIsWrittenOutsideTheNamespaceOfTheSet(t *testing.T) {
 	clusterSet := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "set-uid"}}
 	sidecarSet := apply.Set{
-		Kind: v1alpha1.GroupVersion().WithKind("SidecarSet"), Object: clusterSet, Namespace: "system",
+		GroupVersionKind: v1alpha1.GroupVersion().WithKind("SidecarSet"), Object: clusterSet, Namespace: "system",
 		Pods: func(namespace string) bool { return namespace == "ns" },
 	}
 	for name, test := range map[string]struct {

@@ -98,7 +98,7 @@ func (x *execution) compare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, x.options.Timeout)
 	defer cancel()
 	seen, live := x.set.Object, &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(x.set.Kind)
+	live.SetGroupVersionKind(x.set.GroupVersionKind)
 	err := x.options.Live.Get(ctx, client.ObjectKeyFromObject(seen), live)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
@@ -114,7 +114,7 @@ func (x *execution) compare(ctx context.Context) error {
 // to the status if nothing else in the metadata or the specification changes.
 func podRequests(patch *planning.PodPatch, set Set) []podRequest {
 	main := podRequest{metadata: map[string]any{}}
-	if labels := labelsOf(patch, set.Kind.Kind); len(labels) > 0 {
+	if labels := labelsOf(patch, set.Kind); len(labels) > 0 {
 		main.metadata["labels"] = labels
 	}
 	if len(patch.Annotations) > 0 {
@@ -122,7 +122,7 @@ func podRequests(patch *planning.PodPatch, set Set) []podRequest {
 	}
 	switch patch.Controller {
 	case planning.Adopt:
-		main.metadata["ownerReferences"] = []any{metav1.NewControllerRef(set.Object, set.Kind)}
+		main.metadata["ownerReferences"] = []any{metav1.NewControllerRef(set.Object, set.GroupVersionKind)}
 	case planning.Release:
 		main.metadata["ownerReferences"] = []any{map[string]any{"$patch": "delete", "uid": set.Object.GetUID()}}
 	case planning.KeepController:

@@ -38,9 +38,9 @@ func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("C
 // Set is a CloneSet, for the controller of sets. RecreateForClaims is the gate
 // RecreatePodWhenChangeVCTInCloneSetGate: with InPlaceIfPossible, pods whose claims have other templates than
 // those of the update revision are recreated.
-func Set(recreateForClaims bool) planning.Kind[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus] {
-	return planning.Kind[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus]{
-		Kind: Kind(), New: func() *v1alpha1.CloneSet { return &v1alpha1.CloneSet{} }, Parts: parts,
+func Set(recreateForClaims bool) planning.Descriptor[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus] {
+	return planning.Descriptor[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus]{
+		GroupVersionKind: Kind(), New: func() *v1alpha1.CloneSet { return &v1alpha1.CloneSet{} }, Parts: parts,
 		Status:     func(set *v1alpha1.CloneSet) *v1alpha1.CloneSetStatus { return &set.Status },
 		Conditions: conditionsOf, SetConditions: setConditions, Progress: Progress,
 		FailedScale: string(v1alpha1.CloneSetConditionFailedScale), FailedUpdate: string(v1alpha1.CloneSetConditionFailedUpdate),

@@ -29,7 +29,7 @@ const modelHook = "example.com/hook"
 // modelPlanner returns the planner with what the controller passes to it.
 func modelPlanner(marked, recreateForClaims bool) model.Planner {
 	return model.PlannerOf[*v1alpha1.CloneSet, v1alpha1.CloneSetStatus]{
-		Kind: Set(recreateForClaims),
+		Descriptor: Set(recreateForClaims),
 		Input: func(view *model.State) planning.Input {
 			in := model.InputOf(view)
 			in.Pods, in.Claims = gathered(view), gatheredClaims(view)

@@ -92,7 +92,7 @@ func (p *planner) countPods(s *v1alpha1.CloneSetStatus) {
 }
 
 // conditions sets the conditions that follow from the input. Those about failed writes are set by
-// planning.Kind.
+// planning.Descriptor.
 func (p *planner) conditions(c *planning.Conditions) {
 	c.Set(string(v1alpha1.CloneSetConditionFailedUpdate), reasonInPlace, p.stuck, p.Now)
 

@@ -19,8 +19,8 @@ import (
 // Job is a Job or a BroadcastJob of an AdvancedCronJob.
 type Job struct {
 	metav1.Object
-	// Kind is its kind.
-	Kind schema.GroupVersionKind
+	// GroupVersionKind is its kind.
+	schema.GroupVersionKind
 	// Ended is how it has ended, Complete or Failed, or empty.
 	Ended batchv1.JobConditionType
 	// CompletionTime is when it has ended, or nil.
@@ -37,7 +37,7 @@ func Kind(kind v1alpha1.CronJobTemplateKind) schema.GroupVersionKind {
 
 // OfJob returns what plans read of a Job.
 func OfJob(job *batchv1.Job) Job {
-	found := Job{Object: job, Kind: Kind(v1alpha1.JobTemplateKind), CompletionTime: job.Status.CompletionTime}
+	found := Job{Object: job, GroupVersionKind: Kind(v1alpha1.JobTemplateKind), CompletionTime: job.Status.CompletionTime}
 	for _, condition := range job.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
 			found.Ended = condition.Type
@@ -48,7 +48,7 @@ func OfJob(job *batchv1.Job) Job {
 
 // OfBroadcastJob returns what plans read of a BroadcastJob.
 func OfBroadcastJob(job *v1alpha1.BroadcastJob) Job {
-	found := Job{Object: job, Kind: Kind(v1alpha1.BroadcastJobTemplateKind), CompletionTime: job.Status.CompletionTime}
+	found := Job{Object: job, GroupVersionKind: Kind(v1alpha1.BroadcastJobTemplateKind), CompletionTime: job.Status.CompletionTime}
 	switch job.Status.Phase {
 	case v1alpha1.BroadcastJobCompleted:
 		found.Ended = batchv1.JobComplete
@@ -61,7 +61,7 @@ func OfBroadcastJob(job *v1alpha1.BroadcastJob) Job {
 
 // reference returns what the status has about an active Job.
 func (j *Job) reference() corev1.ObjectReference {
-	version, kind := j.Kind.ToAPIVersionAndKind()
+	version, kind := j.ToAPIVersionAndKind()
 	return corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: j.GetNamespace(), Name: j.GetName(), UID: j.GetUID()}
 }
 

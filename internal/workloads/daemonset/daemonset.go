@@ -26,9 +26,9 @@ import (
 func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("DaemonSet") }
 
 // Set is a DaemonSet, for the controller of sets.
-func Set(slots *Slots) planning.Kind[*v1alpha1.DaemonSet, v1alpha1.DaemonSetStatus] {
-	return planning.Kind[*v1alpha1.DaemonSet, v1alpha1.DaemonSetStatus]{
-		Kind: Kind(), New: func() *v1alpha1.DaemonSet { return &v1alpha1.DaemonSet{} }, Parts: parts,
+func Set(slots *Slots) planning.Descriptor[*v1alpha1.DaemonSet, v1alpha1.DaemonSetStatus] {
+	return planning.Descriptor[*v1alpha1.DaemonSet, v1alpha1.DaemonSetStatus]{
+		GroupVersionKind: Kind(), New: func() *v1alpha1.DaemonSet { return &v1alpha1.DaemonSet{} }, Parts: parts,
 		Status:     func(set *v1alpha1.DaemonSet) *v1alpha1.DaemonSetStatus { return &set.Status },
 		Conditions: conditionsOf, SetConditions: setConditions, Progress: Progress,
 		FailedScale: string(v1alpha1.DaemonSetFailedCreate), FailedUpdate: string(v1alpha1.DaemonSetFailedUpdate),

@@ -28,7 +28,7 @@ func (c *Controller[J, S, M]) podChanged(_ context.Context, q controllers.Queue,
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) && equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return
 	}
-	if key, found := owner.Controller(before, c.kind.Kind); found {
+	if key, found := owner.Controller(before, c.descriptor.GroupVersionKind); found {
 		controllers.Enqueue(q, key)
 	}
 }
@@ -42,7 +42,7 @@ func (c *Controller[J, S, M]) nodeChanged(_ context.Context, q controllers.Queue
 		return
 	}
 	for _, job := range reconciler.All[J](c.Stores.Sets) {
-		if !c.kind.Ended(job) {
+		if !c.descriptor.Ended(job) {
 			controllers.EnqueueAt(q, client.ObjectKeyFromObject(job), NodesPause, 0)
 		}
 	}

@@ -47,11 +47,11 @@ type Options struct {
 	Live client.Reader
 }
 
-// Kind is a kind of jobs. J is the type of a job, S that of its status, and M that of what is remembered for its plans.
-type Kind[J client.Object, S, M any] struct {
-	// Kind is the kind, and New returns an empty job.
-	Kind schema.GroupVersionKind
-	New  func() J
+// Descriptor describes a kind of jobs. J is the type of a job, S that of its status, and M that of what is remembered for its plans.
+type Descriptor[J client.Object, S, M any] struct {
+	// GroupVersionKind is the kind, and New returns an empty job.
+	schema.GroupVersionKind
+	New func() J
 	// Status returns the status of a job, and Conditions the conditions of a status.
 	Status     func(job J) *S
 	Conditions func(status *S) *[]metav1.Condition
@@ -75,8 +75,8 @@ type Kind[J client.Object, S, M any] struct {
 // Controller runs the jobs of a kind.
 type Controller[J client.Object, S, M any] struct {
 	Options
-	kind   Kind[J, S, M]
-	memory reconciler.Memory[remembered[M]]
+	descriptor Descriptor[J, S, M]
+	memory     reconciler.Memory[remembered[M]]
 }
 
 // remembered is what the process remembers about a job.
@@ -94,29 +94,29 @@ type remembered[M any] struct {
 }
 
 // New returns a Controller.
-func New[J client.Object, S, M any](kind Kind[J, S, M], options Options) *Controller[J, S, M] {
-	return &Controller[J, S, M]{Options: options, kind: kind}
+func New[J client.Object, S, M any](descriptor Descriptor[J, S, M], options Options) *Controller[J, S, M] {
+	return &Controller[J, S, M]{Options: options, descriptor: descriptor}
 }
 
 // Add runs the Controller under the manager, with at most concurrency jobs at a time.
 func (c *Controller[J, S, M]) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
 	sources := []source.Source{
-		source.Kind(informers, c.kind.New(), controllers.Specs[J]()),
+		source.Kind(informers, c.descriptor.New(), controllers.Specs[J]()),
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
 		source.Kind(informers, &corev1.Node{}, controllers.Changes(c.nodeChanged)),
 		c.Gate.Source(reconciler.EnqueueAll(c.Stores.Sets)),
 		reconciler.GrantSource(informers, c.Stores.Sets),
 	}
-	if c.kind.Sources != nil {
-		sources = append(sources, c.kind.Sources(informers)...)
+	if c.descriptor.Sources != nil {
+		sources = append(sources, c.descriptor.Sources(informers)...)
 	}
-	return controllers.Add(mgr, strings.ToLower(c.kind.Kind.Kind), reconciler.SubjectSet, c, concurrency, sources...)
+	return controllers.Add(mgr, strings.ToLower(c.descriptor.Kind), reconciler.SubjectSet, c, concurrency, sources...)
 }
 
 // Progress returns what the metrics count of each job: whether the API server has refused its last pod.
 func (c *Controller[J, S, M]) Progress() []planning.Progress {
 	return reconciler.ProgressOfAll(c.Stores.Sets, func(job J) planning.Progress {
-		return planning.Refused(*c.kind.Conditions(c.kind.Status(job)), c.kind.Created)
+		return planning.Refused(*c.descriptor.Conditions(c.descriptor.Status(job)), c.descriptor.Created)
 	})
 }
 
@@ -126,12 +126,12 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 	job, ok := found.(J)
 	if !ok || job.GetDeletionTimestamp() != nil || !c.Gate.Open() {
 		c.memory.Forget(request.NamespacedName)
-		if c.kind.Stop == nil {
+		if c.descriptor.Stop == nil {
 			return reconcile.Result{}, nil
 		}
-		return c.kind.Stop(ctx, request.NamespacedName, job)
+		return c.descriptor.Stop(ctx, request.NamespacedName, job)
 	}
-	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), c.kind.Kind, job); isolated {
+	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), c.descriptor.GroupVersionKind, job); isolated {
 		return result, err
 	}
 	known := c.memory.Of(job)
@@ -142,11 +142,12 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 		return reconcile.Result{}, err
 	}
 	if reconciler.Behind(c.Stores.Sets, known.job) || reconciler.Behind(c.Stores.Pods, known.pods) {
-		c.Metrics.Waited(c.kind.Kind.Kind)
+		c.Metrics.Waited(c.descriptor.Kind)
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
 	known.planned = c.Now()
-	plan, err := c.kind.Plan(job, reconciler.Controlled[*corev1.Pod](c.Stores.Pods, owner.Of(c.kind.Kind, job)), &known.plans, known.left)
+	pods := reconciler.Controlled[*corev1.Pod](c.Stores.Pods, owner.Of(c.descriptor.GroupVersionKind, job))
+	plan, err := c.descriptor.Plan(job, pods, &known.plans, known.left)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
@@ -154,7 +155,7 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 		return reconcile.Result{}, c.remove(ctx, job)
 	}
 	c.record(job, plan.Events)
-	if c.kind.StatusFirst && len(plan.Deletes) > 0 {
+	if c.descriptor.StatusFirst && len(plan.Deletes) > 0 {
 		plan.Urgent = true
 		if job, err = c.publish(ctx, job, known, &plan); err != nil {
 			return reconcile.Result{}, err

@@ -28,26 +28,26 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *rememb
 	if plan.Empty() {
 		return nil
 	}
-	step := c.Executor.Execute(ctx, apply.Set{Kind: c.kind.Kind, Object: job}, &plan.Actions)
+	step := c.Executor.Execute(ctx, apply.Set{GroupVersionKind: c.descriptor.GroupVersionKind, Object: job}, &plan.Actions)
 	known.pods = objectversion.Newer(known.pods, step.Pods)
 	known.created(plan.Creates, &step)
 	for range len(step.Failures) + len(step.Errs) {
-		c.Metrics.Failed(c.kind.Kind.Kind)
+		c.Metrics.Failed(c.descriptor.Kind)
 	}
 	pause := planPause // The status follows with the pods of the cache.
-	if learned := c.kind.Learn(&known.plans, plan, &step); step.Ended || len(step.Failures) > 0 && !learned {
+	if learned := c.descriptor.Learn(&known.plans, plan, &step); step.Ended || len(step.Failures) > 0 && !learned {
 		pause = refusedPause
 	}
 	plan.Wake(c.Now().Add(pause))
-	condition := metav1.Condition{Type: c.kind.Created, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last pod was created."}
-	switch conditions := c.kind.Conditions(&plan.Status); {
+	condition := metav1.Condition{Type: c.descriptor.Created, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last pod was created."}
+	switch conditions := c.descriptor.Conditions(&plan.Status); {
 	case len(step.Failures) > 0:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Refused", text.Message(step.Failures[0].Error())
 		if planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now()) {
 			c.Recorder.Event(job, corev1.EventTypeWarning, "FailedCreate", condition.Message)
 			plan.Urgent = true
 		}
-	case known.left < len(plan.Creates) && meta.IsStatusConditionFalse(*conditions, c.kind.Created):
+	case known.left < len(plan.Creates) && meta.IsStatusConditionFalse(*conditions, c.descriptor.Created):
 		plan.Urgent = planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now())
 	}
 	return errors.Join(step.Errs...)
@@ -89,7 +89,7 @@ func (c *Controller[J, S, M]) find(ctx context.Context, namespace string, known 
 // publish writes the status if it differs, at most once per second unless it is urgent, and records its events. It returns
 // the job with it.
 func (c *Controller[J, S, M]) publish(ctx context.Context, job J, known *remembered[M], plan *planning.JobPlan[S]) (J, error) {
-	if equality.Semantic.DeepEqual(c.kind.Status(job), &plan.Status) {
+	if equality.Semantic.DeepEqual(c.descriptor.Status(job), &plan.Status) {
 		return job, nil
 	}
 	if at := known.written.Add(statusPause); !plan.Urgent && c.Now().Before(at) {
@@ -97,12 +97,12 @@ func (c *Controller[J, S, M]) publish(ctx context.Context, job J, known *remembe
 		return job, nil
 	}
 	written := c.copy(job)
-	*c.kind.Status(written) = plan.Status
+	*c.descriptor.Status(written) = plan.Status
 	written = c.copy(written) // The plan is changed after it.
 	if err := c.Client.Status().Patch(ctx, written, client.MergeFrom(job), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return job, client.IgnoreNotFound(fmt.Errorf("write the status of %s %s: %w", c.kind.Kind.Kind, client.ObjectKeyFromObject(job), err))
+		return job, client.IgnoreNotFound(fmt.Errorf("write the status of %s %s: %w", c.descriptor.Kind, client.ObjectKeyFromObject(job), err))
 	}
-	c.Metrics.StatusWritten(c.kind.Kind.Kind)
+	c.Metrics.StatusWritten(c.descriptor.Kind)
 	known.job, known.written = written.GetResourceVersion(), c.Now()
 	c.record(job, plan.StatusEvents)
 	plan.StatusEvents = nil
@@ -124,8 +124,8 @@ func (c *Controller[J, S, M]) remove(ctx context.Context, job J) error {
 	uid := job.GetUID()
 	err := c.Client.Delete(ctx, c.copy(job), client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
-		c.Metrics.Failed(c.kind.Kind.Kind)
-		return fmt.Errorf("delete %s %s: %w", c.kind.Kind.Kind, client.ObjectKeyFromObject(job), err)
+		c.Metrics.Failed(c.descriptor.Kind)
+		return fmt.Errorf("delete %s %s: %w", c.descriptor.Kind, client.ObjectKeyFromObject(job), err)
 	}
 	return nil
 }

@@ -22,18 +22,18 @@ type Key struct {
 	// Namespace is that of the owned objects, which is that of the owner unless this has none.
 	Namespace string
 	// UID and Kind are those of the owner.
-	UID  types.UID
-	Kind schema.GroupKind
+	UID types.UID
+	schema.GroupKind
 }
 
 // String returns the key as the value of an index.
 func (k Key) String() string {
-	return k.Namespace + "/" + k.Kind.Group + "/" + k.Kind.Kind + "/" + string(k.UID)
+	return k.Namespace + "/" + k.Group + "/" + k.Kind + "/" + string(k.UID)
 }
 
 // Of returns the key of an object of the kind for what it owns in its own namespace.
 func Of(kind schema.GroupVersionKind, object metav1.Object) Key {
-	return Key{Namespace: object.GetNamespace(), UID: object.GetUID(), Kind: kind.GroupKind()}
+	return Key{Namespace: object.GetNamespace(), UID: object.GetUID(), GroupKind: kind.GroupKind()}
 }
 
 // In returns the key for the objects of a namespace, for an owner that has none.
@@ -48,7 +48,7 @@ func Named(object metav1.Object, reference *metav1.OwnerReference) Key {
 	if !found || strings.Contains(version, "/") {
 		group = "" // The core group has no slash, and more than one is no group.
 	}
-	return Key{Namespace: object.GetNamespace(), UID: reference.UID, Kind: schema.GroupKind{Group: group, Kind: reference.Kind}}
+	return Key{Namespace: object.GetNamespace(), UID: reference.UID, GroupKind: schema.GroupKind{Group: group, Kind: reference.Kind}}
 }
 
 // Controls reports whether the owner with the key controls the object.
@@ -75,7 +75,7 @@ func Controller(object metav1.Object, kind schema.GroupVersionKind) (types.Names
 
 // Is reports whether the reference, which may be nil, is to an object of the kind in any version.
 func Is(reference *metav1.OwnerReference, kind schema.GroupKind) bool {
-	return reference != nil && Named(&metav1.ObjectMeta{}, reference).Kind == kind
+	return reference != nil && Named(&metav1.ObjectMeta{}, reference).GroupKind == kind
 }
 
 // Add returns the references with another one, in the place of one to the same object.

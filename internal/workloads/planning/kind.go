@@ -20,11 +20,11 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
-// Kind is a kind of sets, for the controller that all kinds share. S is a pointer to a set, and T its
+// Descriptor describes a kind of sets to the controller that all kinds share. S is a pointer to a set, and T its
 // status. All fields except ClaimSizes and Slots are required.
-type Kind[S, T any] struct {
-	// Kind is the kind of the owner of pods, claims and revisions.
-	Kind schema.GroupVersionKind
+type Descriptor[S, T any] struct {
+	// GroupVersionKind is the kind of the owner of pods, claims and revisions.
+	schema.GroupVersionKind
 	// New returns an empty set.
 	New func() S
 	// Parts returns the parts of a set that pods and claims depend on.
@@ -109,13 +109,13 @@ type Input struct {
 type Output[T any] struct {
 	Actions
 	// Status is the whole status after the writes have succeeded. It equals the set's status if nothing
-	// changed. See Kind.Failed.
+	// changed. See Descriptor.Failed.
 	Status T
 }
 
 // Settled reports whether all pods that the set should have exist and are available, and the step
 // writes nothing: the status stays as it is until something changes.
-func (k *Kind[S, T]) Settled(set S, out *Output[T]) bool {
+func (k *Descriptor[S, T]) Settled(set S, out *Output[T]) bool {
 	n := k.Progress(set, &out.Status)
 	return out.Empty() && n.Replicas == n.Desired && n.Ready == n.Desired && n.Available == n.Desired
 }
@@ -134,7 +134,7 @@ func Decided(c *SetCondition) bool { return c.Reason != writeFailed && c.Reason 
 // Unplanned sets the conditions of a set for which Plan returned the error: FailedScale is True, because
 // pods are neither created nor deleted. Failed sets it to False after the next step that is planned. The
 // observed generation does not change: the counts are not those of the current spec.
-func (k *Kind[S, T]) Unplanned(status *T, err error, now time.Time) {
+func (k *Descriptor[S, T]) Unplanned(status *T, err error, now time.Time) {
 	conditions := k.Conditions(status)
 	conditions.Set(k.FailedScale, planFailed, err.Error(), now)
 	k.SetConditions(status, conditions)
@@ -144,7 +144,7 @@ func (k *Kind[S, T]) Unplanned(status *T, err error, now time.Time) {
 // True with the first error of the kind, or False if the condition was True because of a write, or of OpenKruise, and no
 // write of the kind failed. It is called after the writes of every step. A conflict is not a failure: the
 // step was decided from an old cache, and the next one is not.
-func (k *Kind[S, T]) Failed(status *T, failures []Failure, now time.Time) {
+func (k *Descriptor[S, T]) Failed(status *T, failures []Failure, now time.Time) {
 	conditions := k.Conditions(status)
 	conditions.Set(k.FailedScale, openKruiseFailed, "", now)
 	conditions.Set(k.FailedUpdate, openKruiseFailed, "", now)

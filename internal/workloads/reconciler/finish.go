@@ -52,7 +52,7 @@ func (b *base) execute(ctx context.Context, set client.Object, actions *planning
 	if actions.Empty() {
 		return apply.Step{}
 	}
-	step := b.Executor.Execute(ctx, apply.Set{Kind: b.kind, Object: set}, actions)
+	step := b.Executor.Execute(ctx, apply.Set{GroupVersionKind: b.kind, Object: set}, actions)
 	b.remember(set, func(r *remembered) { r.wrote(&step) })
 	logger := log.FromContext(ctx)
 	logger.V(logging.Writes).Info("Executed step", "writes", step.Writes,

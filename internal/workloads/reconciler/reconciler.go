@@ -82,16 +82,16 @@ func (b *base) remember(set client.Object, do func(r *remembered)) {
 // Reconciler runs the sets of a kind: each reconcile executes the next step of one set.
 type Reconciler[S client.Object, T any] struct {
 	base
-	of planning.Kind[S, T]
+	descriptor planning.Descriptor[S, T]
 }
 
 // New returns a Reconciler for the kind.
-func New[S client.Object, T any](kind planning.Kind[S, T], options Options) *Reconciler[S, T] {
-	return &Reconciler[S, T]{of: kind, base: base{
-		Options: options, kind: kind.Kind, claimSizes: kind.ClaimSizes, slots: kind.Slots, memory: newMemory(),
+func New[S client.Object, T any](descriptor planning.Descriptor[S, T], options Options) *Reconciler[S, T] {
+	return &Reconciler[S, T]{descriptor: descriptor, base: base{
+		Options: options, kind: descriptor.GroupVersionKind, claimSizes: descriptor.ClaimSizes, slots: descriptor.Slots, memory: newMemory(),
 		parts: func(object client.Object) planning.Parts {
 			if set, ok := object.(S); ok {
-				return kind.Parts(set)
+				return descriptor.Parts(set)
 			}
 			return planning.Parts{Template: &corev1.PodTemplateSpec{}}
 		},
@@ -100,12 +100,12 @@ func New[S client.Object, T any](kind planning.Kind[S, T], options Options) *Rec
 
 // Add runs the Reconciler under the manager, with at most concurrency sets at a time.
 func (r *Reconciler[S, T]) Add(mgr manager.Manager, informers cache.Cache, concurrency int) error {
-	return controllers.Add(mgr, strings.ToLower(r.kind.Kind), SubjectSet, r, concurrency, r.sources(informers, r.of.New())...)
+	return controllers.Add(mgr, strings.ToLower(r.kind.Kind), SubjectSet, r, concurrency, r.sources(informers, r.descriptor.New())...)
 }
 
 // Progress returns what the metrics count of each set.
 func (r *Reconciler[S, T]) Progress() []planning.Progress {
-	return ProgressOfAll(r.Stores.Sets, func(set S) planning.Progress { return r.of.Progress(set, r.of.Status(set)) })
+	return ProgressOfAll(r.Stores.Sets, func(set S) planning.Progress { return r.descriptor.Progress(set, r.descriptor.Status(set)) })
 }
 
 // ProgressOfAll returns what the metrics count of each object of the store.
@@ -130,11 +130,11 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 		r.memory.known(request.NamespacedName, func(m *remembered) { result.RequeueAfter = m.recheck(r.Now()) })
 		return result, err
 	}
-	before := r.of.Status(set)
+	before := r.descriptor.Status(set)
 	plan, err := r.plan(set, in)
 	if err != nil {
-		after := r.of.Status(set.DeepCopyObject().(S)) //nolint:forcetypeassert // A copy has the same type.
-		r.of.Unplanned(after, err, in.Now)
+		after := r.descriptor.Status(set.DeepCopyObject().(S)) //nolint:forcetypeassert // A copy has the same type.
+		r.descriptor.Unplanned(after, err, in.Now)
 		return reconcile.Result{}, r.unplanned(ctx, set, err, Status{Before: before, After: after})
 	}
 	if len(plan.Creates) > 0 {
@@ -150,8 +150,8 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 		}
 	}
 	step := r.execute(ctx, set, &plan.Actions)
-	r.of.Failed(&plan.Status, step.Failures, in.Now)
-	return r.finish(ctx, set, &plan.Actions, &step, Status{Before: before, After: &plan.Status, Settled: r.of.Settled(set, &plan)})
+	r.descriptor.Failed(&plan.Status, step.Failures, in.Now)
+	return r.finish(ctx, set, &plan.Actions, &step, Status{Before: before, After: &plan.Status, Settled: r.descriptor.Settled(set, &plan)})
 }
 
 // Gate stops the controller of a kind while another program serves the kind. It is safe for

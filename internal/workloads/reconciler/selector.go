@@ -20,7 +20,7 @@ func (r *Reconciler[S, T]) plan(set S, in *planning.Input) (planning.Output[T], 
 	if err := checkSelector(r.parts(set).Selector); err != nil {
 		return planning.Output[T]{}, err
 	}
-	return r.of.Plan(set, *in) //nolint:wrapcheck // It names the field.
+	return r.descriptor.Plan(set, *in) //nolint:wrapcheck // It names the field.
 }
 
 // checkSelector returns an error if the selector has a label that pods get when they are created, or that changes while they

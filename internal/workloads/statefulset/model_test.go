@@ -29,7 +29,7 @@ const hookLabel = "example.com/hook"
 // planner returns the planner with what the controller passes to it.
 func planner() model.Planner {
 	return model.PlannerOf[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus]{
-		Kind: statefulset.Set(),
+		Descriptor: statefulset.Set(),
 		Input: func(view *model.State) planning.Input {
 			in := model.InputOf(view)
 			in.Markers = planning.Markers{Labels: sets.New("role")}

@@ -29,9 +29,9 @@ import (
 func Kind() schema.GroupVersionKind { return appsv1beta1.GroupVersion().WithKind("StatefulSet") }
 
 // Set is a StatefulSet, for the controller of sets.
-func Set() planning.Kind[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus] {
-	return planning.Kind[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus]{
-		Kind: Kind(), New: func() *appsv1beta1.StatefulSet { return &appsv1beta1.StatefulSet{} }, Parts: parts,
+func Set() planning.Descriptor[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus] {
+	return planning.Descriptor[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSetStatus]{
+		GroupVersionKind: Kind(), New: func() *appsv1beta1.StatefulSet { return &appsv1beta1.StatefulSet{} }, Parts: parts,
 		Status:     func(set *appsv1beta1.StatefulSet) *appsv1beta1.StatefulSetStatus { return &set.Status },
 		Conditions: conditionsOf, SetConditions: setConditions, Progress: Progress,
 		FailedScale: string(appsv1beta1.FailedCreatePod), FailedUpdate: string(appsv1beta1.FailedUpdatePod),

@@ -40,7 +40,7 @@ func keptAnnotations() []string {
 // isOurs reports whether the object has no controller, or a set of this program.
 func isOurs(object metav1.Object, kinds []schema.GroupKind) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
-	return controller == nil || slices.Contains(kinds, owner.Named(object, controller).Kind)
+	return controller == nil || slices.Contains(kinds, owner.Named(object, controller).GroupKind)
 }
 
 // Pod returns a function that returns a pod with only the fields that the planners and the executor read. Of a pod that

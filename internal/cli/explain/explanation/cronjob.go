@@ -84,15 +84,15 @@ func (w *workload) lastRun(object *v1alpha1.AdvancedCronJob) {
 	}
 	switch job := w.given.Jobs[i]; job.Ended {
 	case batchv1.JobComplete:
-		w.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("%s %s of %s succeeded", job.Kind.Kind, name, at)})
+		w.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("%s %s of %s succeeded", job.Kind, name, at)})
 	case batchv1.JobFailed:
 		w.problem(
-			title, fmt.Sprintf("%s %s of %s failed", job.Kind.Kind, name, at), w.kubectl(
-				"describe %s %s", strings.ToLower(job.Kind.GroupKind().String()), name,
+			title, fmt.Sprintf("%s %s of %s failed", job.Kind, name, at), w.kubectl(
+				"describe %s %s", strings.ToLower(job.GroupVersionKind.GroupKind().String()), name,
 			),
 		)
 	default:
-		w.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("%s %s of %s runs", job.Kind.Kind, name, at)})
+		w.add(Step{Title: title, Verdict: OK, Text: fmt.Sprintf("%s %s of %s runs", job.Kind, name, at)})
 	}
 }
 

@@ -135,7 +135,7 @@ func jobOf(slot metav1.Time, ended batchv1.JobConditionType) cronjob.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: cronjob.Name(cron(nil), slot.Time), Annotations: map[string]string{
 		v1alpha1.ScheduledAtKey: slot.Format(time.RFC3339),
 	}}}
-	return cronjob.Job{Object: job, Kind: cronjob.Kind(v1alpha1.JobTemplateKind), Ended: ended}
+	return cronjob.Job{Object: job, GroupVersionKind: cronjob.Kind(v1alpha1.JobTemplateKind), Ended: ended}
 }
 
 // lines returns the steps as text: the verdict, the title, the text, and the evidence.

@@ -28,13 +28,13 @@ type Controller = nodejob.Controller[*job, status, taken]
 
 // New returns the controller.
 func New(options nodejob.Options) *Controller {
-	return nodejob.New(nodejob.Kind[*job, status, taken]{
-		Kind:       broadcastjob.Kind(),
-		New:        func() *job { return &job{} },
-		Status:     func(j *job) *status { return &j.Status },
-		Conditions: func(s *status) *[]metav1.Condition { return &s.Conditions },
-		Created:    v1alpha1.BroadcastJobPodsCreated,
-		Ended:      broadcastjob.Ended,
+	return nodejob.New(nodejob.Descriptor[*job, status, taken]{
+		GroupVersionKind: broadcastjob.Kind(),
+		New:              func() *job { return &job{} },
+		Status:           func(j *job) *status { return &j.Status },
+		Conditions:       func(s *status) *[]metav1.Condition { return &s.Conditions },
+		Created:          v1alpha1.BroadcastJobPodsCreated,
+		Ended:            broadcastjob.Ended,
 		Plan: func(j *job, pods []*corev1.Pod, memory *taken, left int) (broadcastjob.Plan, error) {
 			return broadcastjob.New(broadcastjob.Input{
 				Job: j, Nodes: reconciler.All[*corev1.Node](options.Stores.Nodes), Pods: pods, Left: left, Taken: *memory, Now: options.Now(),

@@ -81,14 +81,14 @@ func (c *Controller) trim(ctx context.Context, object *v1alpha1.AdvancedCronJob,
 func (c *Controller) delete(ctx context.Context, object *v1alpha1.AdvancedCronJob, jobs []cronjob.Job) error {
 	for _, job := range jobs {
 		if job.GetNamespace() != object.Namespace {
-			return &owner.ForeignError{Set: owner.Describe(Kind().Kind, object), Object: owner.Describe(job.Kind.Kind, job)}
+			return &owner.ForeignError{Set: owner.Describe(Kind().Kind, object), Object: owner.Describe(job.Kind, job)}
 		}
 		gone, uid := &metav1.PartialObjectMetadata{}, job.GetUID()
-		gone.SetGroupVersionKind(job.Kind)
+		gone.SetGroupVersionKind(job.GroupVersionKind)
 		gone.Namespace, gone.Name = job.GetNamespace(), job.GetName()
 		err := c.Client.Delete(ctx, gone, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete %s %s: %w", job.Kind.Kind, job.GetName(), err)
+			return fmt.Errorf("delete %s %s: %w", job.Kind, job.GetName(), err)
 		}
 	}
 	return nil
@@ -118,12 +118,12 @@ func (c *Controller) create(ctx context.Context, object *v1alpha1.AdvancedCronJo
 		if !owner.Of(Kind(), object).Controls(found) {
 			return nil, &foreignError{kind.Kind, key.Name}
 		}
-		return &cronjob.Job{Object: found, Kind: kind}, nil
+		return &cronjob.Job{Object: found, GroupVersionKind: kind}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create %s %s: %w", kind.Kind, key.Name, err)
 	}
-	return &cronjob.Job{Object: job, Kind: kind}, nil
+	return &cronjob.Job{Object: job, GroupVersionKind: kind}, nil
 }
 
 // newJob returns the Job of the plan. Its specification is that of the template, also with fields that this program

@@ -26,7 +26,7 @@ type remembered struct {
 // creates remembers what was created for a slot.
 func (r *remembered) creates(job *cronjob.Job, slot time.Time) {
 	r.started, r.created = &metav1.Time{Time: slot}, true
-	if job.Kind.Kind == string(v1alpha1.BroadcastJobTemplateKind) {
+	if job.Kind == string(v1alpha1.BroadcastJobTemplateKind) {
 		r.broadcast = job.GetResourceVersion()
 	} else {
 		r.job = job.GetResourceVersion()

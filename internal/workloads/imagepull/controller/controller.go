@@ -84,17 +84,17 @@ type Controller = nodejob.Controller[*job, status, memory]
 // New returns the controller.
 func New(options nodejob.Options, limits Limits) *Controller {
 	p := &puller{Options: options, allowed: limits.Allowed, places: newPlaces(limits.PerNode, limits.Total)}
-	return nodejob.New(nodejob.Kind[*job, status, memory]{
-		Kind:        imagepull.Kind(),
-		New:         func() *job { return &job{} },
-		Status:      func(j *job) *status { return &j.Status },
-		Conditions:  func(s *status) *[]metav1.Condition { return &s.Conditions },
-		Created:     v1alpha1.ImagePullJobPullsCreated,
-		StatusFirst: true,
-		Ended:       ended,
-		Plan:        p.plan,
-		Learn:       learn,
-		Stop:        p.stop,
+	return nodejob.New(nodejob.Descriptor[*job, status, memory]{
+		GroupVersionKind: imagepull.Kind(),
+		New:              func() *job { return &job{} },
+		Status:           func(j *job) *status { return &j.Status },
+		Conditions:       func(s *status) *[]metav1.Condition { return &s.Conditions },
+		Created:          v1alpha1.ImagePullJobPullsCreated,
+		StatusFirst:      true,
+		Ended:            ended,
+		Plan:             p.plan,
+		Learn:            learn,
+		Stop:             p.stop,
 		Sources: func(informers cache.Cache) []source.Source {
 			return []source.Source{source.Kind(informers, &corev1.Pod{}, controllers.Changes(p.podChanged)), p.inbox.Source()}
 		},

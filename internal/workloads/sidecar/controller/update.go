@@ -92,7 +92,7 @@ func (c *Controller) refusing(set *v1alpha1.SidecarSet) (skipped map[types.UID]b
 // writes returns the set for the executor: it may write revisions in the program's own namespace, and patch the pods of
 // namespaces that it selects.
 func (c *Controller) writes(set *v1alpha1.SidecarSet, force *v1alpha1.SidecarSetInForce) apply.Set {
-	return apply.Set{Kind: Kind(), Object: set, Namespace: c.Namespace, Pods: func(namespace string) bool {
+	return apply.Set{GroupVersionKind: Kind(), Object: set, Namespace: c.Namespace, Pods: func(namespace string) bool {
 		return force != nil && c.selectsNamespace(force, namespace)
 	}}
 }
