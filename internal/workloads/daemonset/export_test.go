@@ -33,7 +33,7 @@ func (e *Slots) Check(set types.UID, pods []*corev1.Pod, nodes []*corev1.Node, n
 		want.put(pod)
 	}
 	for name, s := range want.slots {
-		if known := st.slots[name]; known != nil { // What is remembered of failures is in no object.
+		if known := st.slots[name]; known != nil { // What is known of failures is in no object.
 			s.failures, s.retry = known.failures, known.retry
 		}
 	}

@@ -3,7 +3,7 @@
 
 // Package imagepull decides what an ImagePullJob does next: on which nodes it starts pulls, which pods it deletes, when it
 // looks again, and what its status is. The kubelet pulls: a pull is a pod whose only container cannot start. It has no
-// client and no clock; what it remembers between plans is the Progress.
+// client and no clock; what it keeps between plans is the Progress.
 package imagepull
 
 import (

@@ -124,7 +124,7 @@ func (w *world) reports(node, what string) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
 }
 
-// restart forgets what the process remembers.
+// restart starts a process that expects nothing.
 func (w *world) restart() { w.progress = nil }
 
 // targets returns the nodes of the job.

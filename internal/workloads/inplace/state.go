@@ -187,20 +187,20 @@ func record(pod *corev1.Pod, state, previous *pub.InPlaceUpdateState, images map
 			entry.Superseded = append(slices.Clone(entry.Superseded), container(pod, name).Image)
 			entry.Superseded = slices.DeleteFunc(entry.Superseded, func(s string) bool { return s == image })
 		}
-		remember(state, name, entry)
+		addStatus(state, name, entry)
 	}
 	for name := range images {
 		status := containerStatus(pod, name)
 		if _, known := state.LastContainerStatuses[name]; known || status == nil {
 			continue
 		}
-		remember(state, name, pub.InPlaceUpdateContainerStatus{
+		addStatus(state, name, pub.InPlaceUpdateContainerStatus{
 			ImageID: status.ImageID, ContainerID: status.ContainerID, Image: container(pod, name).Image,
 		})
 	}
 }
 
-func remember(state *pub.InPlaceUpdateState, name string, entry pub.InPlaceUpdateContainerStatus) {
+func addStatus(state *pub.InPlaceUpdateState, name string, entry pub.InPlaceUpdateContainerStatus) {
 	if state.LastContainerStatuses == nil {
 		state.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
 	}

@@ -47,7 +47,7 @@ type Options struct {
 	Live client.Reader
 }
 
-// Descriptor describes a kind of jobs. J is the type of a job, S that of its status, and M that of what is remembered for its plans.
+// Descriptor describes a kind of jobs. J is the type of a job, S that of its status, and M that of what its plans keep.
 type Descriptor[J client.Object, S, M any] struct {
 	// GroupVersionKind is the kind, and New returns an empty job.
 	schema.GroupVersionKind
@@ -62,10 +62,10 @@ type Descriptor[J client.Object, S, M any] struct {
 	// Ended reports whether the nodes do not matter to a job any more.
 	Ended func(job J) bool
 	// Plan plans with the pods of a job, all that were created. left is how many of those that the last plan wanted were not.
-	Plan func(job J, pods []*corev1.Pod, memory *M, left int) (planning.JobPlan[S], error)
-	// Learn remembers what became of the writes of a plan. It reports whether the next plan is another one although the API
+	Plan func(job J, pods []*corev1.Pod, state *M, left int) (planning.JobPlan[S], error)
+	// Learn records in the state what became of the writes of a plan. It reports whether the next plan is another one although the API
 	// server has refused pods.
-	Learn func(memory *M, plan *planning.JobPlan[S], step *apply.Step) bool
+	Learn func(state *M, plan *planning.JobPlan[S], step *apply.Step) bool
 	// Stop is called for a job that is gone, is being deleted or that another program serves. It may be nil.
 	Stop func(ctx context.Context, key types.NamespacedName, job J) (reconcile.Result, error)
 	// Sources are those of other events. It may be nil.
@@ -75,14 +75,14 @@ type Descriptor[J client.Object, S, M any] struct {
 // Controller runs the jobs of a kind.
 type Controller[J client.Object, S, M any] struct {
 	Options
-	descriptor Descriptor[J, S, M]
-	memory     reconciler.Memory[remembered[M]]
+	descriptor   Descriptor[J, S, M]
+	expectations reconciler.ExpectationStore[expectations[M]]
 }
 
-// remembered is what the process remembers about a job.
-type remembered[M any] struct {
-	// plans is for the plans.
-	plans M
+// expectations are the writes for a job that the cache does not show yet, and what else is kept between its reconciles.
+type expectations[M any] struct {
+	// state is that of the plans.
+	state M
 	// job and pods are the resource versions that were written last, empty if none were.
 	job, pods string
 	// unsure are the names of the pods whose creation was not answered, and left is the number of pods of the last plan that
@@ -125,7 +125,7 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 	found, _, _ := c.Stores.Sets.GetIndexer().GetByKey(request.String())
 	job, ok := found.(J)
 	if !ok || job.GetDeletionTimestamp() != nil || !c.Gate.Open() {
-		c.memory.Forget(request.NamespacedName)
+		c.expectations.Forget(request.NamespacedName)
 		if c.descriptor.Stop == nil {
 			return reconcile.Result{}, nil
 		}
@@ -134,20 +134,20 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), c.descriptor.GroupVersionKind, job); isolated {
 		return result, err
 	}
-	known := c.memory.Of(job)
-	if pause := known.planned.Add(planPause).Sub(c.Now()); pause > 0 {
+	expected := c.expectations.Get(job)
+	if pause := expected.planned.Add(planPause).Sub(c.Now()); pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
-	if err := c.find(ctx, job.GetNamespace(), known); err != nil {
+	if err := c.find(ctx, job.GetNamespace(), expected); err != nil {
 		return reconcile.Result{}, err
 	}
-	if reconciler.Behind(c.Stores.Sets, known.job) || reconciler.Behind(c.Stores.Pods, known.pods) {
+	if reconciler.Behind(c.Stores.Sets, expected.job) || reconciler.Behind(c.Stores.Pods, expected.pods) {
 		c.Metrics.Waited(c.descriptor.Kind)
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
-	known.planned = c.Now()
+	expected.planned = c.Now()
 	pods := reconciler.Controlled[*corev1.Pod](c.Stores.Pods, owner.Of(c.descriptor.GroupVersionKind, job))
-	plan, err := c.descriptor.Plan(job, pods, &known.plans, known.left)
+	plan, err := c.descriptor.Plan(job, pods, &expected.state, expected.left)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
@@ -157,12 +157,12 @@ func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.R
 	c.record(job, plan.Events)
 	if c.descriptor.StatusFirst && len(plan.Deletes) > 0 {
 		plan.Urgent = true
-		if job, err = c.publish(ctx, job, known, &plan); err != nil {
+		if job, err = c.publish(ctx, job, expected, &plan); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	failed := c.carryOut(ctx, job, known, &plan)
-	if _, err = c.publish(ctx, job, known, &plan); err != nil || failed != nil {
+	failed := c.carryOut(ctx, job, expected, &plan)
+	if _, err = c.publish(ctx, job, expected, &plan); err != nil || failed != nil {
 		return reconcile.Result{}, errors.Join(err, failed)
 	}
 	if plan.Next.IsZero() {

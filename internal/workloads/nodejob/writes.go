@@ -24,18 +24,18 @@ import (
 )
 
 // carryOut executes the actions of the plan. The error is why it must be tried again.
-func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *remembered[M], plan *planning.JobPlan[S]) error {
+func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, expected *expectations[M], plan *planning.JobPlan[S]) error {
 	if plan.Empty() {
 		return nil
 	}
 	step := c.Executor.Execute(ctx, apply.Set{GroupVersionKind: c.descriptor.GroupVersionKind, Object: job}, &plan.Actions)
-	known.pods = objectversion.Newer(known.pods, step.Pods)
-	known.created(plan.Creates, &step)
+	expected.pods = objectversion.Newer(expected.pods, step.Pods)
+	expected.created(plan.Creates, &step)
 	for range len(step.Failures) + len(step.Errs) {
 		c.Metrics.Failed(c.descriptor.Kind)
 	}
 	pause := planPause // The status follows with the pods of the cache.
-	if learned := c.descriptor.Learn(&known.plans, plan, &step); step.Ended || len(step.Failures) > 0 && !learned {
+	if learned := c.descriptor.Learn(&expected.state, plan, &step); step.Ended || len(step.Failures) > 0 && !learned {
 		pause = refusedPause
 	}
 	plan.Wake(c.Now().Add(pause))
@@ -47,52 +47,52 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, known *rememb
 			c.Recorder.Event(job, corev1.EventTypeWarning, "FailedCreate", condition.Message)
 			plan.Urgent = true
 		}
-	case known.left < len(plan.Creates) && meta.IsStatusConditionFalse(*conditions, c.descriptor.Created):
+	case expected.left < len(plan.Creates) && meta.IsStatusConditionFalse(*conditions, c.descriptor.Created):
 		plan.Urgent = planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now())
 	}
 	return errors.Join(step.Errs...)
 }
 
-// created remembers which pods of a plan were created.
-func (r *remembered[M]) created(creates []*corev1.Pod, step *apply.Step) {
-	r.left, r.unsure = 0, nil
+// created records which pods of a plan were created.
+func (e *expectations[M]) created(creates []*corev1.Pod, step *apply.Step) {
+	e.left, e.unsure = 0, nil
 	written, started := sets.New(step.Written...), len(step.Written)+len(step.Failures)+len(step.Errs)
 	for i, pod := range creates {
 		if written.Has(pod.Name) {
 			continue
 		}
-		r.left++
+		e.left++
 		if len(step.Errs) > 0 && i < started {
-			r.unsure = append(r.unsure, pod.Name)
+			e.unsure = append(e.unsure, pod.Name)
 		}
 	}
 }
 
 // find finds out which pods exist whose creation was not answered: the cache must have them before the next plan.
-func (c *Controller[J, S, M]) find(ctx context.Context, namespace string, known *remembered[M]) error {
-	for len(known.unsure) > 0 {
+func (c *Controller[J, S, M]) find(ctx context.Context, namespace string, expected *expectations[M]) error {
+	for len(expected.unsure) > 0 {
 		pod := &corev1.Pod{}
-		key := types.NamespacedName{Namespace: namespace, Name: known.unsure[0]}
+		key := types.NamespacedName{Namespace: namespace, Name: expected.unsure[0]}
 		err := c.Live.Get(ctx, key, pod)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get pod %s: %w", key.Name, err)
 		}
 		if err == nil {
-			known.pods = objectversion.Newer(known.pods, pod.ResourceVersion)
-			known.left = max(0, known.left-1)
+			expected.pods = objectversion.Newer(expected.pods, pod.ResourceVersion)
+			expected.left = max(0, expected.left-1)
 		}
-		known.unsure = known.unsure[1:]
+		expected.unsure = expected.unsure[1:]
 	}
 	return nil
 }
 
 // publish writes the status if it differs, at most once per second unless it is urgent, and records its events. It returns
 // the job with it.
-func (c *Controller[J, S, M]) publish(ctx context.Context, job J, known *remembered[M], plan *planning.JobPlan[S]) (J, error) {
+func (c *Controller[J, S, M]) publish(ctx context.Context, job J, expected *expectations[M], plan *planning.JobPlan[S]) (J, error) {
 	if equality.Semantic.DeepEqual(c.descriptor.Status(job), &plan.Status) {
 		return job, nil
 	}
-	if at := known.written.Add(statusPause); !plan.Urgent && c.Now().Before(at) {
+	if at := expected.written.Add(statusPause); !plan.Urgent && c.Now().Before(at) {
 		plan.Wake(at)
 		return job, nil
 	}
@@ -103,7 +103,7 @@ func (c *Controller[J, S, M]) publish(ctx context.Context, job J, known *remembe
 		return job, client.IgnoreNotFound(fmt.Errorf("write the status of %s %s: %w", c.descriptor.Kind, client.ObjectKeyFromObject(job), err))
 	}
 	c.Metrics.StatusWritten(c.descriptor.Kind)
-	known.job, known.written = written.GetResourceVersion(), c.Now()
+	expected.job, expected.written = written.GetResourceVersion(), c.Now()
 	c.record(job, plan.StatusEvents)
 	plan.StatusEvents = nil
 	return written, nil

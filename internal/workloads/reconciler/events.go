@@ -98,8 +98,8 @@ const begunPriority = 1
 // steps.
 func (b *base) enqueue(q controllers.Queue, key types.NamespacedName) {
 	now, priority, pause := b.Now(), 0, time.Duration(0)
-	b.memory.known(key, func(r *remembered) {
-		if pause = r.pause(now); r.isBegun(now) {
+	b.expectations.updateExisting(key, func(e *expectations) {
+		if pause = e.pause(now); e.isBegun(now) {
 			priority = begunPriority
 		}
 	})
@@ -114,7 +114,7 @@ func (b *base) setEvents() handler.TypedEventHandler[client.Object, reconcile.Re
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q controllers.Queue) {
 			key := client.ObjectKeyFromObject(e.ObjectNew)
-			if !SameSet(e.ObjectOld, e.ObjectNew) || b.memory.isWaiting(key) {
+			if !SameSet(e.ObjectOld, e.ObjectNew) || b.expectations.isWaiting(key) {
 				controllers.Enqueue(q, key)
 			}
 		},
@@ -187,7 +187,7 @@ func (b *base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeC
 // cached do not. It always does while a step waits for the cache.
 func (b *base) matters(before, after *corev1.Pod) bool {
 	if controller := metav1.GetControllerOfNoCopy(after); controller != nil &&
-		b.memory.isWaiting(types.NamespacedName{Namespace: after.Namespace, Name: controller.Name}) {
+		b.expectations.isWaiting(types.NamespacedName{Namespace: after.Namespace, Name: controller.Name}) {
 		return true
 	}
 	if changed(before, after) {

@@ -17,7 +17,7 @@ import (
 func TestSetsThatHaveBegunComeFirst(t *testing.T) {
 	b := newBase(Options{Now: func() time.Time { return time.Unix(1000, 0) }})
 	begun, other := types.NamespacedName{Name: "begun"}, types.NamespacedName{Name: "other"}
-	b.memory.of(begun, "uid", func(r *remembered) { r.plans(1, 0, b.Now()) })
+	b.expectations.update(begun, "uid", func(e *expectations) { e.plans(1, 0, b.Now()) })
 	queue := priorityqueue.New[reconcile.Request]("sets")
 	defer queue.ShutDown()
 	b.enqueue(queue, other)

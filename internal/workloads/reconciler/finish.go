@@ -47,13 +47,13 @@ const (
 	retryDelay = 200 * time.Millisecond
 )
 
-// execute executes the actions and remembers what was written.
+// execute executes the actions and expects what was written.
 func (b *base) execute(ctx context.Context, set client.Object, actions *planning.Actions) apply.Step {
 	if actions.Empty() {
 		return apply.Step{}
 	}
 	step := b.Executor.Execute(ctx, apply.Set{GroupVersionKind: b.kind, Object: set}, actions)
-	b.remember(set, func(r *remembered) { r.wrote(&step) })
+	b.expect(set, func(e *expectations) { e.wrote(&step) })
 	logger := log.FromContext(ctx)
 	logger.V(logging.Writes).Info("Executed step", "writes", step.Writes,
 		"creates", len(actions.Creates), "deletes", len(actions.Deletes), "patches", len(actions.Patches),
@@ -86,7 +86,7 @@ func (b *base) finish(
 	status.events = actions.StatusEvents
 	result, err := b.conclude(ctx, set, actions, step, status)
 	if status.Settled {
-		b.remember(set, func(r *remembered) { r.begun = time.Time{} })
+		b.expect(set, func(e *expectations) { e.begun = time.Time{} })
 	}
 	if wait := b.report(set, status.Settled); err == nil {
 		result.RequeueAfter = earliest.Wait(result.RequeueAfter, wait)
@@ -105,7 +105,7 @@ func (b *base) conclude(
 	case len(step.Errs) > 0:
 		return b.retry(ctx, set, errors.Join(step.Errs...)), nil
 	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
-		b.remember(set, func(r *remembered) { r.waiting = true }) // Any event of the set matters.
+		b.expect(set, func(e *expectations) { e.waiting = true }) // Any event of the set matters.
 		if err := b.publishOverdue(ctx, set, status); err != nil {
 			return b.retry(ctx, set, err), nil
 		}
@@ -115,7 +115,7 @@ func (b *base) conclude(
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // The budget of the step was used up.
 	}
 	if len(step.Failures) == 0 {
-		b.remember(set, func(r *remembered) { r.failures = 0 })
+		b.expect(set, func(e *expectations) { e.failures = 0 })
 	}
 	if differs, since := b.differs(set, status); differs {
 		if wait := b.postpone(step, status.Settled, since); wait > 0 {
@@ -151,7 +151,7 @@ func (b *base) retry(ctx context.Context, set client.Object, err error) reconcil
 // retryWithin is retry with another longest time.
 func (b *base) retryWithin(ctx context.Context, set client.Object, err error, longest time.Duration) reconcile.Result {
 	var delay time.Duration
-	b.remember(set, func(r *remembered) { delay = r.failed(longest) })
+	b.expect(set, func(e *expectations) { delay = e.failed(longest) })
 	if ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "Failed to execute step, retrying", "after", delay)
 	}
@@ -169,7 +169,7 @@ func (b *base) postpone(step *apply.Step, settled bool, differed time.Duration) 
 	case settled:
 		return 0
 	default:
-		return max(0, progress(b.memory.changing())-differed)
+		return max(0, progress(b.expectations.changing())-differed)
 	}
 }
 
@@ -182,7 +182,7 @@ func progress(changing int) time.Duration {
 // differs reports whether the status must be written, and for how long.
 func (b *base) differs(set client.Object, status Status) (bool, time.Duration) {
 	differs := !equality.Semantic.DeepEqual(status.Before, status.After)
-	return differs, b.memory.compared(client.ObjectKeyFromObject(set), set.GetUID(), differs, b.Now())
+	return differs, b.expectations.compared(client.ObjectKeyFromObject(set), set.GetUID(), differs, b.Now())
 }
 
 // publishOverdue writes the status after a step that was interrupted if it has differed for too long.
@@ -231,7 +231,7 @@ func (b *base) publish(ctx context.Context, set client.Object, status Status) (b
 	for i := range status.events {
 		b.Recorder.Event(set, status.events[i].Type, status.events[i].Reason, status.events[i].Message())
 	}
-	b.memory.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion())
+	b.expectations.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion())
 	return true, nil
 }
 
@@ -287,7 +287,7 @@ func (b *base) record(set client.Object, events []planning.Event, step *apply.St
 		}
 		switch {
 		case len(event.Pods) > 0:
-			b.remember(set, func(r *remembered) { r.events = planning.AddEvent(r.events, event) })
+			b.expect(set, func(e *expectations) { e.events = planning.AddEvent(e.events, event) })
 		case succeeded:
 			b.Recorder.Event(set, event.Type, event.Reason, event.Message())
 		}
@@ -298,14 +298,14 @@ func (b *base) record(set client.Object, events []planning.Event, step *apply.St
 // returns the time until then, zero if there are no events.
 func (b *base) report(set client.Object, settled bool) (wait time.Duration) {
 	var events []planning.Event
-	b.remember(set, func(r *remembered) {
-		left := eventPause - b.Now().Sub(r.reported)
+	b.expect(set, func(e *expectations) {
+		left := eventPause - b.Now().Sub(e.reported)
 		switch {
-		case len(r.events) == 0:
+		case len(e.events) == 0:
 		case left > 0 && !settled:
 			wait = left
 		default:
-			events, r.events, r.reported = r.events, nil, b.Now()
+			events, e.events, e.reported = e.events, nil, b.Now()
 		}
 	})
 	for i := range events {

@@ -155,7 +155,7 @@ func TestStatusesOfManyChangingSetsFollowLater(t *testing.T) {
 
 // newBase returns the part of a Reconciler of CloneSets that does not depend on their planner.
 func newBase(options Options) *base {
-	return &base{Options: options, kind: v1alpha1.GroupVersion().WithKind("CloneSet"), memory: newMemory()}
+	return &base{Options: options, kind: v1alpha1.GroupVersion().WithKind("CloneSet"), expectations: newExpectations()}
 }
 
 func created(pods ...string) planning.Event {

@@ -28,8 +28,8 @@ const (
 // get too many. Later, the process waits for what it has written itself. A set that was created after it became the
 // leader has no such pods.
 func (b *base) mayCreate(ctx context.Context, set client.Object) (bool, error) {
-	looked := set.GetCreationTimestamp().After(b.memory.since().Add(mostSkew))
-	b.remember(set, func(r *remembered) { looked = looked || r.looked })
+	looked := set.GetCreationTimestamp().After(b.expectations.since().Add(mostSkew))
+	b.expect(set, func(e *expectations) { looked = looked || e.looked })
 	if looked {
 		return true, nil
 	}
@@ -52,7 +52,7 @@ func (b *base) mayCreate(ctx context.Context, set client.Object) (bool, error) {
 			}
 		}
 		if found.Continue == "" {
-			b.remember(set, func(r *remembered) { r.looked = true })
+			b.expect(set, func(e *expectations) { e.looked = true })
 			return true, nil
 		}
 	}

@@ -28,18 +28,18 @@ import (
 // does not have what was written for it yet, which enqueues it when it does.
 func (b *base) observe(key types.NamespacedName) (client.Object, *planning.Input, error) {
 	// The versions are read first: what is read afterwards is not older.
-	cached := b.memory.observe(b.versions)
+	cached := b.expectations.observe(b.versions)
 	set := get(b.Stores.Sets, key)
 	if set == nil {
-		b.memory.forget(key)
+		b.expectations.forget(key)
 		if b.slots != nil {
 			b.slots.Forget(key)
 		}
 		return nil, nil, nil
 	}
-	b.memory.leads(b.Gate.Open(), b.Now())
+	b.expectations.leads(b.Gate.Open(), b.Now())
 	if set.GetDeletionTimestamp() != nil || !b.Gate.Open() {
-		b.memory.known(key, func(r *remembered) { r.waiting = false })
+		b.expectations.updateExisting(key, func(e *expectations) { e.waiting = false })
 		return nil, nil, nil
 	}
 	in, err := b.gather(set)
@@ -52,12 +52,12 @@ func (b *base) observe(key types.NamespacedName) (client.Object, *planning.Input
 		size = b.slots.Size(set.GetUID())
 		unseen = func(deleted map[types.UID]bool) map[types.UID]bool { return b.slots.Unseen(set.GetUID(), deleted) }
 	}
-	b.remember(set, func(r *remembered) {
-		if caughtUp = r.caughtUp(cached, unseen); caughtUp {
-			r.plans(set.GetGeneration(), size, in.Now)
-			in.TakenNames, in.Encoder = r.taken, &r.encoder
+	b.expect(set, func(e *expectations) {
+		if caughtUp = e.caughtUp(cached, unseen); caughtUp {
+			e.plans(set.GetGeneration(), size, in.Now)
+			in.TakenNames, in.Encoder = e.taken, &e.encoder
 		} else {
-			r.waits(size, in.Now)
+			e.waits(size, in.Now)
 		}
 	})
 	if !caughtUp {

@@ -70,13 +70,13 @@ type base struct {
 	// claimSizes makes the sizes of claims matter: a change plans the next step of their set.
 	claimSizes bool
 	// slots are those of the kind, nil if it has none.
-	slots  planning.Slots
-	memory *memory
+	slots        planning.Slots
+	expectations *setExpectations
 }
 
-// remember calls do with what is remembered about the set.
-func (b *base) remember(set client.Object, do func(r *remembered)) {
-	b.memory.of(client.ObjectKeyFromObject(set), set.GetUID(), do)
+// expect calls do with the expectations of the set.
+func (b *base) expect(set client.Object, do func(e *expectations)) {
+	b.expectations.update(client.ObjectKeyFromObject(set), set.GetUID(), do)
 }
 
 // Reconciler runs the sets of a kind: each reconcile executes the next step of one set.
@@ -88,7 +88,7 @@ type Reconciler[S client.Object, T any] struct {
 // New returns a Reconciler for the kind.
 func New[S client.Object, T any](descriptor planning.Descriptor[S, T], options Options) *Reconciler[S, T] {
 	return &Reconciler[S, T]{descriptor: descriptor, base: base{
-		Options: options, kind: descriptor.GroupVersionKind, claimSizes: descriptor.ClaimSizes, slots: descriptor.Slots, memory: newMemory(),
+		Options: options, kind: descriptor.GroupVersionKind, claimSizes: descriptor.ClaimSizes, slots: descriptor.Slots, expectations: newExpectations(),
 		parts: func(object client.Object) planning.Parts {
 			if set, ok := object.(S); ok {
 				return descriptor.Parts(set)
@@ -127,7 +127,7 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 	if !ok || err != nil {
 		// A cache that is too old for a step may change without an event: only those of pods are watched.
 		var result reconcile.Result
-		r.memory.known(request.NamespacedName, func(m *remembered) { result.RequeueAfter = m.recheck(r.Now()) })
+		r.expectations.updateExisting(request.NamespacedName, func(e *expectations) { result.RequeueAfter = e.recheck(r.Now()) })
 		return result, err
 	}
 	before := r.descriptor.Status(set)
@@ -145,7 +145,7 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 		if !may {
 			r.Metrics.Waited(r.kind.Kind)
 			var delay time.Duration
-			r.remember(set, func(m *remembered) { delay = m.failed(longestWait) })
+			r.expect(set, func(e *expectations) { delay = e.failed(longestWait) })
 			return reconcile.Result{RequeueAfter: delay}, nil
 		}
 	}

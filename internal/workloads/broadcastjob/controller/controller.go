@@ -35,27 +35,27 @@ func New(options nodejob.Options) *Controller {
 		Conditions:       func(s *status) *[]metav1.Condition { return &s.Conditions },
 		Created:          v1alpha1.BroadcastJobPodsCreated,
 		Ended:            broadcastjob.Ended,
-		Plan: func(j *job, pods []*corev1.Pod, memory *taken, left int) (broadcastjob.Plan, error) {
+		Plan: func(j *job, pods []*corev1.Pod, names *taken, left int) (broadcastjob.Plan, error) {
 			return broadcastjob.New(broadcastjob.Input{
-				Job: j, Nodes: reconciler.All[*corev1.Node](options.Stores.Nodes), Pods: pods, Left: left, Taken: *memory, Now: options.Now(),
+				Job: j, Nodes: reconciler.All[*corev1.Node](options.Stores.Nodes), Pods: pods, Left: left, Taken: *names, Now: options.Now(),
 			}), nil
 		},
 		Learn: learn,
 	}, options)
 }
 
-// learn remembers which names belong to others.
-func learn(memory *taken, _ *broadcastjob.Plan, step *apply.Step) bool {
-	before := len(*memory)
-	if *memory == nil {
-		*memory = taken{}
+// learn records which names belong to others.
+func learn(names *taken, _ *broadcastjob.Plan, step *apply.Step) bool {
+	before := len(*names)
+	if *names == nil {
+		*names = taken{}
 	}
 	for _, name := range step.Taken {
-		(*memory)[name] = true
+		(*names)[name] = true
 	}
-	differs := len(*memory) > before || len(step.Written) > 0
+	differs := len(*names) > before || len(step.Written) > 0
 	for _, name := range step.Written {
-		delete(*memory, name)
+		delete(*names, name)
 	}
 	return differs
 }

@@ -54,7 +54,7 @@ type Options struct {
 // Controller runs the objects.
 type Controller struct {
 	Options
-	memory reconciler.Memory[remembered]
+	expectations reconciler.ExpectationStore[expectations]
 }
 
 // New returns a Controller.
@@ -80,7 +80,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	found, _, _ := c.Stores.Sets.GetIndexer().GetByKey(request.String())
 	object, ok := found.(*v1alpha1.AdvancedCronJob)
 	if !ok || object.DeletionTimestamp != nil {
-		c.memory.Forget(request.NamespacedName)
+		c.expectations.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if !c.Gate.Open() {
@@ -89,20 +89,20 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), Kind(), object); isolated {
 		return result, err
 	}
-	known := c.memory.Of(object)
-	if !known.cached(c) {
+	expected := c.expectations.Get(object)
+	if !expected.cached(c) {
 		c.Metrics.Waited(Kind().Kind)
 		return reconcile.Result{RequeueAfter: cachePause}, nil
 	}
 	plan := cronjob.New(cronjob.Input{
-		Object: object, Jobs: c.jobs(object), Broadcasts: c.BroadcastJobs != nil, Started: known.started, Now: c.Now(),
+		Object: object, Jobs: c.jobs(object), Broadcasts: c.BroadcastJobs != nil, Started: expected.started, Now: c.Now(),
 	})
-	created, failed := c.carryOut(ctx, object, known, &plan)
+	created, failed := c.carryOut(ctx, object, expected, &plan)
 	if created {
 		c.record(object, plan.Events)
 		return reconcile.Result{RequeueAfter: statusPause, Priority: new(statusPriority)}, nil
 	}
-	if err := c.write(ctx, object, known, &plan.Status); err != nil {
+	if err := c.write(ctx, object, expected, &plan.Status); err != nil {
 		return reconcile.Result{}, err
 	}
 	c.record(object, plan.Events)
@@ -138,7 +138,7 @@ func (c *Controller) record(object *v1alpha1.AdvancedCronJob, events []cronjob.E
 }
 
 // write writes the status if it differs.
-func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, status *v1alpha1.AdvancedCronJobStatus) error {
+func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob, expected *expectations, status *v1alpha1.AdvancedCronJobStatus) error {
 	if equality.Semantic.DeepEqual(&object.Status, status) {
 		return nil
 	}
@@ -148,8 +148,8 @@ func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob
 		return client.IgnoreNotFound(fmt.Errorf("write the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(object), err))
 	}
 	c.Metrics.StatusWritten(Kind().Kind)
-	known.object = written.ResourceVersion
-	known.created = false
+	expected.object = written.ResourceVersion
+	expected.created = false
 	return nil
 }
 

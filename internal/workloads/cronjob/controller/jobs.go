@@ -32,12 +32,12 @@ const trimPause = 30 * time.Second
 // carryOut deletes and creates Jobs. A Job that replaces others is created only when the API server has accepted their
 // deletion. If one was created, the status and the history follow when the cache has it; otherwise carryOut completes the
 // status of the plan. The error is why it must be tried again.
-func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCronJob, known *remembered, plan *cronjob.Plan) (created bool, err error) {
+func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCronJob, expected *expectations, plan *cronjob.Plan) (created bool, err error) {
 	if err := c.delete(ctx, object, plan.Replace); err != nil {
 		plan.Retry()
 		return false, err
 	}
-	if known.created {
+	if expected.created {
 		planning.PutCondition(&plan.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.AdvancedCronJobJobsCreated, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last Job was created.",
 		}, object.Generation, c.Now())
@@ -48,7 +48,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 	}
 	job, err := c.create(ctx, object, plan)
 	if err == nil {
-		known.creates(job, plan.Create)
+		expected.creates(job, plan.Create)
 		return true, nil
 	}
 	c.trim(ctx, object, plan) // Finished Jobs may use up the quota.

@@ -69,8 +69,8 @@ type puller struct {
 	inbox controllers.Inbox
 }
 
-// memory is what is remembered about a job.
-type memory struct {
+// planState is what the plans of a job keep.
+type planState struct {
 	progress *imagepull.Progress
 	// pulls is the number of its pods at the last plan.
 	pulls int
@@ -79,12 +79,12 @@ type memory struct {
 }
 
 // Controller runs ImagePullJobs.
-type Controller = nodejob.Controller[*job, status, memory]
+type Controller = nodejob.Controller[*job, status, planState]
 
 // New returns the controller.
 func New(options nodejob.Options, limits Limits) *Controller {
 	p := &puller{Options: options, allowed: limits.Allowed, places: newPlaces(limits.PerNode, limits.Total)}
-	return nodejob.New(nodejob.Descriptor[*job, status, memory]{
+	return nodejob.New(nodejob.Descriptor[*job, status, planState]{
 		GroupVersionKind: imagepull.Kind(),
 		New:              func() *job { return &job{} },
 		Status:           func(j *job) *status { return &j.Status },
@@ -104,17 +104,17 @@ func New(options nodejob.Options, limits Limits) *Controller {
 func ended(j *job) bool { return j.Status.CompletionTime != nil }
 
 // plan plans for a job, and takes places for the pulls that can start.
-func (p *puller) plan(j *job, pods []*corev1.Pod, m *memory, _ int) (plan, error) {
+func (p *puller) plan(j *job, pods []*corev1.Pod, s *planState, _ int) (plan, error) {
 	p.counted.Do(p.count)
 	nodes, err := p.nodes(j)
 	if err != nil {
 		return plan{}, err
 	}
-	if m.progress == nil {
-		m.progress = imagepull.Restore(j, nodes)
+	if s.progress == nil {
+		s.progress = imagepull.Restore(j, nodes)
 	}
-	m.pulls = len(pods)
-	next := imagepull.New(imagepull.Input{Job: j, Nodes: nodes, Pods: pods, Progress: m.progress, Now: p.Now()})
+	s.pulls = len(pods)
+	next := imagepull.New(imagepull.Input{Job: j, Nodes: nodes, Pods: pods, Progress: s.progress, Now: p.Now()})
 	if next.Remove {
 		return next.JobPlan, nil
 	}
@@ -122,7 +122,7 @@ func (p *puller) plan(j *job, pods []*corev1.Pod, m *memory, _ int) (plan, error
 	p.inbox.Enqueue(others...)
 	for _, start := range granted {
 		pod := imagepull.Pod(j, start.Node, start.Attempt)
-		if m.reserves {
+		if s.reserves {
 			pod = imagepull.Reserve(pod)
 		}
 		next.Creates = append(next.Creates, pod)
@@ -130,30 +130,30 @@ func (p *puller) plan(j *job, pods []*corev1.Pod, m *memory, _ int) (plan, error
 	return next.JobPlan, nil
 }
 
-// learn remembers which pulls have started, and which nodes have failed because the API server has refused their pods. A
+// learn records which pulls have started, and which nodes have failed because the API server has refused their pods. A
 // quota that the pulls of the job may use up, and a service account that does not exist yet, fail none. Pods that request
 // nothing are tried again with requests, which a LimitRange, a quota or a policy may demand.
-func learn(m *memory, done *plan, step *apply.Step) (learned bool) {
-	if !m.reserves {
+func learn(s *planState, done *plan, step *apply.Step) (learned bool) {
+	if !s.reserves {
 		before := len(step.Failures)
 		step.Failures = slices.DeleteFunc(step.Failures, func(f planning.Failure) bool { return maySucceedWithRequests(f.Err) })
-		m.reserves = len(step.Failures) < before
-		learned = m.reserves
+		s.reserves = len(step.Failures) < before
+		learned = s.reserves
 	}
 	written, refused := sets.New(step.Written...), map[string]error{}
 	for i := range step.Failures {
 		err := step.Failures[i].Err
 		final := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsAlreadyExists(err) ||
-			apierrors.IsForbidden(err) && m.pulls+len(step.Written) == 0 && !strings.Contains(err.Error(), noServiceAccount)
+			apierrors.IsForbidden(err) && s.pulls+len(step.Written) == 0 && !strings.Contains(err.Error(), noServiceAccount)
 		if final {
 			refused[step.Failures[i].Object] = err
 		}
 	}
 	for _, pod := range done.Creates {
 		if written.Has(pod.Name) {
-			m.progress.Created(pod.Spec.NodeName)
+			s.progress.Created(pod.Spec.NodeName)
 		} else if err := refused["pod "+pod.Name]; err != nil {
-			m.progress.Refused(pod.Spec.NodeName, err)
+			s.progress.Refused(pod.Spec.NodeName, err)
 			learned = true
 		}
 	}

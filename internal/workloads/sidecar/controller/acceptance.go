@@ -167,7 +167,7 @@ func (c *Controller) decide(set *v1alpha1.SidecarSet, list accept.WhiteList, pro
 		return accept.Decision{}, err
 	}
 	decision, err := accept.Decide(accept.Input{
-		Set: c.memory.known(set), Others: others, Revisions: c.revisions(set), List: list, Namespace: c.Namespace,
+		Set: c.states.withAcceptance(set), Others: others, Revisions: c.revisions(set), List: list, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return accept.Decision{}, err
@@ -229,7 +229,7 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 func (c *Controller) known() []*v1alpha1.SidecarSet {
 	sets := reconciler.All[*v1alpha1.SidecarSet](c.Sets)
 	for i := range sets {
-		sets[i] = c.memory.known(sets[i])
+		sets[i] = c.states.withAcceptance(sets[i])
 	}
 	return sets
 }

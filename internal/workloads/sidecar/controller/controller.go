@@ -81,7 +81,7 @@ type Controller struct {
 	Options
 	ledger *ledger
 	board  *board
-	memory memory
+	states setStates
 	// changed enqueues sets, and outdated the entries.
 	changed, outdated controllers.Inbox
 }
@@ -116,13 +116,13 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	set, ok := stored[*v1alpha1.SidecarSet](c.Sets, request.Name)
 	if !ok || set.DeletionTimestamp != nil {
-		c.memory.sets.Forget(request.Name)
+		c.states.sets.Forget(request.Name)
 		return reconcile.Result{}, nil
 	}
 	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), Kind(), set); isolated {
 		return result, err
 	}
-	status := c.memory.known(set).Status.DeepCopy()
+	status := c.states.withAcceptance(set).Status.DeepCopy()
 	wait, err := c.accept(ctx, set, status)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -165,7 +165,7 @@ func (c *Controller) enqueueAll(q controllers.Queue) {
 // setChanged enqueues what depends on a set.
 func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, after *v1alpha1.SidecarSet, _ bool) {
 	if after != nil && !entries.IsUnknown(after) {
-		c.memory.of(after, func(r *remembered) { r.force = after.Status.InForce })
+		c.states.update(after, func(s *setState) { s.force = after.Status.InForce })
 	}
 	switch {
 	case after == nil:
@@ -176,7 +176,7 @@ func (c *Controller) setChanged(_ context.Context, q controllers.Queue, before, 
 	case !sameForce(before, after):
 		c.released(after)
 		// Pods whose events came before were compared with the old selection. OpenKruise may also have dropped the new one.
-		c.memory.of(after, func(r *remembered) { r.uninjected = -1 })
+		c.states.update(after, func(s *setState) { s.uninjected = -1 })
 		controllers.Enqueue(q, client.ObjectKeyFromObject(after))
 	case entries.IsUnknown(before) && !entries.IsUnknown(after):
 		// It is decided that nothing is accepted. An entry that was kept until then is not needed.
@@ -254,7 +254,7 @@ func (c *Controller) write(ctx context.Context, set *v1alpha1.SidecarSet, status
 	}
 	written := set.DeepCopy()
 	written.Status = *status
-	c.memory.of(set, func(r *remembered) { r.reported = c.Now() })
+	c.states.update(set, func(s *setState) { s.reported = c.Now() })
 	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the status of SidecarSet %s: %w", set.Name, err))

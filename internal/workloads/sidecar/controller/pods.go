@@ -99,7 +99,7 @@ func (c *Controller) podChanged(_ context.Context, q controllers.Queue, before, 
 		if !c.selects(set, pod) && (before == nil || !c.selects(set, before)) || !c.maySelectNamespace(set.Status.InForce, pod.Namespace) {
 			continue
 		}
-		c.memory.of(set, func(r *remembered) { r.uninjected = -1 })
+		c.states.update(set, func(s *setState) { s.uninjected = -1 })
 		controllers.EnqueueAt(q, types.NamespacedName{Name: set.Name}, podPause, 0)
 	}
 }
@@ -126,15 +126,15 @@ func (c *Controller) selects(set *v1alpha1.SidecarSet, pod *corev1.Pod) bool {
 		return false
 	}
 	var selector labels.Selector
-	c.memory.of(set, func(r *remembered) {
-		if r.generation != force.Generation || r.selector == nil {
-			r.generation, r.uninjected = force.Generation, -1
+	c.states.update(set, func(s *setState) {
+		if s.generation != force.Generation || s.selector == nil {
+			s.generation, s.uninjected = force.Generation, -1
 			var err error
-			if r.selector, err = metav1.LabelSelectorAsSelector(force.Selector); err != nil {
-				r.selector = labels.Nothing()
+			if s.selector, err = metav1.LabelSelectorAsSelector(force.Selector); err != nil {
+				s.selector = labels.Nothing()
 			}
 		}
-		selector = r.selector
+		selector = s.selector
 	})
 	return selector.Matches(labels.Set(pod.Labels))
 }
@@ -144,9 +144,9 @@ func (c *Controller) uninjected(set *v1alpha1.SidecarSet, status *v1alpha1.Sidec
 	current := set.DeepCopy()
 	current.Status = *status
 	known := int32(-1)
-	c.memory.of(set, func(r *remembered) {
-		if r.generation == status.InForce.Generation && (r.uninjected == 0 || c.Now().Sub(r.counted) < recountPeriod) {
-			known = r.uninjected
+	c.states.update(set, func(s *setState) {
+		if s.generation == status.InForce.Generation && (s.uninjected == 0 || c.Now().Sub(s.counted) < recountPeriod) {
+			known = s.uninjected
 		}
 	})
 	if known >= 0 {
@@ -161,7 +161,7 @@ func (c *Controller) uninjected(set *v1alpha1.SidecarSet, status *v1alpha1.Sidec
 			count++
 		}
 	}
-	c.memory.of(set, func(r *remembered) { r.uninjected, r.counted = count, c.Now() })
+	c.states.update(set, func(s *setState) { s.uninjected, s.counted = count, c.Now() })
 	return count
 }
 

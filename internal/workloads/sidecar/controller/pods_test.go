@@ -114,14 +114,14 @@ func TestPodsThatAreCounted(t *testing.T) {
 			c := New(Options{Namespace: "seamark-system", ExcludedNamespaces: []string{"db"}})
 			c.Namespaces, c.Sets = newNamespaces(t, "games", "web", "db"), newStore(t, SetIndexers(), set)
 			// The pods have been counted.
-			c.memory.of(set, func(r *remembered) {
-				r.generation, r.uninjected, r.selector = 1, 0, labels.SelectorFromSet(set.Status.InForce.Selector.MatchLabels)
+			c.states.update(set, func(s *setState) {
+				s.generation, s.uninjected, s.selector = 1, 0, labels.SelectorFromSet(set.Status.InForce.Selector.MatchLabels)
 			})
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			c.podChanged(t.Context(), q, test.before, test.after, false)
 			again := false
-			c.memory.of(set, func(r *remembered) { again = r.uninjected < 0 })
+			c.states.update(set, func(s *setState) { again = s.uninjected < 0 })
 			if again != test.want {
 				t.Errorf("counted again %t, want %t", again, test.want)
 			}
@@ -164,12 +164,12 @@ func TestSetsThatMove(t *testing.T) {
 	after.Status.InForce.Generation, after.Status.InForce.Namespace = 2, "web"
 	c := New(Options{})
 	c.Sets = newStore(t, SetIndexers(), after)
-	c.memory.of(after, func(r *remembered) { r.generation, r.uninjected = 2, 0 })
+	c.states.update(after, func(s *setState) { s.generation, s.uninjected = 2, 0 })
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	c.setChanged(t.Context(), q, before, after, false)
 	again := false
-	c.memory.of(after, func(r *remembered) { again = r.uninjected < 0 })
+	c.states.update(after, func(s *setState) { again = s.uninjected < 0 })
 	if !again || q.Len() != 1 {
 		t.Errorf("counted again %t, %d requests, want 1", again, q.Len())
 	}

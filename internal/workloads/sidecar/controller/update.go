@@ -41,7 +41,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	current := set.DeepCopy()
 	current.Status = *status
 	caughtUp := false
-	c.memory.of(set, func(r *remembered) { caughtUp = r.caughtUp(c.Pods) })
+	c.states.update(set, func(s *setState) { caughtUp = s.caughtUp(c.Pods) })
 	skipped, wait := c.refusing(set)
 	out, err := update.Plan(update.Input{
 		Set: current, Pods: c.pods(set), Selects: c.namespaces(status.InForce), Revisions: c.revisions(set), Held: !caughtUp,
@@ -59,7 +59,7 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 		return earliest.Wait(out.RequeueAfter, c.recount(status)), nil
 	}
 	step := c.Executor.Execute(ctx, c.writes(set, status.InForce), &out.Actions)
-	c.memory.of(set, func(r *remembered) { r.pods = step.Pods })
+	c.states.update(set, func(s *setState) { s.pods = step.Pods })
 	for i := range out.Events {
 		c.Recorder.Event(set, out.Events[i].Type, out.Events[i].Reason, out.Events[i].Message())
 	}
@@ -77,12 +77,12 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 // reconcile must return this time, because its requeue replaces the earlier one.
 func (c *Controller) refusing(set *v1alpha1.SidecarSet) (skipped map[types.UID]bool, wait time.Duration) {
 	skipped = map[types.UID]bool{}
-	c.memory.of(set, func(r *remembered) {
-		for uid, each := range r.refused {
+	c.states.update(set, func(s *setState) {
+		for uid, each := range s.refused {
 			if left := each.until.Sub(c.Now()); left > 0 {
 				skipped[uid], wait = true, earliest.Wait(wait, left)
 			} else if c.Now().After(each.until.Add(longestRefusal)) {
-				delete(r.refused, uid)
+				delete(s.refused, uid)
 			}
 		}
 	})
@@ -105,12 +105,12 @@ func (c *Controller) refuseUpdates(set *v1alpha1.SidecarSet, out *update.Output,
 		if uid == "" {
 			continue
 		}
-		c.memory.of(set, func(r *remembered) {
-			if r.refused == nil {
-				r.refused = map[types.UID]refusal{}
+		c.states.update(set, func(s *setState) {
+			if s.refused == nil {
+				s.refused = map[types.UID]refusal{}
 			}
-			pause := min(max(2*r.refused[uid].pause, firstRefusal), longestRefusal)
-			r.refused[uid] = refusal{until: c.Now().Add(pause), pause: pause}
+			pause := min(max(2*s.refused[uid].pause, firstRefusal), longestRefusal)
+			s.refused[uid] = refusal{until: c.Now().Add(pause), pause: pause}
 			out.RequeueAfter = earliest.Wait(out.RequeueAfter, pause)
 		})
 	}
@@ -140,6 +140,6 @@ func (c *Controller) postpone(set *v1alpha1.SidecarSet, status *v1alpha1.Sidecar
 		return 0
 	}
 	var left time.Duration
-	c.memory.of(set, func(r *remembered) { left = r.reported.Add(reportPause).Sub(c.Now()) })
+	c.states.update(set, func(s *setState) { left = s.reported.Add(reportPause).Sub(c.Now()) })
 	return max(left, 0)
 }

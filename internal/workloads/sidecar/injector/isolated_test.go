@@ -60,7 +60,7 @@ func TestIsolatedSetKeepsItsNamedRevision(t *testing.T) {
 	set.Status.InForce.NamedRevision, set.Status.InForce.Policy = stable.Name, v1alpha1.PartialSidecarSetInjectRevisionPolicy
 	set.Spec.UpdateStrategy.Partition = new(intstr.FromString("100%"))
 	for name, each := range map[string]*v1alpha1.SidecarSet{"decoded": set, "isolated": broken(t, set, "spec", "updateStrategy", "partition", 3000000000)} {
-		trimmed, err := new(memory).trim(each)
+		trimmed, err := new(acceptances).trim(each)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +129,8 @@ func TestUnknownAcceptanceBesideAnotherSet(t *testing.T) {
 		"dropped, bound to another namespace": {elsewhere, false},
 		"new":                                 {created, false},
 	} {
-		memory := new(memory)
-		trimmed, err := memory.trim(test.set)
+		accepted := new(acceptances)
+		trimmed, err := accepted.trim(test.set)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -127,9 +127,9 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory := new(memory)
+	accepted := new(acceptances)
 	mgr, err := i.program.Manager(ctrlmanager.Options{
-		Scheme: scheme, WebhookServer: server, Cache: i.caches(memory),
+		Scheme: scheme, WebhookServer: server, Cache: i.caches(accepted),
 	})
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := sets.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: memory.forget}); err != nil {
+	if _, err := sets.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: accepted.forget}); err != nil {
 		return nil, fmt.Errorf("watch SidecarSets: %w", err)
 	}
 	if _, err := mgr.GetCache().GetInformer(ctx, &appsv1.ControllerRevision{}, cache.BlockUntilSynced(false)); err != nil {
@@ -153,13 +153,13 @@ func (i *Injector) assemble(ctx context.Context) (ctrlmanager.Manager, error) {
 }
 
 // caches returns the options of the cache.
-func (i *Injector) caches(memory *memory) cache.Options {
+func (i *Injector) caches(accepted *acceptances) cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
 		DefaultTransform:             cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.SidecarSet{}:       {Transform: memory.trim},
+			&v1alpha1.SidecarSet{}:       {Transform: accepted.trim},
 			&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{i.options.Namespace: {}}},
 		},
 	}

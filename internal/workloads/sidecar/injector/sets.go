@@ -51,35 +51,35 @@ func indexers() toolscache.Indexers {
 	}}
 }
 
-// memory has the last acceptance of each set, also while the status does not have it: OpenKruise's client drops
+// acceptances have the last acceptance of each set, also while the status does not have it: OpenKruise's client drops
 // fields that it does not know when it writes the status, and the controller writes them again.
-type memory struct {
-	accepted keyed.Store[types.UID, *v1alpha1.SidecarSetInForce]
+type acceptances struct {
+	inForce keyed.Store[types.UID, *v1alpha1.SidecarSetInForce]
 }
 
 // latest returns the last acceptance of the set, or nil.
-func (m *memory) latest(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSetInForce {
+func (a *acceptances) latest(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSetInForce {
 	if !entries.IsUnknown(set) {
-		m.accepted.Set(set.UID, set.Status.InForce)
+		a.inForce.Set(set.UID, set.Status.InForce)
 		return set.Status.InForce
 	}
-	force, _ := m.accepted.Get(set.UID)
+	force, _ := a.inForce.Get(set.UID)
 	return force
 }
 
 // forget is called with a set that is gone.
-func (m *memory) forget(object any) {
+func (a *acceptances) forget(object any) {
 	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
 	if set, ok := object.(*v1alpha1.SidecarSet); ok {
-		m.accepted.Forget(set.UID)
+		a.inForce.Forget(set.UID)
 	}
 }
 
 // trim drops what the injector does not read: containers are in the revisions. It keeps what the specification selects
 // only if it is not known what was accepted.
-func (m *memory) trim(object any) (any, error) {
+func (a *acceptances) trim(object any) (any, error) {
 	set, ok := object.(*v1alpha1.SidecarSet)
 	if !ok {
 		return object, nil
@@ -96,7 +96,7 @@ func (m *memory) trim(object any) (any, error) {
 			},
 		},
 		Status: v1alpha1.SidecarSetStatus{
-			MatchedPods: set.Status.MatchedPods, InForce: m.latest(set),
+			MatchedPods: set.Status.MatchedPods, InForce: a.latest(set),
 		},
 	}
 	if kept.Status.InForce == nil && entries.IsUnknown(set) && !isNew(set) {

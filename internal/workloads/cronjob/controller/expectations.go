@@ -13,8 +13,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
-// remembered is what the process remembers about an object.
-type remembered struct {
+// expectations are the writes for an object that the caches may not show yet.
+type expectations struct {
 	// object, job and broadcast are the resource versions of objects, Jobs and BroadcastJobs that were written last, empty
 	// if none were.
 	object, job, broadcast string
@@ -23,18 +23,18 @@ type remembered struct {
 	created bool
 }
 
-// creates remembers what was created for a slot.
-func (r *remembered) creates(job *cronjob.Job, slot time.Time) {
-	r.started, r.created = &metav1.Time{Time: slot}, true
+// creates records what was created for a slot.
+func (e *expectations) creates(job *cronjob.Job, slot time.Time) {
+	e.started, e.created = &metav1.Time{Time: slot}, true
 	if job.Kind == string(v1alpha1.BroadcastJobTemplateKind) {
-		r.broadcast = job.GetResourceVersion()
+		e.broadcast = job.GetResourceVersion()
 	} else {
-		r.job = job.GetResourceVersion()
+		e.job = job.GetResourceVersion()
 	}
 }
 
 // cached reports whether the caches have what was written.
-func (r *remembered) cached(c *Controller) bool {
-	return !reconciler.Behind(c.Stores.Sets, r.object) && !reconciler.Behind(c.Jobs, r.job) &&
-		(c.BroadcastJobs == nil || !reconciler.Behind(c.BroadcastJobs, r.broadcast))
+func (e *expectations) cached(c *Controller) bool {
+	return !reconciler.Behind(c.Stores.Sets, e.object) && !reconciler.Behind(c.Jobs, e.job) &&
+		(c.BroadcastJobs == nil || !reconciler.Behind(c.BroadcastJobs, e.broadcast))
 }

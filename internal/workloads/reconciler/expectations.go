@@ -15,12 +15,12 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 )
 
-// memory remembers what the process wrote for each set until the cache has it. At the start of the
-// process it is empty: what a crashed process wrote is found in the cache, or by its name. It is
+// setExpectations hold what the process wrote for each set until the cache shows it. At the start of the
+// process they are empty: what a crashed process wrote is found in the cache, or by its name. They are
 // safe for concurrent use.
-type memory struct {
+type setExpectations struct {
 	mu   sync.Mutex
-	sets map[types.NamespacedName]*remembered
+	sets map[types.NamespacedName]*expectations
 	// differ are the sets whose status differs.
 	differ map[types.NamespacedName]bool
 	// cached are the versions that the stores had last.
@@ -30,29 +30,29 @@ type memory struct {
 }
 
 // leads notes whether the process serves the kind now. What it knows about the pods of sets ends when it does not any more.
-func (m *memory) leads(leads bool, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (s *setExpectations) leads(leads bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case leads && m.leaderSince.IsZero():
-		m.leaderSince = now
-	case !leads && !m.leaderSince.IsZero():
-		m.leaderSince = time.Time{}
-		for _, r := range m.sets {
-			r.looked = false
+	case leads && s.leaderSince.IsZero():
+		s.leaderSince = now
+	case !leads && !s.leaderSince.IsZero():
+		s.leaderSince = time.Time{}
+		for _, e := range s.sets {
+			e.looked = false
 		}
 	}
 }
 
 // since returns since when the process serves the kind.
-func (m *memory) since() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.leaderSince
+func (s *setExpectations) since() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaderSince
 }
 
-// remembered is what is remembered about a set.
-type remembered struct {
+// expectations are the writes for a set that the cache does not show yet, and what else is kept between its reconciles.
+type expectations struct {
 	uid types.UID
 	// set, pods, claims and revisions are the highest resource versions that were written, empty if
 	// the cache has them.
@@ -86,37 +86,36 @@ type remembered struct {
 	failures int
 }
 
-func newMemory() *memory {
-	return &memory{sets: make(map[types.NamespacedName]*remembered), differ: make(map[types.NamespacedName]bool)}
+func newExpectations() *setExpectations {
+	return &setExpectations{sets: make(map[types.NamespacedName]*expectations), differ: make(map[types.NamespacedName]bool)}
 }
 
-// of calls do with what is remembered about the set. What belongs to an earlier set with the same name is
-// forgotten.
-func (m *memory) of(key types.NamespacedName, uid types.UID, do func(r *remembered)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.sets[key]
-	if r == nil || r.uid != uid {
-		r = &remembered{uid: uid}
-		m.sets[key] = r
+// update calls do with the expectations of the set. Those of an earlier set with the same name are dropped.
+func (s *setExpectations) update(key types.NamespacedName, uid types.UID, do func(e *expectations)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.sets[key]
+	if e == nil || e.uid != uid {
+		e = &expectations{uid: uid}
+		s.sets[key] = e
 	}
-	do(r)
+	do(e)
 }
 
-// known calls do with what is remembered about the set with the name, if anything is.
-func (m *memory) known(key types.NamespacedName, do func(r *remembered)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.sets[key]; r != nil {
-		do(r)
+// updateExisting calls do with the expectations of the set with the name, if it has any.
+func (s *setExpectations) updateExisting(key types.NamespacedName, do func(e *expectations)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.sets[key]; e != nil {
+		do(e)
 	}
 }
 
-func (m *memory) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.sets, key)
-	delete(m.differ, key)
+func (s *setExpectations) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sets, key)
+	delete(s.differ, key)
 }
 
 // versions are the resource versions of the stores.
@@ -124,15 +123,15 @@ type versions struct{ set, pods, claims, revisions string }
 
 // observe returns the versions that read returns. If they are older than those before, the API server
 // was restored from a backup: what was written is lost, and its versions say nothing about the cache.
-func (m *memory) observe(read func() versions) versions {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, now := m.cached, read()
-	m.cached = now
+func (s *setExpectations) observe(read func() versions) versions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, now := s.cached, read()
+	s.cached = now
 	if objectversion.Older(now.set, before.set) || objectversion.Older(now.pods, before.pods) || objectversion.Older(now.claims, before.claims) ||
 		objectversion.Older(now.revisions, before.revisions) {
-		for _, r := range m.sets {
-			r.set, r.pods, r.claims, r.revisions, r.deleted = "", "", "", "", nil
+		for _, e := range s.sets {
+			e.set, e.pods, e.claims, e.revisions, e.deleted = "", "", "", "", nil
 		}
 	}
 	return now
@@ -140,23 +139,23 @@ func (m *memory) observe(read func() versions) versions {
 
 // caughtUp reports whether the cache has everything that was written for the set. unseen returns which deleted pods
 // the cache does not show as terminating. Otherwise the events of the pods report it.
-func (r *remembered) caughtUp(cached versions, unseen func(deleted map[types.UID]bool) map[types.UID]bool) bool {
-	r.waiting = false
+func (e *expectations) caughtUp(cached versions, unseen func(deleted map[types.UID]bool) map[types.UID]bool) bool {
+	e.waiting = false
 	for _, each := range []struct {
 		wrote  *string
 		cached string
-	}{{&r.set, cached.set}, {&r.pods, cached.pods}, {&r.claims, cached.claims}, {&r.revisions, cached.revisions}} {
+	}{{&e.set, cached.set}, {&e.pods, cached.pods}, {&e.claims, cached.claims}, {&e.revisions, cached.revisions}} {
 		if objectversion.Older(each.cached, *each.wrote) {
-			r.waiting = true
+			e.waiting = true
 		} else {
 			*each.wrote = ""
 		}
 	}
-	if len(r.deleted) > 0 {
-		r.deleted = unseen(r.deleted)
-		r.waiting = r.waiting || len(r.deleted) > 0
+	if len(e.deleted) > 0 {
+		e.deleted = unseen(e.deleted)
+		e.waiting = e.waiting || len(e.deleted) > 0
 	}
-	return !r.waiting
+	return !e.waiting
 }
 
 // Behind reports whether the store does not have yet what was written with the resource version. An empty version means
@@ -174,90 +173,90 @@ const (
 
 // failed counts a step that ended with an error that may pass, and returns the time until the next, which doubles up to the
 // longest.
-func (r *remembered) failed(longest time.Duration) time.Duration {
-	delay := min(firstRetry<<min(r.failures, maxRetries), longest)
-	r.failures++
+func (e *expectations) failed(longest time.Duration) time.Duration {
+	delay := min(firstRetry<<min(e.failures, maxRetries), longest)
+	e.failures++
 	return delay
 }
 
 // isWaiting reports whether the last reconcile of the set found an old cache.
-func (m *memory) isWaiting(key types.NamespacedName) (waiting bool) {
-	m.known(key, func(r *remembered) { waiting = r.waiting })
+func (s *setExpectations) isWaiting(key types.NamespacedName) (waiting bool) {
+	s.updateExisting(key, func(e *expectations) { waiting = e.waiting })
 	return waiting
 }
 
-func (r *remembered) wrote(step *apply.Step) {
+func (e *expectations) wrote(step *apply.Step) {
 	for _, each := range []struct {
 		highest *string
 		version string
-	}{{&r.pods, step.Pods}, {&r.claims, step.Claims}, {&r.revisions, step.Revisions}} {
+	}{{&e.pods, step.Pods}, {&e.claims, step.Claims}, {&e.revisions, step.Revisions}} {
 		if each.version != "" && (*each.highest == "" || objectversion.Older(*each.highest, each.version)) {
 			*each.highest = each.version
 		}
 	}
 	for _, uid := range step.Deleted {
-		if r.deleted == nil {
-			r.deleted = make(map[types.UID]bool)
+		if e.deleted == nil {
+			e.deleted = make(map[types.UID]bool)
 		}
-		r.deleted[uid] = true
+		e.deleted[uid] = true
 	}
 	for _, name := range step.Taken {
-		if r.taken == nil {
-			r.taken = make(map[string]bool)
+		if e.taken == nil {
+			e.taken = make(map[string]bool)
 		}
-		r.taken[name] = true
+		e.taken[name] = true
 	}
 }
 
-// published remembers the resource version of the set after a write of its status.
-func (m *memory) published(key types.NamespacedName, uid types.UID, version string) {
-	m.compared(key, uid, false, time.Time{})
-	m.of(key, uid, func(r *remembered) { r.set = version })
+// published records the resource version of the set after a write of its status.
+func (s *setExpectations) published(key types.NamespacedName, uid types.UID, version string) {
+	s.compared(key, uid, false, time.Time{})
+	s.update(key, uid, func(e *expectations) { e.set = version })
 }
 
-// compared remembers whether the status of the set differs from that of its last step, and returns for how
+// compared records whether the status of the set differs from that of its last step, and returns for how
 // long it has.
-func (m *memory) compared(key types.NamespacedName, uid types.UID, differs bool, now time.Time) (since time.Duration) {
-	m.of(key, uid, func(r *remembered) {
+func (s *setExpectations) compared(key types.NamespacedName, uid types.UID, differs bool, now time.Time) (since time.Duration) {
+	s.update(key, uid, func(e *expectations) {
 		switch {
 		case !differs:
-			r.differs = time.Time{}
-			delete(m.differ, key)
+			e.differs = time.Time{}
+			delete(s.differ, key)
 			return
-		case r.differs.IsZero():
-			r.differs = now
-			m.differ[key] = true
+		case e.differs.IsZero():
+			e.differs = now
+			s.differ[key] = true
 		}
-		since = now.Sub(r.differs)
+		since = now.Sub(e.differs)
 	})
 	return since
 }
 
 // changing returns the number of sets whose status differs.
-func (m *memory) changing() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.differ)
+func (s *setExpectations) changing() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.differ)
 }
 
-// plans remembers that a step of the generation for so many pods is planned now.
-func (r *remembered) plans(generation int64, pods int, now time.Time) {
-	r.planned, r.size, r.since = now, pods, time.Time{}
-	if r.generation != generation {
-		r.generation, r.begun = generation, now
+// plans records that a step of the generation for so many pods is planned now.
+func (e *expectations) plans(generation int64, pods int, now time.Time) {
+	e.planned, e.size, e.since = now, pods, time.Time{}
+	if e.generation != generation {
+		e.generation, e.begun = generation, now
 	}
 }
 
 // isBegun reports whether steps for the generation of the set began a short time ago, and the set has
 // not settled yet.
-func (r *remembered) isBegun(now time.Time) bool {
-	return !r.begun.IsZero() && now.Sub(r.begun) < longestPostponement
+func (e *expectations) isBegun(now time.Time) bool {
+	return !e.begun.IsZero() && now.Sub(e.begun) < longestPostponement
 }
 
-// waits remembers that a step for so many pods waits for the cache.
-func (r *remembered) waits(pods int, now time.Time) {
-	if r.planned, r.size = now, pods; r.since.IsZero() {
-		r.since = now
+// waits records that a step for so many pods waits for the cache.
+func (e *expectations) waits(pods int, now time.Time) {
+	if e.planned, e.size = now, pods; e.since.IsZero() {
+		e.since = now
 	}
 }
 
@@ -271,11 +270,11 @@ const (
 
 // recheck returns when a set that waits for the cache is reconciled again without an event, zero if it
 // does not wait.
-func (r *remembered) recheck(now time.Time) time.Duration {
-	if !r.waiting {
+func (e *expectations) recheck(now time.Time) time.Duration {
+	if !e.waiting {
 		return 0
 	}
-	return min(max(now.Sub(r.since)/recheckPart, recheck), longestRecheck)
+	return min(max(now.Sub(e.since)/recheckPart, recheck), longestRecheck)
 }
 
 // The pause between two steps of a set grows with its size, because the time that a step takes does:
@@ -287,10 +286,10 @@ const (
 )
 
 // pause returns the time until the next step of the set may be planned.
-func (r *remembered) pause(now time.Time) time.Duration {
+func (e *expectations) pause(now time.Time) time.Duration {
 	limit := longest
-	if r.waiting {
+	if e.waiting {
 		limit = recheck
 	}
-	return max(0, min(time.Duration(r.size)*pausePerPod, limit)-now.Sub(r.planned))
+	return max(0, min(time.Duration(e.size)*pausePerPod, limit)-now.Sub(e.planned))
 }

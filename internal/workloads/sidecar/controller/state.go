@@ -15,13 +15,13 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/sidecar/entries"
 )
 
-// memory is what the process remembers about sets. It is safe for concurrent use.
-type memory struct {
-	sets keyed.Store[string, *remembered]
+// setStates are the states of sets. They are safe for concurrent use.
+type setStates struct {
+	sets keyed.Store[string, *setState]
 }
 
-// remembered is what is remembered about a set.
-type remembered struct {
+// setState is what is kept between the reconciles of a set.
+type setState struct {
 	uid types.UID
 	// force is the last acceptance that the status had.
 	force *v1alpha1.SidecarSetInForce
@@ -46,20 +46,20 @@ type refusal struct {
 	pause time.Duration
 }
 
-// of calls do with what is remembered about the set.
-func (m *memory) of(set *v1alpha1.SidecarSet, do func(r *remembered)) {
-	m.sets.Update(set.Name, func(known **remembered) bool {
-		if *known == nil || (*known).uid != set.UID {
-			*known = &remembered{uid: set.UID, uninjected: -1}
+// update calls do with the state of the set.
+func (s *setStates) update(set *v1alpha1.SidecarSet, do func(s *setState)) {
+	s.sets.Update(set.Name, func(current **setState) bool {
+		if *current == nil || (*current).uid != set.UID {
+			*current = &setState{uid: set.UID, uninjected: -1}
 		}
-		do(*known)
+		do(*current)
 		return true
 	})
 }
 
-// known returns the set with its last acceptance, also while the status does not have it: OpenKruise's client
+// withAcceptance returns the set with its last acceptance, also while the status does not have it: OpenKruise's client
 // drops fields that it does not know when it writes the status.
-func (m *memory) known(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
+func (s *setStates) withAcceptance(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
 	paused, unknown := entries.Paused(set), entries.IsUnknown(set)
 	if !unknown && set.Spec.InjectionStrategy.Paused == paused {
 		return set
@@ -67,16 +67,16 @@ func (m *memory) known(set *v1alpha1.SidecarSet) *v1alpha1.SidecarSet {
 	kept := *set
 	kept.Spec.InjectionStrategy.Paused = paused
 	if unknown {
-		m.of(set, func(r *remembered) { kept.Status.InForce = r.force })
+		s.update(set, func(s *setState) { kept.Status.InForce = s.force })
 	}
 	return &kept
 }
 
 // caughtUp reports whether the cache has what was written.
-func (r *remembered) caughtUp(pods reconciler.Store) bool {
-	if reconciler.Behind(pods, r.pods) {
+func (s *setState) caughtUp(pods reconciler.Store) bool {
+	if reconciler.Behind(pods, s.pods) {
 		return false
 	}
-	r.pods = ""
+	s.pods = ""
 	return true
 }

@@ -41,19 +41,19 @@ func TestStepsWaitForTheirOwnWrites(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m, key := newMemory(), types.NamespacedName{Namespace: "ns", Name: "set"}
-			m.published(key, "uid", tc.status)
-			m.of(key, "uid", func(r *remembered) {
-				r.wrote(&tc.wrote)
-				if got := r.caughtUp(tc.cached, unseenOf(tc.pods)); got != tc.want {
+			s, key := newExpectations(), types.NamespacedName{Namespace: "ns", Name: "set"}
+			s.published(key, "uid", tc.status)
+			s.update(key, "uid", func(e *expectations) {
+				e.wrote(&tc.wrote)
+				if got := e.caughtUp(tc.cached, unseenOf(tc.pods)); got != tc.want {
 					t.Errorf("caught up %t, want %t", got, tc.want)
 				}
 			})
-			if got := m.isWaiting(key); got == tc.want {
+			if got := s.isWaiting(key); got == tc.want {
 				t.Errorf("waiting %t, want %t", got, !tc.want)
 			}
-			m.of(key, "other", func(r *remembered) {
-				if !r.caughtUp(tc.cached, unseenOf(tc.pods)) {
+			s.update(key, "other", func(e *expectations) {
+				if !e.caughtUp(tc.cached, unseenOf(tc.pods)) {
 					t.Error("a new set with the same name waits for the writes to the earlier one")
 				}
 			})
@@ -62,13 +62,13 @@ func TestStepsWaitForTheirOwnWrites(t *testing.T) {
 }
 
 func TestLargeSetsPause(t *testing.T) {
-	r, now := &remembered{}, time.Unix(100, 0)
+	e, now := &expectations{}, time.Unix(100, 0)
 	for pods, want := range map[int]time.Duration{0: 0, 10: 10 * pausePerPod, 1 << 20: longest} {
-		r.plans(1, pods, now)
-		if pause := r.pause(now); pause != want {
+		e.plans(1, pods, now)
+		if pause := e.pause(now); pause != want {
 			t.Errorf("pause after a step of %d pods: %s, want %s", pods, pause, want)
 		}
-		if pause := r.pause(now.Add(longest)); pause != 0 {
+		if pause := e.pause(now.Add(longest)); pause != 0 {
 			t.Errorf("pause of %d pods after %s: %s, want none", pods, longest, pause)
 		}
 	}
@@ -91,79 +91,79 @@ func TestGate(t *testing.T) {
 }
 
 func TestRetriesAfterAnOutageAreSoon(t *testing.T) {
-	r := &remembered{}
+	e := &expectations{}
 	for i, want := range []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry} {
-		if delay := r.failed(longestWait); delay != want {
+		if delay := e.failed(longestWait); delay != want {
 			t.Errorf("delay after %d failures: %s, want %s", i, delay, want)
 		}
 	}
 	for range 100 {
-		if delay := r.failed(longestWait); delay > longestWait {
+		if delay := e.failed(longestWait); delay > longestWait {
 			t.Fatalf("delay %s, want at most %s", delay, longestWait)
 		}
 	}
-	r.failures = 0
-	if delay := r.failed(longestWait); delay != firstRetry {
+	e.failures = 0
+	if delay := e.failed(longestWait); delay != firstRetry {
 		t.Errorf("delay after a recovery: %s, want %s", delay, firstRetry)
 	}
 }
 
 func TestRestoredAPIServerEndsTheWait(t *testing.T) {
-	m, key := newMemory(), types.NamespacedName{Name: "set"}
+	s, key := newExpectations(), types.NamespacedName{Name: "set"}
 	at := func(version string) versions {
-		return m.observe(func() versions {
+		return s.observe(func() versions {
 			return versions{set: version, pods: version, claims: version, revisions: version}
 		})
 	}
 	caughtUp := func(version string) (caughtUp bool) {
 		cached := at(version)
-		m.of(key, "uid", func(r *remembered) {
-			caughtUp = r.caughtUp(cached, unseenOf([]*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}))
+		s.update(key, "uid", func(e *expectations) {
+			caughtUp = e.caughtUp(cached, unseenOf([]*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}}))
 		})
 		return caughtUp
 	}
 	at("1000")
-	m.of(key, "uid", func(r *remembered) {
-		r.wrote(&apply.Step{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
+	s.update(key, "uid", func(e *expectations) {
+		e.wrote(&apply.Step{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
 	})
-	m.published(key, "uid", "1004")
+	s.published(key, "uid", "1004")
 	if caughtUp("1000") {
 		t.Error("the step does not wait for its writes")
 	}
 	if !caughtUp("900") {
 		t.Error("the step waits for writes that the restored API server does not have")
 	}
-	m.of(key, "uid", func(r *remembered) { r.wrote(&apply.Step{Pods: "902"}) })
+	s.update(key, "uid", func(e *expectations) { e.wrote(&apply.Step{Pods: "902"}) })
 	if caughtUp("901") {
 		t.Error("the step does not wait for its writes to the restored API server")
 	}
 }
 
 func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
-	r, start := &remembered{}, time.Unix(100, 0)
+	e, start := &expectations{}, time.Unix(100, 0)
 	wait := func(after time.Duration) time.Duration {
-		r.caughtUp(versions{pods: "1"}, unseenOf(nil))
-		r.waits(1<<20, start.Add(after))
-		return r.recheck(start.Add(after))
+		e.caughtUp(versions{pods: "1"}, unseenOf(nil))
+		e.waits(1<<20, start.Add(after))
+		return e.recheck(start.Add(after))
 	}
-	r.wrote(&apply.Step{Pods: "2"})
+	e.wrote(&apply.Step{Pods: "2"})
 	for after, want := range map[time.Duration]time.Duration{0: recheck, 2 * time.Second: 500 * time.Millisecond, time.Hour: longestRecheck} {
-		r.plans(1, 1, start)
+		e.plans(1, 1, start)
 		wait(0)
 		if delay := wait(after); delay != want {
 			t.Errorf("delay after %s: %s, want %s", after, delay, want)
 		}
-		if pause := r.pause(start.Add(after)); pause != recheck {
+		if pause := e.pause(start.Add(after)); pause != recheck {
 			t.Errorf("events are handled after %s, want %s", pause, recheck)
 		}
 	}
-	if r.caughtUp(versions{pods: "2"}, unseenOf(nil)); r.recheck(start) != 0 {
+	if e.caughtUp(versions{pods: "2"}, unseenOf(nil)); e.recheck(start) != 0 {
 		t.Error("a set whose cache has its writes waits")
 	}
 }
 
 func TestChangingSets(t *testing.T) {
-	m, at := newMemory(), time.Unix(1000, 0)
+	s, at := newExpectations(), time.Unix(1000, 0)
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
 	for _, step := range []struct {
 		name string
@@ -171,35 +171,35 @@ func TestChangingSets(t *testing.T) {
 		want int
 	}{
 		{"no set", func() {}, 0},
-		{"two differ", func() { m.compared(a, "a", true, at); m.compared(b, "b", true, at) }, 2},
-		{"one still differs", func() { m.compared(a, "a", true, at) }, 2},
-		{"one does not differ", func() { m.compared(a, "a", false, at) }, 1},
-		{"another is written", func() { m.published(b, "b", "5") }, 0},
-		{"one differs again", func() { m.compared(a, "a", true, at) }, 1},
-		{"it is deleted", func() { m.forget(a) }, 0},
+		{"two differ", func() { s.compared(a, "a", true, at); s.compared(b, "b", true, at) }, 2},
+		{"one still differs", func() { s.compared(a, "a", true, at) }, 2},
+		{"one does not differ", func() { s.compared(a, "a", false, at) }, 1},
+		{"another is written", func() { s.published(b, "b", "5") }, 0},
+		{"one differs again", func() { s.compared(a, "a", true, at) }, 1},
+		{"it is deleted", func() { s.forget(a) }, 0},
 	} {
-		if step.do(); m.changing() != step.want {
-			t.Errorf("%s: %d sets change, want %d", step.name, m.changing(), step.want)
+		if step.do(); s.changing() != step.want {
+			t.Errorf("%s: %d sets change, want %d", step.name, s.changing(), step.want)
 		}
 	}
 }
 
 func TestBegunSets(t *testing.T) {
-	r, at := &remembered{}, time.Unix(1000, 0)
+	e, at := &expectations{}, time.Unix(1000, 0)
 	for _, step := range []struct {
 		name string
 		do   func()
 		want bool
 	}{
 		{"unknown set", func() {}, false},
-		{"first step of a generation", func() { r.plans(1, 0, at) }, true},
-		{"another step", func() { r.plans(1, 0, at.Add(time.Second)) }, true},
-		{"settled", func() { r.begun = time.Time{} }, false},
-		{"step after a pod failed", func() { r.plans(1, 0, at) }, false},
-		{"next generation", func() { r.plans(2, 0, at) }, true},
+		{"first step of a generation", func() { e.plans(1, 0, at) }, true},
+		{"another step", func() { e.plans(1, 0, at.Add(time.Second)) }, true},
+		{"settled", func() { e.begun = time.Time{} }, false},
+		{"step after a pod failed", func() { e.plans(1, 0, at) }, false},
+		{"next generation", func() { e.plans(2, 0, at) }, true},
 		{"too long", func() { at = at.Add(longestPostponement) }, false},
 	} {
-		if step.do(); r.isBegun(at) != step.want {
+		if step.do(); e.isBegun(at) != step.want {
 			t.Errorf("%s: begun %t, want %t", step.name, !step.want, step.want)
 		}
 	}
