@@ -34,7 +34,7 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// addControllers adds the enabled controllers, the guard and the metrics.
+// addControllers adds the enabled controllers, the watch of the foreign lease and the metrics.
 func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager) error {
 	all := enabled(w.options.Controllers)
 	withMarkers, err := servesMarkers(mgr.GetRESTMapper())
@@ -76,29 +76,31 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 			},
 		}),
 	}
-	guard := &guard{
-		live: mgr.GetAPIReader(), namespace: w.options.OpenKruiseNamespace, gates: map[string]*reconciler.Gate{}, metrics: counters, recorder: recorder,
+	foreign := &foreignLease{
+		live: mgr.GetAPIReader(), namespace: w.options.OpenKruiseNamespace, pauses: map[string]*reconciler.Pause{}, metrics: counters, recorder: recorder,
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Progress{}}
-	if err := w.addKinds(ctx, mgr, all, shared, guard, census); err != nil {
+	if err := w.addKinds(ctx, mgr, all, shared, foreign, census); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)
-	if err := mgr.Add(guard); err != nil {
-		return fmt.Errorf("add the guard: %w", err)
+	if err := mgr.Add(foreign); err != nil {
+		return fmt.Errorf("add the watch of the foreign lease: %w", err)
 	}
 	return nil
 }
 
-// addKinds adds the controllers of the kinds, each with a gate and an informer of its objects, which are indexed by
+// addKinds adds the controllers of the kinds, each with a pause and an informer of its objects, which are indexed by
 // controller: sets have ImagePullJobs, and AdvancedCronJobs have BroadcastJobs.
-func (w *Workloads) addKinds(ctx context.Context, mgr ctrlmanager.Manager, all []kinds.Kind, shared reconciler.Options, guard *guard, census *census) error {
+func (w *Workloads) addKinds(
+	ctx context.Context, mgr ctrlmanager.Manager, all []kinds.Kind, shared reconciler.Options, foreign *foreignLease, census *census,
+) error {
 	create := w.constructors(mgr)
 	for i := range all {
 		kind, options := &all[i], shared
-		options.Gate = reconciler.NewGate()
-		guard.gates[kind.Kind] = options.Gate
+		options.Pause = reconciler.NewPause()
+		foreign.pauses[kind.Kind] = options.Pause
 		var err error
 		if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), reconciler.PodIndexers()); err != nil {
 			return err

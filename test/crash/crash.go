@@ -138,8 +138,8 @@ func List[T client.Object](w *World, list client.ObjectList) (objects []T) {
 func (w *World) Options(stores reconciler.Stores) (reconciler.Options, client.Reader) {
 	w.Helper()
 	w.Fill()
-	gate := reconciler.NewGate()
-	gate.Set(true)
+	pause := reconciler.NewPause()
+	pause.Set(false)
 	now := func() time.Time { return w.Now }
 	live := interceptor.NewClient(w.API, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
@@ -152,7 +152,7 @@ func (w *World) Options(stores reconciler.Stores) (reconciler.Options, client.Re
 	})
 	writes := interceptor.NewClient(w.API, w.faults())
 	return reconciler.Options{
-		Stores: stores, Client: writes, Live: live, Gate: gate, Recorder: record.NewFakeRecorder(10_000), Metrics: noMetrics{}, Now: now,
+		Stores: stores, Client: writes, Live: live, Pause: pause, Recorder: record.NewFakeRecorder(10_000), Metrics: noMetrics{}, Now: now,
 		Executor: apply.New(apply.Options{
 			Client: writes, Live: live, Parallel: parallel, Budget: time.Second, Timeout: time.Minute, Now: now, Wrote: func(string, string, string) {},
 			DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {

@@ -104,7 +104,7 @@ func (c *Controller[J, S, M]) Add(mgr manager.Manager, informers cache.Cache, co
 		source.Kind(informers, c.descriptor.New(), controllers.Specs[J]()),
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
 		source.Kind(informers, &corev1.Node{}, controllers.Changes(c.nodeChanged)),
-		c.Gate.Source(reconciler.EnqueueAll(c.Stores.Sets)),
+		c.Pause.Source(reconciler.EnqueueAll(c.Stores.Sets)),
 		reconciler.GrantSource(informers, c.Stores.Sets),
 	}
 	if c.descriptor.Sources != nil {
@@ -124,7 +124,7 @@ func (c *Controller[J, S, M]) Progress() []planning.Progress {
 func (c *Controller[J, S, M]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	found, _, _ := c.Stores.Sets.GetIndexer().GetByKey(request.String())
 	job, ok := found.(J)
-	if !ok || job.GetDeletionTimestamp() != nil || !c.Gate.Open() {
+	if !ok || job.GetDeletionTimestamp() != nil || c.Pause.Active() {
 		c.expectations.Forget(request.NamespacedName)
 		if c.descriptor.Stop == nil {
 			return reconcile.Result{}, nil

@@ -41,7 +41,7 @@ func (b *base) sources(informers cache.Cache, object client.Object) []source.Sou
 	sources := []source.Source{
 		source.Kind(informers, object, b.setEvents()),
 		source.Kind(informers, &corev1.Pod{}, b.podEvents()),
-		b.Gate.Source(EnqueueAll(b.Stores.Sets)),
+		b.Pause.Source(EnqueueAll(b.Stores.Sets)),
 		GrantSource(informers, b.Stores.Sets),
 	}
 	if b.Stores.Markers != nil {

@@ -74,18 +74,18 @@ func TestLargeSetsPause(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
-	g, calls := NewGate(), 0
-	g.reopen = append(g.reopen, func() { calls++ })
-	if g.Open() {
-		t.Error("a new gate is open")
+func TestPause(t *testing.T) {
+	p, calls := NewPause(), 0
+	p.resume = append(p.resume, func() { calls++ })
+	if !p.Active() {
+		t.Error("a new pause is not active")
 	}
 	for i, step := range []struct {
-		open  bool
-		calls int
-	}{{true, 1}, {true, 1}, {false, 1}, {true, 2}} {
-		if g.Set(step.open); g.Open() != step.open || calls != step.calls {
-			t.Errorf("step %d: open %t after %d calls, want %t after %d", i, g.Open(), calls, step.open, step.calls)
+		active bool
+		calls  int
+	}{{false, 1}, {false, 1}, {true, 1}, {false, 2}} {
+		if p.Set(step.active); p.Active() != step.active || calls != step.calls {
+			t.Errorf("step %d: active %t after %d calls, want %t after %d", i, p.Active(), calls, step.active, step.calls)
 		}
 	}
 }

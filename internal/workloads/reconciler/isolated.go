@@ -69,7 +69,7 @@ func Isolated(ctx context.Context, to client.Client, recorder record.EventRecord
 // isolated is like Isolated.
 func (b *base) isolated(ctx context.Context, key types.NamespacedName) (bool, reconcile.Result, error) {
 	set := get(b.Stores.Sets, key)
-	if set == nil || set.GetDeletionTimestamp() != nil || !b.Gate.Open() {
+	if set == nil || set.GetDeletionTimestamp() != nil || b.Pause.Active() {
 		return false, reconcile.Result{}, nil
 	}
 	return Isolated(ctx, b.Client, b.Recorder, b.Now(), b.kind, set)

@@ -37,8 +37,8 @@ func (b *base) observe(key types.NamespacedName) (client.Object, *planning.Input
 		}
 		return nil, nil, nil
 	}
-	b.expectations.leads(b.Gate.Open(), b.Now())
-	if set.GetDeletionTimestamp() != nil || !b.Gate.Open() {
+	b.expectations.leads(!b.Pause.Active(), b.Now())
+	if set.GetDeletionTimestamp() != nil || b.Pause.Active() {
 		b.expectations.updateExisting(key, func(e *expectations) { e.waiting = false })
 		return nil, nil, nil
 	}

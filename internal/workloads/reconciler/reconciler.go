@@ -51,8 +51,8 @@ type Options struct {
 	Live client.Reader
 	// Executor executes steps.
 	Executor *apply.Executor
-	// Gate is closed while another program serves the kind.
-	Gate *Gate
+	// Pause is active while another program serves the kind.
+	Pause *Pause
 	// Recorder records events on sets.
 	Recorder record.EventRecorder
 	// Metrics counts.
@@ -154,58 +154,58 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 	return r.finish(ctx, set, &plan.Actions, &step, Status{Before: before, After: &plan.Status, Settled: r.descriptor.Settled(set, &plan)})
 }
 
-// Gate stops the controller of a kind while another program serves the kind. It is safe for
-// concurrent use. Use NewGate to create one.
-type Gate struct {
-	mu   sync.Mutex
-	open bool
-	// decided is closed when the gate is set first.
+// Pause stops the controller of a kind while another program serves the kind. It is safe for
+// concurrent use. Use NewPause to create one.
+type Pause struct {
+	mu     sync.Mutex
+	active bool
+	// decided is closed when the pause is set first.
 	decided chan struct{}
-	// reopen enqueue all sets of the controllers.
-	reopen []func()
+	// resume enqueue all sets of the controllers.
+	resume []func()
 }
 
-// NewGate returns a closed gate.
-func NewGate() *Gate { return &Gate{decided: make(chan struct{})} }
+// NewPause returns an active pause.
+func NewPause() *Pause { return &Pause{active: true, decided: make(chan struct{})} }
 
-// Open reports whether the controller may act.
-func (g *Gate) Open() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open
+// Active reports whether the controller must not act.
+func (p *Pause) Active() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active
 }
 
-// Set opens or closes the gate. All sets are enqueued when it opens.
-func (g *Gate) Set(open bool) {
-	g.mu.Lock()
+// Set starts or ends the pause. All sets are enqueued when it ends.
+func (p *Pause) Set(active bool) {
+	p.mu.Lock()
 	var calls []func()
-	if open && !g.open {
-		calls = slices.Clone(g.reopen)
+	if !active && p.active {
+		calls = slices.Clone(p.resume)
 	}
-	g.open = open
+	p.active = active
 	select {
-	case <-g.decided:
+	case <-p.decided:
 	default:
-		close(g.decided)
+		close(p.decided)
 	}
-	g.mu.Unlock()
+	p.mu.Unlock()
 	for _, call := range calls {
 		call()
 	}
 }
 
-// Source returns a source that enqueues all sets when the gate opens again. It starts when the gate
+// Source returns a source that enqueues all sets when the pause ends. It starts when the pause
 // has been set, and the controller with it: otherwise it would reconcile each set twice at the start.
-func (g *Gate) Source(all func(q controllers.Queue)) source.Source {
+func (p *Pause) Source(all func(q controllers.Queue)) source.Source {
 	return source.Func(func(ctx context.Context, q controllers.Queue) error {
 		select {
-		case <-g.decided:
+		case <-p.decided:
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the first look at the lease of OpenKruise's manager: %w", ctx.Err())
 		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.reopen = append(g.reopen, func() { all(q) })
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.resume = append(p.resume, func() { all(q) })
 		return nil
 	})
 }

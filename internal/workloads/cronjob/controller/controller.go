@@ -67,7 +67,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	sources := []source.Source{
 		source.Kind(informers, &v1alpha1.AdvancedCronJob{}, controllers.Specs[*v1alpha1.AdvancedCronJob]()),
 		source.Kind(informers, &batchv1.Job{}, controllers.Changes(changes(cronjob.OfJob))),
-		c.Gate.Source(reconciler.EnqueueAll(c.Stores.Sets)),
+		c.Pause.Source(reconciler.EnqueueAll(c.Stores.Sets)),
 	}
 	if c.BroadcastJobs != nil {
 		sources = append(sources, source.Kind(informers, &v1alpha1.BroadcastJob{}, controllers.Changes(changes(cronjob.OfBroadcastJob))))
@@ -83,7 +83,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		c.expectations.Forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	if !c.Gate.Open() {
+	if c.Pause.Active() {
 		return reconcile.Result{}, nil
 	}
 	if isolated, result, err := reconciler.Isolated(ctx, c.Client, c.Recorder, c.Now(), Kind(), object); isolated {

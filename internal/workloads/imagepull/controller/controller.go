@@ -173,7 +173,7 @@ func (p *puller) stop(ctx context.Context, key types.NamespacedName, j *job) (re
 		p.inbox.Enqueue(p.places.leave(key)...)
 		return reconcile.Result{}, nil
 	}
-	if j.DeletionTimestamp == nil || !p.Gate.Open() {
+	if j.DeletionTimestamp == nil || p.Pause.Active() {
 		return reconcile.Result{}, nil
 	}
 	if controllerutil.ContainsFinalizer(j, foreignFinalizer) {

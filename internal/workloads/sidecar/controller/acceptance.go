@@ -53,7 +53,7 @@ func (c *Controller) accept(ctx context.Context, set *v1alpha1.SidecarSet, statu
 		return 0, err
 	}
 	unserved := accept.Unserved(set)
-	if len(unserved) > 0 && !c.Gate.Open() {
+	if len(unserved) > 0 && c.Pause.Active() {
 		// OpenKruise injects its pods. Its containers have other names then.
 		c.refuse(set, status, unserved...)
 		status.InForce = nil

@@ -52,8 +52,8 @@ type Options struct {
 	Sets, Revisions, Configurations reconciler.Store
 	// Pods are those of all namespaces, with PodIndexers, and Namespaces the metadata of these.
 	Pods, Namespaces reconciler.Store
-	// Gate is closed while another program serves the sets.
-	Gate *reconciler.Gate
+	// Pause is active while another program serves the sets.
+	Pause *reconciler.Pause
 	// Maps are the caches of the ConfigMaps of the own namespace, by name: ConfigurationName and
 	// certificates.BundleName.
 	Maps map[string]cache.Cache
@@ -97,7 +97,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		source.Kind(informers, &v1alpha1.SidecarSet{}, controllers.Changes(c.setChanged)),
 		source.Kind(informers, &appsv1.ControllerRevision{}, controllers.Changes(c.revisionChanged)),
 		source.Kind(informers, &corev1.Pod{}, controllers.Changes(c.podChanged)),
-		c.Gate.Source(c.enqueueAll),
+		c.Pause.Source(c.enqueueAll),
 		reconciler.GrantSource(informers, c.Sets),
 		c.changed.Source(),
 	}
@@ -133,7 +133,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	again = earliest.Wait(min(again, planning.LongestWait), wait)
-	if !c.Gate.Open() {
+	if c.Pause.Active() {
 		own := status
 		status = set.Status.DeepCopy()
 		status.InForce, status.Conditions = own.InForce, own.Conditions

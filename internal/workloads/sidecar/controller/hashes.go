@@ -29,7 +29,7 @@ func hashes(set *v1alpha1.SidecarSet, revision *appsv1.ControllerRevision) map[s
 
 // annotate writes the hashes of the revision that is in force. While OpenKruise serves the sets, its webhook does.
 func (c *Controller) annotate(ctx context.Context, set *v1alpha1.SidecarSet, force *v1alpha1.SidecarSetInForce) error {
-	if force == nil || force.Refused != "" || !c.Gate.Open() {
+	if force == nil || force.Refused != "" || c.Pause.Active() {
 		return nil
 	}
 	revision, cached := stored[*appsv1.ControllerRevision](c.Revisions, c.Namespace+"/"+force.Revision)

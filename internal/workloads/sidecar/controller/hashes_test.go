@@ -44,7 +44,7 @@ func TestHashesOfASet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			c := New(Options{Namespace: "system", Gate: reconciler.NewGate(), Client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			c := New(Options{Namespace: "system", Pause: reconciler.NewPause(), Client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 				Patch: func(_ context.Context, _ client.WithWatch, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
 					data, err := patch.Data(object)
 					got = append(got, string(data))
@@ -52,7 +52,7 @@ func TestHashesOfASet(t *testing.T) {
 				},
 			}).Build()})
 			c.Revisions = newStore(t, toolscache.Indexers{}, revision)
-			c.Gate.Set(!test.yields)
+			c.Pause.Set(test.yields)
 			set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "set", Annotations: test.annotations}}
 			if err := c.annotate(t.Context(), set, test.force); err != nil {
 				t.Fatal(err)

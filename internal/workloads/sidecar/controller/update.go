@@ -32,7 +32,7 @@ const (
 
 // update updates pods in place, counts them in the status, and returns when it must be called again.
 func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) (time.Duration, error) {
-	if status.InForce == nil || status.InForce.Refused != "" || !c.Gate.Open() {
+	if status.InForce == nil || status.InForce.Refused != "" || c.Pause.Active() {
 		return 0, nil
 	}
 	if _, cached := stored[any](c.Revisions, c.Namespace+"/"+status.InForce.Revision); !cached {

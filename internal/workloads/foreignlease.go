@@ -23,15 +23,15 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
-// lookPeriod is how often the guard looks at the lease.
+// lookPeriod is how often a process looks at the foreign lease.
 const lookPeriod = 5 * time.Second
 
-// guard closes the gates of the controllers while OpenKruise's manager, if it is installed, holds its
-// lease: two programs that act on one set undo each other's work.
-type guard struct {
+// foreignLease pauses the controllers while OpenKruise's manager, if it is installed, holds its lease:
+// two programs that act on one set undo each other's work.
+type foreignLease struct {
 	live      client.Reader
 	namespace string
-	gates     map[string]*reconciler.Gate
+	pauses    map[string]*reconciler.Pause
 	metrics   *metrics.Metrics
 	recorder  record.EventRecorder
 	log       logr.Logger
@@ -42,50 +42,50 @@ type guard struct {
 }
 
 // Start looks at the lease until the context ends.
-func (g *guard) Start(ctx context.Context) error {
+func (f *foreignLease) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := g.look(ctx); err != nil {
-			// The gates stay as they are: at the start they are closed.
-			g.log.Error(err, "Failed to look at the lease of OpenKruise's manager")
+		if err := f.look(ctx); err != nil {
+			// The pauses stay as they are: at the start they are active.
+			f.log.Error(err, "Failed to look at the lease of OpenKruise's manager")
 		}
 	}, lookPeriod)
 	return nil
 }
 
 // NeedLeaderElection returns true: only the leader acts.
-func (g *guard) NeedLeaderElection() bool { return true }
+func (f *foreignLease) NeedLeaderElection() bool { return true }
 
-// look looks at the lease once, and opens or closes the gates.
-func (g *guard) look(ctx context.Context) error {
-	key, lease := types.NamespacedName{Namespace: g.namespace, Name: planning.OpenKruiseLease}, &coordinationv1.Lease{}
-	err := g.live.Get(ctx, key, lease)
+// look looks at the lease once, and pauses or resumes the controllers.
+func (f *foreignLease) look(ctx context.Context) error {
+	key, lease := types.NamespacedName{Namespace: f.namespace, Name: planning.OpenKruiseLease}, &coordinationv1.Lease{}
+	err := f.live.Get(ctx, key, lease)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get lease %s: %w", key, err)
 	}
 	var held bool // A lease that does not exist has no holder.
 	// What was OpenKruise runs until its lease ends: its webhooks are removed before its manager.
-	if g.seen, held = g.seen.next(lease, g.now()); held && !g.yielded {
+	if f.seen, held = f.seen.next(lease, f.now()); held && !f.yielded {
 		config := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		err := g.live.Get(ctx, types.NamespacedName{Name: planning.OpenKruiseWebhook}, config)
+		err := f.live.Get(ctx, types.NamespacedName{Name: planning.OpenKruiseWebhook}, config)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get MutatingWebhookConfiguration %s: %w", planning.OpenKruiseWebhook, err)
 		}
-		held = planning.IsOpenKruise(config, g.namespace)
+		held = planning.IsOpenKruise(config, f.namespace)
 	}
 	switch {
-	case held && !g.yielded:
-		g.log.Info("Not running controllers because OpenKruise's manager serves their kinds: migrate as docs/migrate-from-openkruise.md describes",
+	case held && !f.yielded:
+		f.log.Info("Not running controllers because OpenKruise's manager serves their kinds: migrate as docs/migrate-from-openkruise.md describes",
 			"lease", key.String(), "holder", *lease.Spec.HolderIdentity)
-		g.recorder.Eventf(lease, corev1.EventTypeWarning, "SeamarkYields",
+		f.recorder.Eventf(lease, corev1.EventTypeWarning, "SeamarkYields",
 			"%s does not run its controllers while %s holds this lease.", Name, *lease.Spec.HolderIdentity)
-	case !held && g.yielded:
-		g.log.Info("Running controllers because OpenKruise's manager no longer renews its lease",
+	case !held && f.yielded:
+		f.log.Info("Running controllers because OpenKruise's manager no longer renews its lease",
 			"lease", key.String())
 	}
-	g.yielded = held
-	for kind, gate := range g.gates {
-		gate.Set(!held)
-		g.metrics.Yielding(kind, held)
+	f.yielded = held
+	for kind, pause := range f.pauses {
+		pause.Set(held)
+		f.metrics.Yielding(kind, held)
 	}
 	return nil
 }

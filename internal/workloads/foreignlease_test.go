@@ -20,7 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/test/builders"
 )
 
-func TestGuardKnowsOpenKruise(t *testing.T) {
+func TestForeignLeaseOfOpenKruise(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise", Name: "kruise-manager"},
@@ -33,41 +33,41 @@ func TestGuardKnowsOpenKruise(t *testing.T) {
 	// installed is the namespace of the Service of OpenKruise's webhooks, if there is one.
 	for name, test := range map[string]struct {
 		namespace, installed string
-		open                 bool
+		paused               bool
 	}{
-		"held":                         {"kruise", "kruise", false},
-		"in another namespace":         {"kruise-system", "kruise-system", true},
-		"without OpenKruise":           {"kruise", "", true},
-		"OpenKruise is somewhere else": {"kruise", "kruise-system", true},
+		"held":                         {"kruise", "kruise", true},
+		"in another namespace":         {"kruise-system", "kruise-system", false},
+		"without OpenKruise":           {"kruise", "", false},
+		"OpenKruise is somewhere else": {"kruise", "kruise-system", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []client.Object{lease.DeepCopy()}
 			if test.installed != "" {
 				objects = append(objects, builders.OpenKruiseWebhook(test.installed))
 			}
-			gate := reconciler.NewGate()
+			pause := reconciler.NewPause()
 			live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-			g := &guard{
+			f := &foreignLease{
 				live: live, namespace: test.namespace,
-				gates:   map[string]*reconciler.Gate{"CloneSet": gate},
+				pauses:  map[string]*reconciler.Pause{"CloneSet": pause},
 				metrics: metrics.New(prometheus.NewRegistry()), recorder: record.NewFakeRecorder(1),
 				log: logr.Discard(), now: func() time.Time { return now },
 			}
-			if err := g.look(t.Context()); err != nil {
+			if err := f.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if gate.Open() != test.open {
-				t.Errorf("the gate is open: %t, want %t", gate.Open(), test.open)
+			if pause.Active() != test.paused {
+				t.Errorf("the pause is active: %t, want %t", pause.Active(), test.paused)
 			}
 			// Its webhooks are removed before its manager.
 			if err := client.IgnoreNotFound(live.Delete(t.Context(), builders.OpenKruiseWebhook(""))); err != nil {
 				t.Fatal(err)
 			}
-			if err := g.look(t.Context()); err != nil {
+			if err := f.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if gate.Open() != test.open {
-				t.Errorf("without webhooks, the gate is open: %t, want %t", gate.Open(), test.open)
+			if pause.Active() != test.paused {
+				t.Errorf("without webhooks, the pause is active: %t, want %t", pause.Active(), test.paused)
 			}
 		})
 	}
