@@ -132,15 +132,15 @@ func (p *planner) condition(kind string, status metav1.ConditionStatus, reason, 
 	planning.PutCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, p.Job.Generation, p.Now)
 }
 
-// Meaning returns what a condition of a BroadcastJob says about it.
-func Meaning(c *metav1.Condition) planning.Meaning {
+// ConditionSeverity returns the severity of a condition of a BroadcastJob.
+func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	switch {
 	case slices.Contains([]string{ReasonNoNodes, ReasonPodFailed, ReasonPodsFailed, ReasonDeadlineExceeded}, c.Reason):
-		return planning.Problem
+		return planning.SeverityProblem
 	case c.Type == v1alpha1.BroadcastJobPodsCreated:
-		return planning.MeaningOfSuccess(c)
+		return planning.SuccessSeverity(c)
 	case c.Type == v1alpha1.BroadcastJobComplete:
-		return planning.MeaningOfProgress(c)
+		return planning.ProgressSeverity(c)
 	}
-	return planning.MeaningOf(c)
+	return planning.FailureSeverity(c)
 }

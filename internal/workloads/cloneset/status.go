@@ -226,10 +226,10 @@ func (p *planner) resting(s *v1alpha1.CloneSetStatus) (v1alpha1.CloneSetConditio
 	}
 }
 
-// Meaning returns what a condition of a CloneSet says about it.
-func Meaning(c *metav1.Condition) planning.Meaning {
+// ConditionSeverity returns the severity of a condition of a CloneSet.
+func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	if c.Type == progressing {
-		return planning.MeaningOfSuccess(c)
+		return planning.SuccessSeverity(c)
 	}
-	return planning.MeaningOf(c)
+	return planning.FailureSeverity(c)
 }

@@ -245,10 +245,10 @@ func (p *planner) isForgotten() bool {
 	return before.Type != "" && p.Status.LastScheduleTime == nil && meta.FindStatusCondition(before.Conditions, v1alpha1.AdvancedCronJobScheduled) == nil
 }
 
-// Meaning returns what a condition of an AdvancedCronJob says about it.
-func Meaning(c *metav1.Condition) planning.Meaning {
+// ConditionSeverity returns the severity of a condition of an AdvancedCronJob.
+func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	if c.Type == v1alpha1.AdvancedCronJobScheduled && c.Reason == ReasonPaused {
-		return planning.Waiting
+		return planning.SeverityWaiting
 	}
-	return planning.MeaningOfSuccess(c)
+	return planning.SuccessSeverity(c)
 }

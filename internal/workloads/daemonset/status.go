@@ -181,15 +181,15 @@ func setConditions(status *v1alpha1.DaemonSetStatus, conditions planning.Conditi
 	})
 }
 
-// Meaning returns what a condition of a DaemonSet says about it.
-func Meaning(c *metav1.Condition) planning.Meaning {
+// ConditionSeverity returns the severity of a condition of a DaemonSet.
+func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	switch {
 	case c.Type != string(v1alpha1.DaemonSetProgressing):
-		return planning.MeaningOf(c)
+		return planning.FailureSeverity(c)
 	case c.Reason == blocked:
-		return planning.Problem
+		return planning.SeverityProblem
 	case c.Reason == updating:
-		return planning.Waiting
+		return planning.SeverityWaiting
 	}
-	return planning.MeaningOfProgress(c)
+	return planning.ProgressSeverity(c)
 }

@@ -116,13 +116,13 @@ func (p *planner) explain(open int) (reason, message string) {
 	return reason, message
 }
 
-// Meaning returns what a condition of an ImagePullJob says about it.
-func Meaning(c *metav1.Condition) planning.Meaning {
+// ConditionSeverity returns the severity of a condition of an ImagePullJob.
+func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	switch {
 	case c.Reason == ReasonNodesFailed, c.Reason == ReasonDeadlineExceeded:
-		return planning.Problem
+		return planning.SeverityProblem
 	case c.Type == v1alpha1.ImagePullJobPullsCreated:
-		return planning.MeaningOfSuccess(c)
+		return planning.SuccessSeverity(c)
 	}
-	return planning.MeaningOfProgress(c)
+	return planning.ProgressSeverity(c)
 }

@@ -32,8 +32,8 @@ type View struct {
 	// InPlace reports whether it updates pods in place if that is possible, and InPlaceOnly whether it does not recreate them if
 	// it is not.
 	InPlace, InPlaceOnly bool
-	// Meaning returns what a condition of it says.
-	Meaning func(c *metav1.Condition) planning.Meaning
+	// ConditionSeverity returns the severity of a condition of it.
+	ConditionSeverity func(c *metav1.Condition) planning.Severity
 }
 
 // Of returns the view of a set. It returns false for an object of another kind.
@@ -45,7 +45,7 @@ func Of(object any) (View, bool) {
 		return View{
 			Progress: cloneset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
 			Rules:   rollout.Rules{MinReady: seconds(set.Spec.MinReadySeconds), Hooks: set.Spec.Lifecycle},
-			InPlace: only || kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, InPlaceOnly: only, Meaning: cloneset.Meaning,
+			InPlace: only || kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, InPlaceOnly: only, ConditionSeverity: cloneset.ConditionSeverity,
 		}, true
 	case *v1beta1.StatefulSet:
 		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
@@ -53,14 +53,14 @@ func Of(object any) (View, bool) {
 		return View{
 			Progress: statefulset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
 			Rules:   rollout.Rules{MinReady: seconds(ptr.Deref(update.MinReadySeconds, 0)), Hooks: set.Spec.Lifecycle},
-			InPlace: only || update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType, InPlaceOnly: only, Meaning: planning.MeaningOf,
+			InPlace: only || update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType, InPlaceOnly: only, ConditionSeverity: planning.FailureSeverity,
 		}, true
 	case *v1alpha1.DaemonSet:
 		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{})
 		return View{
 			Progress: daemonset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
 			Rules:   rollout.Rules{MinReady: seconds(set.Spec.MinReadySeconds), Hooks: set.Spec.Lifecycle},
-			InPlace: update.Type == v1alpha1.InplaceRollingUpdateType, Meaning: daemonset.Meaning,
+			InPlace: update.Type == v1alpha1.InplaceRollingUpdateType, ConditionSeverity: daemonset.ConditionSeverity,
 		}, true
 	}
 	return View{}, false

@@ -107,18 +107,18 @@ func Workload(given WorkloadInput) WorkloadExplanation {
 type hook struct {
 	// parts adds the steps about what an object consists of. The default is podsOf.
 	parts func(w *workload)
-	// meaning returns what a condition of an object says. The default is planning.MeaningOf.
-	meaning func(c *metav1.Condition) planning.Meaning
+	// severity returns the severity of a condition of an object. The default is planning.FailureSeverity.
+	severity func(c *metav1.Condition) planning.Severity
 }
 
 // hooks returns the hooks by kind.
 func hooks() map[string]hook {
 	return map[string]hook{
 		"DaemonSet":       {parts: about((*workload).daemonSet)},
-		"BroadcastJob":    {about((*workload).broadcastJob), broadcastjob.Meaning},
-		"ImagePullJob":    {about((*workload).imagePullJob), imagepull.Meaning},
-		"AdvancedCronJob": {about((*workload).cronJob), cronjob.Meaning},
-		"SidecarSet":      {about((*workload).sidecarSet), accept.Meaning},
+		"BroadcastJob":    {about((*workload).broadcastJob), broadcastjob.ConditionSeverity},
+		"ImagePullJob":    {about((*workload).imagePullJob), imagepull.ConditionSeverity},
+		"AdvancedCronJob": {about((*workload).cronJob), cronjob.ConditionSeverity},
+		"SidecarSet":      {about((*workload).sidecarSet), accept.ConditionSeverity},
 	}
 }
 
@@ -195,9 +195,9 @@ func (w *workload) status() {
 	}
 	for i := range stored.Status.Conditions {
 		c := &stored.Status.Conditions[i]
-		if meaning := w.meaning(c); meaning != "" {
+		if severity := w.severity(c); severity != "" {
 			w.add(Step{
-				Title: "Condition " + c.Type, Verdict: Verdict(meaning), Text: fmt.Sprintf(
+				Title: "Condition " + c.Type, Verdict: Verdict(severity), Text: fmt.Sprintf(
 					"%s (%s) for %s: %s", c.Status, c.Reason, w.age(c.LastTransitionTime.Time), c.Message,
 				), Next: w.describe(),
 			})
@@ -205,15 +205,15 @@ func (w *workload) status() {
 	}
 }
 
-// meaning returns what a condition says about the object.
-func (w *workload) meaning(c *metav1.Condition) planning.Meaning {
+// severity returns the severity of a condition of the object.
+func (w *workload) severity(c *metav1.Condition) planning.Severity {
 	if w.set != nil {
-		return w.set.Meaning(c)
+		return w.set.ConditionSeverity(c)
 	}
-	if of := hooks()[w.given.Kind].meaning; of != nil {
+	if of := hooks()[w.given.Kind].severity; of != nil {
 		return of(c)
 	}
-	return planning.MeaningOf(c)
+	return planning.FailureSeverity(c)
 }
 
 // describe returns the command that shows the object with its events.

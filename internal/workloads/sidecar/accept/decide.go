@@ -273,10 +273,10 @@ func inheritsAny(spec *v1alpha1.SidecarSetSpec) bool {
 // ReasonPaused is the reason of the condition Injecting of a set whose injection is paused.
 const ReasonPaused = entries.ReasonPaused
 
-// Meaning returns what a condition of a SidecarSet says about it.
-func Meaning(c *metav1.Condition) planning.Meaning {
+// ConditionSeverity returns the severity of a condition of a SidecarSet.
+func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	if c.Type == v1alpha1.SidecarSetInjecting && c.Reason == ReasonPaused {
-		return planning.Waiting
+		return planning.SeverityWaiting
 	}
-	return planning.MeaningOfSuccess(c)
+	return planning.SuccessSeverity(c)
 }
