@@ -130,7 +130,7 @@ func Run(seed uint64, config Config) error {
 	}
 	w.trace("faults %+v", w.faults)
 	if w.play(); w.err == nil {
-		w.settle()
+		w.converge()
 	}
 	if w.err != nil {
 		return fmt.Errorf("seed %d: %w\nlast steps:\n%s", seed, w.err, strings.Join(w.lines, "\n"))
@@ -242,8 +242,8 @@ func (w *World) user() {
 	}
 }
 
-// settle is the second phase: no faults, no users, until nothing changes any more.
-func (w *World) settle() {
+// converge is the second phase: no faults, no users, until nothing changes any more.
+func (w *World) converge() {
 	w.trace("no more faults")
 	w.store.quota, w.store.refuses = 0, false
 	w.active = w.active[:min(1, len(w.active))]

@@ -225,8 +225,8 @@ func (w *world) progress(pod *corev1.Pod) {
 	}
 }
 
-// settle lets all pods end that have started or whose nodes are ready, until nothing happens any more. Five minutes pass.
-func (w *world) settle() {
+// drain lets all pods end that have started or whose nodes are ready, until nothing happens any more. Five minutes pass.
+func (w *world) drain() {
 	w.job.Spec.Paused = false
 	w.reconcile(true)
 	w.now = w.now.Add(broadcastjob.Patience)
@@ -276,7 +276,7 @@ func TestModel(t *testing.T) {
 				w.reconcile(w.random.IntN(2) == 0)
 			}
 		}
-		w.settle()
+		w.drain()
 		w.unstarted()
 		s := &w.job.Status
 		phases[s.Phase]++

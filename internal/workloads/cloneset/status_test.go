@@ -103,8 +103,8 @@ func TestSettled(t *testing.T) {
 				test.change(f.set)
 			}
 			out := f.plan(t)
-			if kind := Set(false); kind.Settled(f.set, &out) != test.want {
-				t.Errorf("settled %t, want %t with the status %+v", !test.want, test.want, out.Status)
+			if kind := Set(false); kind.Converged(f.set, &out) != test.want {
+				t.Errorf("converged %t, want %t with the status %+v", !test.want, test.want, out.Status)
 			}
 		})
 	}

@@ -211,7 +211,7 @@ func (p *planner) advance() {
 		if m.isNew() {
 			continue
 		}
-		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Settled(m.pod) {
+		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Idle(m.pod) {
 			step := inplace.Next(m.pod, p.Now)
 			p.After(step.After)
 			m.patch = step.Patch

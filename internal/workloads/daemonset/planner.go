@@ -124,7 +124,7 @@ func (p *planner) visit() {
 func (p *planner) advance(s *slot, pod *corev1.Pod) {
 	var next inplace.Step
 	state := lifecycle.State(pod)
-	if planning.Active(pod) && !inplace.Settled(pod) {
+	if planning.Active(pod) && !inplace.Idle(pod) {
 		next = inplace.Next(pod, p.Now)
 		if next.After > 0 {
 			p.state.wake(s, earliest.Time(s.wake, p.Now.Add(next.After)))

@@ -35,7 +35,7 @@ func TestNodesThatAreNotReadyWaitAlone(t *testing.T) {
 			if w.restart(); w.job.Status.PassTime == nil || !w.job.Status.PassTime.Time.Equal(w.now) || w.reason() != "False Waiting" {
 				t.Errorf("day %d: pass of %v, %s", day+2, w.job.Status.PassTime, w.reason())
 			}
-			w.settle()
+			w.drain()
 		}
 		w.now = w.now.Add(time.Hour)
 		w.set("n001", corev1.NodeReady, corev1.ConditionTrue)
@@ -56,10 +56,10 @@ func TestNodesThatAreNotReadyWaitAlone(t *testing.T) {
 func TestAPassThatTakesLongerThanADay(t *testing.T) {
 	w := newWorld(t, 3, never, always, parallelism(1), policy(86400, 0))
 	w.set("n002", corev1.NodeReady, corev1.ConditionUnknown)
-	w.settle()
+	w.drain()
 	w.pass(20 * time.Hour)
 	w.reports("n001", "sha256:1")
-	w.settle()
+	w.drain()
 	w.pass(10 * time.Hour)
 	if want := []string{"n001", "n003"}; !slices.Equal(w.created, want) {
 		t.Fatalf("nodes %v, want %v: the pass goes on", w.created, want)

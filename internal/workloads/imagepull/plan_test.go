@@ -43,7 +43,7 @@ func names(list ...string) func(*job) {
 func TestParallelism(t *testing.T) {
 	for value, want := range map[any]int{1: 1, 3: 3, "30%": 2, "31%": 2, "100%": 5, 99: 5, 0: 0, "0%": 0} {
 		w := newWorld(t, 5, parallelism(value))
-		w.settle()
+		w.drain()
 		if len(w.pods) != want {
 			t.Errorf("parallelism %v: %d pods, want %d", value, len(w.pods), want)
 		}
@@ -68,9 +68,9 @@ func TestOutcomes(t *testing.T) {
 		"ErrImagePull": "1 0 0 1", "ImagePullBackOff": "1 0 0 1", "OutOfpods": "1 0 0 1", "InvalidImageName": "1 0 0 1", "ContainerCreating": "1 1 0 0",
 	} {
 		w := newWorld(t, 1, policy(60, 0))
-		w.settle()
+		w.drain()
 		w.reports("n001", report)
-		w.settle()
+		w.drain()
 		if w.want(want); strings.HasSuffix(want, "1") && !strings.Contains(w.job.Status.Message, "n001: "+report+": text") {
 			t.Errorf("%s: message %q", report, w.job.Status.Message)
 		}
@@ -80,9 +80,9 @@ func TestOutcomes(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	w := newWorld(t, 2, policy(60, 2))
 	for attempt, wait := range []time.Duration{5 * time.Second, 10 * time.Second} {
-		w.settle()
+		w.drain()
 		w.reports("n001", "ErrImagePull")
-		w.settle()
+		w.drain()
 		w.pass(wait - time.Second)
 		if len(w.created) != attempt+1 {
 			t.Fatalf("pods on %v before the pause has passed", w.created)
@@ -97,9 +97,9 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("pods on %v, want %v; message %q", w.created, want, w.job.Status.Message)
 	}
 	w.reports("n002", "ErrImagePull")
-	w.settle()
+	w.drain()
 	w.reports("n002", "sha256:1") // The kubelet succeeds before the next attempt is due.
-	w.settle()
+	w.drain()
 	w.want("2 0 1 1")
 	if diff := cmp.Diff([]string{"n001"}, w.job.Status.FailedNodes); diff != "" || w.reason() != "True NodesFailed" {
 		t.Errorf("%s, failed nodes (-want +got):\n%s", w.reason(), diff)
@@ -108,18 +108,18 @@ func TestAttempts(t *testing.T) {
 
 func TestInvalidNamesAreNotTriedAgain(t *testing.T) {
 	w := newWorld(t, 1, policy(60, 9))
-	w.settle()
+	w.drain()
 	w.reports("n001", "InvalidImageName")
-	w.settle()
+	w.drain()
 	w.want("1 0 0 1")
 }
 
 func TestPodsThatSomebodyDeletes(t *testing.T) {
 	w := newWorld(t, 1, policy(60, 1))
 	for range 2 {
-		w.settle()
+		w.drain()
 		w.pods = nil
-		w.settle()
+		w.drain()
 		w.pass(5 * time.Second)
 	}
 	w.want("1 0 0 1")
@@ -150,14 +150,14 @@ func TestNodesThatCannotPull(t *testing.T) {
 
 func TestANodeDiesDuringAPull(t *testing.T) {
 	w := newWorld(t, 2, policy(600, 0))
-	w.settle()
+	w.drain()
 	w.set("n001", corev1.NodeReady, corev1.ConditionUnknown)
-	w.settle()
+	w.drain()
 	if w.pod("n001") != nil || w.pod("n002") == nil {
 		t.Fatalf("pods on %v: the place must be that of the other node", w.created)
 	}
 	w.reports("n002", "sha256:1")
-	w.settle()
+	w.drain()
 	w.set("n001", corev1.NodeReady, corev1.ConditionTrue)
 	w.pull()
 	w.want("2 0 2 0")
@@ -165,9 +165,9 @@ func TestANodeDiesDuringAPull(t *testing.T) {
 
 func TestDiskPressureAfterAPull(t *testing.T) {
 	w := newWorld(t, 1, policy(600, 9))
-	w.settle()
+	w.drain()
 	w.set("n001", corev1.NodeDiskPressure, corev1.ConditionTrue)
-	w.settle()
+	w.drain()
 	w.want("1 0 0 1")
 	if !strings.Contains(w.job.Status.Message, "NodeDiskFull") {
 		t.Errorf("message %q", w.job.Status.Message)
@@ -181,7 +181,7 @@ func TestImagesThatNodesHave(t *testing.T) {
 	} {
 		w := newWorld(t, 0, func(j *job) { j.Spec.Image = image })
 		w.join("a", "other:1", has)
-		w.settle()
+		w.drain()
 		w.want("1 0 1 0")
 		if always(w.job); len(w.created) > 0 {
 			t.Errorf("%s: a pod on a node that has %s", image, has)
@@ -189,7 +189,7 @@ func TestImagesThatNodesHave(t *testing.T) {
 	}
 	w := newWorld(t, 0, always)
 	w.join("a", "docker.io/library/game:1")
-	w.settle()
+	w.drain()
 	w.want("1 1 0 0")
 }
 
@@ -216,7 +216,7 @@ func TestSelection(t *testing.T) {
 				node.DeletionTimestamp = new(metav1.NewTime(noon))
 			}
 		}
-		w.settle()
+		w.drain()
 		if got := strings.Join(w.created, " "); got != want {
 			t.Errorf("nodes %q, want %q", got, want)
 		}
@@ -227,9 +227,9 @@ func TestDeadline(t *testing.T) {
 	w := newWorld(t, 3, func(j *job) {
 		j.Spec.CompletionPolicy = v1alpha1.ImagePullJobCompletionPolicy{ActiveDeadlineSeconds: new(int64(60)), TTLSecondsAfterFinished: new(int32(30))}
 	})
-	w.settle()
+	w.drain()
 	w.reports("n001", "sha256:1")
-	w.settle()
+	w.drain()
 	if w.plan.Next != noon.Add(time.Minute) {
 		t.Errorf("next plan at %v", w.plan.Next)
 	}
@@ -280,15 +280,15 @@ func TestAJobPullsAgainEveryDay(t *testing.T) {
 
 func TestChangesTakeEffect(t *testing.T) {
 	w := newWorld(t, 4, parallelism(0), policy(600, 0))
-	w.settle()
+	w.drain()
 	if w.reason() != "False Paused" || len(w.pods) > 0 {
 		t.Errorf("%s, %d pods", w.reason(), len(w.pods))
 	}
 	parallelism(2)(w.job)
-	w.settle()
+	w.drain()
 	parallelism(1)(w.job)
 	w.reports("n001", "sha256:1")
-	w.settle()
+	w.drain()
 	if len(w.pods) != 1 {
 		t.Errorf("%d pods after parallelism was lowered to 1", len(w.pods))
 	}
@@ -301,11 +301,11 @@ func TestChangesTakeEffect(t *testing.T) {
 
 func TestFailedNodesAreBounded(t *testing.T) {
 	w := newWorld(t, 150, parallelism(150), policy(600, 0), never)
-	w.settle()
+	w.drain()
 	for _, pod := range slices.Clone(w.pods) {
 		w.reports(pod.Spec.NodeName, "ErrImagePull")
 	}
-	w.settle()
+	w.drain()
 	w.want("150 0 0 150")
 	if got := w.job.Status.FailedNodes; len(got) != 100 || got[99] != "n100" || len(w.events) > 20 {
 		t.Errorf("%d failed nodes, %d events", len(got), len(w.events))
@@ -313,7 +313,7 @@ func TestFailedNodesAreBounded(t *testing.T) {
 	before := w.job.Status
 	w.restart()
 	w.now = w.now.Add(time.Minute)
-	w.settle()
+	w.drain()
 	if diff := cmp.Diff(before, w.job.Status); diff != "" {
 		t.Errorf("status after a restart (-before +after):\n%s", diff)
 	}
@@ -352,9 +352,9 @@ func TestPod(t *testing.T) {
 // TestOrderOfTheSelector asks the nodes in the order of the selector, also after the process has ended.
 func TestOrderOfTheSelector(t *testing.T) {
 	w := newWorld(t, 4, parallelism(1), names("n004", "n001", "n003"))
-	w.settle()
+	w.drain()
 	w.reports("n004", "sha256:1")
-	w.settle()
+	w.drain()
 	if w.job.Status.Cursor != "n004" {
 		t.Fatalf("cursor %s, want n004", w.job.Status.Cursor)
 	}
@@ -370,10 +370,10 @@ func TestOrderOfTheSelector(t *testing.T) {
 // takes over.
 func TestNodesBeforeTheCursor(t *testing.T) {
 	w := newWorld(t, 4, parallelism(2))
-	w.settle()
+	w.drain()
 	for _, node := range []string{"n002", "n003"} {
 		w.reports(node, "sha256:1")
-		w.settle()
+		w.drain()
 	}
 	if diff := cmp.Diff([]string{"n001"}, w.job.Status.Pulling); diff != "" || w.job.Status.Cursor != "n003" {
 		t.Fatalf("cursor %s, pulling (-want +got):\n%s", w.job.Status.Cursor, diff)

@@ -60,8 +60,8 @@ func Restore(job *v1alpha1.ImagePullJob, nodes []*corev1.Node) *Progress {
 	return p
 }
 
-// settled reports whether each node had succeeded or failed when the status was written, and since when it is so, or nil.
-func settled(job *v1alpha1.ImagePullJob) (bool, *metav1.Time) {
+// passDone reports whether each node had succeeded or failed when the status was written, and since when it is so, or nil.
+func passDone(job *v1alpha1.ImagePullJob) (bool, *metav1.Time) {
 	complete := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ImagePullJobComplete)
 	if complete == nil {
 		return false, nil
@@ -72,7 +72,7 @@ func settled(job *v1alpha1.ImagePullJob) (bool, *metav1.Time) {
 // passTime returns a time in the pass that the status is about: the later one of when it was due and when the condition
 // Complete changed. It is nil if nothing was written yet.
 func passTime(job *v1alpha1.ImagePullJob) *metav1.Time {
-	_, since := settled(job)
+	_, since := passDone(job)
 	if pass := job.Status.PassTime; since == nil || since.Before(pass) {
 		return pass
 	}

@@ -41,7 +41,7 @@ func (p *planner) conclude() {
 	if open == 0 {
 		condition.Status = metav1.ConditionTrue
 	}
-	if was, _ := settled(p.Job); was != (open == 0) {
+	if was, _ := passDone(p.Job); was != (open == 0) {
 		p.Urgent = true
 		if open == 0 && ends(p.Job) {
 			p.complete(reason, message)

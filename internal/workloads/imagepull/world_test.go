@@ -174,8 +174,8 @@ func (w *world) create(start imagepull.Start) {
 	w.progress.Created(start.Node)
 }
 
-// settle carries out plans until nothing is left to do, and checks that the last one does nothing.
-func (w *world) settle() {
+// drain carries out plans until nothing is left to do, and checks that the last one does nothing.
+func (w *world) drain() {
 	w.Helper()
 	for range 1000 {
 		if !w.step(1 << 20) {
@@ -189,18 +189,18 @@ func (w *world) settle() {
 func (w *world) pass(d time.Duration) {
 	w.Helper()
 	w.now = w.now.Add(d)
-	w.settle()
+	w.drain()
 }
 
 // pull lets all pods succeed until the job has none.
 func (w *world) pull() {
 	w.Helper()
-	w.settle()
+	w.drain()
 	for len(w.pods) > 0 {
 		for _, pod := range slices.Clone(w.pods) {
 			w.reports(pod.Spec.NodeName, "sha256:1")
 		}
-		w.settle()
+		w.drain()
 	}
 }
 

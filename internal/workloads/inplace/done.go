@@ -97,12 +97,12 @@ func started(
 	}
 }
 
-// settled reports whether all containers seem to run the images of their specs, and from when on they
+// converged reports whether all containers seem to run the images of their specs, and from when on they
 // count as updated. It removes those that are not known to be replaced from a copy of the state. Only
 // time shows whether the kubelet is going to replace them if a runtime reports the old name for a new
 // tag of the same image, or if a container restarted at the moment of the change, so that it was
 // recorded with an image that it never had.
-func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdateState, time.Time, bool) {
+func converged(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdateState, time.Time, bool) {
 	left, changed := unstarted(pod, state), since(state)
 	if len(left) == 0 || unseen(pod) {
 		return nil, time.Time{}, false
@@ -120,7 +120,7 @@ func settled(pod *corev1.Pod, state *pub.InPlaceUpdateState) (*pub.InPlaceUpdate
 		}
 		start := startTime(status)
 		replaced := alias && !start.Before(changed.Truncate(time.Second))
-		until := changed.Add(settleTime)
+		until := changed.Add(convergenceTime)
 		switch {
 		case !replaced: // The kubelet may be stopping it.
 			until = until.Add(time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0)) * time.Second)

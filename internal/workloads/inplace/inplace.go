@@ -90,10 +90,10 @@ func Interrupted(pod *corev1.Pod, hooks *pub.Lifecycle) bool {
 	}
 }
 
-// Settled reports whether a pod in the state Normal needs no write of an update in place, without the cost of
+// Idle reports whether a pod in the state Normal needs no write of an update in place, without the cost of
 // decoding the annotations of the last update, which pods keep. An update that takes the pod out of service makes the
 // readiness gate False until it is done. Of others, only the state shows it, which is a label that users can change.
-func Settled(pod *corev1.Pod) bool {
+func Idle(pod *corev1.Pod) bool {
 	_, grace := pod.Annotations[pub.InPlaceUpdateGraceKey]
 	if _, inService := pod.Annotations[pub.InServiceContainersKey]; grace || inService || lifecycle.State(pod) != pub.LifecycleStateNormal {
 		return false
@@ -102,10 +102,10 @@ func Settled(pod *corev1.Pod) bool {
 }
 
 const (
-	// settleTime is the time after a change after which a container that runs the image of its spec is
+	// convergenceTime is the time after a change after which a container that runs the image of its spec is
 	// not expected to be replaced any more. One that was started before the change may take the termination grace period
 	// longer to stop.
-	settleTime = 30 * time.Second
+	convergenceTime = 30 * time.Second
 	// restartTime is the same after the start of a container that was replaced after the change, if
 	// the kubelet has seen the change. Only a container that crashed before the kubelet saw the change
 	// is replaced again. The kubelet stops it as soon as it sees the change.
@@ -246,12 +246,12 @@ func proceeds(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) Ste
 	if done(pod, state) {
 		return Step{Patch: ready(pod, state, now)}
 	}
-	finished, at, ok := settled(pod, state)
+	finished, at, ok := converged(pod, state)
 	if !ok {
 		return Step{}
 	}
 	if left := at.Sub(now); left > 0 {
-		return Step{After: min(left, settleTime)}
+		return Step{After: min(left, convergenceTime)}
 	}
 	patch := newPatch(pod, "UpdatedInPlace")
 	setState(patch, finished)

@@ -66,7 +66,7 @@ func TestUpdatesInServiceAreSeenWithoutTheState(t *testing.T) {
 	one.Annotations = map[string]string{pub.InServiceContainersKey: "main,side,last"}
 	n.write(start(t, n, one, images(one, "2", "2", "2"), "web-b", 0, now), all)
 	delete(n.pod.Labels, pub.LifecycleStateKey)
-	if inplace.Settled(n.pod) || !inplace.InProgress(n.pod) {
+	if inplace.Idle(n.pod) || !inplace.InProgress(n.pod) {
 		t.Error("the pod counts as updated after the first of three containers has changed")
 	}
 	finish(t, n, now)

@@ -113,9 +113,9 @@ type Output[T any] struct {
 	Status T
 }
 
-// Settled reports whether all pods that the set should have exist and are available, and the step
+// Converged reports whether all pods that the set should have exist and are available, and the step
 // writes nothing: the status stays as it is until something changes.
-func (k *Descriptor[S, T]) Settled(set S, out *Output[T]) bool {
+func (k *Descriptor[S, T]) Converged(set S, out *Output[T]) bool {
 	n := k.Progress(set, &out.Status)
 	return out.Empty() && n.Replicas == n.Desired && n.Ready == n.Desired && n.Available == n.Desired
 }

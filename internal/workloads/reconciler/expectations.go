@@ -76,7 +76,7 @@ type expectations struct {
 	// differs is since when the status of the set differs from that of its last step, zero if it does not.
 	differs time.Time
 	// generation is that of the last step, and begun is when its first step was planned, zero when the
-	// set has settled since.
+	// set has converged since.
 	generation int64
 	begun      time.Time
 	// events are those about pods that were not reported yet, and reported is when the last ones were.
@@ -248,7 +248,7 @@ func (e *expectations) plans(generation int64, pods int, now time.Time) {
 }
 
 // isBegun reports whether steps for the generation of the set began a short time ago, and the set has
-// not settled yet.
+// not converged yet.
 func (e *expectations) isBegun(now time.Time) bool {
 	return !e.begun.IsZero() && now.Sub(e.begun) < longestPostponement
 }

@@ -194,7 +194,7 @@ func TestBegunSets(t *testing.T) {
 		{"unknown set", func() {}, false},
 		{"first step of a generation", func() { e.plans(1, 0, at) }, true},
 		{"another step", func() { e.plans(1, 0, at.Add(time.Second)) }, true},
-		{"settled", func() { e.begun = time.Time{} }, false},
+		{"converged", func() { e.begun = time.Time{} }, false},
 		{"step after a pod failed", func() { e.plans(1, 0, at) }, false},
 		{"next generation", func() { e.plans(2, 0, at) }, true},
 		{"too long", func() { at = at.Add(longestPostponement) }, false},

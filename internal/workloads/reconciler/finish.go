@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// progressPause is how long a status may differ while the set is not settled. The write of a
+	// progressPause is how long a status may differ while the set has not converged. The write of a
 	// status costs the API server as much as the creation of three pods, and more counts follow soon:
 	// while many pods become ready, the status follows with one write per pause.
 	progressPause = time.Second
@@ -69,26 +69,26 @@ func (b *base) execute(ctx context.Context, set client.Object, actions *planning
 type Status struct {
 	// Before and After are pointers to the status that the step started from and to that after it.
 	Before, After any
-	// Settled reports whether all pods of the set exist and are available and the step wrote nothing, so
+	// Converged reports whether all pods of the set exist and are available and the step wrote nothing, so
 	// that the status is final until something changes.
-	Settled bool
+	Converged bool
 
 	// events are recorded after the status has been written.
 	events []planning.Event
 }
 
 // finish writes the status if it changed, and returns when the set is reconciled next. The status of a
-// settled set is written at once. That of others may differ for the pause of progress, and for
+// converged set is written at once. That of others may differ for the pause of progress, and for
 // longestPostponement while steps write to pods.
 func (b *base) finish(
 	ctx context.Context, set client.Object, actions *planning.Actions, step *apply.Step, status Status,
 ) (reconcile.Result, error) {
 	status.events = actions.StatusEvents
 	result, err := b.conclude(ctx, set, actions, step, status)
-	if status.Settled {
+	if status.Converged {
 		b.expect(set, func(e *expectations) { e.begun = time.Time{} })
 	}
-	if wait := b.report(set, status.Settled); err == nil {
+	if wait := b.report(set, status.Converged); err == nil {
 		result.RequeueAfter = earliest.Wait(result.RequeueAfter, wait)
 	}
 	// Only events give a set a priority.
@@ -118,7 +118,7 @@ func (b *base) conclude(
 		b.expect(set, func(e *expectations) { e.failures = 0 })
 	}
 	if differs, since := b.differs(set, status); differs {
-		if wait := b.postpone(step, status.Settled, since); wait > 0 {
+		if wait := b.postpone(step, status.Converged, since); wait > 0 {
 			return reconcile.Result{RequeueAfter: earliest.Wait(wait, actions.RequeueAfter)}, nil
 		}
 		switch published, err := b.publish(ctx, set, status); {
@@ -160,20 +160,20 @@ func (b *base) retryWithin(ctx context.Context, set client.Object, err error, lo
 
 // postpone returns the time until a status that has differed for some time must be written, zero if now.
 // After writes to pods, their events plan the next step, which knows more. Failures are written at once.
-func (b *base) postpone(step *apply.Step, settled bool, differed time.Duration) time.Duration {
+func (b *base) postpone(step *apply.Step, converged bool, differed time.Duration) time.Duration {
 	switch {
 	case len(step.Failures) > 0:
 		return 0
 	case (step.Pods != "" || len(step.Deleted) > 0) && differed < longestPostponement:
 		return retryDelay
-	case settled:
+	case converged:
 		return 0
 	default:
 		return max(0, progress(b.expectations.changing())-differed)
 	}
 }
 
-// progress returns how long the status of a set that is not settled may differ while so many sets have
+// progress returns how long the status of a set that has not converged may differ while so many sets have
 // a status that differs.
 func progress(changing int) time.Duration {
 	return min(max(progressPause, time.Duration(changing)*progressPerSet), longestProgress)
@@ -263,7 +263,7 @@ func fieldsOf(status any) (map[string]any, error) {
 	return fields, nil
 }
 
-// eventPause is the time between two events about the pods of a set that is not settled: a rollout of a
+// eventPause is the time between two events about the pods of a set that has not converged: a rollout of a
 // large set writes to pods several times per second, and each event costs the API server nearly as much
 // as the creation of a pod.
 const eventPause = 5 * time.Second
@@ -294,15 +294,15 @@ func (b *base) record(set client.Object, events []planning.Event, step *apply.St
 	}
 }
 
-// report records the events about pods if the set is settled or the pause has ended. Otherwise it
+// report records the events about pods if the set has converged or the pause has ended. Otherwise it
 // returns the time until then, zero if there are no events.
-func (b *base) report(set client.Object, settled bool) (wait time.Duration) {
+func (b *base) report(set client.Object, converged bool) (wait time.Duration) {
 	var events []planning.Event
 	b.expect(set, func(e *expectations) {
 		left := eventPause - b.Now().Sub(e.reported)
 		switch {
 		case len(e.events) == 0:
-		case left > 0 && !settled:
+		case left > 0 && !converged:
 			wait = left
 		default:
 			events, e.events, e.reported = e.events, nil, b.Now()

@@ -117,7 +117,7 @@ func TestStatusOfChangingSet(t *testing.T) {
 		before, after := set.Status.ReadyReplicas, set.Status
 		after.ReadyReplicas = int32(i + 1) //nolint:gosec // Small.
 		result, err := b.finish(t.Context(), set, &planning.Actions{}, &apply.Step{},
-			Status{Before: &set.Status, After: &after, Settled: i == pods-1})
+			Status{Before: &set.Status, After: &after, Converged: i == pods-1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,12 +181,12 @@ func TestEventsOfARolloutBecomeFew(t *testing.T) {
 	other := &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "b"}}
 	warning := planning.Event{Type: corev1.EventTypeWarning, Reason: "FailedUpdate", Sentence: "Pod a cannot be updated."}
 	for i, step := range []struct {
-		after   time.Duration
-		set     *v1alpha1.CloneSet
-		events  []planning.Event
-		settled bool
-		want    []string
-		again   time.Duration
+		after     time.Duration
+		set       *v1alpha1.CloneSet
+		events    []planning.Event
+		converged bool
+		want      []string
+		again     time.Duration
 	}{
 		{0, set, []planning.Event{created("a", "b"), deleted("c")}, false, []string{"Normal SuccessfulCreate Created 2 pods: a, b.", "Normal SuccessfulDelete Deleted pod c."}, 0},
 		{time.Second, set, []planning.Event{created("d"), warning}, false, []string{"Warning FailedUpdate Pod a cannot be updated."}, 4 * time.Second},
@@ -199,7 +199,7 @@ func TestEventsOfARolloutBecomeFew(t *testing.T) {
 	} {
 		at = at.Add(step.after)
 		b.record(step.set, step.events, &apply.Step{})
-		result, err := b.finish(t.Context(), step.set, &planning.Actions{}, &apply.Step{}, Status{Settled: step.settled})
+		result, err := b.finish(t.Context(), step.set, &planning.Actions{}, &apply.Step{}, Status{Converged: step.converged})
 		if err != nil || result.RequeueAfter != step.again {
 			t.Errorf("step %d: reconciled again after %s, %v, want %s", i, result.RequeueAfter, err, step.again)
 		}

@@ -225,8 +225,8 @@ func TestSettled(t *testing.T) {
 		t.Run(pods, func(t *testing.T) {
 			f := build(t, minReady(30)).pods(t, strings.Split(pods, ",")...)
 			out := f.plan(t)
-			if kind := statefulset.Set(); kind.Settled(f.set, &out) != want {
-				t.Errorf("settled %t, want %t with the status %+v", !want, want, out.Status)
+			if kind := statefulset.Set(); kind.Converged(f.set, &out) != want {
+				t.Errorf("converged %t, want %t with the status %+v", !want, want, out.Status)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func (p *planner) advance() {
 func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 	hooks := p.Hooks
 	var step inplace.Step
-	if !settled(pod) {
+	if !idle(pod) {
 		step = inplace.Next(pod, p.Now)
 		p.After(step.After)
 		p.Stuck(pod.Name, step.Stuck)

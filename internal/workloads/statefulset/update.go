@@ -134,11 +134,11 @@ func inTransition(pod *corev1.Pod) bool {
 }
 
 // inProgress reports whether the pod is being updated in place.
-func inProgress(pod *corev1.Pod) bool { return !settled(pod) && inplace.InProgress(pod) }
+func inProgress(pod *corev1.Pod) bool { return !idle(pod) && inplace.InProgress(pod) }
 
-// settled is inplace.Settled, except for updates that change only resources, which may not make the gate False.
-func settled(pod *corev1.Pod) bool {
-	return inplace.Settled(pod) && !strings.Contains(pod.Annotations[pub.InPlaceUpdateStateKey], `"updateResources":true`)
+// idle is inplace.Idle, except for updates that change only resources, which may not make the gate False.
+func idle(pod *corev1.Pod) bool {
+	return inplace.Idle(pod) && !strings.Contains(pod.Annotations[pub.InPlaceUpdateStateKey], `"updateResources":true`)
 }
 
 // unavailable reports whether the replica counts against maxUnavailable. A pod that is updated counts until

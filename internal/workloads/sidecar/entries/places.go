@@ -81,13 +81,13 @@ func (s Server) newPlanning(all []*v1alpha1.SidecarSet, stored Lists) *planning 
 	return p
 }
 
-// settle removes the stored entries that are not needed, and finds those of the sets.
-func (p *planning) settle() {
+// assign removes the stored entries that are not needed, and finds those of the sets.
+func (p *planning) assign() {
 	names := make(map[string]*candidate, len(p.sets))
 	for _, c := range p.sets {
 		names[c.Name] = c
 	}
-	p.settleOwn(names)
+	p.assignOwn(names)
 	for _, g := range p.groups {
 		for _, m := range g.members {
 			if c := names[m.set]; c != nil && c.home == nil && c.isBound && g.failure == c.failure && m.row == c.member.row {
@@ -120,10 +120,10 @@ func (p *planning) settle() {
 	}
 }
 
-// settleOwn removes own entries that are not needed, and finds those of the sets. If a set has several, for example because
+// assignOwn removes own entries that are not needed, and finds those of the sets. If a set has several, for example because
 // one was restored, the one that is stored as it should be is its entry, and the others go. If none is, they stay until one
 // is.
-func (p *planning) settleOwn(names map[string]*candidate) {
+func (p *planning) assignOwn(names map[string]*candidate) {
 	of := make(map[*candidate]*ownEntry, len(names))
 	for i := range p.own {
 		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool { return names[e.setName()] == nil && !p.undecided[e.setName()] })

@@ -116,7 +116,7 @@ func Size(set *v1alpha1.SidecarSet) int {
 // the youngest sets that can share an entry give theirs.
 func (s Server) Plan(all []*v1alpha1.SidecarSet, stored Lists) Plan {
 	p := s.newPlanning(all, stored)
-	p.settle()
+	p.assign()
 	p.place()
 	return p.build()
 }
@@ -129,7 +129,7 @@ func (s Server) Reduce(all []*v1alpha1.SidecarSet, stored Lists) Plan {
 		p.undecided[set.Name] = !isIdle(set) && (set.Status.InForce != nil || IsUndecided(set))
 	}
 	p.sets = nil
-	p.settle()
+	p.assign()
 	return p.build()
 }
 

@@ -66,9 +66,9 @@ func states(pod *corev1.Pod) map[string]json.RawMessage {
 	return found
 }
 
-// isSettled reports whether the pod has become ready since its last update, and runs the images of its containers.
+// isDone reports whether the pod has become ready since its last update, and runs the images of its containers.
 // It does not decode the state of the update, which pods keep.
-func isSettled(pod *corev1.Pod, updated time.Time) bool {
+func isDone(pod *corev1.Pod, updated time.Time) bool {
 	ready := planning.Condition(pod, corev1.PodReady)
 	if ready == nil || ready.Status != corev1.ConditionTrue || !ready.LastTransitionTime.After(updated) ||
 		pod.Status.ObservedGeneration != pod.Generation || strings.Contains(pod.Annotations[v1alpha1.SidecarSetInPlaceStateKey], `"updateResources":true`) {
@@ -108,7 +108,7 @@ func isDisturbed(view *corev1.Pod) bool {
 // advance continues the updates that have started: resources follow the other changes.
 func (p *planner) advance() {
 	for _, m := range p.members {
-		if m.settled || m.view.Annotations[pub.InPlaceUpdateStateKey] == "" || p.Held {
+		if m.done || m.view.Annotations[pub.InPlaceUpdateStateKey] == "" || p.Held {
 			continue
 		}
 		next := inplace.Next(m.view, p.Now)

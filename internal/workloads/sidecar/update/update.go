@@ -85,12 +85,12 @@ type planner struct {
 // member is a pod that has the set.
 type member struct {
 	pod *corev1.Pod
-	// view is the pod as the update in place sees it, nil if the pod is settled.
+	// view is the pod as the update in place sees it, nil if the pod is done.
 	view *corev1.Pod
 	// revision is the name of its revision.
 	revision string
-	// updated is whether that is the latest one, and settled whether nothing remains to be done.
-	updated, settled bool
+	// updated is whether that is the latest one, and done whether nothing remains to be done.
+	updated, done bool
 	// selected is whether the strategy updates it.
 	selected bool
 	// disturbed is whether the last update has made it unavailable.
@@ -125,7 +125,7 @@ func (p *planner) collect() error {
 		stamped := inject.Of(pod, p.Set.Name)
 		m := &member{pod: pod, revision: stamped.Revision, selected: updates.Matches(of)}
 		m.updated = stamped.Revision == p.latest.Name || stamped.Hash != "" && stamped.Hash == p.latest.Hash
-		if m.settled = m.updated && isSettled(pod, stamped.At.Time); !m.settled {
+		if m.done = m.updated && isDone(pod, stamped.At.Time); !m.done {
 			m.view = newView(pod, p.Set.Name)
 			m.disturbed = isDisturbed(m.view)
 		}
