@@ -125,7 +125,7 @@ func (l *leader) step() (wrote bool) {
 }
 
 // remember remembers what the step wrote, until the cache has it.
-func (l *leader) remember(done *apply.Step) {
+func (l *leader) remember(done *apply.Outcome) {
 	for k, version := range map[Kind]string{Pods: done.Pods, Claims: done.Claims, Revisions: done.Revisions} {
 		l.own.raise(k, version)
 	}

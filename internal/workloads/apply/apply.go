@@ -102,8 +102,8 @@ func (s *Set) permits(kind string, patch bool, object metav1.Object) error {
 	return &owner.ForeignError{Set: owner.Describe(s.Kind, s.Object), Object: owner.Describe(kind, object)}
 }
 
-// Step is what became of the writes of a step.
-type Step struct {
+// Outcome is what became of the writes of a step.
+type Outcome struct {
 	// Failures are the writes that the API server refused.
 	Failures []planning.Failure
 	// Errs are errors that may pass: the API server is overloaded, or did not answer.
@@ -129,22 +129,22 @@ type Step struct {
 }
 
 // Succeeded reports whether all writes of the step were executed.
-func (s *Step) Succeeded() bool {
-	return len(s.Failures)+len(s.Errs) == 0 && !s.Outdated && !s.Incomplete && !s.Ended
+func (o *Outcome) Succeeded() bool {
+	return len(o.Failures)+len(o.Errs) == 0 && !o.Outdated && !o.Incomplete && !o.Ended
 }
 
 // proceed reports whether the writes of the next kind can start. Writes to single pods that the API
 // server refuses do not prevent others: a pod that cannot be patched must not stop a scale-down.
-func (s *Step) proceed() bool { return len(s.Errs) == 0 && !s.Outdated && !s.Incomplete && !s.Ended }
+func (o *Outcome) proceed() bool { return len(o.Errs) == 0 && !o.Outdated && !o.Incomplete && !o.Ended }
 
 // Execute executes the actions in their order, and returns what became of them. Every patch and
 // delete of a pod requires that the pod is as the planner saw it. Deletes, adoptions and claims that become
 // those of pods also require that the set is.
-func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actions) Step {
+func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actions) Outcome {
 	x := &execution{Executor: e, set: set, deadline: e.options.Now().Add(e.options.Budget), missing: missing{claims: sets.Set[string]{}}}
 	x.current = sync.OnceValue(func() error { return x.compare(ctx) })
 	if namespace := set.Object.GetNamespace(); !x.granted(namespace, request{kind: namespaceKind, operation: "write to", name: namespace}) {
-		return x.step
+		return x.outcome
 	}
 	phases := []func(context.Context){
 		func(ctx context.Context) { x.revisions(ctx, actions) },
@@ -155,11 +155,11 @@ func (e *Executor) Execute(ctx context.Context, set Set, actions *planning.Actio
 		func(ctx context.Context) { x.pulls(ctx, actions) },
 	}
 	for _, phase := range phases {
-		if phase(ctx); !x.step.proceed() {
+		if phase(ctx); !x.outcome.proceed() {
 			break
 		}
 	}
-	return x.step
+	return x.outcome
 }
 
 func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
@@ -342,7 +342,7 @@ func (x *execution) createRevision(ctx context.Context, revision *appsv1.Control
 		}
 		created, err = live, nil
 	}
-	x.step.Revisions = objectversion.Newer(x.step.Revisions, created.ResourceVersion)
+	x.outcome.Revisions = objectversion.Newer(x.outcome.Revisions, created.ResourceVersion)
 	return err
 }
 

@@ -74,13 +74,13 @@ func TestCreateWithLostResponse(t *testing.T) {
 		},
 	})
 	actions := &planning.Actions{Creates: []*corev1.Pod{ownedPod("set-a", "7")}}
-	if step := x.Execute(t.Context(), testSet(), actions); len(step.Errs) != 1 || step.Succeeded() || len(step.Failures) != 0 {
-		t.Errorf("first step: %+v, want one error", step)
+	if outcome := x.Execute(t.Context(), testSet(), actions); len(outcome.Errs) != 1 || outcome.Succeeded() || len(outcome.Failures) != 0 {
+		t.Errorf("first step: %+v, want one error", outcome)
 	}
 	lost = false
-	step := x.Execute(t.Context(), testSet(), actions)
-	if !step.Succeeded() || step.Writes != 1 || step.Pods == "" {
-		t.Errorf("second step: %+v, want that the pod counts as created", step)
+	outcome := x.Execute(t.Context(), testSet(), actions)
+	if !outcome.Succeeded() || outcome.Writes != 1 || outcome.Pods == "" {
+		t.Errorf("second step: %+v, want that the pod counts as created", outcome)
 	}
 }
 
@@ -102,12 +102,12 @@ func TestCreateOfExistingPod(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			x := executor(t, interceptor.Funcs{}, tc.existing)
-			step := x.Execute(t.Context(), testSet(), &planning.Actions{Creates: []*corev1.Pod{ownedPod("set-a", "7")}})
-			if (len(step.Failures) > 0) != tc.failed || step.Outdated != tc.outdated || (len(step.Taken) > 0) != tc.taken {
-				t.Errorf("step %+v, want failure %t, outdated %t, taken %t", step, tc.failed, tc.outdated, tc.taken)
+			outcome := x.Execute(t.Context(), testSet(), &planning.Actions{Creates: []*corev1.Pod{ownedPod("set-a", "7")}})
+			if (len(outcome.Failures) > 0) != tc.failed || outcome.Outdated != tc.outdated || (len(outcome.Taken) > 0) != tc.taken {
+				t.Errorf("outcome %+v, want failure %t, outdated %t, taken %t", outcome, tc.failed, tc.outdated, tc.taken)
 			}
-			if tc.failed && !strings.Contains(step.Failures[0].Err.Error(), "pod set-a exists and does not belong to the set") {
-				t.Errorf("error %q does not name the pod", step.Failures[0].Err)
+			if tc.failed && !strings.Contains(outcome.Failures[0].Err.Error(), "pod set-a exists and does not belong to the set") {
+				t.Errorf("error %q does not name the pod", outcome.Failures[0].Err)
 			}
 		})
 	}
@@ -133,8 +133,8 @@ func TestCreatesStartSlowly(t *testing.T) {
 		for i := range 40 {
 			actions.Creates = append(actions.Creates, ownedPod(fmt.Sprint("set-", i), fmt.Sprint(i)))
 		}
-		if step := x.Execute(t.Context(), testSet(), actions); !step.Succeeded() || step.Writes != 40 {
-			t.Errorf("step %+v, want 40 writes", step)
+		if outcome := x.Execute(t.Context(), testSet(), actions); !outcome.Succeeded() || outcome.Writes != 40 {
+			t.Errorf("outcome %+v, want 40 writes", outcome)
 		}
 		if early.Load() > 0 || most.Load() != 8 {
 			t.Errorf("%d creates started before enough had succeeded, at most %d at a time, want 0 and 8", early.Load(), most.Load())
@@ -154,9 +154,9 @@ func TestRefusedCreatesCostFewRequests(t *testing.T) {
 	for i := range 100 {
 		actions.Creates = append(actions.Creates, ownedPod(fmt.Sprint("set-", i), fmt.Sprint(i)))
 	}
-	step := x.Execute(t.Context(), testSet(), actions)
-	if requests.Load() != 1 || len(step.Failures) != 1 || step.Failures[0].Object != "pod set-0" || step.Failures[0].Update {
-		t.Errorf("%d requests, failures %+v, want one", requests.Load(), step.Failures)
+	outcome := x.Execute(t.Context(), testSet(), actions)
+	if requests.Load() != 1 || len(outcome.Failures) != 1 || outcome.Failures[0].Object != "pod set-0" || outcome.Failures[0].Update {
+		t.Errorf("%d requests, failures %+v, want one", requests.Load(), outcome.Failures)
 	}
 }
 
@@ -166,12 +166,12 @@ func TestRefusedPatchDoesNotPreventCreates(t *testing.T) {
 			return apierrors.NewForbidden(podResource, "set-a", errors.New("denied by a policy"))
 		},
 	})
-	step := x.Execute(t.Context(), testSet(), &planning.Actions{
+	outcome := x.Execute(t.Context(), testSet(), &planning.Actions{
 		Patches: []planning.PodPatch{{Pod: ownedPod("set-a", "1"), Labels: map[string]*string{"a": nil}}},
 		Creates: []*corev1.Pod{ownedPod("set-b", "2")},
 	})
-	if step.Writes != 1 || len(step.Failures) != 1 || !step.Failures[0].Update || !slices.Equal(step.Written, []string{"set-b"}) {
-		t.Errorf("step %+v, want one create and one failed update", step)
+	if outcome.Writes != 1 || len(outcome.Failures) != 1 || !outcome.Failures[0].Update || !slices.Equal(outcome.Written, []string{"set-b"}) {
+		t.Errorf("outcome %+v, want one create and one failed update", outcome)
 	}
 }
 
@@ -187,12 +187,12 @@ func TestDeletesRequireTheVersionOfTheDecision(t *testing.T) {
 			return nil
 		},
 	}, testSet().Object)
-	step := x.Execute(t.Context(), testSet(), &planning.Actions{Deletes: []planning.PodDelete{{Pod: pod, Reason: "ScaleIn"}}})
+	outcome := x.Execute(t.Context(), testSet(), &planning.Actions{Deletes: []planning.PodDelete{{Pod: pod, Reason: "ScaleIn"}}})
 	want := client.Preconditions{UID: new(types.UID("uid-a")), ResourceVersion: new("12")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("preconditions (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]types.UID{"uid-a"}, step.Deleted); diff != "" {
+	if diff := cmp.Diff([]types.UID{"uid-a"}, outcome.Deleted); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
 }
@@ -206,9 +206,9 @@ func TestStalledRequestsEnd(t *testing.T) {
 			},
 		})
 		start := time.Now()
-		step := x.Execute(t.Context(), testSet(), &planning.Actions{Creates: []*corev1.Pod{ownedPod("set-a", "1"), ownedPod("set-b", "2")}})
-		if took := time.Since(start); took != 10*time.Second || len(step.Errs) != 1 {
-			t.Errorf("took %s, step %+v, want one error after 10s", took, step)
+		outcome := x.Execute(t.Context(), testSet(), &planning.Actions{Creates: []*corev1.Pod{ownedPod("set-a", "1"), ownedPod("set-b", "2")}})
+		if took := time.Since(start); took != 10*time.Second || len(outcome.Errs) != 1 {
+			t.Errorf("took %s, outcome %+v, want one error after 10s", took, outcome)
 		}
 	})
 }
@@ -225,9 +225,9 @@ func TestBudgetEndsTheStep(t *testing.T) {
 		for i := range 100 {
 			actions.Deletes = append(actions.Deletes, planning.PodDelete{Pod: ownedPod(fmt.Sprint("set-", i), fmt.Sprint(i))})
 		}
-		step := x.Execute(t.Context(), testSet(), actions)
-		if !step.Incomplete || step.Writes == 0 || step.Writes > 32 || len(step.Written) != step.Writes {
-			t.Errorf("step with %d writes to pods %v, incomplete %t, want 8 writes every 25s for a minute", step.Writes, step.Written, step.Incomplete)
+		outcome := x.Execute(t.Context(), testSet(), actions)
+		if !outcome.Incomplete || outcome.Writes == 0 || outcome.Writes > 32 || len(outcome.Written) != outcome.Writes {
+			t.Errorf("step with %d writes to pods %v, incomplete %t, want 8 writes every 25s for a minute", outcome.Writes, outcome.Written, outcome.Incomplete)
 		}
 	})
 }
@@ -301,8 +301,8 @@ func TestPatchRequests(t *testing.T) {
 				},
 			}, testSet().Object)
 			tc.patch.Pod = pod
-			if step := x.Execute(t.Context(), testSet(), &planning.Actions{Patches: []planning.PodPatch{tc.patch}}); !step.Succeeded() {
-				t.Errorf("step %+v", step)
+			if outcome := x.Execute(t.Context(), testSet(), &planning.Actions{Patches: []planning.PodPatch{tc.patch}}); !outcome.Succeeded() {
+				t.Errorf("outcome %+v", outcome)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)

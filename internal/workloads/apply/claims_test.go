@@ -41,9 +41,9 @@ func TestExistingClaimIsNotAWrite(t *testing.T) {
 			wrote++
 		},
 	})
-	step := x.Execute(t.Context(), testSet(), &planning.Actions{CreateClaims: []*corev1.PersistentVolumeClaim{claim("data-a"), claim("data-b")}})
-	if !step.Succeeded() || step.Writes != 1 || wrote != 1 {
-		t.Errorf("%d writes, of which %d are counted, want 1: %+v", step.Writes, wrote, step)
+	outcome := x.Execute(t.Context(), testSet(), &planning.Actions{CreateClaims: []*corev1.PersistentVolumeClaim{claim("data-a"), claim("data-b")}})
+	if !outcome.Succeeded() || outcome.Writes != 1 || wrote != 1 {
+		t.Errorf("%d writes, of which %d are counted, want 1: %+v", outcome.Writes, wrote, outcome)
 	}
 }
 
@@ -70,10 +70,10 @@ func TestRefusedExpansionDoesNotBlock(t *testing.T) {
 		},
 	}, fixed, fast)
 	wanted := []*corev1.PersistentVolumeClaim{claim("fixed", "2Gi"), claim("fast", "2Gi")}
-	step := x.Execute(t.Context(), testSet(), &planning.Actions{ExpandClaims: wanted, Creates: []*corev1.Pod{ownedPod("set-a", "1")}})
-	if len(step.Failures) != 1 || !step.Failures[0].Update || step.Failures[0].Object != "persistentvolumeclaim fixed" ||
-		step.Claims == "" || step.Writes != 2 {
-		t.Errorf("step %+v, want a failed update of the claim, an expanded claim and a pod", step)
+	outcome := x.Execute(t.Context(), testSet(), &planning.Actions{ExpandClaims: wanted, Creates: []*corev1.Pod{ownedPod("set-a", "1")}})
+	if len(outcome.Failures) != 1 || !outcome.Failures[0].Update || outcome.Failures[0].Object != "persistentvolumeclaim fixed" ||
+		outcome.Claims == "" || outcome.Writes != 2 {
+		t.Errorf("outcome %+v, want a failed update of the claim, an expanded claim and a pod", outcome)
 	}
 }
 
@@ -95,11 +95,11 @@ func TestExistingClaimThatLeaves(t *testing.T) {
 			claim.Namespace, claim.Name = "ns", "data-set-a"
 			x := executor(t, interceptor.Funcs{}, claim)
 			wanted := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data-set-a"}}
-			step := x.Execute(t.Context(), testSet(), &planning.Actions{
+			outcome := x.Execute(t.Context(), testSet(), &planning.Actions{
 				CreateClaims: []*corev1.PersistentVolumeClaim{wanted}, Creates: []*corev1.Pod{ownedPod("set-a", "7")},
 			})
-			if step.Outdated != test.outdated || (step.Writes == 0) != test.outdated || (step.Claims != "") != test.outdated {
-				t.Errorf("step %+v, want outdated %t, and the pod otherwise", step, test.outdated)
+			if outcome.Outdated != test.outdated || (outcome.Writes == 0) != test.outdated || (outcome.Claims != "") != test.outdated {
+				t.Errorf("outcome %+v, want outdated %t, and the pod otherwise", outcome, test.outdated)
 			}
 		})
 	}
@@ -151,11 +151,11 @@ func TestDeletesAndAdoptionsRequireTheSetOfTheDecision(t *testing.T) {
 						return nil
 					},
 				}, test.live...)
-				step := x.Execute(t.Context(), cached, &actions)
-				if step.Outdated != test.outdated || len(step.Errs) != test.errs || reads.Load() != 1 ||
-					(writes.Load() > 0) != step.Succeeded() || (step.Pods != "") != (step.Succeeded() && verb == "delete") {
-					t.Errorf("%d reads, %d writes, step %+v, want one read, outdated %t, %d errors, and writes only of the same set",
-						reads.Load(), writes.Load(), step, test.outdated, test.errs)
+				outcome := x.Execute(t.Context(), cached, &actions)
+				if outcome.Outdated != test.outdated || len(outcome.Errs) != test.errs || reads.Load() != 1 ||
+					(writes.Load() > 0) != outcome.Succeeded() || (outcome.Pods != "") != (outcome.Succeeded() && verb == "delete") {
+					t.Errorf("%d reads, %d writes, outcome %+v, want one read, outdated %t, %d errors, and writes only of the same set",
+						reads.Load(), writes.Load(), outcome, test.outdated, test.errs)
 				}
 			})
 		}
@@ -195,9 +195,9 @@ func TestClaimsBecomeThoseOfExistingPods(t *testing.T) {
 			}, live...)
 			changed := claim.DeepCopy()
 			changed.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "set-a", UID: "seen"}}
-			step := x.Execute(t.Context(), cached, &planning.Actions{UpdateClaims: []*corev1.PersistentVolumeClaim{changed}})
-			if step.Outdated != test.outdated || patched == test.outdated || len(step.Errs) > 0 {
-				t.Errorf("step %+v, patched %t, want outdated %t", step, patched, test.outdated)
+			outcome := x.Execute(t.Context(), cached, &planning.Actions{UpdateClaims: []*corev1.PersistentVolumeClaim{changed}})
+			if outcome.Outdated != test.outdated || patched == test.outdated || len(outcome.Errs) > 0 {
+				t.Errorf("outcome %+v, patched %t, want outdated %t", outcome, patched, test.outdated)
 			}
 		})
 	}

@@ -42,8 +42,8 @@ type execution struct {
 	// current is the result of the only check of the step whether the set is as the planner saw it.
 	current func() error
 
-	mu   sync.Mutex
-	step Step
+	mu      sync.Mutex
+	outcome Outcome
 	// missing is what later phases must not depend on.
 	missing missing
 }
@@ -69,35 +69,35 @@ func (x *execution) note(w request, err error) {
 	if w.version != "" {
 		switch w.kind {
 		case podKind:
-			x.step.Pods = objectversion.Newer(x.step.Pods, w.version)
+			x.outcome.Pods = objectversion.Newer(x.outcome.Pods, w.version)
 		case claimKind:
-			x.step.Claims = objectversion.Newer(x.step.Claims, w.version)
+			x.outcome.Claims = objectversion.Newer(x.outcome.Claims, w.version)
 		case revisionKind:
-			x.step.Revisions = objectversion.Newer(x.step.Revisions, w.version)
+			x.outcome.Revisions = objectversion.Newer(x.outcome.Revisions, w.version)
 		}
 	}
 	switch {
 	case err == nil:
-		x.step.Writes++
+		x.outcome.Writes++
 		if w.last {
-			x.step.Written = append(x.step.Written, w.name)
+			x.outcome.Written = append(x.outcome.Written, w.name)
 		}
 		if w.deleted != "" {
-			x.step.Deleted = append(x.step.Deleted, w.deleted)
+			x.outcome.Deleted = append(x.outcome.Deleted, w.deleted)
 		}
 		x.options.Wrote(w.kind, w.operation, w.reason)
 	case isOutdated(err) || w.operation != "create" && apierrors.IsNotFound(err):
-		x.step.Outdated = true
+		x.outcome.Outdated = true
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		x.step.Ended = true
+		x.outcome.Ended = true
 	case x.passes(w, err):
-		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
+		x.outcome.Errs = append(x.outcome.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	case isRefused(err):
-		x.step.Failures = append(x.step.Failures, planning.Failure{
+		x.outcome.Failures = append(x.outcome.Failures, planning.Failure{
 			Update: w.update, Pull: w.kind == pullKind, Object: w.kind + " " + w.name, Pod: w.patched, Err: err,
 		})
 	default:
-		x.step.Errs = append(x.step.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
+		x.outcome.Errs = append(x.outcome.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	}
 }
 
@@ -127,7 +127,7 @@ func (x *execution) passes(w request, err error) bool {
 func (x *execution) taken(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.step.Taken = append(x.step.Taken, name)
+	x.outcome.Taken = append(x.outcome.Taken, name)
 }
 
 // over reports whether no more requests may be started.
@@ -137,21 +137,21 @@ func (x *execution) over(ctx context.Context) bool {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.step.Incomplete = true
+	x.outcome.Incomplete = true
 	return true
 }
 
 // each calls do for 0 to n-1, in parallel within the bound.
 func (x *execution) each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	var running sync.WaitGroup
-	slots := make(chan struct{}, x.options.Parallel)
+	permits := make(chan struct{}, x.options.Parallel)
 	for i := range n {
-		slots <- struct{}{}
+		permits <- struct{}{}
 		if x.over(ctx) {
 			break
 		}
 		running.Go(func() {
-			defer func() { <-slots }()
+			defer func() { <-permits }()
 			limited, cancel := context.WithTimeout(ctx, x.options.Timeout)
 			defer cancel()
 			do(limited, i)

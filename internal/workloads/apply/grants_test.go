@@ -65,14 +65,14 @@ func TestPodsOfNamespacesOfASidecarSet(t *testing.T) {
 				Client: fake, Live: fake, Grants: test.grants, Parallel: 1, Budget: time.Minute, Timeout: time.Minute, Now: time.Now,
 				Wrote: func(string, string, string) {},
 			})
-			step := x.Execute(t.Context(), apply.Set{
+			outcome := x.Execute(t.Context(), apply.Set{
 				GroupVersionKind: v1alpha1.GroupVersion().WithKind("SidecarSet"), Object: set, Namespace: "system", Pods: func(string) bool { return true },
 			}, &planning.Actions{Patches: []planning.PodPatch{{Pod: pod, Annotations: map[string]*string{"a": new("b")}}}})
-			if test.passes != (len(step.Errs) == 1) || test.passes == (len(step.Failures) == 1) {
-				t.Fatalf("errors %v, failures %+v, want that it passes %t", step.Errs, step.Failures, test.passes)
+			if test.passes != (len(outcome.Errs) == 1) || test.passes == (len(outcome.Failures) == 1) {
+				t.Fatalf("errors %v, failures %+v, want that it passes %t", outcome.Errs, outcome.Failures, test.passes)
 			}
-			if !test.passes && step.Failures[0].Pod != pod.UID {
-				t.Errorf("pod %q failed, want %q", step.Failures[0].Pod, pod.UID)
+			if !test.passes && outcome.Failures[0].Pod != pod.UID {
+				t.Errorf("pod %q failed, want %q", outcome.Failures[0].Pod, pod.UID)
 			}
 		})
 	}

@@ -71,13 +71,13 @@ func TestRefusedWritesBlockOnlyWhatDependsOnThem(t *testing.T) {
 					return c.Create(ctx, object, options...)
 				},
 			}, serves.DeepCopy(), updates.DeepCopy(), leaves.DeepCopy(), prepares.DeepCopy(), ends.DeepCopy(), set)
-			step := x.Execute(t.Context(), testSet(), &actions)
-			slices.Sort(step.Written)
-			if !slices.Equal(step.Written, want) {
-				t.Errorf("the step wrote to pods %v, want %v: %+v", step.Written, want, step)
+			outcome := x.Execute(t.Context(), testSet(), &actions)
+			slices.Sort(outcome.Written)
+			if !slices.Equal(outcome.Written, want) {
+				t.Errorf("the step wrote to pods %v, want %v: %+v", outcome.Written, want, outcome)
 			}
-			if fails := refused != "nothing"; (len(step.Failures) == 1) != fails {
-				t.Errorf("failures %+v, want one: %t", step.Failures, fails)
+			if fails := refused != "nothing"; (len(outcome.Failures) == 1) != fails {
+				t.Errorf("failures %+v, want one: %t", outcome.Failures, fails)
 			}
 		})
 	}
@@ -102,8 +102,8 @@ func TestQuotaOfClaimsCostsFewRequests(t *testing.T) {
 			return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), object.GetName(), errors.New("exceeded quota"))
 		},
 	}, &v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "set", UID: "set-uid"}})
-	step := x.Execute(t.Context(), testSet(), &actions)
-	if n := int(requests.Load()); n < 10 || n > 20 || pods.Load() > 0 || len(step.Failures) != n {
-		t.Errorf("%d requests for claims, %d pods, %d failures, want few requests and no pods", n, pods.Load(), len(step.Failures))
+	outcome := x.Execute(t.Context(), testSet(), &actions)
+	if n := int(requests.Load()); n < 10 || n > 20 || pods.Load() > 0 || len(outcome.Failures) != n {
+		t.Errorf("%d requests for claims, %d pods, %d failures, want few requests and no pods", n, pods.Load(), len(outcome.Failures))
 	}
 }

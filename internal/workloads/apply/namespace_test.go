@@ -85,20 +85,20 @@ func TestNothingIsWrittenOutsideTheNamespaceOfTheSet(t *testing.T) {
 					return request("patch")
 				},
 			}, testSet().Object, clusterSet)
-			step := e.Execute(t.Context(), test.set, &actions)
+			outcome := e.Execute(t.Context(), test.set, &actions)
 			if slices.Contains(test.permitted, action) {
 				if len(requests) == 0 {
-					t.Errorf("%s: %s: no request; %+v", name, action, step)
+					t.Errorf("%s: %s: no request; %+v", name, action, outcome)
 				}
 				continue
 			}
-			if len(requests) > 0 || len(step.Failures) != 1 || step.Writes > 0 {
-				t.Errorf("%s: %s: requests %v, step %+v", name, action, requests, step)
+			if len(requests) > 0 || len(outcome.Failures) != 1 || outcome.Writes > 0 {
+				t.Errorf("%s: %s: requests %v, outcome %+v", name, action, requests, outcome)
 				continue
 			}
 			kind := map[string]string{"revision": "controllerrevision", "claim": "persistentvolumeclaim", "pod": "pod", "pull": "imagepulljob"}[action[strings.LastIndexByte(action, ' ')+1:]]
 			want := fmt.Sprintf("refuse to write %s %s/x for %s: it is not in the namespace of the set", kind, test.namespace, test.text)
-			if got := step.Failures[0].Err.Error(); got != want {
+			if got := outcome.Failures[0].Err.Error(); got != want {
 				t.Errorf("%s: %s: error %q, want %q", name, action, got, want)
 			}
 		}

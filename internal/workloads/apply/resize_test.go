@@ -43,7 +43,7 @@ func TestRefusedResize(t *testing.T) {
 					return test.err
 				},
 			}, pod)
-			step := x.Execute(t.Context(), testSet(), &planning.Actions{Patches: []planning.PodPatch{{
+			outcome := x.Execute(t.Context(), testSet(), &planning.Actions{Patches: []planning.PodPatch{{
 				Pod: stored(pod),
 				Resources: map[string]corev1.ResourceRequirements{
 					"main": {Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}},
@@ -54,8 +54,8 @@ func TestRefusedResize(t *testing.T) {
 				t.Fatal(err)
 			}
 			why := got.Annotations[pub.ResizeRefusedKey]
-			if test.recorded != (why == test.err.Error()) || step.Succeeded() != test.recorded || (len(step.Written) == 1) != test.recorded {
-				t.Errorf("annotation %q, step %+v", why, step)
+			if test.recorded != (why == test.err.Error()) || outcome.Succeeded() != test.recorded || (len(outcome.Written) == 1) != test.recorded {
+				t.Errorf("annotation %q, outcome %+v", why, outcome)
 			}
 		})
 	}

@@ -212,11 +212,11 @@ func (p *planner) advance() {
 			continue
 		}
 		if m.state != pub.LifecycleStatePreparingDelete && !m.interrupted && !inplace.Idle(m.pod) {
-			step := inplace.Next(m.pod, p.Now)
-			p.After(step.After)
-			m.patch = step.Patch
-			p.Stuck(m.pod.Name, step.Stuck)
-			if step.Refused != "" && p.refused(m, &step, recreates) {
+			progress := inplace.Next(m.pod, p.Now)
+			p.After(progress.After)
+			m.patch = progress.Patch
+			p.Stuck(m.pod.Name, progress.Stuck)
+			if progress.Refused != "" && p.refused(m, &progress, recreates) {
 				continue
 			}
 		}
@@ -265,10 +265,10 @@ func (p *planner) next(m *member) pub.LifecycleStateType {
 // refused recreates a pod whose update cannot be finished in place, and reports whether it did. With InPlaceOnly and if
 // recreates is false, because of OnDelete, while the update is paused, or because the partition permits fewer updated pods than
 // there are, the pod stays as it is. A pod of an old revision is a candidate of the update.
-func (p *planner) refused(m *member, step *inplace.Step, recreates bool) bool {
+func (p *planner) refused(m *member, progress *inplace.Progress, recreates bool) bool {
 	if p.Set.Spec.UpdateStrategy.Type == v1alpha1.InPlaceOnlyCloneSetUpdateStrategyType {
-		if step.Stuck == "" {
-			p.cannot(m, step.Refused)
+		if progress.Stuck == "" {
+			p.cannot(m, progress.Refused)
 		}
 		return false
 	}

@@ -69,8 +69,8 @@ func older(a, b Job) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// slot returns the slot of a Job, and false if the Job does not name it.
-func (j *Job) slot() (time.Time, bool) {
-	slot, err := time.Parse(time.RFC3339, j.GetAnnotations()[v1alpha1.ScheduledAtKey])
-	return slot, err == nil
+// scheduledTime returns the scheduled time of a Job, and false if the Job does not name it.
+func (j *Job) scheduledTime() (time.Time, bool) {
+	scheduled, err := time.Parse(time.RFC3339, j.GetAnnotations()[v1alpha1.ScheduledAtKey])
+	return scheduled, err == nil
 }

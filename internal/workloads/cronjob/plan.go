@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cronjob decides what an AdvancedCronJob does next: which Job or BroadcastJob it creates and which it deletes,
-// when it looks again, and what its status is. A slot that the status names is never started again, whether or not its
+// when it looks again, and what its status is. A scheduled time that the status names is never started again, whether or not its
 // Job still exists. It is pure. Its names and comments mean both kinds with Job.
 package cronjob
 
@@ -27,7 +27,7 @@ import (
 const (
 	// maxActive is the number of Jobs in status.active.
 	maxActive = 100
-	// maxMissed is up to which number missed slots are counted.
+	// maxMissed is up to which number missed scheduled times are counted.
 	maxMissed = 1000
 )
 
@@ -39,7 +39,7 @@ type Input struct {
 	Jobs []Job
 	// Broadcasts is whether BroadcastJobs are served.
 	Broadcasts bool
-	// Started is the last slot that was started, in case that the status does not have it, or nil.
+	// Started is the last scheduled time that was started, in case that the status does not have it, or nil.
 	Started *metav1.Time
 	// Now is the time.
 	Now time.Time
@@ -50,7 +50,7 @@ type Input struct {
 type Plan struct {
 	// Replace are active Jobs to delete before the creation, and Delete those beyond the limits of the history.
 	Replace, Delete []Job
-	// Create is the slot whose Job is to be created, or zero.
+	// Create is the scheduled time whose Job is to be created, or zero.
 	Create time.Time
 	// Status is the status without the new Job. If one is created, the next plan has the whole status.
 	Status v1alpha1.AdvancedCronJobStatus
@@ -59,11 +59,11 @@ type Plan struct {
 	// Events are to be recorded.
 	Events []Event
 
-	// last is the last slot before Create.
+	// last is the last scheduled time before Create.
 	last *metav1.Time
 }
 
-// Event is an event about slots.
+// Event is an event about scheduled times.
 type Event struct {
 	Type, Reason, Message string
 }
@@ -135,9 +135,9 @@ func Identity(spec *v1alpha1.AdvancedCronJobSpec) string {
 	return strings.TrimPrefix(strings.TrimSpace(spec.Schedule), "CRON_")
 }
 
-// Name returns the name of the Job of a slot, which is that of OpenKruise.
-func Name(object *v1alpha1.AdvancedCronJob, slot time.Time) string {
-	return fmt.Sprintf("%s-%d", object.Name, slot.Unix())
+// Name returns the name of the Job of a scheduled time, which is that of OpenKruise.
+func Name(object *v1alpha1.AdvancedCronJob, scheduled time.Time) string {
+	return fmt.Sprintf("%s-%d", object.Name, scheduled.Unix())
 }
 
 // observe sets what the status says about Jobs.
@@ -158,8 +158,8 @@ func (p *planner) observe() {
 	}
 }
 
-// trim deletes the oldest finished Jobs beyond the limits. A Job whose slot the stored status does not name yet is kept:
-// it shows that the slot was started.
+// trim deletes the oldest finished Jobs beyond the limits. A Job whose scheduled time the stored status does not name yet is kept:
+// it shows that the scheduled time was started.
 func (p *planner) trim() {
 	for end, limit := range map[batchv1.JobConditionType]*int32{
 		batchv1.JobComplete: p.Object.Spec.SuccessfulJobsHistoryLimit, batchv1.JobFailed: p.Object.Spec.FailedJobsHistoryLimit,
@@ -184,11 +184,11 @@ func (p *planner) trim() {
 	slices.SortFunc(p.Delete, older)
 }
 
-// isRecorded reports whether the stored status names the slot of the Job or a later one.
+// isRecorded reports whether the stored status names the scheduled time of the Job or a later one.
 func (p *planner) isRecorded(job *Job) bool {
 	last := p.Object.Status.LastScheduleTime
-	slot, known := job.slot()
-	return !known || slot.After(p.Now) || last != nil && !slot.After(last.Time)
+	scheduled, known := job.scheduledTime()
+	return !known || scheduled.After(p.Now) || last != nil && !scheduled.After(last.Time)
 }
 
 // stop records why no further run follows.
@@ -202,21 +202,21 @@ func (p *planner) condition(status metav1.ConditionStatus, reason, message strin
 	planning.PutCondition(&p.Status.Conditions, condition, p.Object.Generation, p.Now)
 }
 
-// see records when the schedule was first seen, and the last slot whose Job exists: the status may not have been
+// see records when the schedule was first seen, and the last scheduled time whose Job exists: the status may not have been
 // written, or be OpenKruise's.
 func (p *planner) see() {
-	slots := []time.Time{}
+	times := []time.Time{}
 	if p.Started != nil {
-		slots = append(slots, p.Started.Time)
+		times = append(times, p.Started.Time)
 	}
 	for _, job := range p.Jobs {
-		if slot, known := job.slot(); known {
-			slots = append(slots, slot)
+		if scheduled, known := job.scheduledTime(); known {
+			times = append(times, scheduled)
 		}
 	}
-	for _, slot := range slots {
-		if last := p.Status.LastScheduleTime; !slot.After(p.Now) && (last == nil || slot.After(last.Time)) {
-			p.done(slot)
+	for _, scheduled := range times {
+		if last := p.Status.LastScheduleTime; !scheduled.After(p.Now) && (last == nil || scheduled.After(last.Time)) {
+			p.done(scheduled)
 		}
 	}
 	identity := Identity(&p.Object.Spec)
@@ -228,17 +228,17 @@ func (p *planner) see() {
 	case p.Status.ObservedSchedule != "":
 		// An edit causes no run for a time that has passed.
 	case p.isForgotten():
-		// The slots that have passed were started, and their Jobs are gone.
+		// The scheduled times that have passed were started, and their Jobs are gone.
 	case p.Object.Generation == 1:
 		since = p.Object.CreationTimestamp
 	case p.Status.LastScheduleTime != nil:
-		// OpenKruise has run the object: the slots since its last one are missed runs.
+		// OpenKruise has run the object: the scheduled times since its last one are missed runs.
 		since = *p.Status.LastScheduleTime
 	}
 	p.Status.Since, p.Status.ObservedSchedule = &since, identity
 }
 
-// isForgotten reports whether OpenKruise, which does not set the condition, has processed the object and left no slot:
+// isForgotten reports whether OpenKruise, which does not set the condition, has processed the object and left no scheduled time:
 // it knows those of Jobs that exist, and writes them when it processes the object again.
 func (p *planner) isForgotten() bool {
 	before := &p.Object.Status

@@ -32,7 +32,7 @@ type world struct {
 	object *v1alpha1.AdvancedCronJob
 	jobs   []*batchv1.Job
 	now    time.Time
-	// started are the slots in the order of their creation, and events the reasons of all events.
+	// started are the scheduled times in the order of their creation, and events the reasons of all events.
 	started []time.Time
 	events  []string
 	uid     int
@@ -77,15 +77,15 @@ func (w *world) carryOut(plan cronjob.Plan) {
 	for _, gone := range slices.Concat(plan.Replace, plan.Delete) {
 		w.jobs = slices.DeleteFunc(w.jobs, func(job *batchv1.Job) bool { return job.UID == gone.GetUID() })
 	}
-	if slot := plan.Create; !slot.IsZero() {
-		if slices.ContainsFunc(w.started, slot.Equal) {
-			w.Fatalf("slot %v is started again", slot)
+	if scheduled := plan.Create; !scheduled.IsZero() {
+		if slices.ContainsFunc(w.started, scheduled.Equal) {
+			w.Fatalf("scheduled time %v is started again", scheduled)
 		}
-		w.started = append(w.started, slot)
+		w.started = append(w.started, scheduled)
 		w.uid++
 		w.jobs = append(w.jobs, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-			Name: cronjob.Name(w.object, slot), UID: types.UID(fmt.Sprint(w.uid)), CreationTimestamp: metav1.NewTime(w.now),
-			Annotations: map[string]string{v1alpha1.ScheduledAtKey: slot.Format(time.RFC3339)},
+			Name: cronjob.Name(w.object, scheduled), UID: types.UID(fmt.Sprint(w.uid)), CreationTimestamp: metav1.NewTime(w.now),
+			Annotations: map[string]string{v1alpha1.ScheduledAtKey: scheduled.Format(time.RFC3339)},
 		}})
 	}
 	w.object.Status = plan.Status
@@ -122,12 +122,12 @@ func (w *world) finish(job *batchv1.Job, how batchv1.JobConditionType) {
 	}
 }
 
-// slots checks which slots were started, as times of the day.
-func (w *world) slots(want ...string) {
+// times checks which scheduled times were started, as times of the day.
+func (w *world) times(want ...string) {
 	w.Helper()
 	got := make([]string, 0, len(w.started))
-	for _, slot := range w.started {
-		got = append(got, slot.UTC().Format("15:04"))
+	for _, scheduled := range w.started {
+		got = append(got, scheduled.UTC().Format("15:04"))
 	}
 	if !slices.Equal(got, want) {
 		w.Errorf("started %v, want %v", got, want)
@@ -147,7 +147,7 @@ func TestRuns(t *testing.T) {
 	w := newWorld(t, "*/15 * * * *")
 	w.until(noon.Add(59 * time.Minute))
 	w.step()
-	w.slots("12:15", "12:30", "12:45")
+	w.times("12:15", "12:30", "12:45")
 	w.scheduled(metav1.ConditionTrue, cronjob.ReasonScheduled, "The next run is at 2026-11-26T13:00:00Z, Etc/UTC.")
 	if len(w.events) > 0 || len(w.object.Status.Active) != 3 || w.object.Status.Type != "Job" {
 		t.Errorf("events %v, status %+v", w.events, w.object.Status)
@@ -164,7 +164,7 @@ func TestSlotsOfTheStatusNeverRunAgain(t *testing.T) {
 		w.step()
 	}
 	if len(w.started) != 100 || len(w.events) > 0 {
-		t.Errorf("%d slots started, events %v", len(w.started), w.events)
+		t.Errorf("%d scheduled times started, events %v", len(w.started), w.events)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestOutage(t *testing.T) {
 	w.until(noon.Add(90 * time.Second))
 	w.now = noon.AddDate(1, 0, 0).Add(30 * time.Second)
 	w.step()
-	w.slots("12:01", "12:00")
+	w.times("12:01", "12:00")
 	if !slices.Equal(w.events, []string{cronjob.ReasonMissedRuns}) {
 		t.Errorf("events %v", w.events)
 	}
@@ -183,10 +183,10 @@ func TestDeadline(t *testing.T) {
 	w := newWorld(t, "0 * * * *")
 	w.object.Spec.StartingDeadlineSeconds = new(int64(0))
 	w.until(noon.Add(61 * time.Minute))
-	w.slots("13:00")
+	w.times("13:00")
 	w.now = noon.Add(2*time.Hour + 2*time.Second)
 	w.step()
-	w.slots("13:00")
+	w.times("13:00")
 	if !slices.Equal(w.events, []string{cronjob.ReasonMissedDeadline}) || !w.object.Status.LastScheduleTime.Time.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("events %v, status %+v", w.events, w.object.Status)
 	}
@@ -205,10 +205,10 @@ func TestPolicies(t *testing.T) {
 			w := newWorld(t, "* * * * *")
 			w.object.Spec.ConcurrencyPolicy = policy
 			w.until(noon.Add(3*time.Minute + 10*time.Second))
-			w.slots(test.before...)
+			w.times(test.before...)
 			w.finish(w.jobs[0], batchv1.JobComplete)
 			w.step()
-			w.slots(test.after...)
+			w.times(test.after...)
 			if len(w.jobs) != test.jobs {
 				t.Errorf("%d jobs, want %d", len(w.jobs), test.jobs)
 			}
@@ -237,7 +237,7 @@ func TestEditsRunNothingOfThePast(t *testing.T) {
 	w.now = noon.Add(70 * time.Minute)
 	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.FailedJobsHistoryLimit = new(int32(1)) })
 	w.step()
-	w.slots("13:00") // Other edits move nothing.
+	w.times("13:00") // Other edits move nothing.
 }
 
 func TestPause(t *testing.T) {
@@ -245,11 +245,11 @@ func TestPause(t *testing.T) {
 	w.until(noon.Add(11 * time.Minute))
 	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(true) })
 	w.until(noon.Add(55 * time.Minute))
-	w.slots("12:10")
+	w.times("12:10")
 	w.scheduled(metav1.ConditionFalse, cronjob.ReasonPaused, "spec.paused is true")
 	w.edit(func(s *v1alpha1.AdvancedCronJobSpec) { s.Paused = new(false) })
 	w.step()
-	w.slots("12:10", "12:50")
+	w.times("12:10", "12:50")
 }
 
 func TestSchedulesThatDoNotRun(t *testing.T) {
@@ -303,13 +303,13 @@ func TestTakeOver(t *testing.T) {
 		}
 		w.step()
 		if len(w.started) != 1 {
-			t.Errorf("%s: started %v, want one slot", name, w.started)
+			t.Errorf("%s: started %v, want one scheduled time", name, w.started)
 		}
-		// A slot that passed while neither program ran.
+		// A scheduled time that passed while neither program ran.
 		w.object.Status.Since, w.object.Status.ObservedSchedule = nil, ""
 		w.now = noon.Add(2*time.Hour + time.Minute)
 		w.step()
-		w.slots("13:00", "14:00")
+		w.times("13:00", "14:00")
 	}
 }
 
@@ -320,10 +320,10 @@ func TestForgottenRun(t *testing.T) {
 	w.now = noon.Add(62 * time.Minute)
 	w.until(noon.Add(2*time.Hour + time.Second))
 	w.step()
-	w.slots("14:00")
+	w.times("14:00")
 }
 
-// TestRandom runs random schedules with a clock that stops and programs that end between writes. Each slot is started
+// TestRandom runs random schedules with a clock that stops and programs that end between writes. Each scheduled time is started
 // once, or named as dropped.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(100) {
@@ -352,7 +352,7 @@ func TestRandom(t *testing.T) {
 			w.step()
 		}
 		if !slices.IsSortedFunc(w.started, time.Time.Compare) {
-			t.Fatalf("seed %d: the slots go back: %v", seed, w.started)
+			t.Fatalf("seed %d: the scheduled times go back: %v", seed, w.started)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // is 0.
 const tolerance = time.Second
 
-// run starts or drops the slots that are due, and finds the next one.
+// run starts or drops the scheduled times that are due, and finds the next one.
 func (p *planner) run() {
 	if ptr.Deref(p.Object.Spec.Paused, false) {
 		p.stop(ReasonPaused, "spec.paused is true. When it becomes false, the last missed run is made up.")
@@ -32,9 +32,9 @@ func (p *planner) run() {
 		}
 	}
 	since := p.Status.Since.Time
-	if slot, due := p.schedule.Latest(base, p.Now, since); due {
-		p.miss(base, slot, since)
-		p.start(slot)
+	if scheduled, due := p.schedule.Latest(base, p.Now, since); due {
+		p.miss(base, scheduled, since)
+		p.start(scheduled)
 	}
 	next, found := p.schedule.Next(p.Now, since)
 	if !found {
@@ -46,7 +46,7 @@ func (p *planner) run() {
 	p.condition(metav1.ConditionTrue, ReasonScheduled, "The next run is at "+next.In(p.schedule.Zone()).Format(time.RFC3339)+", "+p.schedule.Zone().String()+".")
 }
 
-// miss drops the slots after the base that are before the last one.
+// miss drops the scheduled times after the base that are before the last one.
 func (p *planner) miss(base, last, since time.Time) {
 	missed, dropped := 0, time.Time{}
 	for at := base; missed < maxMissed; missed++ {
@@ -72,12 +72,14 @@ func (p *planner) event(kind, reason, message string) {
 	p.Events = append(p.Events, Event{Type: kind, Reason: reason, Message: message})
 }
 
-// start starts the slot, drops it, or waits.
-func (p *planner) start(slot time.Time) {
+// start starts the scheduled time, drops it, or waits.
+func (p *planner) start(scheduled time.Time) {
 	if seconds := p.Object.Spec.StartingDeadlineSeconds; seconds != nil {
-		if late := p.Now.Sub(slot).Seconds(); late > float64(*seconds)+tolerance.Seconds() {
-			p.done(slot)
-			p.event(corev1.EventTypeWarning, ReasonMissedDeadline, fmt.Sprintf("The run of %s did not start within spec.startingDeadlineSeconds, %d.", text(slot), *seconds))
+		if late := p.Now.Sub(scheduled).Seconds(); late > float64(*seconds)+tolerance.Seconds() {
+			p.done(scheduled)
+			p.event(corev1.EventTypeWarning, ReasonMissedDeadline, fmt.Sprintf(
+				"The run of %s did not start within spec.startingDeadlineSeconds, %d.", text(scheduled), *seconds,
+			))
 			return
 		}
 	}
@@ -90,14 +92,16 @@ func (p *planner) start(slot time.Time) {
 			p.Status.Active = nil
 		}
 	}
-	p.Create, p.last = slot, p.Status.LastScheduleTime
-	p.done(slot)
+	p.Create, p.last = scheduled, p.Status.LastScheduleTime
+	p.done(scheduled)
 }
 
-// done records that the slot has been started or dropped.
-func (p *planner) done(slot time.Time) { p.Status.LastScheduleTime = &metav1.Time{Time: slot} }
+// done records that the scheduled time has been started or dropped.
+func (p *planner) done(scheduled time.Time) {
+	p.Status.LastScheduleTime = &metav1.Time{Time: scheduled}
+}
 
-func text(slot time.Time) string { return slot.UTC().Format(time.RFC3339) }
+func text(scheduled time.Time) string { return scheduled.UTC().Format(time.RFC3339) }
 
 // Retry makes the status one before the creation, which has failed.
 func (p *Plan) Retry() {

@@ -122,7 +122,7 @@ func (p *planner) visit() {
 
 // advance continues what has been started in a pod.
 func (p *planner) advance(s *slot, pod *corev1.Pod) {
-	var next inplace.Step
+	var next inplace.Progress
 	state := lifecycle.State(pod)
 	if planning.Active(pod) && !inplace.Idle(pod) {
 		next = inplace.Next(pod, p.Now)
@@ -149,7 +149,7 @@ func (p *planner) advance(s *slot, pod *corev1.Pod) {
 }
 
 // leaves reports whether a pod whose deletion is prepared is to be deleted.
-func (p *planner) leaves(s *slot, pod *corev1.Pod, next inplace.Step) bool {
+func (p *planner) leaves(s *slot, pod *corev1.Pod, next inplace.Progress) bool {
 	if planning.Finished(pod) {
 		return true
 	}

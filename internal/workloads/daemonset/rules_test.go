@@ -41,7 +41,7 @@ func (p *planner) fitting(view *model.State) map[string][]*corev1.Pod {
 // budgetIsKept checks that a step that takes down pods of old revisions that serve leaves as many nodes with a pod that
 // serves as the budget demands: without surge, all but maxUnavailable of those that fit and are not exempt, and with surge
 // each one from which the step deletes a pod.
-func (p *planner) budgetIsKept(view *model.State, step *model.Step) error {
+func (p *planner) budgetIsKept(view *model.State, progress *model.Step) error {
 	set := setOf(view)
 	down, updated := map[types.UID]bool{}, map[types.UID]bool{}
 	var nodes []string
@@ -51,13 +51,13 @@ func (p *planner) budgetIsKept(view *model.State, step *model.Step) error {
 			nodes = append(nodes, nodefit.Target(pod))
 		}
 	}
-	for _, d := range step.Deletes {
+	for _, d := range progress.Deletes {
 		if d.Reason == "Update" {
 			update(d.Pod)
 		}
 	}
-	for i := range step.Patches {
-		if patch := &step.Patches[i]; len(patch.Images) > 0 {
+	for i := range progress.Patches {
+		if patch := &progress.Patches[i]; len(patch.Images) > 0 {
 			update(patch.Pod)
 		}
 	}
@@ -86,7 +86,7 @@ func (p *planner) budgetIsKept(view *model.State, step *model.Step) error {
 	if err != nil {
 		return err
 	}
-	unserved, latest := 0, setOf(&model.State{Set: step.Status(nil)}).Status.DaemonSetHash
+	unserved, latest := 0, setOf(&model.State{Set: progress.Status(nil)}).Status.DaemonSetHash
 	for node := range pods {
 		// An old pod that does not serve may be replaced whatever is unavailable, and does not count before its update.
 		old := slices.ContainsFunc(pods[node], func(pod *corev1.Pod) bool {
@@ -109,11 +109,11 @@ func unreachable(node *corev1.Node) bool {
 }
 
 // partitionIsKept checks that a step does not update more nodes than the partition and the selector permit.
-func (p *planner) partitionIsKept(view *model.State, step *model.Step) error {
+func (p *planner) partitionIsKept(view *model.State, progress *model.Step) error {
 	set := setOf(view)
 	update := rolling(set)
-	for i := range step.Patches {
-		patch := &step.Patches[i]
+	for i := range progress.Patches {
+		patch := &progress.Patches[i]
 		if len(patch.Images) == 0 || patch.Reason == "NextBatch" {
 			continue
 		}
@@ -126,7 +126,7 @@ func (p *planner) partitionIsKept(view *model.State, step *model.Step) error {
 		}
 	}
 	if update.Paused != nil && *update.Paused || set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType {
-		for _, d := range step.Deletes {
+		for _, d := range progress.Deletes {
 			replaced := slices.ContainsFunc(view.Pods, func(pod *corev1.Pod) bool {
 				return pod.UID != d.Pod.UID && nodefit.Target(pod) == nodefit.Target(d.Pod) && metav1.IsControlledBy(pod, set)
 			})
@@ -139,9 +139,9 @@ func (p *planner) partitionIsKept(view *model.State, step *model.Step) error {
 }
 
 // createsWhereOneFits checks that a step creates pods only on nodes that fit, and no second one except for surge.
-func (p *planner) createsWhereOneFits(view *model.State, step *model.Step) error {
+func (p *planner) createsWhereOneFits(view *model.State, progress *model.Step) error {
 	pods := p.fitting(view)
-	for _, pod := range step.Creates {
+	for _, pod := range progress.Creates {
 		node := nodefit.Target(pod)
 		existing, fits := pods[node]
 		existing = slices.DeleteFunc(slices.Clone(existing), func(pod *corev1.Pod) bool {

@@ -26,16 +26,16 @@ func TestGracePeriodBeforeBatches(t *testing.T) {
 	one := prioritized("", "1", "")
 	n := newNode(pod(one))
 	n.write(start(t, n, one, images(one, "2", "2", "1"), "web-b", 5*time.Second, now), all)
-	if step := inplace.Next(n.pod, now); step.Patch != nil || step.After != 5*time.Second {
-		t.Fatalf("step %+v, want to wait for 5 s", step)
+	if progress := inplace.Next(n.pod, now); progress.Patch != nil || progress.After != 5*time.Second {
+		t.Fatalf("step %+v, want to wait for 5 s", progress)
 	}
 	at := now.Add(6 * time.Second)
 	for i, want := range []string{"side", "main"} {
-		step := inplace.Next(n.pod, at)
-		if changed(step.Patch) != want || step.After != 0 {
-			t.Fatalf("batch %d: step %+v, want %s", i, step, want)
+		progress := inplace.Next(n.pod, at)
+		if changed(progress.Patch) != want || progress.After != 0 {
+			t.Fatalf("batch %d: step %+v, want %s", i, progress, want)
 		}
-		n.write(step.Patch, all)
+		n.write(progress.Patch, all)
 		n.sync(at)
 	}
 	finish(t, n, at)

@@ -60,11 +60,11 @@ func TestTimeUntilTagOfTheSameImageIsUpdated(t *testing.T) {
 			n.write(start(t, n, one, two, "web-b", 0, now), all)
 			n.sync(now.Add(2 * time.Second))
 			test.change(&n.pod.Status)
-			if step := inplace.Next(n.pod, now); step.Patch != nil || step.After != test.want {
-				t.Errorf("got the patch %v after %s, want none before %s", step.Patch, step.After, test.want)
+			if progress := inplace.Next(n.pod, now); progress.Patch != nil || progress.After != test.want {
+				t.Errorf("got the patch %v after %s, want none before %s", progress.Patch, progress.After, test.want)
 			}
-			if step := inplace.Next(n.pod, now.Add(test.want)); (step.Patch != nil) != (test.want > 0) {
-				t.Errorf("got the patch %v after %s", step.Patch, test.want)
+			if progress := inplace.Next(n.pod, now.Add(test.want)); (progress.Patch != nil) != (test.want > 0) {
+				t.Errorf("got the patch %v after %s", progress.Patch, test.want)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestContainersThatStopSlowly(t *testing.T) {
 			stopped := now.Add(time.Duration(grace) * time.Second)
 			for at := now; at.Before(stopped); at = at.Add(time.Second) {
 				cached := trim.Pod(nil)(n.pod)
-				if step := inplace.Next(cached, at); step.Patch != nil || inplace.Done(cached) {
+				if progress := inplace.Next(cached, at); progress.Patch != nil || inplace.Done(cached) {
 					t.Fatalf("the update is done after %s, before the container has restarted", at.Sub(now))
 				}
 			}

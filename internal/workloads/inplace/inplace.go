@@ -36,8 +36,8 @@ type Change struct {
 	Labels, Annotations map[string]*string
 }
 
-// Step is the next step of a started update.
-type Step struct {
+// Progress is the next step of a started update.
+type Progress struct {
 	// Patch is the next write, nil if there is none.
 	Patch *planning.PodPatch
 	// After is the time after which the next step must be computed although nothing changes, zero for
@@ -212,50 +212,50 @@ func notReady(pod *corev1.Pod, change *Change, now time.Time) []corev1.PodCondit
 // Next returns the next step of the update of the pod. It also sets the condition InPlaceUpdateReady
 // of a pod that has the readiness gate and was never updated. Call it for every active pod of the set
 // in each step of the planner.
-func Next(pod *corev1.Pod, now time.Time) Step {
+func Next(pod *corev1.Pod, now time.Time) Progress {
 	state, err := readState(pod)
 	waiting, errPending := readPending(pod)
 	switch {
 	case errPending != nil || waiting != nil && state == nil:
-		return Step{Refused: "what to change after the grace period is not known"}
+		return Progress{Refused: "what to change after the grace period is not known"}
 	case err != nil || waiting != nil && !revision.Is(pod, waiting.Revision):
-		return Step{Patch: drop(pod, now)}
+		return Progress{Patch: drop(pod, now)}
 	case waiting != nil:
 		return afterGrace(pod, state, waiting, now)
 	}
 	if state == nil {
-		return Step{Patch: ready(pod, nil, now)}
+		return Progress{Patch: ready(pod, nil, now)}
 	}
 	why, never := stuck(pod, state)
 	if never {
-		return Step{Refused: why, Stuck: why}
+		return Progress{Refused: why, Stuck: why}
 	}
-	step := proceeds(pod, state, now)
-	step.Stuck = why
-	return step
+	progress := proceeds(pod, state, now)
+	progress.Stuck = why
+	return progress
 }
 
 // proceeds returns the next step of an update that is not refused and whose grace period has ended.
-func proceeds(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) Step {
+func proceeds(pod *corev1.Pod, state *pub.InPlaceUpdateState, now time.Time) Progress {
 	if patch := resizeAgain(pod, state); patch != nil {
-		return Step{Patch: patch}
+		return Progress{Patch: patch}
 	}
 	if patch := nextBatch(pod, state, now); patch != nil {
-		return Step{Patch: patch}
+		return Progress{Patch: patch}
 	}
 	if done(pod, state) {
-		return Step{Patch: ready(pod, state, now)}
+		return Progress{Patch: ready(pod, state, now)}
 	}
 	finished, at, ok := converged(pod, state)
 	if !ok {
-		return Step{}
+		return Progress{}
 	}
 	if left := at.Sub(now); left > 0 {
-		return Step{After: min(left, convergenceTime)}
+		return Progress{After: min(left, convergenceTime)}
 	}
 	patch := newPatch(pod, "UpdatedInPlace")
 	setState(patch, finished)
-	return Step{Patch: patch}
+	return Progress{Patch: patch}
 }
 
 // drop removes the annotations of an update that is not continued, because somebody changed them or
@@ -270,15 +270,15 @@ func drop(pod *corev1.Pod, now time.Time) *planning.PodPatch {
 }
 
 // afterGrace waits for the end of the grace period, then changes the containers.
-func afterGrace(pod *corev1.Pod, state *pub.InPlaceUpdateState, waiting *pending, now time.Time) Step {
+func afterGrace(pod *corev1.Pod, state *pub.InPlaceUpdateState, waiting *pending, now time.Time) Progress {
 	grace := time.Duration(waiting.GraceSeconds) * time.Second
 	if left := state.UpdateTimestamp.Add(grace).Sub(now); left > 0 {
-		return Step{After: min(left, grace)}
+		return Progress{After: min(left, grace)}
 	}
 	change := waiting.change()
 	state.UpdateResources = state.UpdateResources || len(change.Resources) > 0
 	state.UpdateImages = state.UpdateImages || len(change.Images) > 0
-	return Step{Patch: proceed(pod, state, change, now)}
+	return Progress{Patch: proceed(pod, state, change, now)}
 }
 
 // nextBatch returns the next batch of an update: containers of a lower priority change when those of

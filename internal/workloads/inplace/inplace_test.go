@@ -45,18 +45,18 @@ func finish(t *testing.T, n *node, at time.Time) {
 	for i := range 8 {
 		at = at.Add(time.Minute)
 		n.sync(at)
-		step := inplace.Next(trim.Pod(nil)(n.pod), at)
-		if step.Refused != "" {
-			t.Fatal(step.Refused)
+		progress := inplace.Next(trim.Pod(nil)(n.pod), at)
+		if progress.Refused != "" {
+			t.Fatal(progress.Refused)
 		}
-		if step.Patch == nil && step.After == 0 && inplace.Done(n.pod) {
+		if progress.Patch == nil && progress.After == 0 && inplace.Done(n.pod) {
 			n.ready()
 			if inplace.InProgress(n.pod) || !n.current() || condition(n.pod, corev1.PodReady) != corev1.ConditionTrue {
 				t.Fatalf("step %d: nothing to do, but the pod is not updated: %v", i, n.runs)
 			}
 			return
 		}
-		n.write(step.Patch, all)
+		n.write(progress.Patch, all)
 	}
 	t.Fatal("the update does not end")
 }
@@ -84,13 +84,13 @@ func TestImageUpdateStepByStep(t *testing.T) {
 	}
 	for _, moment := range []func(){func() {}, n.observe} {
 		moment()
-		if step := inplace.Next(n.pod, now); step.Patch != nil || inplace.Done(n.pod) {
-			t.Errorf("the update is done before the container is replaced: %v", step.Patch)
+		if progress := inplace.Next(n.pod, now); progress.Patch != nil || inplace.Done(n.pod) {
+			t.Errorf("the update is done before the container is replaced: %v", progress.Patch)
 		}
 	}
 	finish(t, n, now)
-	if step := inplace.Next(n.pod, now); step.Patch != nil {
-		t.Errorf("a write after the update: %v", step.Patch)
+	if progress := inplace.Next(n.pod, now); progress.Patch != nil {
+		t.Errorf("a write after the update: %v", progress.Patch)
 	}
 }
 
@@ -107,18 +107,18 @@ func TestGracePeriod(t *testing.T) {
 	if condition(n.pod, pub.InPlaceUpdateReady) != "False" || inplace.Done(n.pod) {
 		t.Error("the pod is ready in the grace period")
 	}
-	step := inplace.Next(n.pod, at)
-	if step.Patch != nil || step.After < 4*time.Second || step.After > 5*time.Second {
-		t.Errorf("step %v, want to wait for about 5 s", step)
+	progress := inplace.Next(n.pod, at)
+	if progress.Patch != nil || progress.After < 4*time.Second || progress.After > 5*time.Second {
+		t.Errorf("step %v, want to wait for about 5 s", progress)
 	}
-	if step := inplace.Next(n.pod, at.Add(5*time.Second-time.Millisecond)); step.Patch != nil {
+	if progress := inplace.Next(n.pod, at.Add(5*time.Second-time.Millisecond)); progress.Patch != nil {
 		t.Error("the pod changes before the end of the grace period")
 	}
-	step = inplace.Next(n.pod, at.Add(6*time.Second))
-	if step.Patch == nil || step.Patch.Images["main"] != "main:2" || *step.Patch.Labels["tier"] != "gold" {
-		t.Fatalf("step %v, want the new image and the new label", step)
+	progress = inplace.Next(n.pod, at.Add(6*time.Second))
+	if progress.Patch == nil || progress.Patch.Images["main"] != "main:2" || *progress.Patch.Labels["tier"] != "gold" {
+		t.Fatalf("step %v, want the new image and the new label", progress)
 	}
-	n.write(step.Patch, all)
+	n.write(progress.Patch, all)
 	if _, waiting := n.pod.Annotations[pub.InPlaceUpdateGraceKey]; waiting {
 		t.Error("the annotation of the grace period is kept")
 	}
@@ -143,14 +143,14 @@ func TestGracePeriodOnlyIfContainersRestart(t *testing.T) {
 func TestConditionOfNewPod(t *testing.T) {
 	p := pod(template("main:1"))
 	p.Status.Conditions = p.Status.Conditions[:1]
-	step := inplace.Next(p, now)
-	if step.Patch == nil || step.Patch.Conditions[0].Type != pub.InPlaceUpdateReady ||
-		step.Patch.Conditions[0].Status != corev1.ConditionTrue || len(step.Patch.Annotations) > 0 {
-		t.Errorf("got %v, want the condition True", step.Patch)
+	progress := inplace.Next(p, now)
+	if progress.Patch == nil || progress.Patch.Conditions[0].Type != pub.InPlaceUpdateReady ||
+		progress.Patch.Conditions[0].Status != corev1.ConditionTrue || len(progress.Patch.Annotations) > 0 {
+		t.Errorf("got %v, want the condition True", progress.Patch)
 	}
 	p.Spec.ReadinessGates = nil
-	if step := inplace.Next(p, now); step.Patch != nil {
-		t.Errorf("got %v for a pod without the gate", step.Patch)
+	if progress := inplace.Next(p, now); progress.Patch != nil {
+		t.Errorf("got %v for a pod without the gate", progress.Patch)
 	}
 }
 
@@ -294,14 +294,14 @@ func TestUnreadableAnnotations(t *testing.T) {
 			n := newNode(pod(template("main:1")))
 			n.pod.Annotations = test.annotations
 			planning.Condition(n.pod, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
-			step := inplace.Next(n.pod, now)
-			if (step.Refused != "") != test.refused {
-				t.Fatalf("Refused = %q, want one: %v", step.Refused, test.refused)
+			progress := inplace.Next(n.pod, now)
+			if (progress.Refused != "") != test.refused {
+				t.Fatalf("Refused = %q, want one: %v", progress.Refused, test.refused)
 			}
 			if test.refused {
 				return
 			}
-			n.write(step.Patch, all)
+			n.write(progress.Patch, all)
 			for _, key := range test.removed {
 				if _, ok := n.pod.Annotations[key]; ok {
 					t.Errorf("annotation %s is kept", key)
@@ -318,8 +318,8 @@ func TestPodWithoutContainers(t *testing.T) {
 	n.pod.Status.ContainerStatuses = nil
 	n.write(start(t, n, one, two, "web-b", 0, now), all)
 	n.observe()
-	if step := inplace.Next(n.pod, now); step.Patch == nil || step.Patch.Conditions[0].Status != corev1.ConditionTrue {
-		t.Errorf("step %v, want that a pod that never ran is updated at once", step)
+	if progress := inplace.Next(n.pod, now); progress.Patch == nil || progress.Patch.Conditions[0].Status != corev1.ConditionTrue {
+		t.Errorf("step %v, want that a pod that never ran is updated at once", progress)
 	}
 }
 

@@ -156,8 +156,8 @@ func TestStateOfBatches(t *testing.T) {
 		n.sync(now)
 		before := n.pod.Status.ContainerStatuses[1]
 		test(&n.pod.Status.ContainerStatuses[1])
-		if step := inplace.Next(n.pod, now.Add(time.Hour)); step.Patch != nil {
-			t.Errorf("%s: got %v, want to wait for container side", name, step.Patch)
+		if progress := inplace.Next(n.pod, now.Add(time.Hour)); progress.Patch != nil {
+			t.Errorf("%s: got %v, want to wait for container side", name, progress.Patch)
 		}
 		if !inplace.InProgress(n.pod) || condition(n.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
 			t.Errorf("%s: the update is not in progress", name)
@@ -257,8 +257,8 @@ func TestNextBatchWaitsForTheKubelet(t *testing.T) {
 	n := newNode(pod(one))
 	n.write(start(t, n, one, two, "web-b", 0, now), all)
 	n.write(start(t, n, two, three, "web-c", 0, now), all)
-	if step := inplace.Next(n.pod, now); step.Patch != nil {
-		t.Errorf("got %v before the kubelet has seen the first batch", step.Patch)
+	if progress := inplace.Next(n.pod, now); progress.Patch != nil {
+		t.Errorf("got %v before the kubelet has seen the first batch", progress.Patch)
 	}
 	n.observe()
 	patch := inplace.Next(n.pod, now).Patch

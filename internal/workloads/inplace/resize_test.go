@@ -46,12 +46,12 @@ func TestResize(t *testing.T) {
 		Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: "Infeasible", Message: "no CPU",
 	})
 	n.pod.Status.ObservedGeneration = n.pod.Generation
-	if step := inplace.Next(n.pod, now); step.Refused != "the resize is infeasible: no CPU" || step.Patch != nil {
-		t.Errorf("step %+v, want that the update is refused", step)
+	if progress := inplace.Next(n.pod, now); progress.Refused != "the resize is infeasible: no CPU" || progress.Patch != nil {
+		t.Errorf("step %+v, want that the update is refused", progress)
 	}
 	n.pod.Status.Conditions[2].Reason = "Deferred"
-	if step := inplace.Next(n.pod, now); step.Refused != "" || step.Patch != nil || inplace.Done(n.pod) {
-		t.Errorf("step %+v, want to wait", step)
+	if progress := inplace.Next(n.pod, now); progress.Refused != "" || progress.Patch != nil || inplace.Done(n.pod) {
+		t.Errorf("step %+v, want to wait", progress)
 	}
 }
 
@@ -122,8 +122,9 @@ func TestResizeThatTheAPIServerRefuses(t *testing.T) {
 	n := newNode(pod(one))
 	n.write(start(t, n, one, two, "web-b", 0, now), 1)
 	n.pod.Annotations[pub.ResizeRefusedKey] = "no"
-	if step := inplace.Next(n.pod, now); step.Refused != "the API server refuses the resize: no" || step.Stuck != step.Refused || step.Patch != nil {
-		t.Errorf("step %+v, want that the update is refused", step)
+	progress := inplace.Next(n.pod, now)
+	if progress.Refused != "the API server refuses the resize: no" || progress.Stuck != progress.Refused || progress.Patch != nil {
+		t.Errorf("step %+v, want that the update is refused", progress)
 	}
 	n.write(start(t, n, two, one, "web-a", 0, now), all)
 	if why, ok := n.pod.Annotations[pub.ResizeRefusedKey]; ok {
@@ -153,13 +154,13 @@ func TestStuckResizes(t *testing.T) {
 			n := newNode(pod(one))
 			n.write(start(t, n, one, two, "web-b", 0, now), all)
 			n.pod.Status.Conditions = append(n.pod.Status.Conditions, tc.condition)
-			if step := inplace.Next(n.pod, now); step.Stuck != "" || step.Refused != "" {
-				t.Errorf("step %+v before the kubelet has seen the change, want nothing about the resize", step)
+			if progress := inplace.Next(n.pod, now); progress.Stuck != "" || progress.Refused != "" {
+				t.Errorf("step %+v before the kubelet has seen the change, want nothing about the resize", progress)
 			}
 			n.pod.Status.ObservedGeneration = n.pod.Generation
-			step := inplace.Next(n.pod, now)
-			if step.Stuck != tc.stuck || (step.Refused != "") != tc.refused || inplace.Done(n.pod) {
-				t.Errorf("step %+v, want %q, refused %t", step, tc.stuck, tc.refused)
+			progress := inplace.Next(n.pod, now)
+			if progress.Stuck != tc.stuck || (progress.Refused != "") != tc.refused || inplace.Done(n.pod) {
+				t.Errorf("step %+v, want %q, refused %t", progress, tc.stuck, tc.refused)
 			}
 		})
 	}

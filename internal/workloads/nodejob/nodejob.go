@@ -65,7 +65,7 @@ type Descriptor[J client.Object, S, M any] struct {
 	Plan func(job J, pods []*corev1.Pod, state *M, left int) (planning.JobPlan[S], error)
 	// Learn records in the state what became of the writes of a plan. It reports whether the next plan is another one although the API
 	// server has refused pods.
-	Learn func(state *M, plan *planning.JobPlan[S], step *apply.Step) bool
+	Learn func(state *M, plan *planning.JobPlan[S], outcome *apply.Outcome) bool
 	// Stop is called for a job that is gone, is being deleted or that another program serves. It may be nil.
 	Stop func(ctx context.Context, key types.NamespacedName, job J) (reconcile.Result, error)
 	// Sources are those of other events. It may be nil.

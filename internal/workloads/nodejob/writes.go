@@ -28,21 +28,21 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, expected *exp
 	if plan.Empty() {
 		return nil
 	}
-	step := c.Executor.Execute(ctx, apply.Set{GroupVersionKind: c.descriptor.GroupVersionKind, Object: job}, &plan.Actions)
-	expected.pods = objectversion.Newer(expected.pods, step.Pods)
-	expected.created(plan.Creates, &step)
-	for range len(step.Failures) + len(step.Errs) {
+	outcome := c.Executor.Execute(ctx, apply.Set{GroupVersionKind: c.descriptor.GroupVersionKind, Object: job}, &plan.Actions)
+	expected.pods = objectversion.Newer(expected.pods, outcome.Pods)
+	expected.created(plan.Creates, &outcome)
+	for range len(outcome.Failures) + len(outcome.Errs) {
 		c.Metrics.Failed(c.descriptor.Kind)
 	}
 	pause := planPause // The status follows with the pods of the cache.
-	if learned := c.descriptor.Learn(&expected.state, plan, &step); step.Ended || len(step.Failures) > 0 && !learned {
+	if learned := c.descriptor.Learn(&expected.state, plan, &outcome); outcome.Ended || len(outcome.Failures) > 0 && !learned {
 		pause = refusedPause
 	}
 	plan.Wake(c.Now().Add(pause))
 	condition := metav1.Condition{Type: c.descriptor.Created, Status: metav1.ConditionTrue, Reason: "Created", Message: "The last pod was created."}
 	switch conditions := c.descriptor.Conditions(&plan.Status); {
-	case len(step.Failures) > 0:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Refused", text.Message(step.Failures[0].Error())
+	case len(outcome.Failures) > 0:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Refused", text.Message(outcome.Failures[0].Error())
 		if planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now()) {
 			c.Recorder.Event(job, corev1.EventTypeWarning, "FailedCreate", condition.Message)
 			plan.Urgent = true
@@ -50,19 +50,19 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, expected *exp
 	case expected.left < len(plan.Creates) && meta.IsStatusConditionFalse(*conditions, c.descriptor.Created):
 		plan.Urgent = planning.PutCondition(conditions, condition, job.GetGeneration(), c.Now())
 	}
-	return errors.Join(step.Errs...)
+	return errors.Join(outcome.Errs...)
 }
 
 // created records which pods of a plan were created.
-func (e *expectations[M]) created(creates []*corev1.Pod, step *apply.Step) {
+func (e *expectations[M]) created(creates []*corev1.Pod, outcome *apply.Outcome) {
 	e.left, e.unsure = 0, nil
-	written, started := sets.New(step.Written...), len(step.Written)+len(step.Failures)+len(step.Errs)
+	written, started := sets.New(outcome.Written...), len(outcome.Written)+len(outcome.Failures)+len(outcome.Errs)
 	for i, pod := range creates {
 		if written.Has(pod.Name) {
 			continue
 		}
 		e.left++
-		if len(step.Errs) > 0 && i < started {
+		if len(outcome.Errs) > 0 && i < started {
 			e.unsure = append(e.unsure, pod.Name)
 		}
 	}

@@ -185,22 +185,22 @@ func (s *setExpectations) isWaiting(key types.NamespacedName) (waiting bool) {
 	return waiting
 }
 
-func (e *expectations) wrote(step *apply.Step) {
+func (e *expectations) wrote(outcome *apply.Outcome) {
 	for _, each := range []struct {
 		highest *string
 		version string
-	}{{&e.pods, step.Pods}, {&e.claims, step.Claims}, {&e.revisions, step.Revisions}} {
+	}{{&e.pods, outcome.Pods}, {&e.claims, outcome.Claims}, {&e.revisions, outcome.Revisions}} {
 		if each.version != "" && (*each.highest == "" || objectversion.Older(*each.highest, each.version)) {
 			*each.highest = each.version
 		}
 	}
-	for _, uid := range step.Deleted {
+	for _, uid := range outcome.Deleted {
 		if e.deleted == nil {
 			e.deleted = make(map[types.UID]bool)
 		}
 		e.deleted[uid] = true
 	}
-	for _, name := range step.Taken {
+	for _, name := range outcome.Taken {
 		if e.taken == nil {
 			e.taken = make(map[string]bool)
 		}

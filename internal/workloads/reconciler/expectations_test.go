@@ -20,24 +20,24 @@ func TestStepsWaitForTheirOwnWrites(t *testing.T) {
 	ending := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", DeletionTimestamp: &now}}
 	all := versions{set: "100", pods: "100", claims: "100", revisions: "100"}
 	cases := map[string]struct {
-		wrote  apply.Step
+		wrote  apply.Outcome
 		status string
 		cached versions
 		pods   []*corev1.Pod
 		want   bool
 	}{
 		"nothing written":             {cached: versions{}, want: true},
-		"cache with the pods":         {wrote: apply.Step{Pods: "100"}, cached: all, want: true},
-		"older cache of pods":         {wrote: apply.Step{Pods: "101"}, cached: all},
-		"longer version is newer":     {wrote: apply.Step{Pods: "99"}, cached: all, want: true},
-		"older cache of claims":       {wrote: apply.Step{Claims: "101"}, cached: all},
-		"older cache of revisions":    {wrote: apply.Step{Revisions: "101"}, cached: all},
+		"cache with the pods":         {wrote: apply.Outcome{Pods: "100"}, cached: all, want: true},
+		"older cache of pods":         {wrote: apply.Outcome{Pods: "101"}, cached: all},
+		"longer version is newer":     {wrote: apply.Outcome{Pods: "99"}, cached: all, want: true},
+		"older cache of claims":       {wrote: apply.Outcome{Claims: "101"}, cached: all},
+		"older cache of revisions":    {wrote: apply.Outcome{Revisions: "101"}, cached: all},
 		"older cache of sets":         {status: "101", cached: all},
 		"cache with the status":       {status: "100", cached: all, want: true},
-		"deleted pod is in the cache": {wrote: apply.Step{Deleted: []types.UID{"a"}}, cached: all, pods: []*corev1.Pod{alive}},
-		"deleted pod is terminating":  {wrote: apply.Step{Deleted: []types.UID{"a"}}, cached: all, pods: []*corev1.Pod{ending}, want: true},
-		"deleted pod is gone":         {wrote: apply.Step{Deleted: []types.UID{"a"}}, cached: all, want: true},
-		"cache without versions":      {wrote: apply.Step{Pods: "101"}, cached: versions{}, want: true},
+		"deleted pod is in the cache": {wrote: apply.Outcome{Deleted: []types.UID{"a"}}, cached: all, pods: []*corev1.Pod{alive}},
+		"deleted pod is terminating":  {wrote: apply.Outcome{Deleted: []types.UID{"a"}}, cached: all, pods: []*corev1.Pod{ending}, want: true},
+		"deleted pod is gone":         {wrote: apply.Outcome{Deleted: []types.UID{"a"}}, cached: all, want: true},
+		"cache without versions":      {wrote: apply.Outcome{Pods: "101"}, cached: versions{}, want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRestoredAPIServerEndsTheWait(t *testing.T) {
 	}
 	at("1000")
 	s.update(key, "uid", func(e *expectations) {
-		e.wrote(&apply.Step{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
+		e.wrote(&apply.Outcome{Pods: "1003", Claims: "1002", Revisions: "1001", Deleted: []types.UID{"a"}})
 	})
 	s.published(key, "uid", "1004")
 	if caughtUp("1000") {
@@ -133,7 +133,7 @@ func TestRestoredAPIServerEndsTheWait(t *testing.T) {
 	if !caughtUp("900") {
 		t.Error("the step waits for writes that the restored API server does not have")
 	}
-	s.update(key, "uid", func(e *expectations) { e.wrote(&apply.Step{Pods: "902"}) })
+	s.update(key, "uid", func(e *expectations) { e.wrote(&apply.Outcome{Pods: "902"}) })
 	if caughtUp("901") {
 		t.Error("the step does not wait for its writes to the restored API server")
 	}
@@ -146,7 +146,7 @@ func TestWaitingSetsAreRarelyReconciledWithoutEvents(t *testing.T) {
 		e.waits(1<<20, start.Add(after))
 		return e.recheck(start.Add(after))
 	}
-	e.wrote(&apply.Step{Pods: "2"})
+	e.wrote(&apply.Outcome{Pods: "2"})
 	for after, want := range map[time.Duration]time.Duration{0: recheck, 2 * time.Second: 500 * time.Millisecond, time.Hour: longestRecheck} {
 		e.plans(1, 1, start)
 		wait(0)

@@ -48,21 +48,21 @@ const (
 )
 
 // execute executes the actions and expects what was written.
-func (b *base) execute(ctx context.Context, set client.Object, actions *planning.Actions) apply.Step {
+func (b *base) execute(ctx context.Context, set client.Object, actions *planning.Actions) apply.Outcome {
 	if actions.Empty() {
-		return apply.Step{}
+		return apply.Outcome{}
 	}
-	step := b.Executor.Execute(ctx, apply.Set{GroupVersionKind: b.kind, Object: set}, actions)
-	b.expect(set, func(e *expectations) { e.wrote(&step) })
+	outcome := b.Executor.Execute(ctx, apply.Set{GroupVersionKind: b.kind, Object: set}, actions)
+	b.expect(set, func(e *expectations) { e.wrote(&outcome) })
 	logger := log.FromContext(ctx)
-	logger.V(logging.Writes).Info("Executed step", "writes", step.Writes,
+	logger.V(logging.Writes).Info("Executed step", "writes", outcome.Writes,
 		"creates", len(actions.Creates), "deletes", len(actions.Deletes), "patches", len(actions.Patches),
-		"outdated", step.Outdated, "incomplete", step.Incomplete)
-	for range len(step.Failures) + len(step.Errs) {
+		"outdated", outcome.Outdated, "incomplete", outcome.Incomplete)
+	for range len(outcome.Failures) + len(outcome.Errs) {
 		b.Metrics.Failed(b.kind.Kind)
 	}
-	b.record(set, actions.Events, &step)
-	return step
+	b.record(set, actions.Events, &outcome)
+	return outcome
 }
 
 // Status is the status of a set before and after a step.
@@ -81,10 +81,10 @@ type Status struct {
 // converged set is written at once. That of others may differ for the pause of progress, and for
 // longestPostponement while steps write to pods.
 func (b *base) finish(
-	ctx context.Context, set client.Object, actions *planning.Actions, step *apply.Step, status Status,
+	ctx context.Context, set client.Object, actions *planning.Actions, outcome *apply.Outcome, status Status,
 ) (reconcile.Result, error) {
 	status.events = actions.StatusEvents
-	result, err := b.conclude(ctx, set, actions, step, status)
+	result, err := b.conclude(ctx, set, actions, outcome, status)
 	if status.Converged {
 		b.expect(set, func(e *expectations) { e.begun = time.Time{} })
 	}
@@ -97,28 +97,28 @@ func (b *base) finish(
 }
 
 func (b *base) conclude(
-	ctx context.Context, set client.Object, actions *planning.Actions, step *apply.Step, status Status,
+	ctx context.Context, set client.Object, actions *planning.Actions, outcome *apply.Outcome, status Status,
 ) (reconcile.Result, error) {
 	switch {
-	case step.Ended:
+	case outcome.Ended:
 		return reconcile.Result{}, nil
-	case len(step.Errs) > 0:
-		return b.retry(ctx, set, errors.Join(step.Errs...)), nil
-	case len(step.Failures) == 0 && (step.Outdated || step.Incomplete):
+	case len(outcome.Errs) > 0:
+		return b.retry(ctx, set, errors.Join(outcome.Errs...)), nil
+	case len(outcome.Failures) == 0 && (outcome.Outdated || outcome.Incomplete):
 		b.expect(set, func(e *expectations) { e.waiting = true }) // Any event of the set matters.
 		if err := b.publishOverdue(ctx, set, status); err != nil {
 			return b.retry(ctx, set, err), nil
 		}
-		if step.Outdated {
+		if outcome.Outdated {
 			return reconcile.Result{RequeueAfter: retryDelay}, nil
 		}
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // The budget of the step was used up.
 	}
-	if len(step.Failures) == 0 {
+	if len(outcome.Failures) == 0 {
 		b.expect(set, func(e *expectations) { e.failures = 0 })
 	}
 	if differs, since := b.differs(set, status); differs {
-		if wait := b.postpone(step, status.Converged, since); wait > 0 {
+		if wait := b.postpone(outcome, status.Converged, since); wait > 0 {
 			return reconcile.Result{RequeueAfter: earliest.Wait(wait, actions.RequeueAfter)}, nil
 		}
 		switch published, err := b.publish(ctx, set, status); {
@@ -128,9 +128,9 @@ func (b *base) conclude(
 			return reconcile.Result{RequeueAfter: retryDelay}, nil
 		}
 	}
-	if len(step.Failures) > 0 {
-		failure := &step.Failures[0]
-		err := fmt.Errorf("%d writes failed, the first: %s: %w", len(step.Failures), failure.Object, failure.Err)
+	if len(outcome.Failures) > 0 {
+		failure := &outcome.Failures[0]
+		err := fmt.Errorf("%d writes failed, the first: %s: %w", len(outcome.Failures), failure.Object, failure.Err)
 		if actions.RequeueAfter == 0 {
 			return reconcile.Result{}, err
 		}
@@ -160,11 +160,11 @@ func (b *base) retryWithin(ctx context.Context, set client.Object, err error, lo
 
 // postpone returns the time until a status that has differed for some time must be written, zero if now.
 // After writes to pods, their events plan the next step, which knows more. Failures are written at once.
-func (b *base) postpone(step *apply.Step, converged bool, differed time.Duration) time.Duration {
+func (b *base) postpone(outcome *apply.Outcome, converged bool, differed time.Duration) time.Duration {
 	switch {
-	case len(step.Failures) > 0:
+	case len(outcome.Failures) > 0:
 		return 0
-	case (step.Pods != "" || len(step.Deleted) > 0) && differed < longestPostponement:
+	case (outcome.Pods != "" || len(outcome.Deleted) > 0) && differed < longestPostponement:
 		return retryDelay
 	case converged:
 		return 0
@@ -271,15 +271,15 @@ const eventPause = 5 * time.Second
 // record records the first failure of a step, and its events. Those about pods wait for report. Those of
 // a step that did not succeed are only about the pods whose writes did: the next step has events about
 // the others.
-func (b *base) record(set client.Object, events []planning.Event, step *apply.Step) {
-	if len(step.Failures) > 0 {
-		failure, reason := &step.Failures[0], "FailedScale"
+func (b *base) record(set client.Object, events []planning.Event, outcome *apply.Outcome) {
+	if len(outcome.Failures) > 0 {
+		failure, reason := &outcome.Failures[0], "FailedScale"
 		if failure.Update {
 			reason = "FailedUpdate"
 		}
 		b.Recorder.Eventf(set, corev1.EventTypeWarning, reason, "%s: %v", failure.Object, failure.Err)
 	}
-	succeeded, written := step.Succeeded(), sets.New(step.Written...)
+	succeeded, written := outcome.Succeeded(), sets.New(outcome.Written...)
 	for i := range events {
 		event := events[i]
 		if !succeeded {

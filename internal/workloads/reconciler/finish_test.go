@@ -34,7 +34,7 @@ func (noMetrics) StatusWritten(string) {}
 // TestStatusFollowsWhileEveryStepWrites finishes steps that leave no time without writes, as those of
 // the rollout of a large set.
 func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
-	for name, step := range map[string]apply.Step{
+	for name, outcome := range map[string]apply.Outcome{
 		"writes to pods":  {Pods: "1"},
 		"deleted pods":    {Deleted: []types.UID{"a"}},
 		"incomplete step": {Incomplete: true},
@@ -58,7 +58,7 @@ func TestStatusFollowsWhileEveryStepWrites(t *testing.T) {
 				before := stored()
 				after := set.Status
 				after.Replicas++
-				result, err := b.finish(t.Context(), set, actions, &step, Status{Before: &set.Status, After: &after})
+				result, err := b.finish(t.Context(), set, actions, &outcome, Status{Before: &set.Status, After: &after})
 				if err != nil || result.RequeueAfter == 0 && stored() == 0 {
 					t.Fatalf("result %+v, %v, want that the status is written later", result, err)
 				}
@@ -89,8 +89,8 @@ func TestErrorsAtTheEndOfTheProcessAreNotLogged(t *testing.T) {
 				cancel()
 			}
 			b := newBase(Options{Metrics: noMetrics{}, Now: time.Now})
-			step := apply.Step{Errs: []error{errors.New("create pod set-a: context canceled")}}
-			result, err := b.finish(ctx, set, &planning.Actions{}, &step, Status{Before: &set.Status, After: &set.Status})
+			outcome := apply.Outcome{Errs: []error{errors.New("create pod set-a: context canceled")}}
+			result, err := b.finish(ctx, set, &planning.Actions{}, &outcome, Status{Before: &set.Status, After: &set.Status})
 			if err != nil || result.RequeueAfter == 0 {
 				t.Errorf("result %+v, %v, want a retry", result, err)
 			}
@@ -116,7 +116,7 @@ func TestStatusOfChangingSet(t *testing.T) {
 		}
 		before, after := set.Status.ReadyReplicas, set.Status
 		after.ReadyReplicas = int32(i + 1) //nolint:gosec // Small.
-		result, err := b.finish(t.Context(), set, &planning.Actions{}, &apply.Step{},
+		result, err := b.finish(t.Context(), set, &planning.Actions{}, &apply.Outcome{},
 			Status{Before: &set.Status, After: &after, Converged: i == pods-1})
 		if err != nil {
 			t.Fatal(err)
@@ -198,8 +198,8 @@ func TestEventsOfARolloutBecomeFew(t *testing.T) {
 		{time.Second, set, nil, true, nil, 0},
 	} {
 		at = at.Add(step.after)
-		b.record(step.set, step.events, &apply.Step{})
-		result, err := b.finish(t.Context(), step.set, &planning.Actions{}, &apply.Step{}, Status{Converged: step.converged})
+		b.record(step.set, step.events, &apply.Outcome{})
+		result, err := b.finish(t.Context(), step.set, &planning.Actions{}, &apply.Outcome{}, Status{Converged: step.converged})
 		if err != nil || result.RequeueAfter != step.again {
 			t.Errorf("step %d: reconciled again after %s, %v, want %s", i, result.RequeueAfter, err, step.again)
 		}
@@ -212,16 +212,16 @@ func TestEventsOfARolloutBecomeFew(t *testing.T) {
 // A step that did not succeed has events about what it wrote. Others follow with the next step.
 func TestEventsOfPartialSteps(t *testing.T) {
 	t.Parallel()
-	refused := apply.Step{Written: []string{"a", "c"}, Failures: []planning.Failure{{Object: "pod b", Err: errors.New("quota")}}}
+	refused := apply.Outcome{Written: []string{"a", "c"}, Failures: []planning.Failure{{Object: "pod b", Err: errors.New("quota")}}}
 	for name, test := range map[string]struct {
-		step apply.Step
+		step apply.Outcome
 		want []string
 	}{
-		"budget used up":  {apply.Step{Written: []string{"c", "a"}, Incomplete: true}, []string{"Normal SuccessfulCreate Created 2 pods: a, c."}},
-		"outdated":        {apply.Step{Written: []string{"d"}, Outdated: true}, []string{"Normal SuccessfulDelete Deleted pod d."}},
-		"response lost":   {apply.Step{Errs: []error{errors.New("timeout")}}, nil},
+		"budget used up":  {apply.Outcome{Written: []string{"c", "a"}, Incomplete: true}, []string{"Normal SuccessfulCreate Created 2 pods: a, c."}},
+		"outdated":        {apply.Outcome{Written: []string{"d"}, Outdated: true}, []string{"Normal SuccessfulDelete Deleted pod d."}},
+		"response lost":   {apply.Outcome{Errs: []error{errors.New("timeout")}}, nil},
 		"refused":         {refused, []string{"Warning FailedScale pod b: quota", "Normal SuccessfulCreate Created 2 pods: a, c."}},
-		"namespace ended": {apply.Step{Written: []string{"a"}, Ended: true}, []string{"Normal SuccessfulCreate Created pod a."}},
+		"namespace ended": {apply.Outcome{Written: []string{"a"}, Ended: true}, []string{"Normal SuccessfulCreate Created pod a."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

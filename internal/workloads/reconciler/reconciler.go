@@ -149,9 +149,9 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 			return reconcile.Result{RequeueAfter: delay}, nil
 		}
 	}
-	step := r.execute(ctx, set, &plan.Actions)
-	r.descriptor.Failed(&plan.Status, step.Failures, in.Now)
-	return r.finish(ctx, set, &plan.Actions, &step, Status{Before: before, After: &plan.Status, Converged: r.descriptor.Converged(set, &plan)})
+	outcome := r.execute(ctx, set, &plan.Actions)
+	r.descriptor.Failed(&plan.Status, outcome.Failures, in.Now)
+	return r.finish(ctx, set, &plan.Actions, &outcome, Status{Before: before, After: &plan.Status, Converged: r.descriptor.Converged(set, &plan)})
 }
 
 // Pause stops the controller of a kind while another program serves the kind. It is safe for

@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schedule computes the instants at which a cron schedule is due in a time zone: its slots. Where the
+// Package schedule computes the instants at which a cron schedule is due in a time zone: its scheduled times. Where the
 // clocks of the zone change, it follows the rule of Vixie cron: a schedule with a fixed time of day is due
 // exactly once for each local time, and another one for each time that the clocks show. It is pure.
 package schedule
@@ -21,14 +21,14 @@ const (
 	MaxLength = 256
 	// DefaultZone is the zone of schedules that name none.
 	DefaultZone = "Etc/UTC"
-	// horizon is how far slots are searched, in days: five years.
+	// horizon is how far scheduled times are searched, in days: five years.
 	horizon = 5 * 366
 )
 
 // ErrZone means that the time zone is not known.
 var ErrZone = errors.New("unknown time zone")
 
-// Schedule is a parsed schedule. Its slots are at full minutes of its zone, or for @every at multiples of the
+// Schedule is a parsed schedule. Its scheduled times are at full minutes of its zone, or for @every at multiples of the
 // period.
 type Schedule struct {
 	fields cron.SpecSchedule
@@ -106,7 +106,7 @@ func isFixed(text string) bool {
 // Zone returns the time zone.
 func (s Schedule) Zone() *time.Location { return s.zone }
 
-// Next returns the first slot after the time, and false if there is none within five years. Slots of @every are
+// Next returns the first scheduled time after the time, and false if there is none within five years. Scheduled times of @every are
 // multiples of the period after since.
 func (s Schedule) Next(after, since time.Time) (time.Time, bool) {
 	if s.every > 0 {
@@ -114,8 +114,8 @@ func (s Schedule) Next(after, since time.Time) (time.Time, bool) {
 	}
 	last := after.AddDate(0, 0, horizon)
 	for part := s.segmentAt(after.Add(time.Nanosecond)); ; part = s.segmentAt(part.end) {
-		if slot, found := part.next(after); found {
-			return slot, true
+		if scheduled, found := part.next(after); found {
+			return scheduled, true
 		}
 		if part.end.IsZero() || part.end.After(last) {
 			return time.Time{}, false
@@ -123,19 +123,19 @@ func (s Schedule) Next(after, since time.Time) (time.Time, bool) {
 	}
 }
 
-// Latest returns the last slot that is after one time and not after another, and false if there is none, or if
-// it is more than five years ago. Slots of @every are as for Next.
+// Latest returns the last scheduled time that is after one time and not after another, and false if there is none, or if
+// it is more than five years ago. Scheduled times of @every are as for Next.
 func (s Schedule) Latest(after, until, since time.Time) (time.Time, bool) {
 	if s.every > 0 {
-		slot := s.multiple(until, since, 0)
-		return slot, slot.After(after) && slot.After(since)
+		scheduled := s.multiple(until, since, 0)
+		return scheduled, scheduled.After(after) && scheduled.After(since)
 	}
 	if first := until.AddDate(0, 0, -horizon); after.Before(first) {
 		after = first
 	}
 	for part := s.segmentAt(until); ; part = s.segmentAt(part.start.Add(-time.Nanosecond)) {
-		if slot, found := part.latest(until); found {
-			return slot, slot.After(after)
+		if scheduled, found := part.latest(until); found {
+			return scheduled, scheduled.After(after)
 		}
 		if part.start.IsZero() || !part.start.After(after) {
 			return time.Time{}, false
@@ -153,7 +153,7 @@ func (s Schedule) multiple(at, since time.Time, more int64) time.Time {
 	return since.Add((time.Duration(int64(elapsed/s.every) + more)) * s.every)
 }
 
-// Differs returns the first change of the zone's clocks in a period around which CronJob and OpenKruise have other slots,
+// Differs returns the first change of the zone's clocks in a period around which CronJob and OpenKruise have other scheduled times,
 // and false if there is none.
 func (s Schedule) Differs(from, until time.Time) (time.Time, bool) {
 	if s.every > 0 {

@@ -32,7 +32,7 @@ func TestSlots(t *testing.T) {
 		want                  []string
 	}{
 		"every five minutes":             {"*/5 * * * *", "", "2024-02-28T23:51:00Z", []string{"2024-02-28T23:55:00Z", "2024-02-29T00:00:00Z"}},
-		"a slot is after the time":       {"0 0 * * *", "", "2024-02-28T00:00:00Z", []string{"2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"}},
+		"later than the time":            {"0 0 * * *", "", "2024-02-28T00:00:00Z", []string{"2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"}},
 		"29 February":                    {"0 0 29 2 *", "", "2024-03-01T00:00:00Z", []string{"2028-02-29T00:00:00Z"}},
 		"either day":                     {"0 0 13 * FRI", "", "2026-11-08T00:00:00Z", []string{"2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z", "2026-11-27T00:00:00Z"}},
 		"only the day of the week":       {"0 0 ? * MON-TUE", "", "2026-11-26T00:00:00Z", []string{"2026-11-30T00:00:00Z", "2026-12-01T00:00:00Z"}},
@@ -54,18 +54,18 @@ func TestSlots(t *testing.T) {
 		s, after := parse(t, test.schedule, test.zone), at(t, test.after)
 		since := at(t, "2026-11-26T00:00:00Z")
 		for i, want := range test.want {
-			slot, found := s.Next(after, since)
-			if !found || !slot.Equal(at(t, want)) {
-				t.Errorf("%s: slot %d is %v, %t, want %s", name, i, slot.UTC(), found, want)
+			scheduled, found := s.Next(after, since)
+			if !found || !scheduled.Equal(at(t, want)) {
+				t.Errorf("%s: scheduled time %d is %v, %t, want %s", name, i, scheduled.UTC(), found, want)
 				break
 			}
-			if latest, found := s.Latest(after, slot.Add(time.Second), since); !found || !latest.Equal(slot) {
-				t.Errorf("%s: the latest slot is %v, %t, want %s", name, latest.UTC(), found, want)
+			if latest, found := s.Latest(after, scheduled.Add(time.Second), since); !found || !latest.Equal(scheduled) {
+				t.Errorf("%s: the latest scheduled time is %v, %t, want %s", name, latest.UTC(), found, want)
 			}
-			after = slot
+			after = scheduled
 		}
-		if slot, found := s.Next(after, since); test.want == nil && found {
-			t.Errorf("%s: slot %v", name, slot)
+		if scheduled, found := s.Next(after, since); test.want == nil && found {
+			t.Errorf("%s: scheduled time %v", name, scheduled)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// walk is the definition of slots: it shows the clock of the zone minute by minute.
+// walk is the definition of scheduled times: it shows the clock of the zone minute by minute.
 type walk struct {
 	minutes, hours, days, months, weekdays map[int]bool
 	anyDay, fixed                          bool
@@ -120,9 +120,9 @@ func (w *walk) matches(local time.Time) bool {
 	return due && w.months[int(local.Month())] && w.hours[local.Hour()] && w.minutes[local.Minute()]
 }
 
-// slots returns the slots after the first time until the second. It starts to watch the clock two days earlier.
-func (w *walk) slots(first, last time.Time) []time.Time {
-	var slots []time.Time
+// times returns the scheduled times after the first time until the second. It starts to watch the clock two days earlier.
+func (w *walk) times(first, last time.Time) []time.Time {
+	var times []time.Time
 	// Wall clocks are times in UTC here.
 	wall := func(t time.Time) time.Time {
 		_, offset := t.In(w.zone).Zone()
@@ -142,10 +142,10 @@ func (w *walk) slots(first, last time.Time) []time.Time {
 			shown = now
 		}
 		if due && t.After(first) {
-			slots = append(slots, t)
+			times = append(times, t)
 		}
 	}
-	return slots
+	return times
 }
 
 // random returns a schedule and what it means.
@@ -199,12 +199,12 @@ func zones(t *testing.T) []string {
 	return names
 }
 
-// TestZones compares the slots with a walk, forward and backward, around each change of the clocks of each zone
+// TestZones compares the scheduled times with a walk, forward and backward, around each change of the clocks of each zone
 // from 2000 to 2040.
 func TestZones(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	changes, slots := 0, 0
+	changes, times := 0, 0
 	for _, name := range zones(t) {
 		zone, err := time.LoadLocation(name)
 		if err != nil {
@@ -221,45 +221,45 @@ func TestZones(t *testing.T) {
 				continue
 			}
 			changes++
-			slots += compare(t, r, zone, end)
+			times += compare(t, r, zone, end)
 		}
 	}
-	if changes < 1000 || slots < 10_000 {
-		t.Errorf("compared %d slots around %d changes: too few", slots, changes)
+	if changes < 1000 || times < 10_000 {
+		t.Errorf("compared %d scheduled times around %d changes: too few", times, changes)
 	}
-	t.Logf("compared %d slots around %d changes", slots, changes)
+	t.Logf("compared %d scheduled times around %d changes", times, changes)
 }
 
 func compare(t *testing.T, r *rand.Rand, zone *time.Location, change time.Time) int {
 	t.Helper()
 	first, last := change.Add(-26*time.Hour-time.Duration(r.IntN(3600))*time.Second).Truncate(time.Minute), change.Add(30*time.Hour)
 	text, w := random(r, zone)
-	want := w.slots(first, last)
+	want := w.times(first, last)
 	s := parse(t, text, zone.String())
 	after := first
 	for i := 0; ; i++ {
-		slot, found := s.Next(after, first)
-		if !found || slot.After(last) {
+		scheduled, found := s.Next(after, first)
+		if !found || scheduled.After(last) {
 			if i != len(want) {
-				t.Fatalf("%s in %s after %v: no slot, want %v", text, zone, after.UTC(), want[i].UTC())
+				t.Fatalf("%s in %s after %v: no scheduled time, want %v", text, zone, after.UTC(), want[i].UTC())
 			}
 			break
 		}
-		if i >= len(want) || !slot.Equal(want[i]) {
-			t.Fatalf("%s in %s: after %v follows %v, want %v", text, zone, after.UTC(), slot.UTC(), want[min(i, len(want)-1):])
+		if i >= len(want) || !scheduled.Equal(want[i]) {
+			t.Fatalf("%s in %s: after %v follows %v, want %v", text, zone, after.UTC(), scheduled.UTC(), want[min(i, len(want)-1):])
 		}
-		after = slot
+		after = scheduled
 	}
 	until := last
 	for i := len(want) - 1; i >= 0; i-- {
-		slot, found := s.Latest(first, until, first)
-		if !found || !slot.Equal(want[i]) {
-			t.Fatalf("%s in %s: the latest until %v is %v, %t, want %v", text, zone, until.UTC(), slot.UTC(), found, want[i].UTC())
+		scheduled, found := s.Latest(first, until, first)
+		if !found || !scheduled.Equal(want[i]) {
+			t.Fatalf("%s in %s: the latest until %v is %v, %t, want %v", text, zone, until.UTC(), scheduled.UTC(), found, want[i].UTC())
 		}
-		until = slot.Add(-time.Nanosecond)
+		until = scheduled.Add(-time.Nanosecond)
 	}
-	if slot, found := s.Latest(first, until, first); found {
-		t.Fatalf("%s in %s: %v is before all slots after %v", text, zone, slot.UTC(), first.UTC())
+	if scheduled, found := s.Latest(first, until, first); found {
+		t.Fatalf("%s in %s: %v is before all scheduled times after %v", text, zone, scheduled.UTC(), first.UTC())
 	}
 	return len(want)
 }

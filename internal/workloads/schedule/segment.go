@@ -87,7 +87,7 @@ func (p segment) last(until time.Time) int64 {
 	return until.Unix() + p.offset
 }
 
-// madeUp reports whether the segment begins with a slot for local times that the clocks have skipped.
+// madeUp reports whether the segment begins with a scheduled time for local times that the clocks have skipped.
 func (p segment) madeUp() bool {
 	if p.gap >= p.from {
 		return false
@@ -96,7 +96,7 @@ func (p segment) madeUp() bool {
 	return found
 }
 
-// next returns the first slot of the segment after the time.
+// next returns the first scheduled time of the segment after the time.
 func (p segment) next(after time.Time) (time.Time, bool) {
 	if p.start.After(after) && p.madeUp() {
 		return p.start.In(p.zone), true
@@ -106,15 +106,15 @@ func (p segment) next(after time.Time) (time.Time, bool) {
 	if !p.end.IsZero() && p.end.Before(end) {
 		end = p.end
 	}
-	slot, found := p.forward(first, end.Unix()-1+p.offset)
-	return p.instant(slot), found
+	scheduled, found := p.forward(first, end.Unix()-1+p.offset)
+	return p.instant(scheduled), found
 }
 
-// latest returns the last slot of the segment that is not after the time.
+// latest returns the last scheduled time of the segment that is not after the time.
 func (p segment) latest(until time.Time) (time.Time, bool) {
 	last := p.last(until)
-	if slot, found := p.backward(max(p.from, last-horizon*day), last); found {
-		return p.instant(slot), true
+	if scheduled, found := p.backward(max(p.from, last-horizon*day), last); found {
+		return p.instant(scheduled), true
 	}
 	if !p.start.IsZero() && p.madeUp() {
 		return p.start.In(p.zone), true
@@ -131,8 +131,8 @@ func (p segment) forward(first, last int64) (int64, bool) {
 		}
 		midnight := at - floorMod(at, day)
 		if within, found := p.timeFrom(int((at - midnight) / minute)); found {
-			slot := midnight + int64(within)*minute
-			return slot, slot <= last
+			scheduled := midnight + int64(within)*minute
+			return scheduled, scheduled <= last
 		}
 	}
 	return 0, false
@@ -146,8 +146,8 @@ func (p segment) backward(first, last int64) (int64, bool) {
 		}
 		midnight := at - floorMod(at, day)
 		if within, found := p.timeUntil(int((at - midnight) / minute)); found {
-			slot := midnight + int64(within)*minute
-			return slot, slot >= first
+			scheduled := midnight + int64(within)*minute
+			return scheduled, scheduled >= first
 		}
 	}
 	return 0, false

@@ -47,15 +47,15 @@ func onlyReplicas(check model.Invariant) model.Invariant {
 }
 
 func onlyReplicasOfStep(check func(*model.State, *model.Step) error) func(*model.State, *model.Step) error {
-	return func(view *model.State, step *model.Step) error {
-		set, reduced := setOf(view), *step
+	return func(view *model.State, progress *model.Step) error {
+		set, reduced := setOf(view), *progress
 		if *rolling(set).MinReadySeconds > 0 {
 			return nil
 		}
-		reduced.Patches = slices.DeleteFunc(slices.Clone(step.Patches), func(p planning.PodPatch) bool {
+		reduced.Patches = slices.DeleteFunc(slices.Clone(progress.Patches), func(p planning.PodPatch) bool {
 			return !mayServe(set, p.Pod)
 		})
-		reduced.Deletes = slices.DeleteFunc(slices.Clone(step.Deletes), func(d planning.PodDelete) bool {
+		reduced.Deletes = slices.DeleteFunc(slices.Clone(progress.Deletes), func(d planning.PodDelete) bool {
 			return !mayServe(set, d.Pod)
 		})
 		return check(replicasOf(view), &reduced)
@@ -81,11 +81,11 @@ func replicasOf(s *model.State) *model.State {
 func voluntary(reason string) bool { return reason == "Update" || reason == "SpecifiedDelete" }
 
 // createdPodsHaveClaims checks that a pod is created only if its claims exist or are created before it.
-func createdPodsHaveClaims(view *model.State, step *model.Step) error {
-	for _, pod := range step.Creates {
+func createdPodsHaveClaims(view *model.State, progress *model.Step) error {
+	for _, pod := range progress.Creates {
 		for _, template := range setOf(view).Spec.VolumeClaimTemplates {
 			name := template.Name + "-" + pod.Name
-			if !slices.ContainsFunc(slices.Concat(view.Claims, step.CreateClaims), func(c *corev1.PersistentVolumeClaim) bool {
+			if !slices.ContainsFunc(slices.Concat(view.Claims, progress.CreateClaims), func(c *corev1.PersistentVolumeClaim) bool {
 				return c.Name == name && c.DeletionTimestamp == nil
 			}) {
 				return fmt.Errorf("creates a pod before its claim %s", name)
@@ -131,13 +131,13 @@ func position(set *appsv1beta1.StatefulSet, pod string) int {
 
 // replicasAreNotScaledDown checks that only pods with other ordinals are deleted to scale down, and
 // that only pods with these ordinals are created.
-func replicasAreNotScaledDown(view *model.State, step *model.Step) error {
-	for _, d := range step.Deletes {
+func replicasAreNotScaledDown(view *model.State, progress *model.Step) error {
+	for _, d := range progress.Deletes {
 		if d.Reason == "ScaleDown" && isReplica(setOf(view), d.Pod.Name) {
 			return fmt.Errorf("deletes the replica %s", d.Pod.Name)
 		}
 	}
-	for _, pod := range step.Creates {
+	for _, pod := range progress.Creates {
 		if !isReplica(setOf(view), pod.Name) {
 			return fmt.Errorf("creates %s, which is not a replica", pod.Name)
 		}
@@ -146,12 +146,12 @@ func replicasAreNotScaledDown(view *model.State, step *model.Step) error {
 }
 
 // claimsAreExpandedFirst checks that a step updates a pod only if its claims have the size of the template.
-func claimsAreExpandedFirst(view *model.State, step *model.Step) error {
+func claimsAreExpandedFirst(view *model.State, progress *model.Step) error {
 	set := setOf(view)
 	if set.Spec.VolumeClaimUpdateStrategy.Type != appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType {
 		return nil
 	}
-	for _, d := range step.Deletes {
+	for _, d := range progress.Deletes {
 		for _, claim := range view.Claims {
 			template := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage()
 			if d.Reason == "Update" && claim.Name == "data-"+d.Pod.Name && claim.DeletionTimestamp == nil &&
@@ -164,22 +164,22 @@ func claimsAreExpandedFirst(view *model.State, step *model.Step) error {
 }
 
 // partitionIsKept checks that a step does not update more pods than the partition permits.
-func partitionIsKept(view *model.State, step *model.Step) error {
+func partitionIsKept(view *model.State, progress *model.Step) error {
 	set := setOf(view)
 	updated, starts := 0, 0
-	latest := step.Status(nil).(*appsv1beta1.StatefulSet).Status.UpdateRevision
+	latest := progress.Status(nil).(*appsv1beta1.StatefulSet).Status.UpdateRevision
 	for _, pod := range view.Pods {
 		if isReplica(set, pod.Name) && revision.Is(pod, latest) {
 			updated++
 		}
 	}
 	var started []string
-	for _, d := range step.Deletes {
+	for _, d := range progress.Deletes {
 		if d.Reason == "Update" {
 			started = append(started, d.Pod.Name)
 		}
 	}
-	for _, p := range step.Patches {
+	for _, p := range progress.Patches {
 		if value := p.Labels[appsv1.ControllerRevisionHashLabelKey]; value != nil && *value == latest {
 			started = append(started, p.Pod.Name)
 		}

@@ -38,19 +38,19 @@ func (p *planner) advance() {
 // wanted.
 func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 	hooks := p.Hooks
-	var step inplace.Step
+	var progress inplace.Progress
 	if !idle(pod) {
-		step = inplace.Next(pod, p.Now)
-		p.After(step.After)
-		p.Stuck(pod.Name, step.Stuck)
+		progress = inplace.Next(pod, p.Now)
+		p.After(progress.After)
+		p.Stuck(pod.Name, progress.Stuck)
 	}
 	switch lifecycle.State(pod) {
 	case pub.LifecycleStatePreparingDelete:
 		switch {
-		case !deletion && !p.recreates(pod, update, step):
-			p.addPatch(lifecycle.Enter(pod, lifecycle.Begin(hooks, pod), hooks, p.Now).Merge(step.Patch))
+		case !deletion && !p.recreates(pod, update, progress):
+			p.addPatch(lifecycle.Enter(pod, lifecycle.Begin(hooks, pod), hooks, p.Now).Merge(progress.Patch))
 		case lifecycle.Held(hooks.PreDelete, pod), !p.takeDown(pod):
-			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(step.Patch))
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(progress.Patch))
 		default:
 			p.remove(pod, "PreparedDelete")
 		}
@@ -59,27 +59,27 @@ func (p *planner) advancePod(pod *corev1.Pod, deletion, update bool) {
 		back := lifecycle.AfterUpdate(hooks, pod)
 		switch {
 		case !update:
-			p.addPatch(lifecycle.Enter(pod, back, hooks, p.Now).Merge(step.Patch))
+			p.addPatch(lifecycle.Enter(pod, back, hooks, p.Now).Merge(progress.Patch))
 		case lifecycle.Held(hooks.InPlaceUpdate, pod), !p.takeDown(pod):
-			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(step.Patch))
+			p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(progress.Patch))
 		default:
 			if !p.startUpdate(pod) {
-				p.addPatch(lifecycle.Enter(pod, back, hooks, p.Now).Merge(step.Patch))
+				p.addPatch(lifecycle.Enter(pod, back, hooks, p.Now).Merge(progress.Patch))
 			}
 		}
 	default:
-		p.advanceUpdate(pod, update, step)
+		p.advanceUpdate(pod, update, progress)
 	}
 }
 
 // recreates reports whether the update of a pod whose deletion has started requires the deletion. A pod
 // whose update in place is refused has the update revision already.
-func (p *planner) recreates(pod *corev1.Pod, update bool, step inplace.Step) bool {
+func (p *planner) recreates(pod *corev1.Pod, update bool, progress inplace.Progress) bool {
 	switch {
 	case p.strategy.inPlaceOnly:
 		return false
 	case !update:
-		return step.Refused != "" && p.replaces(pod)
+		return progress.Refused != "" && p.replaces(pod)
 	case !p.strategy.inPlace:
 		return true
 	}
@@ -128,28 +128,28 @@ func (p *planner) takeDown(pod *corev1.Pod) bool {
 
 // advanceUpdate continues an update in place that has started. A further revision does not wait for
 // an update that is not done: its image may be what is wrong.
-func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, step inplace.Step) {
+func (p *planner) advanceUpdate(pod *corev1.Pod, update bool, progress inplace.Progress) {
 	hooks, state := p.Hooks, lifecycle.State(pod)
 	started := state == pub.LifecycleStateUpdating || inProgress(pod)
 	if started && update && p.takeDown(pod) && p.startUpdate(pod) {
 		return
 	}
 	switch {
-	case started && step.Refused != "" && p.strategy.inPlaceOnly:
-		if step.Stuck == "" {
-			p.refuse(impossible, cannotUpdate(pod, step.Refused))
+	case started && progress.Refused != "" && p.strategy.inPlaceOnly:
+		if progress.Stuck == "" {
+			p.refuse(impossible, cannotUpdate(pod, progress.Refused))
 		}
-	case started && step.Refused != "":
+	case started && progress.Refused != "":
 		if p.replaces(pod) && p.takeDown(pod) {
 			p.remove(pod, "Update")
 		}
-	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(step.Patch)):
-		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.Now).Merge(step.Patch))
+	case state == pub.LifecycleStateUpdating && (!inProgress(pod) || finishes(progress.Patch)):
+		p.addPatch(lifecycle.Enter(pod, lifecycle.AfterUpdate(hooks, pod), hooks, p.Now).Merge(progress.Patch))
 	case state == pub.LifecycleStateUpdated && lifecycle.AfterUpdate(hooks, pod) == pub.LifecycleStateNormal,
 		state == pub.LifecycleStatePreparingNormal && lifecycle.Begin(hooks, pod) == pub.LifecycleStateNormal:
-		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.Now).Merge(step.Patch))
+		p.addPatch(lifecycle.Enter(pod, pub.LifecycleStateNormal, hooks, p.Now).Merge(progress.Patch))
 	default:
-		p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(step.Patch))
+		p.addPatch(lifecycle.Refresh(pod, hooks, p.Now).Merge(progress.Patch))
 	}
 }
 

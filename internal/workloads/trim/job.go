@@ -12,7 +12,7 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
 
-// Job returns a Job with only what is read of it: of a Job of an AdvancedCronJob, its slot and how it has ended, and
+// Job returns a Job with only what is read of it: of a Job of an AdvancedCronJob, its scheduled time and how it has ended, and
 // of any other one what identifies it.
 func Job(job *batchv1.Job) *batchv1.Job {
 	kept := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{

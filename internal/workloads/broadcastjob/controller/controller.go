@@ -45,16 +45,16 @@ func New(options nodejob.Options) *Controller {
 }
 
 // learn records which names belong to others.
-func learn(names *taken, _ *broadcastjob.Plan, step *apply.Step) bool {
+func learn(names *taken, _ *broadcastjob.Plan, outcome *apply.Outcome) bool {
 	before := len(*names)
 	if *names == nil {
 		*names = taken{}
 	}
-	for _, name := range step.Taken {
+	for _, name := range outcome.Taken {
 		(*names)[name] = true
 	}
-	differs := len(*names) > before || len(step.Written) > 0
-	for _, name := range step.Written {
+	differs := len(*names) > before || len(outcome.Written) > 0
+	for _, name := range outcome.Written {
 		delete(*names, name)
 	}
 	return differs

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controller runs AdvancedCronJobs: it carries out the plans of package cronjob. It creates Jobs and
-// BroadcastJobs, whose names are those of their slots, so that a creation whose answer is lost is found and not repeated.
+// BroadcastJobs, whose names are those of their scheduled times, so that a creation whose answer is lost is found and not repeated.
 package controller
 
 import (
@@ -75,7 +75,7 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 	return controllers.Add(mgr, "advancedcronjob", reconciler.SubjectSet, c, concurrency, sources...)
 }
 
-// Reconcile does what is due for an object, and comes back at its next slot.
+// Reconcile does what is due for an object, and comes back at its next scheduled time.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	found, _, _ := c.Stores.Sets.GetIndexer().GetByKey(request.String())
 	object, ok := found.(*v1alpha1.AdvancedCronJob)

@@ -75,7 +75,7 @@ func (w *world) complete() {
 
 // TestNoSlotStartsTwice loses writes and answers, and delays the cache. In half of the seeds, it ends the process between
 // any two reconciles; in the others, somebody else deletes Jobs, and no answer to a creation is lost: nobody could know
-// that the slot was started. Each slot starts once at most, although finished Jobs are deleted at once, and the object goes
+// that the scheduled time was started. Each scheduled time starts once at most, although finished Jobs are deleted at once, and the object goes
 // on.
 func TestNoSlotStartsTwice(t *testing.T) {
 	for seed := range uint64(30) {
@@ -113,7 +113,7 @@ func TestNoSlotStartsTwice(t *testing.T) {
 			}
 		}
 		if len(w.Created) < 5 {
-			t.Fatalf("seed %d: only %d slots were started", seed, len(w.Created))
+			t.Fatalf("seed %d: only %d scheduled times were started", seed, len(w.Created))
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestRunsGoOnWhileTheHistoryCannotBeDeleted(t *testing.T) {
 	}
 	for range 20 {
 		w.Now = w.Now.Add(time.Minute)
-		// Writes fail at random: each slot has several reconciles.
+		// Writes fail at random: each scheduled time has several reconciles.
 		for range 10 {
 			w.Fill()
 			w.Reconcile(w.controller, w.object)
@@ -138,6 +138,6 @@ func TestRunsGoOnWhileTheHistoryCannotBeDeleted(t *testing.T) {
 		}
 	}
 	if len(w.Created) != 20 {
-		t.Errorf("%d slots were started, want 20", len(w.Created))
+		t.Errorf("%d scheduled times were started, want 20", len(w.Created))
 	}
 }

@@ -18,14 +18,14 @@ type expectations struct {
 	// object, job and broadcast are the resource versions of objects, Jobs and BroadcastJobs that were written last, empty
 	// if none were.
 	object, job, broadcast string
-	// started is the last slot that was started, and created is whether the status does not have it yet.
+	// started is the last scheduled time that was started, and created is whether the status does not have it yet.
 	started *metav1.Time
 	created bool
 }
 
-// creates records what was created for a slot.
-func (e *expectations) creates(job *cronjob.Job, slot time.Time) {
-	e.started, e.created = &metav1.Time{Time: slot}, true
+// creates records what was created for a scheduled time.
+func (e *expectations) creates(job *cronjob.Job, scheduled time.Time) {
+	e.started, e.created = &metav1.Time{Time: scheduled}, true
 	if job.Kind == string(v1alpha1.BroadcastJobTemplateKind) {
 		e.broadcast = job.GetResourceVersion()
 	} else {

@@ -60,7 +60,7 @@ func (c *Controller) carryOut(ctx context.Context, object *v1alpha1.AdvancedCron
 	}
 	var foreign *foreignError
 	if errors.As(err, &foreign) {
-		return false, nil // Another slot has another name.
+		return false, nil // Another scheduled time has another name.
 	}
 	plan.Retry()
 	return false, err

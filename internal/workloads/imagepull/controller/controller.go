@@ -133,20 +133,20 @@ func (p *puller) plan(j *job, pods []*corev1.Pod, s *planState, _ int) (plan, er
 // learn records which pulls have started, and which nodes have failed because the API server has refused their pods. A
 // quota that the pulls of the job may use up, and a service account that does not exist yet, fail none. Pods that request
 // nothing are tried again with requests, which a LimitRange, a quota or a policy may demand.
-func learn(s *planState, done *plan, step *apply.Step) (learned bool) {
+func learn(s *planState, done *plan, outcome *apply.Outcome) (learned bool) {
 	if !s.reserves {
-		before := len(step.Failures)
-		step.Failures = slices.DeleteFunc(step.Failures, func(f planning.Failure) bool { return maySucceedWithRequests(f.Err) })
-		s.reserves = len(step.Failures) < before
+		before := len(outcome.Failures)
+		outcome.Failures = slices.DeleteFunc(outcome.Failures, func(f planning.Failure) bool { return maySucceedWithRequests(f.Err) })
+		s.reserves = len(outcome.Failures) < before
 		learned = s.reserves
 	}
-	written, refused := sets.New(step.Written...), map[string]error{}
-	for i := range step.Failures {
-		err := step.Failures[i].Err
+	written, refused := sets.New(outcome.Written...), map[string]error{}
+	for i := range outcome.Failures {
+		err := outcome.Failures[i].Err
 		final := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsAlreadyExists(err) ||
-			apierrors.IsForbidden(err) && s.pulls+len(step.Written) == 0 && !strings.Contains(err.Error(), noServiceAccount)
+			apierrors.IsForbidden(err) && s.pulls+len(outcome.Written) == 0 && !strings.Contains(err.Error(), noServiceAccount)
 		if final {
-			refused[step.Failures[i].Object] = err
+			refused[outcome.Failures[i].Object] = err
 		}
 	}
 	for _, pod := range done.Creates {

@@ -257,16 +257,16 @@ func (c *Controller) record(ctx context.Context, set *v1alpha1.SidecarSet, statu
 }
 
 func (c *Controller) writeRevision(ctx context.Context, set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus, actions *planning.Actions) error {
-	step := c.Executor.Execute(ctx, c.writes(set, nil), actions)
+	outcome := c.Executor.Execute(ctx, c.writes(set, nil), actions)
 	switch {
-	case len(step.Failures) > 0 && apierrors.IsAlreadyExists(step.Failures[0].Err):
+	case len(outcome.Failures) > 0 && apierrors.IsAlreadyExists(outcome.Failures[0].Err):
 		// Another object has the name. The next one is tried.
 		status.CollisionCount = new(ptr.Deref(status.CollisionCount, 0) + 1)
-		return errors.Join(c.write(ctx, set, status), step.Failures[0].Err)
-	case len(step.Failures) > 0:
-		return step.Failures[0].Err
-	case !step.Succeeded():
-		return errors.Join(append(step.Errs, errors.New("not completed"))...)
+		return errors.Join(c.write(ctx, set, status), outcome.Failures[0].Err)
+	case len(outcome.Failures) > 0:
+		return outcome.Failures[0].Err
+	case !outcome.Succeeded():
+		return errors.Join(append(outcome.Errs, errors.New("not completed"))...)
 	default:
 		return nil
 	}

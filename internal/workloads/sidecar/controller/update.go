@@ -58,16 +58,16 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 	if out.Empty() {
 		return earliest.Wait(out.RequeueAfter, c.recount(status)), nil
 	}
-	step := c.Executor.Execute(ctx, c.writes(set, status.InForce), &out.Actions)
-	c.states.update(set, func(s *setState) { s.pods = step.Pods })
+	outcome := c.Executor.Execute(ctx, c.writes(set, status.InForce), &out.Actions)
+	c.states.update(set, func(s *setState) { s.pods = outcome.Pods })
 	for i := range out.Events {
 		c.Recorder.Event(set, out.Events[i].Type, out.Events[i].Reason, out.Events[i].Message())
 	}
-	c.refuseUpdates(set, &out, &step)
-	if len(step.Errs) > 0 {
-		return 0, errors.Join(step.Errs...)
+	c.refuseUpdates(set, &out, &outcome)
+	if len(outcome.Errs) > 0 {
+		return 0, errors.Join(outcome.Errs...)
 	}
-	if step.Outdated || step.Incomplete {
+	if outcome.Outdated || outcome.Incomplete {
 		return retryDelay, nil
 	}
 	return earliest.Wait(out.RequeueAfter, c.recount(status)), nil
@@ -98,8 +98,8 @@ func (c *Controller) writes(set *v1alpha1.SidecarSet, force *v1alpha1.SidecarSet
 }
 
 // refuseUpdates records which pods the API server did not update, so that they do not stop the others.
-func (c *Controller) refuseUpdates(set *v1alpha1.SidecarSet, out *update.Output, step *apply.Step) {
-	for _, failure := range step.Failures {
+func (c *Controller) refuseUpdates(set *v1alpha1.SidecarSet, out *update.Output, outcome *apply.Outcome) {
+	for _, failure := range outcome.Failures {
 		c.Recorder.Eventf(set, corev1.EventTypeWarning, "FailedUpdate", "%s: %v", failure.Object, failure.Err)
 		uid := failure.Pod
 		if uid == "" {

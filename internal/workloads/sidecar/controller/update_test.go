@@ -23,7 +23,7 @@ func TestRefusedUpdatesAreTriedAgain(t *testing.T) {
 	c := New(Options{Now: func() time.Time { return now }, Recorder: record.NewFakeRecorder(10)})
 	set := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "logs", UID: "u"}}
 	out := &update.Output{}
-	c.refuseUpdates(set, out, &apply.Step{Failures: []planning.Failure{{Pod: "a", Object: "pod a", Err: errors.New("refused")}}})
+	c.refuseUpdates(set, out, &apply.Outcome{Failures: []planning.Failure{{Pod: "a", Object: "pod a", Err: errors.New("refused")}}})
 	if out.RequeueAfter != firstRefusal {
 		t.Errorf("tried again after %s, want %s", out.RequeueAfter, firstRefusal)
 	}
