@@ -91,26 +91,26 @@ func addMapCache(ctx context.Context, mgr ctrlmanager.Manager, namespace, name s
 // are synced.
 func newStores(ctx context.Context, informers cache.Cache, withMarkers, withNodes bool) (reconciler.Stores, error) {
 	var stores reconciler.Stores
-	for _, each := range []struct {
+	for _, informer := range []struct {
 		object  client.Object
 		store   *reconciler.Store
 		index   toolscache.Indexers
 		skipped bool
 	}{
-		{object: &corev1.Pod{}, store: &stores.Pods, index: reconciler.PodIndexers()},
+		{object: &corev1.Pod{}, store: &stores.Pods, index: reconciler.ControllerIndexers()},
 		{object: &corev1.PersistentVolumeClaim{}, store: &stores.Claims, index: reconciler.ClaimIndexers()},
 		{object: &appsv1.ControllerRevision{}, store: &stores.Revisions, index: reconciler.RevisionIndexers()},
 		{object: &v1alpha1.PodProbeMarker{}, store: &stores.Markers, skipped: !withMarkers},
 		{object: &corev1.Node{}, store: &stores.Nodes, skipped: !withNodes},
 	} {
-		if each.skipped {
+		if informer.skipped {
 			continue
 		}
-		store, err := startup.NewStore(ctx, informers, each.object, each.index)
+		store, err := startup.NewStore(ctx, informers, informer.object, informer.index)
 		if err != nil {
 			return stores, err
 		}
-		*each.store = store
+		*informer.store = store
 	}
 	return stores, nil
 }

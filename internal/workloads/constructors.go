@@ -72,7 +72,7 @@ func (w *Workloads) constructors(mgr ctrlmanager.Manager) map[string]constructor
 		},
 		"AdvancedCronJob": func(ctx context.Context, options reconciler.Options) (_ controller, err error) {
 			crons := advancedcronjob.Options{Options: options, Live: options.Live}
-			if crons.Jobs, err = startup.NewStore(ctx, mgr.GetCache(), &batchv1.Job{}, reconciler.PodIndexers()); err != nil {
+			if crons.Jobs, err = startup.NewStore(ctx, mgr.GetCache(), &batchv1.Job{}, reconciler.ControllerIndexers()); err != nil {
 				return nil, err
 			}
 			if *w.options.Controllers.BroadcastJob.Enabled {
@@ -117,7 +117,7 @@ func (w *Workloads) sidecarSets(ctx context.Context, mgr ctrlmanager.Manager, sh
 		Executor: shared.Executor, Recorder: shared.Recorder, Now: shared.Now, Address: w.injectors(), Namespace: w.options.Namespace,
 		ExcludedNamespaces: w.options.ExcludedNamespaces, DefaultAllowed: w.options.MetadataAllowed, Maps: map[string]cache.Cache{},
 	}
-	for _, each := range []struct {
+	for _, informer := range []struct {
 		object  client.Object
 		store   *reconciler.Store
 		indexes toolscache.Indexers
@@ -127,11 +127,11 @@ func (w *Workloads) sidecarSets(ctx context.Context, mgr ctrlmanager.Manager, sh
 		{object: newNamespace(), store: &options.Namespaces},
 		{&corev1.Pod{}, &options.Pods, sidecarset.PodIndexers()},
 	} {
-		store, err := startup.NewStore(ctx, mgr.GetCache(), each.object, each.indexes)
+		store, err := startup.NewStore(ctx, mgr.GetCache(), informer.object, informer.indexes)
 		if err != nil {
 			return nil, err
 		}
-		*each.store = store
+		*informer.store = store
 	}
 	for _, name := range []string{sidecarset.ConfigurationName, certificates.BundleName} {
 		var err error

@@ -36,12 +36,12 @@ const (
 
 // addControllers adds the enabled controllers, the watch of the foreign lease and the metrics.
 func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager) error {
-	all := enabled(w.options.Controllers)
+	rows := enabled(w.options.Controllers)
 	withMarkers, err := servesMarkers(mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
-	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, slices.ContainsFunc(all, readsNodes))
+	stores, err := newStores(ctx, mgr.GetCache(), withMarkers, slices.ContainsFunc(rows, readsNodes))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		log: w.options.Logger, now: time.Now,
 	}
 	census := &census{leads: mgr.Elected(), kinds: map[string]func() []planning.Progress{}}
-	if err := w.addKinds(ctx, mgr, all, shared, foreign, census); err != nil {
+	if err := w.addKinds(ctx, mgr, rows, shared, foreign, census); err != nil {
 		return err
 	}
 	counters.Watch(w.options.Version, census.count)
@@ -102,7 +102,7 @@ func (w *Workloads) addKinds(
 		options.Pause = reconciler.NewPause()
 		foreign.pauses[kind.Kind] = options.Pause
 		var err error
-		if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), reconciler.PodIndexers()); err != nil {
+		if options.Stores.Sets, err = startup.NewStore(ctx, mgr.GetCache(), kind.New(), reconciler.ControllerIndexers()); err != nil {
 			return err
 		}
 		constructor := create[kind.Kind]

@@ -92,7 +92,7 @@ func New(tb testing.TB, seed uint64, now time.Time, objects ...client.Object) *W
 // Store returns a cache of the objects of the type of a list.
 func (w *World) Store(list client.ObjectList) reconciler.Store {
 	w.Helper()
-	s := &store{Indexer: fakeapi.NewStore[any](w, reconciler.PodIndexers(), nil).Indexer, list: list}
+	s := &store{Indexer: fakeapi.NewStore[any](w, reconciler.ControllerIndexers(), nil).Indexer, list: list}
 	w.stores = append(w.stores, s)
 	return s
 }

@@ -170,13 +170,13 @@ func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
 			x.missing.revision = created.Name
 		}
 	}
-	x.each(ctx, len(actions.UpdateRevisions), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(actions.UpdateRevisions), func(ctx context.Context, i int) {
 		revision := actions.UpdateRevisions[i]
 		version, err := x.update(ctx, revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 			map[string]any{"revision": revision.Revision})
 		x.note(request{kind: revisionKind, operation: "update", name: revision.Name, version: version}, err)
 	})
-	x.each(ctx, len(actions.DeleteRevisions), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(actions.DeleteRevisions), func(ctx context.Context, i int) {
 		revision := actions.DeleteRevisions[i]
 		err := x.remove(ctx, revisionKind, &appsv1.ControllerRevision{ObjectMeta: nameOf(revision)}, unchanged(revision))
 		x.note(request{kind: revisionKind, operation: "delete", name: revision.Name}, err)
@@ -184,7 +184,7 @@ func (x *execution) revisions(ctx context.Context, actions *planning.Actions) {
 }
 
 func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
-	x.each(ctx, len(actions.CreateClaims), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(actions.CreateClaims), func(ctx context.Context, i int) {
 		claim := actions.CreateClaims[i].DeepCopy()
 		if x.enough(claim.Name) {
 			return
@@ -198,7 +198,7 @@ func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
 		}
 		x.noteClaim(request{operation: "create", name: claim.Name, version: claim.ResourceVersion}, err)
 	})
-	x.each(ctx, len(actions.UpdateClaims), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(actions.UpdateClaims), func(ctx context.Context, i int) {
 		claim := actions.UpdateClaims[i]
 		if err := x.mayLeave(ctx, claim); err != nil {
 			x.noteClaim(request{operation: "update", name: claim.Name}, err)
@@ -207,7 +207,7 @@ func (x *execution) claims(ctx context.Context, actions *planning.Actions) {
 		version, err := x.update(ctx, claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), map[string]any{})
 		x.noteClaim(request{operation: "update", name: claim.Name, version: version}, err)
 	})
-	x.each(ctx, len(actions.ExpandClaims), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(actions.ExpandClaims), func(ctx context.Context, i int) {
 		claim := actions.ExpandClaims[i]
 		version, err := x.update(ctx, claim, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), map[string]any{
 			"spec": map[string]any{"resources": map[string]any{"requests": claim.Spec.Resources.Requests}},
@@ -285,7 +285,7 @@ func (x *execution) deletes(ctx context.Context, deletes []planning.PodDelete) {
 		x.note(request{kind: podKind, operation: "delete", name: deletes[0].Pod.Name}, err)
 		return
 	}
-	x.each(ctx, len(deletes), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(deletes), func(ctx context.Context, i int) {
 		pod := deletes[i].Pod
 		err := x.set.permits(podKind, false, pod)
 		if err == nil {
@@ -305,7 +305,7 @@ func (x *execution) creates(ctx context.Context, creates []*corev1.Pod) {
 
 // pulls deletes and creates ImagePullJobs. One that exists belongs to the set, or is one of the next step's that is refused.
 func (x *execution) pulls(ctx context.Context, actions *planning.Actions) {
-	x.each(ctx, len(actions.DeletePulls), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(actions.DeletePulls), func(ctx context.Context, i int) {
 		job := actions.DeletePulls[i]
 		uid := job.UID
 		err := x.remove(ctx, pullKind, &v1alpha1.ImagePullJob{ObjectMeta: nameOf(job)},
@@ -314,7 +314,7 @@ func (x *execution) pulls(ctx context.Context, actions *planning.Actions) {
 			x.note(request{kind: pullKind, operation: "delete", name: job.Name}, err)
 		}
 	})
-	x.each(ctx, len(actions.CreatePulls), func(ctx context.Context, i int) {
+	x.forEach(ctx, len(actions.CreatePulls), func(ctx context.Context, i int) {
 		created := actions.CreatePulls[i].DeepCopy()
 		err := x.create(ctx, pullKind, created)
 		if exists(err) {

@@ -141,8 +141,8 @@ func (x *execution) over(ctx context.Context) bool {
 	return true
 }
 
-// each calls do for 0 to n-1, in parallel within the bound.
-func (x *execution) each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
+// forEach calls do for 0 to n-1, in parallel within the bound.
+func (x *execution) forEach(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	var running sync.WaitGroup
 	permits := make(chan struct{}, x.options.Parallel)
 	for i := range n {

@@ -36,7 +36,7 @@ type podRequest struct {
 }
 
 func (x *execution) patches(ctx context.Context, patches []planning.PodPatch) {
-	x.each(ctx, len(patches), func(ctx context.Context, i int) { x.patch(ctx, &patches[i]) })
+	x.forEach(ctx, len(patches), func(ctx context.Context, i int) { x.patch(ctx, &patches[i]) })
 }
 
 // patch executes the requests of a patch in order, each with the resource version of the one

@@ -128,8 +128,9 @@ func (p *planner) event(kind, reason, message string) {
 	p.StatusEvents = append(p.StatusEvents, planning.Event{Type: kind, Reason: reason, Sentence: message})
 }
 
-func (p *planner) condition(kind string, status metav1.ConditionStatus, reason, message string) {
-	planning.PutCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}, p.Job.Generation, p.Now)
+func (p *planner) condition(conditionType string, status metav1.ConditionStatus, reason, message string) {
+	condition := metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
+	planning.PutCondition(&p.Status.Conditions, condition, p.Job.Generation, p.Now)
 }
 
 // ConditionSeverity returns the severity of a condition of a BroadcastJob.

@@ -187,8 +187,8 @@ func (p *planner) trim() {
 // isRecorded reports whether the stored status names the scheduled time of the Job or a later one.
 func (p *planner) isRecorded(job *Job) bool {
 	last := p.Object.Status.LastScheduleTime
-	scheduled, known := job.scheduledTime()
-	return !known || scheduled.After(p.Now) || last != nil && !scheduled.After(last.Time)
+	scheduled, ok := job.scheduledTime()
+	return !ok || scheduled.After(p.Now) || last != nil && !scheduled.After(last.Time)
 }
 
 // stop records why no further run follows.
@@ -210,7 +210,7 @@ func (p *planner) see() {
 		times = append(times, p.Started.Time)
 	}
 	for _, job := range p.Jobs {
-		if scheduled, known := job.scheduledTime(); known {
+		if scheduled, ok := job.scheduledTime(); ok {
 			times = append(times, scheduled)
 		}
 	}

@@ -184,28 +184,28 @@ func (p *planner) paused() bool {
 
 // remove deletes the pods that go whatever is unavailable.
 func (p *planner) remove() {
-	p.each(removes, func(s *slot) bool {
+	p.forEach(removes, func(s *slot) bool {
 		c := p.state.config
 		pair := c.pair(s)
 		removals, _ := c.removals(s, &pair, p.Now)
-		for _, each := range removals {
+		for _, removal := range removals {
 			switch {
 			case p.deletes <= 0:
 				return false
-			case prepared(each.pod):
+			case prepared(removal.pod):
 				continue
-			case each.reason == finished && pair.current == nil:
+			case removal.reason == finished && pair.current == nil:
 				s.fail(p.Now)
 				p.state.touch(s)
 			}
-			p.leave(s, each.pod, each.reason)
+			p.leave(s, removal.pod, removal.reason)
 		}
 		return true
 	})
 }
 
-// each calls do for the slots of the class on which the step does nothing yet, in their order, until it returns false.
-func (p *planner) each(class class, do func(s *slot) bool) {
+// forEach calls do for the slots of the class on which the step does nothing yet, in their order, until it returns false.
+func (p *planner) forEach(class class, do func(s *slot) bool) {
 	p.state.queues[class].Ascend(func(s *slot) bool { return p.acted[s] || do(s) })
 }
 
@@ -216,7 +216,7 @@ func (p *planner) create() {
 		fits := p.state.counts.fits
 		limit = min(limit, fits-scaled(rolling(p.set).Partition, fits)-p.state.counts.updated)
 	}
-	p.each(creates, func(s *slot) bool {
+	p.forEach(creates, func(s *slot) bool {
 		if limit--; limit < 0 {
 			return false
 		}
@@ -249,18 +249,18 @@ func (p *planner) newPod(s *slot) string {
 // revision, and updated in place since, and a pod that has ended still has its name: the successor has another one, which
 // is that of no pod of the node.
 func (p *planner) podName(s *slot, rev string) string {
-	of := s.node + "/" + rev
+	identity := s.node + "/" + rev
 	pair := p.state.config.pair(s)
 	for _, before := range append(pair.finished, pair.old) {
 		if before == nil {
 			continue
 		}
-		name := p.freeName(of + "/" + string(before.UID))
+		name := p.freeName(identity + "/" + string(before.UID))
 		if !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool { return pod.Name == name }) {
 			return name
 		}
 	}
-	return p.freeName(of)
+	return p.freeName(identity)
 }
 
 // freeName returns the name of what the text describes that pods of others do not have.
@@ -275,11 +275,11 @@ func (p *planner) freeName(of string) string {
 
 // revisionLabels returns the labels of pods of the update revision.
 func (p *planner) revisionLabels() map[string]string {
-	all := map[string]string{appsv1.ControllerRevisionHashLabelKey: revision.Hash(p.History.Update.Name)}
+	podLabels := map[string]string{appsv1.ControllerRevisionHashLabelKey: revision.Hash(p.History.Update.Name)}
 	if generation := p.state.config.templateGeneration; generation != "" {
-		all[templateGenerationLabel] = generation
+		podLabels[templateGenerationLabel] = generation
 	}
-	return all
+	return podLabels
 }
 
 // leave deletes the pod, or lets the hook prepare its deletion.

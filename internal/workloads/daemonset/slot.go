@@ -145,14 +145,14 @@ func (c *config) pair(s *slot) (p pair) {
 // compare orders pods of one revision: the first one stays. A ready pod comes before one that is not, a scheduled one
 // before one that is not, and the oldest first.
 func compare(a, b *corev1.Pod) int {
-	is := func(yes bool) int {
+	rank := func(yes bool) int {
 		if yes {
 			return 0
 		}
 		return 1
 	}
 	return cmp.Or(
-		is(planning.Ready(a))-is(planning.Ready(b)), is(a.Spec.NodeName != "")-is(b.Spec.NodeName != ""),
+		rank(planning.Ready(a))-rank(planning.Ready(b)), rank(a.Spec.NodeName != "")-rank(b.Spec.NodeName != ""),
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name),
 	)
 }

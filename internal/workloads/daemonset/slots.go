@@ -49,15 +49,15 @@ func NewSlots(cache Cache) *Slots {
 func (e *Slots) Pod(before, after *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	was, is := e.owner(before), e.owner(after)
-	if was != nil && (was != is || after == nil || before.UID != after.UID) {
-		was.drop(before)
+	previous, current := e.owner(before), e.owner(after)
+	if previous != nil && (previous != current || after == nil || before.UID != after.UID) {
+		previous.drop(before)
 	}
-	if is != nil {
-		if was == is && before.Spec.NodeName != after.Spec.NodeName {
-			is.drop(before)
+	if current != nil {
+		if previous == current && before.Spec.NodeName != after.Spec.NodeName {
+			current.drop(before)
 		}
-		is.put(after)
+		current.put(after)
 	}
 	for _, pod := range []*corev1.Pod{before, after} {
 		if pod != nil {

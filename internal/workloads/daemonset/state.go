@@ -32,7 +32,7 @@ type counts struct {
 
 // add adds n times the view.
 func (c *counts) add(v *view, n int) {
-	for _, each := range []struct {
+	for _, count := range []struct {
 		is  bool
 		sum *int
 	}{
@@ -40,8 +40,8 @@ func (c *counts) add(v *view, n int) {
 		{v.available, &c.available}, {v.updated, &c.updated}, {v.updatedReady, &c.updatedReady}, {v.old, &c.old},
 		{v.begun, &c.begun}, {v.unavailable, &c.unavailable}, {v.surging, &c.surging}, {v.serving, &c.serving}, {v.misfit, &c.misfit},
 	} {
-		if each.is {
-			*each.sum += n
+		if count.is {
+			*count.sum += n
 		}
 	}
 }
@@ -91,7 +91,7 @@ func placementOf(set *v1alpha1.DaemonSet, reach labels.Selector) placement {
 func newState(key types.NamespacedName, set owner.Key) *state {
 	ascending := func(a, b *slot) bool { return a.node < b.node }
 	descending := func(a, b *slot) bool { return a.node > b.node }
-	by := func(at func(*slot) time.Time) *btree.BTreeG[*slot] {
+	ordered := func(at func(*slot) time.Time) *btree.BTreeG[*slot] {
 		return btree.NewG(degree, func(a, b *slot) bool { return cmp.Or(at(a).Compare(at(b)), cmp.Compare(a.node, b.node)) < 0 })
 	}
 	return &state{
@@ -101,7 +101,7 @@ func newState(key types.NamespacedName, set owner.Key) *state {
 			resumes: btree.NewG(degree, descending), begins: btree.NewG(degree, descending),
 			refused: btree.NewG(degree, descending), replaces: btree.NewG(degree, descending), updates: btree.NewG(degree, descending),
 		},
-		wakes: by(func(s *slot) time.Time { return s.wake }), down: by(func(s *slot) time.Time { return s.since }),
+		wakes: ordered(func(s *slot) time.Time { return s.wake }), down: ordered(func(s *slot) time.Time { return s.since }),
 	}
 }
 

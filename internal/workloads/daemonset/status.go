@@ -95,7 +95,7 @@ func (p *planner) preDownload(conditions *planning.Conditions) {
 
 // progress returns the condition Progressing.
 func (p *planner) progress() planning.SetCondition {
-	is := func(reason, message string, args ...any) planning.SetCondition {
+	newCondition := func(reason, message string, args ...any) planning.SetCondition {
 		status := corev1.ConditionFalse
 		if reason == updated || reason == updating {
 			status = corev1.ConditionTrue
@@ -105,27 +105,29 @@ func (p *planner) progress() planning.SetCondition {
 	n, waiting := p.state.counts, p.state.queues[updates].Len()+p.state.queues[replaces].Len()
 	switch {
 	case n.misfit > 0 && n.old == 0 && n.updated == n.fits && n.available == n.fits:
-		return is(nodeMisfits, "%d nodes that no longer fit have pods of another revision, which are not updated.", n.misfit)
+		return newCondition(nodeMisfits, "%d nodes that no longer fit have pods of another revision, which are not updated.", n.misfit)
 	case n.old == 0 && n.updated == n.fits && n.available == n.fits:
-		return is(updated, "All nodes have an available pod of the update revision.")
+		return newCondition(updated, "All nodes have an available pod of the update revision.")
 	case n.old == 0:
-		return is(updating, "Nodes have no available pod of the update revision yet.")
+		return newCondition(updating, "Nodes have no available pod of the update revision yet.")
 	case !p.state.config.rolling:
-		return is(onDelete, "%d nodes have pods of another revision. They are updated when their pods are deleted.", n.old)
+		return newCondition(onDelete, "%d nodes have pods of another revision. They are updated when their pods are deleted.", n.old)
 	case p.paused():
-		return is(paused, "The update is paused. %d nodes have pods of another revision.", n.old)
+		return newCondition(paused, "The update is paused. %d nodes have pods of another revision.", n.old)
 	case waiting > 0 && p.permitted <= 0 && n.begun == n.updated && len(p.acted) == 0:
-		return is(partitioned, "spec.updateStrategy.rollingUpdate.partition keeps %d nodes at another revision.", n.old)
+		return newCondition(partitioned, "spec.updateStrategy.rollingUpdate.partition keeps %d nodes at another revision.", n.old)
 	case waiting == 0 && n.unavailable == 0 && n.surging == 0:
-		return is(notReached, "spec.updateStrategy.rollingUpdate.selector does not match %d nodes with pods of another revision.", n.old)
+		return newCondition(notReached, "spec.updateStrategy.rollingUpdate.selector does not match %d nodes with pods of another revision.", n.old)
 	}
 	if nodes := p.blocking(); len(nodes) > 0 {
-		return is(blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, planning.List(nodes))
+		return newCondition(
+			blocked, "Nodes have had no available pod for more than %v, and as many may be unavailable: %s.", blockedAfter, planning.List(nodes),
+		)
 	}
 	if why := p.notInPlace(); why != "" {
-		return is(updating, "Nodes have pods of another revision, which are recreated, because an update in place is not possible: %s.", why)
+		return newCondition(updating, "Nodes have pods of another revision, which are recreated, because an update in place is not possible: %s.", why)
 	}
-	return is(updating, "Nodes have pods of another revision, which are being updated.")
+	return newCondition(updating, "Nodes have pods of another revision, which are being updated.")
 }
 
 // notInPlace returns why the pod that is updated next is recreated although the strategy prefers updates in place. It is

@@ -21,7 +21,7 @@ func (p *planner) update() {
 	for s := range p.acted {
 		p.replaced(s)
 	}
-	p.each(replaces, func(s *slot) bool {
+	p.forEach(replaces, func(s *slot) bool {
 		if !p.updateSlot(s) {
 			return false
 		}
@@ -29,8 +29,8 @@ func (p *planner) update() {
 		return true
 	})
 	p.recreate() // After the pods that are not ready, which count from their update on.
-	p.each(begins, p.updateServing)
-	p.each(updates, p.updateServing)
+	p.forEach(begins, p.updateServing)
+	p.forEach(updates, p.updateServing)
 }
 
 // updateServing starts to update an old pod that serves, as maxSurge or maxUnavailable permits. It returns false if no further
@@ -71,7 +71,7 @@ func (p *planner) takeDown(s *slot, maxUnavailable int) bool {
 // resume continues the updates in place that were interrupted, or makes the pods ready again that are not to be updated
 // any more.
 func (p *planner) resume() {
-	p.each(resumes, func(s *slot) bool {
+	p.forEach(resumes, func(s *slot) bool {
 		old := p.state.config.pair(s).old
 		var change *inplace.Change
 		if inPlace(p.set) {
@@ -95,7 +95,7 @@ func (p *planner) resume() {
 // recreate deletes the pods whose update in place is refused. They count as unavailable since it began, but may serve. With a
 // surge, whose maxUnavailable is 0, one of them is deleted at a time: a node has one pod of a revision.
 func (p *planner) recreate() {
-	p.each(refused, func(s *slot) bool {
+	p.forEach(refused, func(s *slot) bool {
 		pod := p.state.config.pair(s).current
 		if p.deletes > 0 && p.recreates(s) && (!ready(pod) || p.takeDown(s, max(p.maxUnavailable, 1))) {
 			p.leave(s, pod, updateReason)

@@ -48,12 +48,12 @@ type state struct {
 // decide again, zero if an event will tell.
 func decide(s state) (next action, mine *rbacv1.RoleBinding, wait time.Duration) {
 	byHand := false
-	for _, each := range s.bindings {
+	for _, binding := range s.bindings {
 		switch {
-		case each.Name == Role && each.Labels[managedBy] == manager:
-			mine = each
+		case binding.Name == Role && binding.Labels[managedBy] == manager:
+			mine = binding
 		default:
-			byHand = byHand || Gives(each, s.own)
+			byHand = byHand || Gives(binding, s.own)
 		}
 	}
 	needed := s.needed && !byHand

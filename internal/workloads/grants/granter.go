@@ -147,8 +147,8 @@ func (g *Granter) state(namespace string, now time.Time) state {
 		bindings: in(g.world.bindings.GetIndexer(), namespace),
 	}
 	empty := false
-	for _, each := range s.bindings {
-		empty = empty || each.Name == Role && len(each.Subjects) == 0
+	for _, binding := range s.bindings {
+		empty = empty || binding.Name == Role && len(binding.Subjects) == 0
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,7 +163,7 @@ func lasts(from map[string]time.Time, namespace string, is bool, now time.Time) 
 		delete(from, namespace)
 		return 0
 	}
-	if _, known := from[namespace]; !known {
+	if _, noted := from[namespace]; !noted {
 		from[namespace] = now
 	}
 	return now.Sub(from[namespace])
@@ -207,10 +207,10 @@ func Remove(ctx context.Context, config *rest.Config) (int, error) {
 	}
 	removed, failed := 0, []error(nil)
 	for i := range all.Items {
-		each := &all.Items[i]
+		binding := &all.Items[i]
 		// The policy permits the deletion only without subjects.
-		key := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
-		err := connection.Patch(ctx, each, client.RawPatch(types.MergePatchType, []byte(`{"subjects":null}`)))
+		key := types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}
+		err := connection.Patch(ctx, binding, client.RawPatch(types.MergePatchType, []byte(`{"subjects":null}`)))
 		gone := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		err = errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(connection.Delete(ctx, gone)))
 		if err != nil {

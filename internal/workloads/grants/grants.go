@@ -66,8 +66,8 @@ type Store interface {
 func in(indexer toolscache.Indexer, namespace string) []*rbacv1.RoleBinding {
 	found, _ := indexer.ByIndex(toolscache.NamespaceIndex, namespace) // Informers have this index.
 	bindings := make([]*rbacv1.RoleBinding, 0, len(found))
-	for _, each := range found {
-		if binding, ok := each.(*rbacv1.RoleBinding); ok {
+	for _, object := range found {
+		if binding, ok := object.(*rbacv1.RoleBinding); ok {
 			bindings = append(bindings, binding)
 		}
 	}
@@ -115,30 +115,30 @@ func (r *Reader) Check(namespace string) error {
 		return nil
 	}
 	granted := slices.ContainsFunc(in(r.store.GetIndexer(), namespace), func(binding *rbacv1.RoleBinding) bool { return Gives(binding, r.namespace) })
-	known := r.note(namespace, granted)
+	change := r.note(namespace, granted)
 	if granted {
 		return nil
 	}
-	return &MissingError{Namespace: namespace, Late: r.now().Sub(known.at) >= patience}
+	return &MissingError{Namespace: namespace, Late: r.now().Sub(change.at) >= patience}
 }
 
 // Spreads reports whether API servers may not know the RoleBinding of the namespace yet, and therefore refuse writes.
 func (r *Reader) Spreads(namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.known[namespace]
-	return known.granted && r.now().Sub(known.at) < spread
+	change := r.known[namespace]
+	return change.granted && r.now().Sub(change.at) < spread
 }
 
 func (r *Reader) note(namespace string, granted bool) since {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known, found := r.known[namespace]
-	if !found || known.granted != granted {
-		known = since{granted: granted, at: r.now()}
-		r.known[namespace] = known
+	change, found := r.known[namespace]
+	if !found || change.granted != granted {
+		change = since{granted: granted, at: r.now()}
+		r.known[namespace] = change
 	}
-	return known
+	return change
 }
 
 // OfManager returns the labels of the RoleBindings that a manager has created.

@@ -38,8 +38,8 @@ func newSelection(set *v1alpha1.SidecarSet) *selection {
 	}
 	for _, spec := range specs {
 		var target []labels.Selector
-		for _, each := range overlap.Namespaces(spec) {
-			selector, err := metav1.LabelSelectorAsSelector(each)
+		for _, stated := range overlap.Namespaces(spec) {
+			selector, err := metav1.LabelSelectorAsSelector(stated)
 			if err != nil {
 				selector = labels.Nothing()
 			}
@@ -52,10 +52,10 @@ func newSelection(set *v1alpha1.SidecarSet) *selection {
 
 // selects reports whether the SidecarSet may update pods in the namespace.
 func (s *selection) selects(namespace *metav1.PartialObjectMetadata) bool {
-	of := labels.Set{corev1.LabelMetadataName: namespace.Name}
-	maps.Copy(of, namespace.Labels)
+	namespaceLabels := labels.Set{corev1.LabelMetadataName: namespace.Name}
+	maps.Copy(namespaceLabels, namespace.Labels)
 	return slices.ContainsFunc(s.targets, func(target []labels.Selector) bool {
-		return !slices.ContainsFunc(target, func(each labels.Selector) bool { return !each.Matches(of) })
+		return !slices.ContainsFunc(target, func(each labels.Selector) bool { return !each.Matches(namespaceLabels) })
 	})
 }
 
@@ -63,11 +63,11 @@ func (s *selection) selects(namespace *metav1.PartialObjectMetadata) bool {
 // A rollout writes the status often, without a change of what is selected.
 func (w *world) selectionEvents(changed func(namespace string)) toolscache.ResourceEventHandler {
 	affect := func(sets ...any) {
-		for _, each := range w.namespaces.GetIndexer().List() {
-			namespace, ok := each.(*metav1.PartialObjectMetadata)
+		for _, object := range w.namespaces.GetIndexer().List() {
+			namespace, ok := object.(*metav1.PartialObjectMetadata)
 			if ok && slices.ContainsFunc(sets, func(set any) bool {
-				known, ok := set.(*selection)
-				return ok && known.selects(namespace)
+				typed, ok := set.(*selection)
+				return ok && typed.selects(namespace)
 			}) {
 				changed(namespace.Name)
 			}
@@ -76,9 +76,9 @@ func (w *world) selectionEvents(changed func(namespace string)) toolscache.Resou
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(set any) { affect(set) },
 		UpdateFunc: func(before, after any) {
-			was, is := before.(*selection), after.(*selection) //nolint:forcetypeassert // The transformation returns nothing else.
-			if !equality.Semantic.DeepEqual(was.Spec, is.Spec) || !equality.Semantic.DeepEqual(was.Status.InForce, is.Status.InForce) {
-				affect(was, is)
+			previous, current := before.(*selection), after.(*selection) //nolint:forcetypeassert // The transformation returns nothing else.
+			if !equality.Semantic.DeepEqual(previous.Spec, current.Spec) || !equality.Semantic.DeepEqual(previous.Status.InForce, current.Status.InForce) {
+				affect(previous, current)
 			}
 		},
 		DeleteFunc: func(set any) {

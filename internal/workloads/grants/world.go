@@ -89,16 +89,16 @@ func newWorld(connection client.WithWatch, resources []string, changed func(name
 	w.bindings = watched(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}, trimManagedFields,
 		handler(byNamespace), client.MatchingLabels{Label: LabelValue})
 	for _, resource := range resources {
-		all := writers()
-		i := slices.IndexFunc(all, func(k kinds.Kind) bool { return k.Resource == resource })
+		rows := writers()
+		i := slices.IndexFunc(rows, func(k kinds.Kind) bool { return k.Resource == resource })
 		switch {
 		case i < 0:
 			errs = append(errs, fmt.Errorf("resource %q is not one of sets", resource))
-		case !all[i].ClusterScoped:
-			w.sets = append(w.sets, metadata(all[i].GroupVersionKind, trimName, byNamespace))
+		case !rows[i].ClusterScoped:
+			w.sets = append(w.sets, metadata(rows[i].GroupVersionKind, trimName, byNamespace))
 		default:
 			w.sidecars = watched(
-				all[i].GroupVersionKind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed),
+				rows[i].GroupVersionKind, &unstructured.Unstructured{}, &unstructured.UnstructuredList{}, trimSidecarSet, w.selectionEvents(changed),
 			)
 			w.namespaces = metadata(corev1.SchemeGroupVersion.WithKind("Namespace"), trimLabels, func(object client.Object) { changed(object.GetName()) })
 		}
@@ -130,8 +130,8 @@ func handler(changed func(client.Object)) toolscache.ResourceEventHandler {
 		if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
 		}
-		if known, ok := object.(client.Object); ok {
-			changed(known)
+		if typed, ok := object.(client.Object); ok {
+			changed(typed)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: call, DeleteFunc: call, UpdateFunc: func(_, after any) { call(after) }}
@@ -164,11 +164,11 @@ func trimLabels(object any) (any, error) {
 
 // informers returns all informers.
 func (w *world) informers() []toolscache.SharedIndexInformer {
-	all := append([]toolscache.SharedIndexInformer{w.bindings}, w.sets...)
+	informers := append([]toolscache.SharedIndexInformer{w.bindings}, w.sets...)
 	if w.sidecars != nil {
-		all = append(all, w.sidecars, w.namespaces)
+		informers = append(informers, w.sidecars, w.namespaces)
 	}
-	return all
+	return informers
 }
 
 // synced reports whether all informers have the objects that existed at the start.
@@ -178,8 +178,8 @@ func (w *world) synced() bool {
 
 // needs reports whether a namespace has sets, or SidecarSets select it that update pods.
 func (w *world) needs(namespace string) bool {
-	for _, each := range w.sets {
-		if found, _ := each.GetIndexer().IndexKeys(toolscache.NamespaceIndex, namespace); len(found) > 0 {
+	for _, informer := range w.sets {
+		if found, _ := informer.GetIndexer().IndexKeys(toolscache.NamespaceIndex, namespace); len(found) > 0 {
 			return true
 		}
 	}
@@ -191,8 +191,8 @@ func (w *world) needs(namespace string) bool {
 	if !ok {
 		return false
 	}
-	for _, each := range w.sidecars.GetIndexer().List() {
-		if set, ok := each.(*selection); ok && set.selects(object) {
+	for _, stored := range w.sidecars.GetIndexer().List() {
+		if set, ok := stored.(*selection); ok && set.selects(object) {
 			return true
 		}
 	}

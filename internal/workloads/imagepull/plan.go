@@ -131,7 +131,7 @@ func (p *planner) begin() {
 // takes longer than its period ends before the next begins: otherwise, the last nodes would never be asked.
 func (p *planner) passed() bool {
 	return !slices.ContainsFunc(p.Nodes, func(node *corev1.Node) bool {
-		found := p.Progress.of(node)
+		found := p.Progress.pullOn(node)
 		return !found.decided && (found.created || Usable(node))
 	})
 }
@@ -145,7 +145,7 @@ func (p *planner) observe() {
 			continue
 		}
 		p.present[node.Name] = true
-		if found := p.Progress.of(node); found.decided || attemptOf(pod) < found.attempt {
+		if found := p.Progress.pullOn(node); found.decided || attemptOf(pod) < found.attempt {
 			p.delete(pod)
 		} else if pod.DeletionTimestamp == nil && p.learn(pod, node) {
 			p.delete(pod)
@@ -165,7 +165,7 @@ func (p *planner) delete(pods ...*corev1.Pod) {
 
 // learn learns from the pod of the present attempt on a node, and reports whether it is to be deleted.
 func (p *planner) learn(pod *corev1.Pod, node *corev1.Node) bool {
-	found, timeout := p.Progress.of(node), time.Duration(ptr.Deref(p.policy().TimeoutSeconds, 600))*time.Second
+	found, timeout := p.Progress.pullOn(node), time.Duration(ptr.Deref(p.policy().TimeoutSeconds, 600))*time.Second
 	found.attempt, found.created = attemptOf(pod), true
 	result, why := outcomeOf(pod, timeout, p.Now)
 	switch {
@@ -233,7 +233,7 @@ func (p *planner) choose() {
 	parallelism := p.parallelism()
 	p.Limit = max(0, parallelism-len(p.Pods))
 	for _, node := range p.Nodes {
-		found := p.Progress.of(node)
+		found := p.Progress.pullOn(node)
 		if found.created && !found.decided && !p.present[node.Name] {
 			p.fail(node, found, "Deleted: the pod of the pull was deleted")
 		}

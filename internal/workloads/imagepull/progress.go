@@ -79,8 +79,8 @@ func passTime(job *v1alpha1.ImagePullJob) *metav1.Time {
 	return since
 }
 
-// of returns what has become of a node, to be changed. A node with another UID is another node.
-func (p *Progress) of(node *corev1.Node) *pull {
+// pullOn returns what has become of a node, to be changed. A node with another UID is another node.
+func (p *Progress) pullOn(node *corev1.Node) *pull {
 	found := p.nodes[node.Name]
 	if found == nil || found.uid != node.UID {
 		found = &pull{uid: node.UID}

@@ -48,9 +48,10 @@ func Share(total int, claims []Claim) map[types.NamespacedName]int {
 	granted := map[types.NamespacedName]int{}
 	for ; free > 0; free-- {
 		var next *namespace
-		for _, each := range spaces {
-			if len(each.jobs) > 0 && each.has < most && (next == nil || cmp.Or(cmp.Compare(each.has, next.has), strings.Compare(each.name, next.name)) < 0) {
-				next = each
+		for _, space := range spaces {
+			if len(space.jobs) > 0 && space.has < most &&
+				(next == nil || cmp.Or(cmp.Compare(space.has, next.has), strings.Compare(space.name, next.name)) < 0) {
+				next = space
 			}
 		}
 		if next == nil {

@@ -68,7 +68,7 @@ func (p *planner) count() int {
 	p.Status.FailedNodes, p.Status.Cursor, p.Status.Pulling = nil, "", nil
 	var open []string
 	for _, node := range p.Nodes {
-		switch found := p.Progress.of(node); {
+		switch found := p.Progress.pullOn(node); {
 		case !found.decided:
 			open = append(open, node.Name)
 			cursor = cursor && len(open) <= maxPulling

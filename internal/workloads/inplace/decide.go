@@ -163,22 +163,22 @@ func (c *Change) environment(pod *corev1.Pod, parts []*Change) string {
 		if p := pod.Spec.InitContainers[i].RestartPolicy; p == nil || *p != always {
 			continue
 		}
-		if what := c.refers(pod, &pod.Spec.InitContainers[i]); what != "" {
-			return fmt.Sprintf("container %s refers to %s", pod.Spec.InitContainers[i].Name, what)
+		if source := c.refers(pod, &pod.Spec.InitContainers[i]); source != "" {
+			return fmt.Sprintf("container %s refers to %s", pod.Spec.InitContainers[i].Name, source)
 		}
 	}
 	for i := range pod.Spec.Containers {
 		spec := &pod.Spec.Containers[i]
 		if !c.restarts(spec) {
-			if what := c.refers(pod, spec); what != "" {
-				return fmt.Sprintf("container %s refers to %s", spec.Name, what)
+			if source := c.refers(pod, spec); source != "" {
+				return fmt.Sprintf("container %s refers to %s", spec.Name, source)
 			}
 			continue
 		}
 		restarted := slices.IndexFunc(parts, func(part *Change) bool { return part.restarts(spec) })
 		for _, later := range parts[restarted+1:] {
-			if what := later.refers(pod, spec); what != "" {
-				return fmt.Sprintf("container %s refers to %s, which changes after its restart", spec.Name, what)
+			if source := later.refers(pod, spec); source != "" {
+				return fmt.Sprintf("container %s refers to %s, which changes after its restart", spec.Name, source)
 			}
 		}
 	}
@@ -238,8 +238,8 @@ func (c *Change) refers(pod *corev1.Pod, spec *corev1.Container) string {
 		case source.ResourceFieldRef != nil:
 			name := cmp.Or(source.ResourceFieldRef.ContainerName, spec.Name)
 			_, resource, _ := strings.Cut(source.ResourceFieldRef.Resource, ".")
-			of, wanted := container(pod, name), c.Resources[name]
-			if of != nil && resizes(of, wanted, corev1.ResourceName(resource)) {
+			current, wanted := container(pod, name), c.Resources[name]
+			if current != nil && resizes(current, wanted, corev1.ResourceName(resource)) {
 				return fmt.Sprintf("%s of container %s", source.ResourceFieldRef.Resource, name)
 			}
 		}

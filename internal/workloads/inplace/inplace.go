@@ -142,8 +142,8 @@ func Start(pod *corev1.Pod, change *Change, target Target, now time.Time) *plann
 }
 
 // isTrue reports whether the pod has the condition, and it is True.
-func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
-	c := planning.Condition(pod, kind)
+func isTrue(pod *corev1.Pod, conditionType corev1.PodConditionType) bool {
+	c := planning.Condition(pod, conditionType)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 

@@ -33,15 +33,15 @@ func batches(pod *corev1.Pod, names sets.Set[string]) []sets.Set[string] {
 			without.Insert(name)
 		}
 	}
-	all := []sets.Set[string]{}
+	batches := []sets.Set[string]{}
 	for _, level := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
-		all = append(all, levels[level])
+		batches = append(batches, levels[level])
 	}
-	if len(all) == 0 {
+	if len(batches) == 0 {
 		return []sets.Set[string]{without}
 	}
-	all[0] = all[0].Union(without)
-	return all
+	batches[0] = batches[0].Union(without)
+	return batches
 }
 
 // inBatches returns the images and resources of the change that the pod does not have, by batch.

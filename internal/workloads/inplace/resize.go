@@ -72,10 +72,10 @@ func qos(pod *corev1.Pod, parts []*Change) string {
 
 // merged returns the resources with those that change.
 func merged(list, changed corev1.ResourceList) corev1.ResourceList {
-	all := corev1.ResourceList{}
-	maps.Copy(all, list)
-	maps.Copy(all, changed)
-	return all
+	resources := corev1.ResourceList{}
+	maps.Copy(resources, list)
+	maps.Copy(resources, changed)
+	return resources
 }
 
 // requests returns the requests that the API server derives: a limit without a request is a request.

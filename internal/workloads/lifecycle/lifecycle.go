@@ -36,7 +36,7 @@ func Held(hook *pub.LifecycleHook, pod *corev1.Pod) bool {
 		return false
 	}
 	for key, value := range hook.LabelsHandler {
-		if has(pod, key, value) {
+		if hasLabel(pod, key, value) {
 			return true
 		}
 	}
@@ -54,14 +54,14 @@ func Restored(hook *pub.LifecycleHook, pod *corev1.Pod) bool {
 		return true
 	}
 	for key, value := range hook.LabelsHandler {
-		if !has(pod, key, value) {
+		if !hasLabel(pod, key, value) {
 			return false
 		}
 	}
 	return sets.New(pod.Finalizers...).HasAll(hook.FinalizersHandler...)
 }
 
-func has(pod *corev1.Pod, key, value string) bool {
+func hasLabel(pod *corev1.Pod, key, value string) bool {
 	v, ok := pod.Labels[key]
 	return ok && v == value
 }

@@ -147,14 +147,14 @@ func (t *Template) Why(node *corev1.Node) string {
 // Tolerations returns the tolerations of the pods: those of the template, and those of conditions of a node, which the
 // pods of a node do not leave. They replace tolerations of the same taints, as those of the built-in DaemonSet do.
 func Tolerations(spec *corev1.PodSpec) []corev1.Toleration {
-	all := slices.Clone(spec.Tolerations)
+	tolerations := slices.Clone(spec.Tolerations)
 	add := func(effect corev1.TaintEffect, keys ...string) {
 		for _, key := range keys {
 			added := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
-			if i := slices.IndexFunc(all, func(t corev1.Toleration) bool { return t.MatchToleration(&added) }); i >= 0 {
-				all[i] = added
+			if i := slices.IndexFunc(tolerations, func(t corev1.Toleration) bool { return t.MatchToleration(&added) }); i >= 0 {
+				tolerations[i] = added
 			} else {
-				all = append(all, added)
+				tolerations = append(tolerations, added)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func Tolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	if spec.HostNetwork {
 		add(corev1.TaintEffectNoSchedule, corev1.TaintNodeNetworkUnavailable)
 	}
-	return all
+	return tolerations
 }
 
 // Required returns the required node affinity, nil if there is none.

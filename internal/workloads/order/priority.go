@@ -62,7 +62,7 @@ func newPriorities(strategy *pub.UpdatePriorityStrategy) *priorities {
 	return p
 }
 
-func (p *priorities) of(pod *corev1.Pod) Priority {
+func (p *priorities) priorityOf(pod *corev1.Pod) Priority {
 	for level, k := range p.keys {
 		if value, ok := pod.Labels[k]; ok {
 			return Priority{level: level, value: trailingInteger(value)}

@@ -26,10 +26,10 @@ type ScaleInOptions struct {
 // decides: unassigned; phase Pending, Unknown, Running; not available; not ready; lower deletion
 // cost; more crowded topology; ready for less time; more restarts; newer; name.
 func ScaleIn(pods []*corev1.Pod, opts ScaleInOptions) []*corev1.Pod {
-	all := keys(pods, opts.Available)
-	rank(all, &opts)
-	slices.SortFunc(all, func(a, b key) int { return scaleIn(&a, &b) })
-	return podsOf(all)
+	ranked := keys(pods, opts.Available)
+	rank(ranked, &opts)
+	slices.SortFunc(ranked, func(a, b key) int { return scaleIn(&a, &b) })
+	return podsOf(ranked)
 }
 
 func scaleIn(a, b *key) int {

@@ -39,16 +39,16 @@ type UpdateOptions struct {
 // that are not pinned.
 func Update(pods []*corev1.Pod, opts UpdateOptions) []*corev1.Pod {
 	priorities := newPriorities(opts.Priority)
-	all, pinned := keys(pods, nil), 0
-	for i := range all {
-		k := &all[i]
+	ranked, pinned := keys(pods, nil), 0
+	for i := range ranked {
+		k := &ranked[i]
 		if k.pinned = opts.Pinned != nil && opts.Pinned(k.pod); k.pinned {
 			pinned++
 		} else {
-			k.priority = priorities.of(k.pod)
+			k.priority = priorities.priorityOf(k.pod)
 		}
 	}
-	slices.SortFunc(all, func(a, b key) int {
+	slices.SortFunc(ranked, func(a, b key) int {
 		order := falseFirst(!a.pinned, !b.pinned)
 		if order == 0 && opts.PriorityFirst {
 			order = a.priority.compare(b.priority)
@@ -64,7 +64,7 @@ func Update(pods []*corev1.Pod, opts UpdateOptions) []*corev1.Pod {
 		}
 		return cmp.Or(order, age(&a, &b))
 	})
-	result := podsOf(all)
+	result := podsOf(ranked)
 	copy(result[pinned:], scatter(result[pinned:], opts.All, opts.Scatter))
 	return result
 }
@@ -105,7 +105,7 @@ func sorted(pods []*corev1.Pod, terms v1alpha1.UpdateScatterStrategy) v1alpha1.U
 			continue
 		}
 		for _, pod := range pods {
-			if has(pod, term) {
+			if hasLabel(pod, term) {
 				count[term]++
 			}
 		}
@@ -117,7 +117,7 @@ func sorted(pods []*corev1.Pod, terms v1alpha1.UpdateScatterStrategy) v1alpha1.U
 	return result
 }
 
-func has(pod *corev1.Pod, term v1alpha1.UpdateScatterTerm) bool {
+func hasLabel(pod *corev1.Pod, term v1alpha1.UpdateScatterTerm) bool {
 	value, ok := pod.Labels[term.Key]
 	return ok && value == term.Value
 }
@@ -129,7 +129,7 @@ func has(pod *corev1.Pod, term v1alpha1.UpdateScatterTerm) bool {
 func spread(pods, all []*corev1.Pod, term v1alpha1.UpdateScatterTerm) []*corev1.Pod {
 	var with, without []*corev1.Pod
 	for _, pod := range pods {
-		if has(pod, term) {
+		if hasLabel(pod, term) {
 			with = append(with, pod)
 		} else {
 			without = append(without, pod)
@@ -145,7 +145,7 @@ func spread(pods, all []*corev1.Pod, term v1alpha1.UpdateScatterTerm) []*corev1.
 	// Pods without the label that exceed the density of the set come first.
 	totalWith := -1
 	for _, pod := range all {
-		if has(pod, term) {
+		if hasLabel(pod, term) {
 			totalWith++
 		}
 	}

@@ -176,9 +176,9 @@ func union[V any](a, b map[string]V) map[string]V {
 	if len(a) == 0 {
 		return b
 	}
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
+	merged := maps.Clone(a)
+	maps.Copy(merged, b)
+	return merged
 }
 
 // StartBound is for how long a pod of the update revision that is not available delays the update of other pods that are not

@@ -80,9 +80,9 @@ func (e *Event) Of(pods sets.Set[string]) Event {
 // AddEvent adds an event of a set: its pods become those of an earlier one that differs only in them.
 func AddEvent(events []Event, e Event) []Event {
 	for i := range events {
-		if known := &events[i]; len(e.Pods) > 0 && len(known.Pods) > 0 &&
-			known.Type == e.Type && known.Reason == e.Reason && known.One == e.One && known.Many == e.Many {
-			known.Pods = append(known.Pods, e.Pods...)
+		if event := &events[i]; len(e.Pods) > 0 && len(event.Pods) > 0 &&
+			event.Type == e.Type && event.Reason == e.Reason && event.One == e.One && event.Many == e.Many {
+			event.Pods = append(event.Pods, e.Pods...)
 			return events
 		}
 	}
@@ -110,8 +110,8 @@ func ConvertConditions[A, B any](all []A, convert func(A) B) []B {
 }
 
 // Find returns the condition, nil if there is none.
-func (c Conditions) Find(kind string) *SetCondition {
-	i := slices.IndexFunc(c, func(each SetCondition) bool { return each.Type == kind })
+func (c Conditions) Find(conditionType string) *SetCondition {
+	i := slices.IndexFunc(c, func(each SetCondition) bool { return each.Type == conditionType })
 	if i < 0 {
 		return nil
 	}
@@ -136,10 +136,10 @@ func (c *Conditions) Put(wanted SetCondition, now time.Time) {
 
 // Set sets the condition to True with the reason and the message. If there is no message, it sets the
 // condition to False if it was True for this reason.
-func (c *Conditions) Set(kind, reason, message string, now time.Time) {
-	wanted := SetCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+func (c *Conditions) Set(conditionType, reason, message string, now time.Time) {
+	wanted := SetCondition{Type: conditionType, Status: corev1.ConditionTrue, Reason: reason, Message: message}
 	if message == "" {
-		if old := c.Find(kind); old == nil || old.Status != corev1.ConditionTrue || old.Reason != reason {
+		if old := c.Find(conditionType); old == nil || old.Status != corev1.ConditionTrue || old.Reason != reason {
 			return
 		}
 		wanted.Status, wanted.Reason = corev1.ConditionFalse, "Recovered"
@@ -148,8 +148,8 @@ func (c *Conditions) Set(kind, reason, message string, now time.Time) {
 }
 
 // True reports whether the condition is True.
-func (c Conditions) True(kind string) bool {
-	found := c.Find(kind)
+func (c Conditions) True(conditionType string) bool {
+	found := c.Find(conditionType)
 	return found != nil && found.Status == corev1.ConditionTrue
 }
 

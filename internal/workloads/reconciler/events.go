@@ -171,7 +171,7 @@ func (b *base) claimEvents() handler.TypedEventHandler[*corev1.PersistentVolumeC
 				equality.Semantic.DeepEqual(before.Status, after.Status) {
 				return
 			}
-			b.each(after.Namespace, func(set client.Object) {
+			b.forEachSet(after.Namespace, func(set client.Object) {
 				templates := b.parts(set).Claims
 				if slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {
 					return strings.HasPrefix(after.Name, template.Name+"-"+set.GetName()+"-")
@@ -222,7 +222,7 @@ func (b *base) enqueueOf(q controllers.Queue, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil || len(pod.Labels) == 0 {
 		return
 	}
-	b.each(pod.Namespace, func(set client.Object) {
+	b.forEachSet(pod.Namespace, func(set client.Object) {
 		selector, err := metav1.LabelSelectorAsSelector(b.parts(set).Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.Labels)) {
 			b.enqueue(q, client.ObjectKeyFromObject(set))
@@ -232,7 +232,7 @@ func (b *base) enqueueOf(q controllers.Queue, pod *corev1.Pod) {
 
 // enqueueMarked enqueues the sets whose pods the marker selects.
 func (b *base) enqueueMarked(_ context.Context, q controllers.Queue, marker *v1alpha1.PodProbeMarker) {
-	b.each(marker.Namespace, func(set client.Object) {
+	b.forEachSet(marker.Namespace, func(set client.Object) {
 		if Selects(marker, labels.Set(b.parts(set).Template.Labels)) {
 			b.enqueue(q, client.ObjectKeyFromObject(set))
 		}
@@ -264,8 +264,8 @@ func GrantSource(informers cache.Cache, store Store) source.Source {
 	return source.Kind(informers, &rbacv1.RoleBinding{}, controllers.Changes(changed))
 }
 
-// each calls do for the sets of the namespace.
-func (b *base) each(namespace string, do func(client.Object)) {
+// forEachSet calls do for the sets of the namespace.
+func (b *base) forEachSet(namespace string, do func(client.Object)) {
 	for _, set := range Indexed[client.Object](b.Stores.Sets, namespaceIndex, namespace) {
 		do(set)
 	}

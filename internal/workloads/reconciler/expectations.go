@@ -141,14 +141,14 @@ func (s *setExpectations) observe(read func() versions) versions {
 // the cache does not show as terminating. Otherwise the events of the pods report it.
 func (e *expectations) caughtUp(cached versions, unseen func(deleted map[types.UID]bool) map[types.UID]bool) bool {
 	e.waiting = false
-	for _, each := range []struct {
+	for _, resource := range []struct {
 		wrote  *string
 		cached string
 	}{{&e.set, cached.set}, {&e.pods, cached.pods}, {&e.claims, cached.claims}, {&e.revisions, cached.revisions}} {
-		if objectversion.Older(each.cached, *each.wrote) {
+		if objectversion.Older(resource.cached, *resource.wrote) {
 			e.waiting = true
 		} else {
-			*each.wrote = ""
+			*resource.wrote = ""
 		}
 	}
 	if len(e.deleted) > 0 {
@@ -186,12 +186,12 @@ func (s *setExpectations) isWaiting(key types.NamespacedName) (waiting bool) {
 }
 
 func (e *expectations) wrote(outcome *apply.Outcome) {
-	for _, each := range []struct {
+	for _, resource := range []struct {
 		highest *string
 		version string
 	}{{&e.pods, outcome.Pods}, {&e.claims, outcome.Claims}, {&e.revisions, outcome.Revisions}} {
-		if each.version != "" && (*each.highest == "" || objectversion.Older(*each.highest, each.version)) {
-			*each.highest = each.version
+		if resource.version != "" && (*resource.highest == "" || objectversion.Older(*resource.highest, resource.version)) {
+			*resource.highest = resource.version
 		}
 	}
 	for _, uid := range outcome.Deleted {

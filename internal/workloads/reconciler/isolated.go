@@ -38,11 +38,11 @@ const (
 // corrected. The object is one of the cache.
 func Isolated(ctx context.Context, to client.Client, recorder record.EventRecorder, now time.Time, kind schema.GroupVersionKind, object client.Object) (bool, reconcile.Result, error) {
 	why, stored := isolate.Of(object), conditionsOf(object)
-	known := slices.IndexFunc(stored.list, func(c condition) bool { return c["type"] == v1alpha1.ConditionDecodable })
-	if why == nil && known < 0 {
+	index := slices.IndexFunc(stored.list, func(c condition) bool { return c["type"] == v1alpha1.ConditionDecodable })
+	if why == nil && index < 0 {
 		return false, reconcile.Result{}, nil
 	}
-	if why != nil && known >= 0 && stored.list[known]["status"] == string(metav1.ConditionFalse) && stored.list[known]["message"] == why.Error() {
+	if why != nil && index >= 0 && stored.list[index]["status"] == string(metav1.ConditionFalse) && stored.list[index]["message"] == why.Error() {
 		return true, reconcile.Result{}, nil
 	}
 	next := slices.DeleteFunc(stored.list, func(c condition) bool { return c["type"] == v1alpha1.ConditionDecodable })

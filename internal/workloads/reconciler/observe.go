@@ -150,16 +150,16 @@ func union[T comparable](all, more []T) []T {
 	if len(all) == 0 {
 		return more
 	}
-	known := sets.New(all...)
-	return append(all, slices.DeleteFunc(more, known.Has)...)
+	present := sets.New(all...)
+	return append(all, slices.DeleteFunc(more, present.Has)...)
 }
 
 // markers returns what is known about the markers that select pods with the labels of the template,
 // or one of the pods: controllers add labels that the template does not have.
 func (b *base) markers(namespace string, template *corev1.PodTemplateSpec, pods []*corev1.Pod) planning.Markers {
-	known := planning.Markers{Labels: sets.New[string](), Conditions: sets.New[corev1.PodConditionType]()}
+	markers := planning.Markers{Labels: sets.New[string](), Conditions: sets.New[corev1.PodConditionType]()}
 	if b.Stores.Markers == nil {
-		return known
+		return markers
 	}
 	samples := []labels.Set{template.Labels}
 	if len(pods) > 0 {
@@ -172,14 +172,14 @@ func (b *base) markers(namespace string, template *corev1.PodTemplateSpec, pods 
 		for i := range marker.Spec.Probes {
 			probe := &marker.Spec.Probes[i]
 			for j := range probe.MarkerPolicy {
-				known.Labels.Insert(probe.MarkerPolicy[j].LabelKeys()...)
+				markers.Labels.Insert(probe.MarkerPolicy[j].LabelKeys()...)
 			}
 			if probe.PodConditionType != "" {
-				known.Conditions.Insert(corev1.PodConditionType(probe.PodConditionType))
+				markers.Conditions.Insert(corev1.PodConditionType(probe.PodConditionType))
 			}
 		}
 	}
-	return known
+	return markers
 }
 
 // Selects reports whether the marker selects pods with one of the labels.

@@ -35,9 +35,9 @@ func checkSelector(selector *metav1.LabelSelector) error {
 			return fmt.Errorf("spec.selector.matchLabels: must not have the label %s, which Seamark sets", key)
 		}
 	}
-	for i, each := range selector.MatchExpressions {
-		if reserved.Has(each.Key) {
-			return fmt.Errorf("spec.selector.matchExpressions[%d].key: must not be the label %s, which Seamark sets", i, each.Key)
+	for i, requirement := range selector.MatchExpressions {
+		if reserved.Has(requirement.Key) {
+			return fmt.Errorf("spec.selector.matchExpressions[%d].key: must not be the label %s, which Seamark sets", i, requirement.Key)
 		}
 	}
 	return nil

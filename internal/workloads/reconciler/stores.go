@@ -26,13 +26,13 @@ type Store interface {
 type Stores struct {
 	// Sets are the sets of the kind, indexed by namespace.
 	Sets Store
-	// Pods have the indexers PodIndexers, Claims and Revisions have Indexers.
+	// Pods have ControllerIndexers, Claims have ClaimIndexers, and Revisions have RevisionIndexers.
 	Pods, Claims, Revisions Store
 	// Markers are the PodProbeMarkers, indexed by namespace, nil if the API server does not serve them.
 	Markers Store
 	// Nodes are the nodes, trimmed by trim.Node, nil if no kind needs them.
 	Nodes Store
-	// Pulls are the ImagePullJobs with PodIndexers, nil if images are not pulled before updates.
+	// Pulls are the ImagePullJobs with ControllerIndexers, nil if images are not pulled before updates.
 	Pulls Store
 }
 
@@ -74,27 +74,29 @@ func byName(object metav1.Object) []string {
 
 func nameKey(namespace, prefix string) string { return namespace + "/" + prefix }
 
-func by(values func(metav1.Object) []string) toolscache.IndexFunc {
+func indexBy(values func(metav1.Object) []string) toolscache.IndexFunc {
 	return func(object any) ([]string, error) {
-		each, err := meta.Accessor(object)
+		accessor, err := meta.Accessor(object)
 		if err != nil {
 			return nil, fmt.Errorf("index %T: %w", object, err)
 		}
-		return values(each), nil
+		return values(accessor), nil
 	}
 }
 
-// PodIndexers returns the indexers of the pods.
-func PodIndexers() toolscache.Indexers { return toolscache.Indexers{controllerIndex: by(byController)} }
+// ControllerIndexers returns the indexers of objects that are found by their controller, such as pods.
+func ControllerIndexers() toolscache.Indexers {
+	return toolscache.Indexers{controllerIndex: indexBy(byController)}
+}
 
 // RevisionIndexers returns the indexers of the revisions.
 func RevisionIndexers() toolscache.Indexers {
-	return toolscache.Indexers{controllerIndex: by(byController), nameIndex: by(byName)}
+	return toolscache.Indexers{controllerIndex: indexBy(byController), nameIndex: indexBy(byName)}
 }
 
 // ClaimIndexers returns the indexers of the claims.
 func ClaimIndexers() toolscache.Indexers {
-	return toolscache.Indexers{ownerIndex: by(byOwner), nameIndex: by(byName)}
+	return toolscache.Indexers{ownerIndex: indexBy(byOwner), nameIndex: indexBy(byName)}
 }
 
 // Indexed returns the objects with the value in the index. It panics if the store does not have the index:
@@ -110,8 +112,8 @@ func Indexed[T any](store Store, index, value string) []T {
 // typed returns the objects that have the type.
 func typed[T any](found []any) []T {
 	objects := make([]T, 0, len(found))
-	for _, each := range found {
-		if object, ok := each.(T); ok {
+	for _, item := range found {
+		if object, ok := item.(T); ok {
 			objects = append(objects, object)
 		}
 	}
@@ -136,7 +138,7 @@ func Namespaced[T any](store Store, namespace string) []T {
 	return Indexed[T](store, namespaceIndex, namespace)
 }
 
-// Controlled returns the objects of a store with RevisionIndexers or PodIndexers that the owner with the key controls.
+// Controlled returns the objects of a store with RevisionIndexers or ControllerIndexers that the owner with the key controls.
 func Controlled[T any](store Store, controller owner.Key) []T {
 	return Indexed[T](store, controllerIndex, controller.String())
 }

@@ -43,8 +43,8 @@ func TestStepsSeeNothingOfOtherNamespaces(t *testing.T) {
 		pulls = append(pulls, &v1alpha1.ImagePullJob{ObjectMeta: each})
 	}
 	b := newBase(Options{Stores: Stores{
-		Pods: fakeapi.NewStore(t, PodIndexers(), pods), Claims: fakeapi.NewStore(t, ClaimIndexers(), claims),
-		Revisions: fakeapi.NewStore(t, RevisionIndexers(), revisions), Pulls: fakeapi.NewStore(t, PodIndexers(), pulls),
+		Pods: fakeapi.NewStore(t, ControllerIndexers(), pods), Claims: fakeapi.NewStore(t, ClaimIndexers(), claims),
+		Revisions: fakeapi.NewStore(t, RevisionIndexers(), revisions), Pulls: fakeapi.NewStore(t, ControllerIndexers(), pulls),
 	}})
 	b.kind = kind
 	b.parts = func(client.Object) planning.Parts {
@@ -87,7 +87,7 @@ func TestGatherFindsClaimsOfRemovedTemplates(t *testing.T) {
 	}
 	claims := []*corev1.PersistentVolumeClaim{claim("data-db-1"), claim("logs-db-1")}
 	b.Stores = Stores{
-		Pods: fakeapi.NewStore[*corev1.Pod](t, PodIndexers(), nil), Claims: fakeapi.NewStore(t, ClaimIndexers(), claims),
+		Pods: fakeapi.NewStore[*corev1.Pod](t, ControllerIndexers(), nil), Claims: fakeapi.NewStore(t, ClaimIndexers(), claims),
 		Revisions: fakeapi.NewStore(t, RevisionIndexers(), []*appsv1.ControllerRevision{rev}),
 	}
 	b.parts = func(client.Object) planning.Parts {

@@ -94,7 +94,7 @@ func Plan(set Owner, revisions []*appsv1.ControllerRevision, limit int, inUse ma
 			continue
 		}
 		result.Update = own[i]
-		set.Encoder.found(own[i])
+		set.Encoder.storeContent(own[i])
 		if i < len(own)-1 {
 			result.Update = own[i].DeepCopy()
 			result.Update.Revision = number

@@ -157,9 +157,9 @@ func Of(pod *corev1.Pod, revisions []*appsv1.ControllerRevision) *appsv1.Control
 	return nil
 }
 
-// found remembers the content of the revision that records the template, so that the next comparison is
+// storeContent remembers the content of the revision that records the template, so that the next comparison is
 // one of bytes.
-func (e *Encoder) found(rev *appsv1.ControllerRevision) {
+func (e *Encoder) storeContent(rev *appsv1.ControllerRevision) {
 	if e != nil {
 		e.content = rev.Data.Raw
 	}

@@ -113,9 +113,9 @@ func (p *planner) count(status *appsv1beta1.StatefulSetStatus, pod *corev1.Pod) 
 // complete makes the update revision the current one when all replicas have it and are available. A set that is scaled to zero
 // keeps both revisions while a partition divides them.
 func (p *planner) complete(status *appsv1beta1.StatefulSetStatus) {
-	all := planning.Number(len(p.replicas))
-	divided := all == 0 && p.strategy.rolling && p.strategy.partition > 0
-	if !divided && status.Replicas == all && status.UpdatedReplicas == all && status.UpdatedAvailableReplicas == all {
+	replicas := planning.Number(len(p.replicas))
+	divided := replicas == 0 && p.strategy.rolling && p.strategy.partition > 0
+	if !divided && status.Replicas == replicas && status.UpdatedReplicas == replicas && status.UpdatedAvailableReplicas == replicas {
 		status.CurrentRevision = status.UpdateRevision
 		status.CurrentReplicas = status.UpdatedReplicas
 	}

@@ -83,12 +83,12 @@ func (s *Step) createPulls(images []newImage, options pullOptions, nodes []strin
 	complete := true
 	for _, image := range images {
 		job := s.newPull(image, nodes, options)
-		switch known := existing[job.Name]; {
-		case known == nil:
+		switch pull := existing[job.Name]; {
+		case pull == nil:
 			s.actions.CreatePulls = append(s.actions.CreatePulls, job)
-		case known.DeletionTimestamp != nil: // It is created when this one is gone.
-		case !covers(known, job):
-			s.actions.DeletePulls = append(s.actions.DeletePulls, known)
+		case pull.DeletionTimestamp != nil: // It is created when this one is gone.
+		case !covers(pull, job):
+			s.actions.DeletePulls = append(s.actions.DeletePulls, pull)
 		default:
 			continue
 		}
@@ -129,8 +129,8 @@ func (s *Step) progress(images []newImage, existing map[string]*v1alpha1.ImagePu
 // report sets the condition. A set without it does not get one that says that nothing is needed. One that says that a job was
 // refused stays while the job is created again.
 func (s *Step) report(conditions *planning.Conditions, reason, message string) {
-	known := conditions.Find(planning.PreDownloading)
-	if known == nil && reason == notNeeded || known != nil && known.Reason == planning.PullsRefused && len(s.actions.CreatePulls) > 0 {
+	current := conditions.Find(planning.PreDownloading)
+	if current == nil && reason == notNeeded || current != nil && current.Reason == planning.PullsRefused && len(s.actions.CreatePulls) > 0 {
 		return
 	}
 	status := corev1.ConditionFalse
@@ -196,7 +196,7 @@ type newImage struct{ container, image string }
 // newImages returns the images of the update revision that an old revision of a pod does not have. Init containers and
 // native sidecars count.
 func (s *Step) newImages() (images []newImage) {
-	all := func(spec *corev1.PodSpec) []corev1.Container {
+	containersOf := func(spec *corev1.PodSpec) []corev1.Container {
 		return slices.Concat(spec.InitContainers, spec.Containers)
 	}
 	seen := sets.New[string]()
@@ -205,10 +205,10 @@ func (s *Step) newImages() (images []newImage) {
 			continue
 		}
 		had := sets.New[string]()
-		for _, container := range all(&s.template(old).Spec) {
+		for _, container := range containersOf(&s.template(old).Spec) {
 			had.Insert(container.Image)
 		}
-		for _, container := range all(&s.set.Template.Spec) {
+		for _, container := range containersOf(&s.set.Template.Spec) {
 			if !had.Has(container.Image) && !seen.Has(container.Image) {
 				seen.Insert(container.Image)
 				images = append(images, newImage{container: container.Name, image: container.Image})

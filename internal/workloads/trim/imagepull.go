@@ -63,8 +63,8 @@ func HasImage(node *corev1.Node, image string) bool {
 		}
 	}
 	want := digestOf(image)
-	for all := strings.TrimPrefix(node.Status.Images[0].Names[0], packed); len(all) >= digest; all = all[digest:] {
-		if binary.BigEndian.Uint32([]byte(all[:digest])) == want {
+	for digests := strings.TrimPrefix(node.Status.Images[0].Names[0], packed); len(digests) >= digest; digests = digests[digest:] {
+		if binary.BigEndian.Uint32([]byte(digests[:digest])) == want {
 			return true
 		}
 	}
@@ -106,17 +106,17 @@ func pull(pod *corev1.Pod) *corev1.Pod {
 	}
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
-		each := corev1.ContainerStatus{Name: status.Name, ImageID: status.ImageID}
+		trimmed := corev1.ContainerStatus{Name: status.Name, ImageID: status.ImageID}
 		if waiting := status.State.Waiting; waiting != nil {
-			each.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting.Reason, Message: text.Truncate(waiting.Message, maxMessage)}
+			trimmed.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting.Reason, Message: text.Truncate(waiting.Message, maxMessage)}
 		}
 		if end := status.State.Terminated; end != nil {
-			each.State.Terminated = &corev1.ContainerStateTerminated{Reason: end.Reason}
+			trimmed.State.Terminated = &corev1.ContainerStateTerminated{Reason: end.Reason}
 		}
 		if status.State.Running != nil {
-			each.State.Running = &corev1.ContainerStateRunning{}
+			trimmed.State.Running = &corev1.ContainerStateRunning{}
 		}
-		kept.Status.ContainerStatuses = append(kept.Status.ContainerStatuses, each)
+		kept.Status.ContainerStatuses = append(kept.Status.ContainerStatuses, trimmed)
 	}
 	return kept
 }

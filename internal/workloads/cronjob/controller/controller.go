@@ -44,7 +44,7 @@ func Kind() schema.GroupVersionKind { return v1alpha1.GroupVersion().WithKind("A
 type Options struct {
 	// Options have the informer of AdvancedCronJobs, as Sets.
 	reconciler.Options
-	// Jobs is the informer of Jobs with reconciler.PodIndexers, and BroadcastJobs that of BroadcastJobs, nil if they are not
+	// Jobs is the informer of Jobs with reconciler.ControllerIndexers, and BroadcastJobs that of BroadcastJobs, nil if they are not
 	// served.
 	Jobs, BroadcastJobs reconciler.Store
 	// Live reads without the cache.

@@ -42,8 +42,8 @@ func (p *places) take(job imagepull.Claim, has []string, starts []imagepull.Star
 	p.claims[job.Job] = own
 	// A namespace leaves a place of each node to others.
 	pulls, mine, most, open := map[string]int{}, map[string]int{}, max(1, p.perNode-1), []imagepull.Start{}
-	for key, each := range p.claims {
-		for _, node := range each.nodes {
+	for key, claim := range p.claims {
+		for _, node := range claim.nodes {
 			pulls[node]++
 			if key.Namespace == job.Job.Namespace {
 				mine[node]++
@@ -82,8 +82,8 @@ func (p *places) leave(job types.NamespacedName) []types.NamespacedName {
 
 func (p *places) share() map[types.NamespacedName]int {
 	claims := make([]imagepull.Claim, 0, len(p.claims))
-	for _, each := range p.claims {
-		claims = append(claims, each.Claim)
+	for _, claim := range p.claims {
+		claims = append(claims, claim.Claim)
 	}
 	return imagepull.Share(p.total, claims)
 }
@@ -92,8 +92,8 @@ func (p *places) share() map[types.NamespacedName]int {
 func (p *places) waiting(except types.NamespacedName) []types.NamespacedName {
 	var jobs []types.NamespacedName
 	granted := p.share()
-	for key, each := range p.claims {
-		if key != except && (each.blocked || granted[key] > 0) {
+	for key, claim := range p.claims {
+		if key != except && (claim.blocked || granted[key] > 0) {
 			jobs = append(jobs, key)
 		}
 	}

@@ -63,8 +63,8 @@ func Check(set *v1alpha1.SidecarSet, accepted []*v1alpha1.SidecarSet, list White
 	return problems
 }
 
-// each calls do with the containers of the set, and the paths of their fields.
-func each(set *v1alpha1.SidecarSet, do func(path string, c *v1alpha1.SidecarContainer)) {
+// forEachContainer calls do with the containers of the set, and the paths of their fields.
+func forEachContainer(set *v1alpha1.SidecarSet, do func(path string, c *v1alpha1.SidecarContainer)) {
 	for i := range set.Spec.InitContainers {
 		do(fmt.Sprintf("spec.initContainers[%d]", i), &set.Spec.InitContainers[i])
 	}
@@ -75,7 +75,7 @@ func each(set *v1alpha1.SidecarSet, do func(path string, c *v1alpha1.SidecarCont
 
 func containers(set *v1alpha1.SidecarSet) []Problem {
 	var problems []Problem
-	each(set, func(path string, c *v1alpha1.SidecarContainer) {
+	forEachContainer(set, func(path string, c *v1alpha1.SidecarContainer) {
 		at := slices.IndexFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == launchVariable })
 		if at >= 0 {
 			problems = append(problems, Problem{InvalidContainer, fmt.Sprintf("%s.env[%d]", path, at), launchVariable + " has no effect: " + useNative})
@@ -91,8 +91,8 @@ func conflicts(set, other *v1alpha1.SidecarSet) []Problem {
 		problems = append(problems, Problem{NameConflict, field, fmt.Sprintf(format, args...) + ", which can select the same pods"})
 	}
 	taken := make(map[string]bool)
-	each(other, func(_ string, c *v1alpha1.SidecarContainer) { taken[c.Name] = true })
-	each(set, func(path string, c *v1alpha1.SidecarContainer) {
+	forEachContainer(other, func(_ string, c *v1alpha1.SidecarContainer) { taken[c.Name] = true })
+	forEachContainer(set, func(path string, c *v1alpha1.SidecarContainer) {
 		if taken[c.Name] {
 			add(path+".name", "%s is the name of a container of SidecarSet %s", c.Name, other.Name)
 		}
@@ -111,9 +111,12 @@ func conflicts(set, other *v1alpha1.SidecarSet) []Problem {
 	}
 	for i, patch := range set.Spec.PatchPodMetadata {
 		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
-			of, found := policies[key]
-			if found && (of != policy(patch) || of == v1alpha1.SidecarSetOverwritePatchPolicy) {
-				add(annotationPath(i, key), "SidecarSet %s sets it with the policy %s, and only the same policy, Retain or MergePatchJson, is possible", other.Name, of)
+			existing, found := policies[key]
+			if found && (existing != policy(patch) || existing == v1alpha1.SidecarSetOverwritePatchPolicy) {
+				add(
+					annotationPath(i, key),
+					"SidecarSet %s sets it with the policy %s, and only the same policy, Retain or MergePatchJson, is possible", other.Name, existing,
+				)
 			}
 		}
 	}

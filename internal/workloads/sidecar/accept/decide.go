@@ -58,7 +58,7 @@ type Decision struct {
 // it.
 func Unserved(set *v1alpha1.SidecarSet) []Problem {
 	var problems []Problem
-	each(set, func(path string, c *v1alpha1.SidecarContainer) {
+	forEachContainer(set, func(path string, c *v1alpha1.SidecarContainer) {
 		if kind := c.UpgradeStrategy.UpgradeType; kind != "" && kind != v1alpha1.SidecarContainerColdUpgrade {
 			problems = append(problems, Problem{
 				InvalidContainer, path + ".upgradeStrategy.upgradeType",
@@ -240,8 +240,8 @@ func selectors(set *v1alpha1.SidecarSet) []Problem {
 	check(set.Spec.Selector, field.NewPath("spec", "selector"))
 	check(set.Status.InForce.NamespaceSelector, field.NewPath("spec", "namespaceSelector"))
 	problems := make([]Problem, 0, len(found))
-	for _, each := range found {
-		problems = append(problems, Problem{InvalidSelector, each.Field, each.ErrorBody()})
+	for _, problem := range found {
+		problems = append(problems, Problem{InvalidSelector, problem.Field, problem.ErrorBody()})
 	}
 	if size := entries.Size(set); size > entries.MaxBytes {
 		problems = append(problems, Problem{InvalidSelector, "spec.selector", fmt.Sprintf(
@@ -264,7 +264,7 @@ func inheritsAny(spec *v1alpha1.SidecarSetSpec) bool {
 		return policy != nil && policy.Type == v1alpha1.ShareVolumePolicyEnabled
 	}
 	inherits := false
-	each(&v1alpha1.SidecarSet{Spec: *spec}, func(_ string, c *v1alpha1.SidecarContainer) {
+	forEachContainer(&v1alpha1.SidecarSet{Spec: *spec}, func(_ string, c *v1alpha1.SidecarContainer) {
 		inherits = inherits || len(c.TransferEnv) > 0 || enabled(&c.ShareVolumePolicy) || enabled(c.ShareVolumeDevicePolicy)
 	})
 	return inherits

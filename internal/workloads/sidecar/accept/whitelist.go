@@ -56,20 +56,20 @@ func ParseWhiteList(text string, defaultAllowed bool) (WhiteList, error) {
 	if len(stored.Rules) > maxRules {
 		return WhiteList{}, fmt.Errorf("parse %s: rules: %d rules, at most %d are allowed", WhiteListKey, len(stored.Rules), maxRules)
 	}
-	for i, each := range stored.Rules {
+	for i, r := range stored.Rules {
 		path := fmt.Sprintf("parse %s: rules[%d]", WhiteListKey, i)
 		parsed := rule{selector: labels.Everything()}
-		if each.Selector != nil {
-			selector, err := metav1.LabelSelectorAsSelector(each.Selector)
+		if r.Selector != nil {
+			selector, err := metav1.LabelSelectorAsSelector(r.Selector)
 			if err != nil {
 				return WhiteList{}, fmt.Errorf("%s.selector: %w", path, err)
 			}
 			parsed.selector = selector
 		}
-		if len(each.Expressions) > maxExpressions {
-			return WhiteList{}, fmt.Errorf("%s.allowedAnnotationKeyExprs: %d expressions, at most %d are allowed", path, len(each.Expressions), maxExpressions)
+		if len(r.Expressions) > maxExpressions {
+			return WhiteList{}, fmt.Errorf("%s.allowedAnnotationKeyExprs: %d expressions, at most %d are allowed", path, len(r.Expressions), maxExpressions)
 		}
-		for j, expression := range each.Expressions {
+		for j, expression := range r.Expressions {
 			compiled, err := regexp.Compile("^(?:" + expression + ")$")
 			if err != nil {
 				return WhiteList{}, fmt.Errorf("%s.allowedAnnotationKeyExprs[%d]: %w", path, j, err)

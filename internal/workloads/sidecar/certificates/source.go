@@ -145,12 +145,12 @@ func (s *Source) publish(ctx context.Context, authorities []byte) (time.Time, er
 	if err := s.options.Client.Get(ctx, s.options.Bundle, published); err != nil {
 		return time.Time{}, fmt.Errorf("get configmap %s: %w", s.options.Bundle, err)
 	}
-	all, added := union([]byte(published.Data[BundleKey]), authorities, now)
+	bundle, added := union([]byte(published.Data[BundleKey]), authorities, now)
 	if added {
 		metav1.SetMetaDataAnnotation(&published.ObjectMeta, addedKey, now.UTC().Format(time.RFC3339Nano))
 	}
-	if published.Data[BundleKey] != string(all) {
-		published.Data = map[string]string{BundleKey: string(all)}
+	if published.Data[BundleKey] != string(bundle) {
+		published.Data = map[string]string{BundleKey: string(bundle)}
 		if err := s.options.Client.Update(ctx, published); err != nil {
 			return time.Time{}, fmt.Errorf("update configmap %s: %w", s.options.Bundle, err)
 		}

@@ -30,15 +30,15 @@ func union(published, own []byte, now time.Time) (all []byte, added bool) {
 	}
 	for len(kept) > max(maxAuthorities, len(mine)) {
 		oldest := -1
-		for i, each := range kept {
-			if !slices.ContainsFunc(mine, each.Equal) && (oldest < 0 || each.NotBefore.Before(kept[oldest].NotBefore)) {
+		for i, certificate := range kept {
+			if !slices.ContainsFunc(mine, certificate.Equal) && (oldest < 0 || certificate.NotBefore.Before(kept[oldest].NotBefore)) {
 				oldest = i
 			}
 		}
 		kept = slices.Delete(kept, oldest, oldest+1)
 	}
-	for _, each := range kept {
-		all = append(all, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: each.Raw})...)
+	for _, certificate := range kept {
+		all = append(all, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: certificate.Raw})...)
 	}
 	return all, added
 }

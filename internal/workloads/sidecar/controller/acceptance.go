@@ -200,7 +200,7 @@ func (c *Controller) revisions(set *v1alpha1.SidecarSet) []*appsv1.ControllerRev
 func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, error) {
 	var others []*v1alpha1.SidecarSet
 	pending := maps.Clone(c.ledger.accepted)
-	for _, other := range c.known() {
+	for _, other := range c.acceptedSets() {
 		if written := pending[other.UID]; written != nil {
 			delete(pending, other.UID)
 			if force := other.Status.InForce; force == nil || force.Generation < written.Status.InForce.Generation {
@@ -225,8 +225,8 @@ func (c *Controller) others(set *v1alpha1.SidecarSet) ([]*v1alpha1.SidecarSet, e
 	return others, nil
 }
 
-// known returns all sets with their last acceptances.
-func (c *Controller) known() []*v1alpha1.SidecarSet {
+// acceptedSets returns all sets with their last acceptances.
+func (c *Controller) acceptedSets() []*v1alpha1.SidecarSet {
 	sets := reconciler.All[*v1alpha1.SidecarSet](c.Sets)
 	for i := range sets {
 		sets[i] = c.states.withAcceptance(sets[i])

@@ -101,8 +101,8 @@ func (c *Controller) Add(mgr manager.Manager, informers cache.Cache, concurrency
 		reconciler.GrantSource(informers, c.Sets),
 		c.changed.Source(),
 	}
-	for _, each := range c.Maps {
-		sources = append(sources, source.Kind(each, &corev1.ConfigMap{}, controllers.Changes(c.mapChanged)))
+	for _, informers := range c.Maps {
+		sources = append(sources, source.Kind(informers, &corev1.ConfigMap{}, controllers.Changes(c.mapChanged)))
 	}
 	if err := controllers.Add(mgr, "sidecarset", reconciler.SubjectSet, c, concurrency, sources...); err != nil {
 		return err

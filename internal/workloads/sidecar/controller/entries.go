@@ -60,8 +60,8 @@ type board struct {
 
 func newBoard() *board { return &board{states: map[types.UID]state{}} }
 
-// of returns the state of a set, or false if it is not known yet.
-func (b *board) of(set types.UID) (state, bool) {
+// stateOf returns the state of a set, or false if it is not known yet.
+func (b *board) stateOf(set types.UID) (state, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found, known := b.states[set]
@@ -118,7 +118,7 @@ func (w *writer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	server := w.server()
 	server.Client.CABundle = []byte(authority.Data[certificates.BundleKey])
-	sets, cached := w.known(), w.current()
+	sets, cached := w.acceptedSets(), w.current()
 	plan := decide(server, sets, &cached)
 	wrote := !equal(plan.Lists, lists(&cached))
 	if wrote {
@@ -270,7 +270,7 @@ func (c *Controller) replace(ctx context.Context, configuration *admissionregist
 func (c *Controller) post(sets []*v1alpha1.SidecarSet, plan entries.Plan, wrote bool) {
 	states := make(map[types.UID]state, len(sets))
 	for _, set := range sets {
-		before, _ := c.board.of(set.UID)
+		before, _ := c.board.stateOf(set.UID)
 		now := before
 		switch {
 		case plan.Entered == nil:
@@ -292,7 +292,7 @@ func (c *Controller) post(sets []*v1alpha1.SidecarSet, plan entries.Plan, wrote 
 func (c *Controller) fail(sets []*v1alpha1.SidecarSet, plan entries.Plan, written entries.Lists, err error) {
 	states, names := make(map[types.UID]state, len(sets)), written.Names()
 	for _, set := range sets {
-		now, _ := c.board.of(set.UID)
+		now, _ := c.board.stateOf(set.UID)
 		now.failure = ""
 		if plan.Entered[set.UID] && !names[set.Name] {
 			now = state{failure: text.Message(err.Error())}
@@ -319,7 +319,7 @@ func (c *Controller) isDescribed(set *v1alpha1.SidecarSet) bool {
 
 // describe sets the condition Injecting.
 func (c *Controller) describe(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) {
-	entry, known := c.board.of(set.UID)
+	entry, known := c.board.stateOf(set.UID)
 	if !known {
 		return
 	}

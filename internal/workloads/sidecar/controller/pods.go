@@ -143,14 +143,14 @@ func (c *Controller) selects(set *v1alpha1.SidecarSet, pod *corev1.Pod) bool {
 func (c *Controller) uninjected(set *v1alpha1.SidecarSet, status *v1alpha1.SidecarSetStatus) int32 {
 	current := set.DeepCopy()
 	current.Status = *status
-	known := int32(-1)
+	uninjected := int32(-1)
 	c.states.update(set, func(s *setState) {
 		if s.generation == status.InForce.Generation && (s.uninjected == 0 || c.Now().Sub(s.counted) < recountPeriod) {
-			known = s.uninjected
+			uninjected = s.uninjected
 		}
 	})
-	if known >= 0 {
-		return known
+	if uninjected >= 0 {
+		return uninjected
 	}
 	count, selects := int32(0), c.namespaces(status.InForce)
 	for _, pod := range c.scope(status.InForce) {
@@ -188,12 +188,12 @@ func (c *Controller) scope(force *v1alpha1.SidecarSetInForce) []*corev1.Pod {
 
 // namespaces returns a function that reports whether the set selects a namespace, and decides about each once.
 func (c *Controller) namespaces(force *v1alpha1.SidecarSetInForce) func(string) bool {
-	known := map[string]bool{}
+	selections := map[string]bool{}
 	return func(name string) bool {
-		selected, found := known[name]
+		selected, found := selections[name]
 		if !found {
 			selected = c.selectsNamespace(force, name)
-			known[name] = selected
+			selections[name] = selected
 		}
 		return selected
 	}
@@ -211,13 +211,13 @@ func (c *Controller) selectsNamespace(force *v1alpha1.SidecarSetInForce, name st
 	if !found || slices.Contains(c.server().Excluded(), name) {
 		return false
 	}
-	of := maps.Clone(namespace.Labels)
-	if of == nil {
-		of = map[string]string{}
+	namespaceLabels := maps.Clone(namespace.Labels)
+	if namespaceLabels == nil {
+		namespaceLabels = map[string]string{}
 	}
-	of[corev1.LabelMetadataName] = name
-	for _, each := range overlap.Namespaces(force.Targets()) {
-		if selector, err := metav1.LabelSelectorAsSelector(each); err != nil || !selector.Matches(labels.Set(of)) {
+	namespaceLabels[corev1.LabelMetadataName] = name
+	for _, target := range overlap.Namespaces(force.Targets()) {
+		if selector, err := metav1.LabelSelectorAsSelector(target); err != nil || !selector.Matches(labels.Set(namespaceLabels)) {
 			return false
 		}
 	}

@@ -62,17 +62,17 @@ func (t *trial) answered(err error, now time.Time) (trial, error) {
 // is the time until the next try, or zero.
 func (c *Controller) try(ctx context.Context, set *v1alpha1.SidecarSet) (trial, time.Duration, error) {
 	c.ledger.mu.Lock()
-	known, found := c.ledger.tried[set.UID]
+	last, found := c.ledger.tried[set.UID]
 	c.ledger.mu.Unlock()
-	if !found || known.generation != set.Generation {
-		known = trial{generation: set.Generation}
-	} else if !known.isOpen() {
-		return known, 0, nil
+	if !found || last.generation != set.Generation {
+		last = trial{generation: set.Generation}
+	} else if !last.isOpen() {
+		return last, 0, nil
 	}
-	if wait := known.next.Sub(c.Now()); wait > 0 {
-		return known, wait, nil
+	if wait := last.next.Sub(c.Now()); wait > 0 {
+		return last, wait, nil
 	}
-	result, err := known.answered(c.Client.Create(ctx, sample(set, c.Namespace), client.DryRunAll), c.Now())
+	result, err := last.answered(c.Client.Create(ctx, sample(set, c.Namespace), client.DryRunAll), c.Now())
 	if err != nil {
 		return trial{}, 0, fmt.Errorf("create a pod with the containers of SidecarSet %s as a dry run: %w", set.Name, err)
 	}

@@ -78,10 +78,10 @@ func (c *Controller) update(ctx context.Context, set *v1alpha1.SidecarSet, statu
 func (c *Controller) refusing(set *v1alpha1.SidecarSet) (skipped map[types.UID]bool, wait time.Duration) {
 	skipped = map[types.UID]bool{}
 	c.states.update(set, func(s *setState) {
-		for uid, each := range s.refused {
-			if left := each.until.Sub(c.Now()); left > 0 {
+		for uid, refusal := range s.refused {
+			if left := refusal.until.Sub(c.Now()); left > 0 {
 				skipped[uid], wait = true, earliest.Wait(wait, left)
-			} else if c.Now().After(each.until.Add(longestRefusal)) {
+			} else if c.Now().After(refusal.until.Add(longestRefusal)) {
 				delete(s.refused, uid)
 			}
 		}

@@ -103,20 +103,20 @@ func rules() []admissionregistrationv1.RuleWithOperations {
 
 // namespaces returns one selector for all that the set and the injectors require.
 func (s Server) namespaces(spec *v1alpha1.SidecarSetSpec) *metav1.LabelSelector {
-	all := &metav1.LabelSelector{}
+	merged := &metav1.LabelSelector{}
 	for _, selector := range overlap.Namespaces(spec) {
 		for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
 			// matchLabels can have a key only once.
-			all.MatchExpressions = append(all.MatchExpressions, metav1.LabelSelectorRequirement{
+			merged.MatchExpressions = append(merged.MatchExpressions, metav1.LabelSelectorRequirement{
 				Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{selector.MatchLabels[key]},
 			})
 		}
-		all.MatchExpressions = append(all.MatchExpressions, selector.DeepCopy().MatchExpressions...)
+		merged.MatchExpressions = append(merged.MatchExpressions, selector.DeepCopy().MatchExpressions...)
 	}
-	all.MatchExpressions = append(all.MatchExpressions, metav1.LabelSelectorRequirement{
+	merged.MatchExpressions = append(merged.MatchExpressions, metav1.LabelSelectorRequirement{
 		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: s.Excluded(),
 	})
-	return all
+	return merged
 }
 
 // Excluded returns the namespaces that no set selects: their pods are neither injected nor updated nor counted.

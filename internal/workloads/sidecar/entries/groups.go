@@ -132,8 +132,8 @@ func (g *group) path(versions map[string]string, stored string) string {
 	newest, changed := "", false
 	for _, m := range g.members {
 		changed = changed || !g.rows[m.row]
-		if each := versions[m.set]; newest == "" || objectversion.Older(newest, each) {
-			newest = each
+		if version := versions[m.set]; newest == "" || objectversion.Older(newest, version) {
+			newest = version
 		}
 	}
 	version := g.version
@@ -183,9 +183,9 @@ func parseGroup(name string, configuration int, entry *admissionregistrationv1.M
 	}
 	inherits := ptr.Deref(entry.ReinvocationPolicy, "") == admissionregistrationv1.IfNeededReinvocationPolicy
 	for _, condition := range entry.MatchConditions {
-		list, known := strings.CutSuffix(condition.Expression, anySelects())
+		list, ok := strings.CutSuffix(condition.Expression, anySelects())
 		var rows []json.RawMessage
-		if condition.Name != selectedCondition || !known || json.Unmarshal([]byte(list), &rows) != nil {
+		if condition.Name != selectedCondition || !ok || json.Unmarshal([]byte(list), &rows) != nil {
 			continue
 		}
 		for _, row := range rows {
@@ -194,8 +194,8 @@ func parseGroup(name string, configuration int, entry *admissionregistrationv1.M
 				continue
 			}
 			m := member{set: requirements[0][1], row: string(row), inherits: inherits}
-			for _, each := range requirements[0][2:] {
-				if name, isName := strings.CutPrefix(each, value); isName {
+			for _, text := range requirements[0][2:] {
+				if name, isName := strings.CutPrefix(text, value); isName {
 					m.namespaces = append(m.namespaces, name)
 				}
 			}
@@ -223,8 +223,8 @@ func (s Server) newMember(set *v1alpha1.SidecarSet) (member, bool) {
 		metav1.LabelSelectorOpIn: opIn, metav1.LabelSelectorOpNotIn: opNotIn,
 		metav1.LabelSelectorOpExists: opExists, metav1.LabelSelectorOpDoesNotExist: opNotExists,
 	}
-	for _, each := range targets.Selector.MatchExpressions {
-		row = append(row, requirement(operators[each.Operator], each.Key, each.Values))
+	for _, expression := range targets.Selector.MatchExpressions {
+		row = append(row, requirement(operators[expression.Operator], expression.Key, expression.Values))
 	}
 	// Texts always encode.
 	encoded, _ := json.Marshal(row)
@@ -256,11 +256,11 @@ func Named(spec *v1alpha1.SidecarSetSpec) ([]string, bool) {
 			}
 			permit(value)
 		}
-		for _, each := range selector.MatchExpressions {
-			if each.Key != corev1.LabelMetadataName || each.Operator != metav1.LabelSelectorOpIn {
+		for _, expression := range selector.MatchExpressions {
+			if expression.Key != corev1.LabelMetadataName || expression.Operator != metav1.LabelSelectorOpIn {
 				return nil, false
 			}
-			permit(each.Values...)
+			permit(expression.Values...)
 		}
 	}
 	return sets.List(names), names != nil
@@ -269,8 +269,8 @@ func Named(spec *v1alpha1.SidecarSetSpec) ([]string, bool) {
 // requirement returns the texts of a requirement.
 func requirement(operator, key string, values []string) []string {
 	texts := []string{operator, key}
-	for _, each := range values {
-		texts = append(texts, value+each)
+	for _, text := range values {
+		texts = append(texts, value+text)
 	}
 	return texts
 }

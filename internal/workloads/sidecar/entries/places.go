@@ -124,7 +124,7 @@ func (p *planning) assign() {
 // one was restored, the one that is stored as it should be is its entry, and the others go. If none is, they stay until one
 // is.
 func (p *planning) assignOwn(names map[string]*candidate) {
-	of := make(map[*candidate]*ownEntry, len(names))
+	entries := make(map[*candidate]*ownEntry, len(names))
 	for i := range p.own {
 		p.own[i] = slices.DeleteFunc(p.own[i], func(e ownEntry) bool { return names[e.setName()] == nil && !p.undecided[e.setName()] })
 		for j := range p.own[i] {
@@ -135,11 +135,11 @@ func (p *planning) assignOwn(names map[string]*candidate) {
 			}
 			isStored := equality.Semantic.DeepEqual(e.entry, c.entry)
 			if !c.hasOwn || isStored {
-				of[c], c.hasOwn, c.isStored = e, true, isStored
+				entries[c], c.hasOwn, c.isStored = e, true, isStored
 			}
 		}
 	}
-	for c, e := range of {
+	for c, e := range entries {
 		e.set = c
 	}
 	for i := range p.own {

@@ -143,21 +143,21 @@ func Named(set *v1alpha1.SidecarSet, namespace string, revisions []*appsv1.Contr
 	}
 	own := Of(set, namespace, revisions)
 	missing := &NotFoundError{Field: "spec.injectionStrategy.revision.customVersion"}
-	is := func(rev *appsv1.ControllerRevision) string { return rev.Labels[v1alpha1.SidecarSetCustomVersionLabel] }
+	customVersion := func(rev *appsv1.ControllerRevision) string { return rev.Labels[v1alpha1.SidecarSetCustomVersionLabel] }
 	switch {
 	case named.RevisionName != nil && *named.RevisionName != "":
 		missing.Field, missing.Value = "spec.injectionStrategy.revision.revisionName", *named.RevisionName
-		is = func(rev *appsv1.ControllerRevision) string { return rev.Name }
+		customVersion = func(rev *appsv1.ControllerRevision) string { return rev.Name }
 	case named.CustomVersion != nil:
 		missing.Value = *named.CustomVersion
 	}
 	for _, rev := range slices.Backward(own) {
-		if is(rev) == missing.Value {
+		if customVersion(rev) == missing.Value {
 			return rev, nil
 		}
 	}
 	for _, rev := range own {
-		if value := is(rev); value != "" && !slices.Contains(missing.Others, value) {
+		if value := customVersion(rev); value != "" && !slices.Contains(missing.Others, value) {
 			missing.Others = append(missing.Others, value)
 		}
 	}

@@ -96,8 +96,8 @@ func (i *injection) warn(format string, args ...any) {
 // copied from an injected one, and lacks some, gets all of them new: it has one revision only.
 func (i *injection) addContainers(known Known) (added bool, err error) {
 	listed, present := i.stamps.lists(i.revision.Set), 0
-	for _, c := range all(i.pod) {
-		if !i.revision.has(c.Name) {
+	for _, c := range containersOf(i.pod) {
+		if !i.revision.hasContainer(c.Name) {
 			continue
 		}
 		if !listed || !isInjected(c) {
@@ -113,7 +113,9 @@ func (i *injection) addContainers(known Known) (added bool, err error) {
 		}
 	}
 	former := i.former(known)
-	earlier := func(c corev1.Container) bool { return i.revision.has(c.Name) || former[c.Name] && isInjected(&c) }
+	earlier := func(c corev1.Container) bool {
+		return i.revision.hasContainer(c.Name) || former[c.Name] && isInjected(&c)
+	}
 	spec.InitContainers, spec.Containers = slices.DeleteFunc(spec.InitContainers, earlier), slices.DeleteFunc(spec.Containers, earlier)
 	for j := range i.revision.InitContainers {
 		spec.InitContainers = append(spec.InitContainers, build(&i.revision.InitContainers[j]))
@@ -159,8 +161,8 @@ func build(from *v1alpha1.SidecarContainer) corev1.Container {
 	return c
 }
 
-// has reports whether the revision has a container with the name.
-func (r *Revision) has(name string) bool {
+// hasContainer reports whether the revision has a container with the name.
+func (r *Revision) hasContainer(name string) bool {
 	named := func(c v1alpha1.SidecarContainer) bool { return c.Name == name }
 	return slices.ContainsFunc(r.Containers, named) || slices.ContainsFunc(r.InitContainers, named)
 }
@@ -170,8 +172,8 @@ func IsNative(c *v1alpha1.SidecarContainer) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// all returns all containers of the pod.
-func all(pod *corev1.Pod) []*corev1.Container {
+// containersOf returns all containers of the pod.
+func containersOf(pod *corev1.Pod) []*corev1.Container {
 	var found []*corev1.Container
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

@@ -25,7 +25,7 @@ const (
 // tooLarge returns why the pod is too large, or nothing.
 func tooLarge(pod *corev1.Pod) string {
 	fields := 0
-	for _, c := range all(pod) {
+	for _, c := range containersOf(pod) {
 		fields += len(c.Env) + len(c.VolumeMounts) + len(c.VolumeDevices)
 	}
 	for _, part := range []struct {

@@ -27,7 +27,7 @@ func (i *injection) share() {
 			byName[list[j].Name] = &list[j]
 		}
 	}
-	for _, c := range all(i.pod) {
+	for _, c := range containersOf(i.pod) {
 		from := byName[c.Name]
 		if from == nil || !isInjected(c) {
 			continue
@@ -80,7 +80,7 @@ func (i *injection) transfer(to *corev1.Container, transfer v1alpha1.TransferEnv
 			return
 		}
 	}
-	at := slices.IndexFunc(all(i.pod), func(c *corev1.Container) bool { return c.Name == name && !isInjected(c) })
+	at := slices.IndexFunc(containersOf(i.pod), func(c *corev1.Container) bool { return c.Name == name && !isInjected(c) })
 	if at < 0 {
 		i.warn("container %s gets no variables: the pod has no container %q", to.Name, name)
 		return
@@ -90,7 +90,7 @@ func (i *injection) transfer(to *corev1.Container, transfer v1alpha1.TransferEnv
 		names = append(names, transfer.EnvName)
 	}
 	slices.Sort(names)
-	source := all(i.pod)[at]
+	source := containersOf(i.pod)[at]
 	for _, variable := range names {
 		if indexEnv(source.Env, variable) < 0 {
 			i.warn("container %s gets no variable %s: container %q does not have it", to.Name, variable, name)

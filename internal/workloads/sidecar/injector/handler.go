@@ -129,13 +129,13 @@ func respond(ctx context.Context, sets Sets, choose chooser, request admission.R
 	if err != nil {
 		return admission.Response{}, Failed, err
 	}
-	known := func(set, revision string) *inject.Revision { return sets.Known(ctx, set, revision) }
+	lookup := func(set, revision string) *inject.Revision { return sets.Known(ctx, set, revision) }
 	injected, warnings := pod, []string(nil)
 	for _, choice := range choices {
 		if !choice.decides() {
 			continue
 		}
-		after, more, err := apply(injected, choice, known)
+		after, more, err := apply(injected, choice, lookup)
 		var refused *inject.RefusedError
 		switch {
 		case errors.As(err, &refused) && choice.Optional:

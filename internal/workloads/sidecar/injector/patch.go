@@ -68,13 +68,13 @@ func annotations(before, after map[string]string) []operation {
 
 // elements returns the patch of a list: it removes, moves, adds and changes elements, by their names.
 func elements[T any](path string, before, after []T, nameOf func(*T) string) ([]operation, error) {
-	was, is := names(before, nameOf), names(after, nameOf)
+	previous, current := names(before, nameOf), names(after, nameOf)
 	switch {
 	case len(before) == 0 && len(after) == 0:
 		return nil, nil
 	case len(before) == 0:
 		return []operation{{Op: "add", Path: path, Value: after}}, nil
-	case len(was) < len(before) || len(is) < len(after):
+	case len(previous) < len(before) || len(current) < len(after):
 		// Names occur twice: the API server will refuse the pod.
 		return compare(path, before, after)
 	}
@@ -83,7 +83,7 @@ func elements[T any](path string, before, after []T, nameOf func(*T) string) ([]
 	at := func(i int) string { return path + "/" + strconv.Itoa(i) }
 	for i := range slices.Backward(before) {
 		name := nameOf(&before[i])
-		if _, stays := is[name]; stays {
+		if _, stays := current[name]; stays {
 			now = append(now, name)
 		} else {
 			patch = append(patch, operation{Op: "remove", Path: at(i)})
@@ -92,7 +92,7 @@ func elements[T any](path string, before, after []T, nameOf func(*T) string) ([]
 	slices.Reverse(now)
 	for i := range after {
 		name := nameOf(&after[i])
-		old, found := was[name]
+		old, found := previous[name]
 		if !found {
 			patch = append(patch, operation{Op: "add", Path: at(i), Value: &after[i]})
 			now = slices.Insert(now, i, name)

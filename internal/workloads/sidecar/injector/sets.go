@@ -130,8 +130,8 @@ func newAccepted(sets store, revisions, live client.Reader, namespace string) *a
 // parse returns what the revision injects. Callers share it.
 func (a *accepted) parse(stored *appsv1.ControllerRevision) (*inject.Revision, error) {
 	key := parsedKey{name: stored.Name, uid: stored.UID, version: stored.ResourceVersion}
-	if known, found := a.parsed.Get(key); found {
-		if revision, ok := known.(*inject.Revision); ok {
+	if parsed, found := a.parsed.Get(key); found {
+		if revision, ok := parsed.(*inject.Revision); ok {
 			return revision, nil
 		}
 	}

@@ -69,7 +69,7 @@ func (l *label) permit(values sets.Set[string]) {
 // satisfiable reports whether labels can match all selectors.
 func satisfiable(selectors ...*metav1.LabelSelector) bool {
 	labels := make(map[string]*label)
-	of := func(key string) *label {
+	labelOf := func(key string) *label {
 		if labels[key] == nil {
 			labels[key] = &label{notIn: sets.New[string]()}
 		}
@@ -80,10 +80,10 @@ func satisfiable(selectors ...*metav1.LabelSelector) bool {
 			continue
 		}
 		for key, value := range selector.MatchLabels {
-			of(key).permit(sets.New(value))
+			labelOf(key).permit(sets.New(value))
 		}
 		for _, requirement := range selector.MatchExpressions {
-			l := of(requirement.Key)
+			l := labelOf(requirement.Key)
 			switch requirement.Operator {
 			case metav1.LabelSelectorOpIn:
 				l.permit(sets.New(requirement.Values...))

@@ -119,14 +119,14 @@ func own(r *inject.Revision) map[string]v1alpha1.SidecarContainer {
 
 // running returns the containers that run as long as the pod, by name. Other init containers have ended.
 func running(r *inject.Revision) []v1alpha1.SidecarContainer {
-	all := slices.Clone(r.Containers)
+	containers := slices.Clone(r.Containers)
 	for i := range r.InitContainers {
 		if inject.IsNative(&r.InitContainers[i]) {
-			all = append(all, r.InitContainers[i])
+			containers = append(containers, r.InitContainers[i])
 		}
 	}
-	slices.SortFunc(all, func(a, b v1alpha1.SidecarContainer) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	slices.SortFunc(containers, func(a, b v1alpha1.SidecarContainer) int { return cmp.Compare(a.Name, b.Name) })
+	return containers
 }
 
 // template returns a template of the containers, with the volumes that they mount.

@@ -153,16 +153,16 @@ func (p *planner) update(m *member) bool {
 // patch adds the patch of the view as one of the pod.
 func (p *planner) patch(m *member, patch *planning.PodPatch) {
 	if state, found := patch.Annotations[pub.InPlaceUpdateStateKey]; found {
-		all := states(m.pod)
-		if all == nil {
-			all = map[string]json.RawMessage{}
+		stored := states(m.pod)
+		if stored == nil {
+			stored = map[string]json.RawMessage{}
 		}
-		delete(all, p.Set.Name)
+		delete(stored, p.Set.Name)
 		if state != nil {
-			all[p.Set.Name] = json.RawMessage(*state)
+			stored[p.Set.Name] = json.RawMessage(*state)
 		}
 		// The states are JSON.
-		encoded, _ := json.Marshal(all)
+		encoded, _ := json.Marshal(stored)
 		delete(patch.Annotations, pub.InPlaceUpdateStateKey)
 		patch.Annotations[v1alpha1.SidecarSetInPlaceStateKey] = new(string(encoded))
 	}

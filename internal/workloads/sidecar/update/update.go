@@ -118,12 +118,12 @@ func (p *planner) collect() error {
 		}
 	}
 	for _, pod := range p.Pods {
-		of := labels.Set(pod.Labels)
-		if !planning.Active(pod) || !selects.Matches(of) || !p.Selects(pod.Namespace) {
+		podLabels := labels.Set(pod.Labels)
+		if !planning.Active(pod) || !selects.Matches(podLabels) || !p.Selects(pod.Namespace) {
 			continue
 		}
 		stamped := inject.Of(pod, p.Set.Name)
-		m := &member{pod: pod, revision: stamped.Revision, selected: updates.Matches(of)}
+		m := &member{pod: pod, revision: stamped.Revision, selected: updates.Matches(podLabels)}
 		m.updated = stamped.Revision == p.latest.Name || stamped.Hash != "" && stamped.Hash == p.latest.Hash
 		if m.done = m.updated && isDone(pod, stamped.At.Time); !m.done {
 			m.view = newView(pod, p.Set.Name)
