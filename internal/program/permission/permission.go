@@ -79,6 +79,8 @@ func (m Missing) grant() string {
 		resources := strings.Join([]string{string(Exec), string(PortForward)}, ",")
 		return fmt.Sprintf("kubectl create role seamark-test -n %[1]s --verb=get,create --resource=%[2]s; "+
 			"kubectl create rolebinding seamark-test -n %[1]s --role=seamark-test --user=YOU", m.Namespace, resources)
+	case m.Namespace != "" && m.writes():
+		return fmt.Sprintf("kubectl create rolebinding seamark-edit -n %s --clusterrole=edit --user=YOU", m.Namespace)
 	case m.Namespace != "":
 		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=YOU", m.Namespace)
 	case m.isRequired():
@@ -86,6 +88,11 @@ func (m Missing) grant() string {
 	default:
 		return "kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU"
 	}
+}
+
+// writes reports whether the verb changes objects.
+func (m Missing) writes() bool {
+	return slices.Contains([]string{"create", "update", "patch", "delete"}, m.Verb)
 }
 
 func (m Missing) isRequired() bool { return slices.Contains(Required(), m.Resource) }
