@@ -132,7 +132,8 @@ func Table() []Kind {
 			ConfigName: "daemonSet", Controller: func(c *controllers) *controller { return &c.DaemonSet }, ConfigFolder: "daemonsets",
 		},
 		{
-			GroupVersionKind: alpha.WithKind("SidecarSet"), Resource: "sidecarsets", Role: Injector, ClusterScoped: true, OtherVersions: []string{beta.Version}, PausedField: "spec.updateStrategy.paused",
+			GroupVersionKind: alpha.WithKind("SidecarSet"), Resource: "sidecarsets", Role: Injector, ClusterScoped: true,
+			OtherVersions: []string{beta.Version}, PausedField: "spec.updateStrategy.paused",
 			New: func() Object { return &v1alpha1.SidecarSet{} }, NewList: func() List { return &v1alpha1.SidecarSetList{} },
 			ConfigName: "sidecarSet", Controller: func(c *controllers) *controller { return &c.SidecarSet }, ConfigFolder: "sidecarsets",
 			Policy: Policy{
