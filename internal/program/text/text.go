@@ -6,6 +6,7 @@
 package text
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -100,4 +101,12 @@ func Closest(word string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// Count returns the number with the noun, whose plural ends with an s.
+func Count[N int | int32 | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -25,9 +25,9 @@ const (
 	annotationsField = "annotations"
 )
 
-// restartedAt is the annotation with which `kubectl rollout restart` and `seamark rollout restart` request new pods. Its removal,
+// RestartedAt is the annotation with which `kubectl rollout restart` and `seamark rollout restart` request new pods. Its removal,
 // for example because an earlier template is applied, requests none.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
+const RestartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // Difference is what differs between the pod templates of two revisions. It is the same for all pods
 // of a revision, so it is computed once per step.
@@ -78,8 +78,8 @@ func Between(from, to *corev1.PodTemplateSpec) *Difference {
 	}
 	if field := differentField(before, after); field != "" {
 		d.why = "spec." + field + " changes"
-	} else if d.annotations[restartedAt] != nil {
-		d.why = "the annotation " + restartedAt + " requests new pods"
+	} else if d.annotations[RestartedAt] != nil {
+		d.why = "the annotation " + RestartedAt + " requests new pods"
 	} else {
 		d.why = metadata(from, to)
 	}

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rollout decides how far the rollout of a set is: from the set alone, as clients that wait for it read it, and
-// from its pods, which show what the rollout waits for. `seamark rollout status`, `seamark wait`, `seamark explain` and
-// the conditions Ready, Reconciling and Stalled of a set use it.
+// from its pods, which show what the rollout waits for. `seamark rollout`, `seamark explain` and the conditions Ready,
+// Reconciling and Stalled of a set use it.
 package rollout
 
 import (
 	"fmt"
 
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -41,7 +42,7 @@ type State struct {
 // Decide returns where the rollout is.
 func Decide(p *planning.Progress) State {
 	if p.Observed < p.Generation {
-		return State{NotObserved, "NotObserved", fmt.Sprintf("generation %d is not processed yet (observed %d)", p.Generation, p.Observed)}
+		return State{NotObserved, "NotObserved", notObserved(p)}
 	}
 	reason, message := missing(p)
 	switch {
@@ -57,6 +58,14 @@ func Decide(p *planning.Progress) State {
 	return State{Progressing, reason, message}
 }
 
+// notObserved describes a change that the controller has not handled. A new set has no observed generation, or -1.
+func notObserved(p *planning.Progress) string {
+	if p.Observed <= 0 {
+		return fmt.Sprintf("generation %d is not processed yet", p.Generation)
+	}
+	return fmt.Sprintf("generation %d is not processed yet (observed %d)", p.Generation, p.Observed)
+}
+
 // notUpdated is the reason while pods must be updated.
 const notUpdated = "Updating"
 
@@ -69,7 +78,7 @@ func missing(p *planning.Progress) (reason, message string) {
 	case p.Updated < p.Target:
 		return notUpdated, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Target)
 	case p.Replicas > p.Desired:
-		return "Deleting", fmt.Sprintf("%d pods are to be deleted", p.Replicas-p.Desired)
+		return "Deleting", text.Count(p.Replicas-p.Desired, "pod") + " to be deleted"
 	case p.UpdatedAvailable < p.Target:
 		return "NotAvailable", fmt.Sprintf("%d of %d updated pods are available", p.UpdatedAvailable, p.Target)
 	case p.Available < p.Desired:
@@ -83,9 +92,9 @@ func complete(p *planning.Progress) string {
 	old := max(p.Desired-p.Updated, 0)
 	switch {
 	case old > 0 && p.OnDelete:
-		return fmt.Sprintf("%d of %d pods are available, and %d are updated when they are deleted", p.Available, p.Desired, old)
+		return fmt.Sprintf("%d of %d pods are available; to be updated on deletion: %d", p.Available, p.Desired, old)
 	case old > 0:
-		return fmt.Sprintf("%d of %d pods are updated and available, and %d keep their revision", p.Updated, p.Desired, old)
+		return fmt.Sprintf("%d of %d pods are updated and available; kept at an earlier revision: %d", p.Updated, p.Desired, old)
 	}
 	return fmt.Sprintf("%d of %d pods are updated and available", p.Updated, p.Desired)
 }

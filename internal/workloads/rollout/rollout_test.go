@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a new set": {
 			func(p *planning.Progress) { *p = planning.Progress{Generation: 1, Observed: -1, Desired: 3} },
-			rollout.State{Phase: rollout.NotObserved, Reason: "NotObserved", Message: "generation 1 is not processed yet (observed -1)"},
+			rollout.State{Phase: rollout.NotObserved, Reason: "NotObserved", Message: "generation 1 is not processed yet"},
 		},
 		"a pod is missing": {
 			func(p *planning.Progress) { p.Replicas, p.Updated = 2, 2 },
@@ -54,7 +54,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a partition is reached": {
 			func(p *planning.Progress) { p.Target, p.Updated, p.UpdatedAvailable = 2, 2, 2 },
-			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "2 of 3 pods are updated and available, and 1 keep their revision"},
+			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "2 of 3 pods are updated and available; kept at an earlier revision: 1"},
 		},
 		"a partition is reached, and an old pod is not available": {
 			func(p *planning.Progress) { p.Target, p.Updated, p.UpdatedAvailable, p.Available = 2, 2, 2, 2 },
@@ -62,11 +62,11 @@ func TestDecide(t *testing.T) {
 		},
 		"pods are updated when they are deleted": {
 			func(p *planning.Progress) { p.Target, p.Updated, p.UpdatedAvailable, p.OnDelete = 0, 1, 1, true },
-			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "3 of 3 pods are available, and 2 are updated when they are deleted"},
+			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "3 of 3 pods are available; to be updated on deletion: 2"},
 		},
 		"an old pod of a surge exists": {
 			func(p *planning.Progress) { p.Replicas = 4 },
-			rollout.State{Phase: rollout.Progressing, Reason: "Deleting", Message: "1 pods are to be deleted"},
+			rollout.State{Phase: rollout.Progressing, Reason: "Deleting", Message: "1 pod to be deleted"},
 		},
 		"an updated pod is not available": {
 			func(p *planning.Progress) { p.UpdatedAvailable, p.Available = 2, 2 },

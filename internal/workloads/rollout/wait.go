@@ -43,7 +43,7 @@ func WaitOf(pod *corev1.Pod, rules Rules) Wait {
 	}
 	switch _, left := planning.Available(pod, rules.MinReady, rules.Now); {
 	case planning.Terminating(pod):
-		why := fmt.Sprintf("is being deleted for %s", age(rules.Now, pod.DeletionTimestamp.Time))
+		why := fmt.Sprintf("has been terminating for %s", age(rules.Now, pod.DeletionTimestamp.Time))
 		if len(pod.Finalizers) > 0 {
 			why += ", and waits for its finalizers: " + strings.Join(pod.Finalizers, ", ")
 		}
@@ -134,8 +134,8 @@ func notReady(pod *corev1.Pod) Wait {
 func end(pod *corev1.Pod) string {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-			how := fmt.Sprintf(": container %s ended with the exit code %d (%s) %s", status.Name, ended.ExitCode, ended.Reason, ended.Message)
-			return strings.TrimSpace(how)
+			how := fmt.Sprintf(": container %s ended with the exit code %d (%s): %s", status.Name, ended.ExitCode, cmp.Or(ended.Reason, "Error"), ended.Message)
+			return strings.TrimSuffix(how, ": ")
 		}
 	}
 	if pod.Status.Reason != "" || pod.Status.Message != "" {

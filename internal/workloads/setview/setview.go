@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setview gives the sets of all kinds one form, for what follows, pauses, restarts and undoes their rollouts.
+// Package setview gives the sets of all kinds one form, for what follows, restarts and undoes their rollouts, and explains them.
 package setview
 
 import (
@@ -45,7 +45,8 @@ func Of(object any) (View, bool) {
 		return View{
 			Progress: cloneset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
 			Rules:   rollout.Rules{MinReady: seconds(set.Spec.MinReadySeconds), Hooks: set.Spec.Lifecycle},
-			InPlace: only || kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, InPlaceOnly: only, ConditionSeverity: cloneset.ConditionSeverity,
+			InPlace: only || kind == v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, InPlaceOnly: only,
+			ConditionSeverity: cloneset.ConditionSeverity,
 		}, true
 	case *v1beta1.StatefulSet:
 		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})
@@ -53,7 +54,8 @@ func Of(object any) (View, bool) {
 		return View{
 			Progress: statefulset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
 			Rules:   rollout.Rules{MinReady: seconds(ptr.Deref(update.MinReadySeconds, 0)), Hooks: set.Spec.Lifecycle},
-			InPlace: only || update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType, InPlaceOnly: only, ConditionSeverity: planning.FailureSeverity,
+			InPlace: only || update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType, InPlaceOnly: only,
+			ConditionSeverity: planning.FailureSeverity,
 		}, true
 	case *v1alpha1.DaemonSet:
 		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{})

@@ -61,7 +61,7 @@ func setCases() map[string]workloadCase {
 				Pods: []*corev1.Pod{arenaPod("arena-a", busy), arenaPod("arena-b", busy), arenaPod("arena-c", nil)},
 			},
 			want: []string{
-				"waiting Rollout: 2 pods are to be deleted",
+				"waiting Rollout: 2 pods to be deleted",
 				"waiting Pods: 1 of 3 are available",
 				"  node a, pod arena-a: spec.lifecycle.preDelete holds it in the state PreparingDelete until the label busy=true is removed",
 				"  node a, pod arena-b: spec.lifecycle.preDelete holds it in the state PreparingDelete until the label busy=true is removed",
@@ -78,7 +78,7 @@ func setCases() map[string]workloadCase {
 			in: explanation.WorkloadInput{Object: arena(func(set *v1alpha1.CloneSet) {
 				set.Status.UpdatedReplicas, set.Status.UpdatedAvailableReplicas, set.Status.ExpectedUpdatedReplicas = 1, 1, 1
 			})},
-			want: []string{"ok Rollout: 1 of 3 pods are updated and available, and 2 keep their revision", "ok Pods: 0 of 0 are available"},
+			want: []string{"ok Rollout: 1 of 3 pods are updated and available; kept at an earlier revision: 2", "ok Pods: 0 of 0 are available"},
 		},
 	}
 }
