@@ -21,6 +21,9 @@ import (
 
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/inplace"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
@@ -28,12 +31,24 @@ import (
 const pauseHelp = `A paused rollout updates no more pods, and a paused job creates none. Pods that fail are still
 replaced, and sets are scaled. The command sets the field paused of the object.`
 
+const resumeHelp = `The command sets the field paused of the object to false: the rollout or the job continues.`
+
 func newPause(o *options) *cobra.Command {
 	return o.command("pause", "Pause a rollout or a job", pauseHelp, func(ctx context.Context, t *target) error { return o.setPaused(ctx, t, true) })
 }
 
 func newResume(o *options) *cobra.Command {
-	return o.command("resume", "Resume a rollout or a job", pauseHelp, func(ctx context.Context, t *target) error { return o.setPaused(ctx, t, false) })
+	return o.command("resume", "Resume a rollout or a job", resumeHelp, func(ctx context.Context, t *target) error { return o.setPaused(ctx, t, false) })
+}
+
+// pausable returns the kinds whose objects can be paused.
+func pausable() (names []string) {
+	for _, kind := range kinds.Table() {
+		if kind.PausedField != "" {
+			names = append(names, kind.Kind)
+		}
+	}
+	return names
 }
 
 // setPaused pauses or resumes an object. An object that is already paused, or not paused, is an error, as for kubectl.
@@ -42,7 +57,7 @@ func (o *options) setPaused(ctx context.Context, t *target, paused bool) error {
 		return err
 	}
 	if t.kind.PausedField == "" {
-		return exit.Failure(fmt.Errorf("%s: pausing is not supported", t))
+		return exit.Failure(fmt.Errorf("%s: only these kinds can be paused: %s", t, strings.Join(pausable(), ", ")))
 	}
 	field := strings.Split(t.kind.PausedField, ".")
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(t.object)
@@ -53,8 +68,12 @@ func (o *options) setPaused(ctx context.Context, t *target, paused bool) error {
 	if err != nil {
 		return exit.Failure(fmt.Errorf("%s: %w", t, err))
 	}
+	state, done := "not paused", "resumed"
+	if paused {
+		state, done = "already paused", "paused"
+	}
 	if was == paused {
-		return exit.Failure(fmt.Errorf("%s is %s", t, map[bool]string{true: "already paused", false: "not paused"}[paused]))
+		return exit.Failure(fmt.Errorf("%s is %s", t, state))
 	}
 	change := map[string]any{}
 	if err := unstructured.SetNestedField(change, paused, field...); err != nil {
@@ -63,7 +82,7 @@ func (o *options) setPaused(ctx context.Context, t *target, paused bool) error {
 	if err := t.patch(ctx, types.MergePatchType, change); err != nil {
 		return err
 	}
-	return printLine(o.Out, "%s %s", t, map[bool]string{true: "paused", false: "resumed"}[paused])
+	return printLine(o.Out, "%s %s", t, done)
 }
 
 // patch patches the object.
@@ -82,9 +101,6 @@ func (t *target) patch(ctx context.Context, kind types.PatchType, content any, o
 	t.object = object
 	return nil
 }
-
-// restartedAt is the annotation of a template with which kubectl requests new pods. Seamark never updates it in place.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 const restartHelp = `All pods are recreated, as many at a time as the strategy of the update permits, also those of a
 set that updates pods in place. A partition keeps pods as they are.`
@@ -106,15 +122,31 @@ func (o *options) restart(ctx context.Context, t *target) error {
 		return exit.Failure(fmt.Errorf("%s: cannot be restarted: its strategy is InPlaceOnly, which recreates no pods; delete the pods one after the other, "+
 			"or change the strategy", t))
 	case set.Progress.Paused:
-		return exit.Failure(fmt.Errorf("%s: cannot be restarted while it is paused (run rollout resume first)", t))
+		return exit.Failure(fmt.Errorf("%s: cannot be restarted while it is paused; run `%s` first", t, t.command("resume")))
 	}
-	annotations := map[string]any{restartedAt: o.now().Format(time.RFC3339)}
+	now := o.now().Format(time.RFC3339)
+	if set.Template.Annotations[inplace.RestartedAt] == now {
+		return exit.Failure(fmt.Errorf("%s: a restart was requested in this second: wait before the next one", t))
+	}
+	annotations := map[string]any{inplace.RestartedAt: now}
 	template := map[string]any{"metadata": map[string]any{"annotations": annotations}}
 	err = t.patch(ctx, types.MergePatchType, map[string]any{"spec": map[string]any{"template": template}})
 	if err != nil {
 		return err
 	}
-	return printLine(o.Out, "%s restarted", t)
+	return printLine(o.Out, "%s restarted%s", t, reach(&set))
+}
+
+// reach describes which pods an update of the set does not reach, empty if it reaches all.
+func reach(set *setview.View) string {
+	kept := set.Progress.Desired - set.Progress.Target
+	switch {
+	case set.Progress.OnDelete:
+		return " (type OnDelete: pods are replaced when they are deleted)"
+	case kept > 0:
+		return fmt.Sprintf(" (the update strategy keeps %s as they are)", text.Count(kept, "pod"))
+	}
+	return ""
 }
 
 // updates are the pods of a set by how an update reaches them.
@@ -131,7 +163,7 @@ func updatesTo(set *setview.View, pods []*corev1.Pod, from func(*corev1.Pod) *co
 		switch {
 		case before == nil:
 			u.recreated++
-		case len(templateChanges(before, to)) == 0:
+		case sameTemplate(before, to):
 			u.unchanged++
 		case !set.InPlace:
 			u.recreated++
@@ -153,13 +185,13 @@ func (u updates) String() string {
 	case u.inPlace+u.recreated == 0:
 		return "no pod changes"
 	case u.recreated == 0:
-		return fmt.Sprintf("%d pods are updated in place", u.inPlace)
+		return text.Count(u.inPlace, "pod") + " to update in place"
 	case u.inPlace == 0 && u.why == "":
-		return fmt.Sprintf("%d pods are recreated", u.recreated)
+		return text.Count(u.recreated, "pod") + " to recreate"
 	case u.inPlace == 0:
-		return fmt.Sprintf("%d pods are recreated, because %s", u.recreated, u.why)
+		return fmt.Sprintf("%s to recreate, because %s", text.Count(u.recreated, "pod"), u.why)
 	}
-	return fmt.Sprintf("%d pods are updated in place, and %d are recreated: %s", u.inPlace, u.recreated, u.why)
+	return fmt.Sprintf("%s to update in place, and %s to recreate, because %s", text.Count(u.inPlace, "pod"), text.Count(u.recreated, "pod"), u.why)
 }
 
 // pods returns the pods of the set.
@@ -175,7 +207,7 @@ func (t *target) pods(ctx context.Context, set *setview.View) ([]*corev1.Pod, er
 		}
 	}, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return nil, t.failed(err, "list")
+		return nil, t.failedTo("list", permission.Pods, err)
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return pods, nil

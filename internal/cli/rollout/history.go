@@ -24,7 +24,6 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
-	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
@@ -164,10 +163,8 @@ func (t *target) revisions(ctx context.Context, set *setview.View) ([]Revision, 
 			Revision: rev.Revision, Name: rev.Name, ChangeCause: rev.Annotations[changeCause], Template: template, source: rev,
 		})
 	}, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: selector})
-	if missing, failure := cluster.MissingOf(err, "list", permission.Resource("controllerrevisions.apps"), t.namespace); missing != nil {
-		return nil, exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix()))
-	} else if failure != nil {
-		return nil, failure
+	if err != nil {
+		return nil, t.failedTo("list", "controllerrevisions.apps", err)
 	}
 	if undecodable != nil {
 		return nil, exit.Failure(fmt.Errorf("%s: %w", t, undecodable))
@@ -181,6 +178,13 @@ func (t *target) revisions(ctx context.Context, set *setview.View) ([]Revision, 
 	return revisions, nil
 }
 
+// sameTemplate reports whether the templates are those of one revision.
+func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
+	before, err := revision.Content(a)
+	after, errAfter := revision.Content(b)
+	return err == nil && errAfter == nil && bytes.Equal(before, after)
+}
+
 // templateChanges returns the fields that differ between two templates, with their values if these are short.
 func templateChanges(from, to *corev1.PodTemplateSpec) []string {
 	before, after := map[string]string{}, map[string]string{}
@@ -190,9 +194,9 @@ func templateChanges(from, to *corev1.PodTemplateSpec) []string {
 	for field, value := range after {
 		switch old, had := before[field]; {
 		case !had:
-			changes = append(changes, fmt.Sprintf("%s: %s added", field, value))
+			changes = append(changes, fmt.Sprintf("%s: %s added", field, text.Truncate(value, longestValue)))
 		case old != value:
-			changes = append(changes, fmt.Sprintf("%s: %s → %s", field, old, value))
+			changes = append(changes, fmt.Sprintf("%s: %s → %s", field, text.Truncate(old, longestValue), text.Truncate(value, longestValue)))
 		}
 	}
 	for field := range before {
@@ -237,6 +241,6 @@ func flatten(path string, value any, fields map[string]string) {
 		}
 	case nil:
 	default:
-		fields[path] = text.Truncate(fmt.Sprint(v), longestValue)
+		fields[path] = fmt.Sprint(v)
 	}
 }

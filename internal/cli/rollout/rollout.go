@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rollout implements `seamark rollout`: the commands of `kubectl rollout` for the sets and jobs of apps.kruise.io, for
-// which kubectl has none. Names, flags, output and exit codes are those of kubectl; objects of other groups are passed to it.
+// which kubectl has none. Names, flags and output are those of kubectl; objects of other groups are passed to it.
 package rollout
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +58,8 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 		Use: "rollout SUBCOMMAND", Short: "Watch, pause, restart and undo rollouts", Long: long, Example: fmt.Sprintf(example, program),
 		Args: group.RejectUnknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	for _, add := range []func(o *options) *cobra.Command{newStatus, newHistory, newUndo, newPause, newResume, newRestart} {
 		flags := cluster.NewFlags(streams, version)
@@ -73,7 +74,7 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 func (o *options) command(use, short, help string, run func(ctx context.Context, t *target) error) *cobra.Command {
 	o.name, _, _ = strings.Cut(use, " ")
 	command := &cobra.Command{
-		Use: use + " (KIND NAME | KIND/NAME ...)", Short: short, Long: short + ".\n\n" + help,
+		Use: use + " (KIND/NAME... | KIND NAME... | KIND -l LABELS | -f FILE)", Short: short, Long: short + ".\n\n" + help,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args, run) },
 	}
 	flags := command.Flags()
@@ -81,13 +82,4 @@ func (o *options) command(use, short, help string, run func(ctx context.Context,
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "files, folders or URLs of the objects")
 	o.cluster.AddTo(command)
 	return command
-}
-
-// setsAndJobs returns the names of the kinds, for messages.
-func setsAndJobs(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(slices.Clone(names[:last]), ", ") + " or " + names[last]
 }

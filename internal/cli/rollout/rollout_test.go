@@ -34,9 +34,9 @@ func TestObjects(t *testing.T) {
 		"a short name":             {args: []string{"asts", "a"}, code: exit.Failed, want: "statefulset.apps.kruise.io/a not found"},
 		"two objects":              {args: []string{"cloneset", "a", "b"}, code: exit.Failed, want: "cloneset.apps.kruise.io/b not found"},
 		"nothing":                  {code: exit.Usage, want: "an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE"},
-		"no name":                  {args: []string{"cloneset"}, code: exit.Usage, want: "name of the cloneset: required"},
-		"an empty name":            {args: []string{"cloneset/"}, code: exit.Usage, want: `object: "cloneset/" is invalid: must be KIND/NAME`},
-		"a kind after a name":      {args: []string{"cloneset/a", "b"}, code: exit.Usage, want: `object: "b" is invalid: must be KIND/NAME`},
+		"no name":                  {args: []string{"cloneset"}, code: exit.Usage, want: "a name is required: cloneset/NAME, or cloneset -l LABELS"},
+		"an empty name":            {args: []string{"cloneset/"}, code: exit.Usage, want: `"cloneset/" is invalid: must be KIND/NAME`},
+		"a kind after a name":      {args: []string{"cloneset/a", "b"}, code: exit.Usage, want: `"b" is invalid: must be KIND/NAME`},
 		"a name after a kind":      {args: []string{"cloneset", "a/b"}, code: exit.Usage, want: `"a/b" is invalid: must be the name of a cloneset`},
 		"labels":                   {args: []string{"cloneset", "-l", "app=a"}, code: exit.Failed, want: "no clonesets with the labels app=a in"},
 		"labels and a name":        {args: []string{"cloneset/a", "-l", "app=a"}, code: exit.Usage, want: `--selector: "app=a" is invalid`},
@@ -123,16 +123,16 @@ func TestUpdates(t *testing.T) {
 		want string
 	}{
 		"no pods":   {want: "no pod changes"},
-		"recreated": {setview.View{}, []*corev1.Pod{pod("new", "b"), pod("new", "b")}, "2 pods are recreated"},
-		"in place":  {setview.View{InPlace: true}, []*corev1.Pod{pod("new", "b"), pod("old", "a")}, "1 pods are updated in place"},
+		"recreated": {setview.View{}, []*corev1.Pod{pod("new", "b"), pod("new", "b")}, "2 pods to recreate"},
+		"in place":  {setview.View{InPlace: true}, []*corev1.Pod{pod("new", "b"), pod("old", "a")}, "1 pod to update in place"},
 		"not in place": {
-			setview.View{InPlace: true}, []*corev1.Pod{pod("other", "b")}, "1 pods are recreated, because container main is not at the same place",
+			setview.View{InPlace: true}, []*corev1.Pod{pod("other", "b")}, "1 pod to recreate, because container main is not at the same place",
 		},
 		"both": {
 			setview.View{InPlace: true}, []*corev1.Pod{pod("other", "b"), pod("new", "b")},
-			"1 pods are updated in place, and 1 are recreated: container main is not at the same place",
+			"1 pod to update in place, and 1 pod to recreate, because container main is not at the same place",
 		},
-		"no revision":      {setview.View{InPlace: true}, []*corev1.Pod{pod("unknown", "b")}, "1 pods are recreated"},
+		"no revision":      {setview.View{InPlace: true}, []*corev1.Pod{pod("unknown", "b")}, "1 pod to recreate"},
 		"the same already": {setview.View{}, []*corev1.Pod{pod("old", "a")}, "no pod changes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,12 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +23,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/live"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 	"github.com/seamark-dev/seamark/internal/program/text"
+	"github.com/seamark-dev/seamark/internal/workloads/revision"
 	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
@@ -43,7 +40,7 @@ type status struct {
 	*options
 	watch    bool
 	timeout  time.Duration
-	revision string
+	revision int64
 }
 
 func newStatus(o *options) *cobra.Command {
@@ -52,7 +49,7 @@ func newStatus(o *options) *cobra.Command {
 	flags := command.Flags()
 	flags.BoolVarP(&s.watch, "watch", "w", true, "wait until the rollout is complete")
 	flags.DurationVar(&s.timeout, "timeout", 0, "maximum time to wait for each object; 0 has no limit")
-	flags.StringVar(&s.revision, "revision", "", "fail if the update revision becomes another than the one with this name or hash")
+	flags.Int64Var(&s.revision, "revision", 0, "fail if this is not the revision that pods are updated to; 0 is any")
 	return command
 }
 
@@ -82,8 +79,12 @@ func newWatched() *watched {
 
 // follow prints the state of the rollout after each change, until it is complete.
 func (s *status) follow(ctx context.Context, t *target) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	if s.timeout < 0 {
+		return fmt.Errorf("--timeout: %s is invalid: must be 0 or more", s.timeout)
+	}
+	if s.revision < 0 {
+		return fmt.Errorf("--revision: %d is invalid: must be 0 or more", s.revision)
+	}
 	if err := t.read(ctx); err != nil {
 		return err
 	}
@@ -93,6 +94,17 @@ func (s *status) follow(ctx context.Context, t *target) error {
 	}
 	if first.Progress.OnDelete {
 		return exit.Failure(fmt.Errorf("%s: rollout status is not available for the type OnDelete: its pods are updated when they are deleted", t))
+	}
+	if s.revision > 0 {
+		revisions, err := t.revisions(ctx, &first)
+		if err != nil {
+			return err
+		}
+		pinned, err := find(t, revisions, s.revision)
+		if err != nil {
+			return err
+		}
+		t.pinned = pinned.Name
 	}
 	lines := &lines{out: s.Out}
 	if done, err := s.report(t, lines, nil); done || !s.watch {
@@ -135,12 +147,8 @@ func watchSet(ctx context.Context, t *target, set *setview.View) (*watched, func
 		return nil, nil, exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
 	}
 	w := newWatched()
-	list, ok := t.kind.NewList().(client.ObjectList)
-	if !ok {
-		return nil, nil, fmt.Errorf("%s has no list", t.kind.Kind)
-	}
 	stop, err := live.Follow(ctx, connection.Client, []live.Resource{
-		live.ResourceOf(permission.Resource(t.kind.Definition()), t.namespace, list, w.sets, client.MatchingFields{metav1.ObjectNameField: t.name}),
+		live.ResourceOf(permission.Resource(t.kind.Definition()), t.namespace, t.kind.NewList(), w.sets, client.MatchingFields{metav1.ObjectNameField: t.name}),
 		live.ResourceOf(permission.Pods, t.namespace, &corev1.PodList{}, w.pods, client.MatchingLabelsSelector{Selector: selector}),
 	}, func(m permission.Missing) error {
 		if m.Resource == permission.Pods {
@@ -151,7 +159,7 @@ func watchSet(ctx context.Context, t *target, set *setview.View) (*watched, func
 	return w, stop, err
 }
 
-// take takes the set, and returns its pods. The error is that the set is deleted.
+// take replaces the object of the target by the current set, and returns its pods. The error is that the set is deleted.
 func (w *watched) take(t *target) ([]*corev1.Pod, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,9 +185,8 @@ func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool,
 		return true, err
 	}
 	state := rollout.Decide(&set.Progress)
-	current := set.Progress.Revision
-	if s.revision != "" && state.Phase != rollout.NotObserved && current != s.revision && !strings.HasSuffix(current, "-"+s.revision) {
-		return true, exit.Failure(fmt.Errorf("%s: the update revision is %s, not %s", t, current, s.revision))
+	if s.revision > 0 && state.Phase != rollout.NotObserved && revision.Hash(set.Progress.Revision) != revision.Hash(t.pinned) {
+		return true, exit.Failure(fmt.Errorf("%s: the pods are not updated to revision %d, but to %s", t, s.revision, set.Progress.Revision))
 	}
 	switch state.Phase {
 	case rollout.NotObserved:
@@ -193,10 +200,14 @@ func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool,
 	case rollout.Stalled:
 		return true, exit.Failure(fmt.Errorf("%s exceeded its progress deadline: %s", t.short(), state.Message+first(s.waits(&set, pods))))
 	}
-	return false, lines.print(fmt.Sprintf("Waiting for %s rollout to finish: %s%s...", t.short(), state.Message, first(s.waits(&set, pods))))
+	rest := first(s.waits(&set, pods))
+	if state.Phase == rollout.Paused {
+		rest = "; run `" + t.command("resume") + "`"
+	}
+	return false, lines.print(fmt.Sprintf("Waiting for %s rollout to finish: %s%s...", t.short(), state.Message, rest))
 }
 
-// interrupted returns the error of a rollout that is not complete when the command ends.
+// interrupted returns the error of a command that ends before the rollout is complete: because of the context, or of err.
 func (s *status) interrupted(ctx context.Context, t *target, pods []*corev1.Pod, err error) error {
 	set, _ := setview.Of(t.object)
 	cause := rollout.Decide(&set.Progress).Message + first(s.waits(&set, pods))
@@ -213,13 +224,18 @@ func (s *status) interrupted(ctx context.Context, t *target, pods []*corev1.Pod,
 func (s *status) waits(set *setview.View, pods []*corev1.Pod) (waits []string) {
 	rules := set.Rules
 	rules.Now = s.now()
-	byWrong := map[bool][]string{}
+	var wrong, others []string
 	for _, pod := range pods {
 		if wait := rollout.WaitOf(pod, rules); wait.Why != "" {
-			byWrong[wait.Wrong] = append(byWrong[wait.Wrong], "pod "+pod.Name+" "+wait.Why)
+			line := "pod " + pod.Name + " " + wait.Why
+			if wait.Wrong {
+				wrong = append(wrong, line)
+			} else {
+				others = append(others, line)
+			}
 		}
 	}
-	return append(byWrong[true], byWrong[false]...)
+	return append(wrong, others...)
 }
 
 // first returns the first text with the number of the others, as the end of a sentence.
@@ -230,7 +246,7 @@ func first(all []string) string {
 	case 1:
 		return "; " + text.Line(all[0])
 	}
-	return fmt.Sprintf("; %s, and %d more pods", text.Line(all[0]), len(all)-1)
+	return fmt.Sprintf("; %s, and %s more", text.Line(all[0]), text.Count(len(all)-1, "pod"))
 }
 
 // lines prints lines, each only once in a row.

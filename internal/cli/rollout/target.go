@@ -7,12 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -33,6 +37,8 @@ type target struct {
 	name      string
 	// object is the object as it was read last.
 	object kinds.Object
+	// pinned is the name of the only revision that is waited for, empty for any.
+	pinned string
 }
 
 // String returns the object as kubectl names it in its output.
@@ -47,7 +53,7 @@ func (t *target) short() string { return fmt.Sprintf("%s %q", strings.ToLower(t.
 func (t *target) set(command string) (setview.View, error) {
 	view, ok := setview.Of(t.object)
 	if !ok {
-		return view, exit.Failure(fmt.Errorf("%s: rollout %s supports only %s", t, command, setsAndJobs(setNames())))
+		return view, exit.Failure(fmt.Errorf("%s: rollout %s supports only %s", t, command, strings.Join(setNames(), ", ")))
 	}
 	return view, nil
 }
@@ -72,16 +78,34 @@ func (t *target) read(ctx context.Context) error {
 	return nil
 }
 
-// failed returns the error of a request with its exit code.
+// command returns the command of rollouts about the object.
+func (t *target) command(name string) string {
+	command := "seamark rollout " + name + " " + strings.ToLower(t.kind.Kind) + "/" + t.name
+	if t.namespace != "" {
+		command += " -n " + t.namespace
+	}
+	return command
+}
+
+// failed returns the error of a request about the object with its exit code.
 func (t *target) failed(err error, verb string) error {
 	if apierrors.IsNotFound(err) && !cluster.IsNotInstalled(err) {
 		where := ""
 		if t.namespace != "" {
 			where = cluster.Where(t.namespace)
 		}
-		return exit.Failure(fmt.Errorf("%s not found%s", t, where))
+		hint := ""
+		if t.Client.Scheme().Recognizes(appsv1.SchemeGroupVersion.WithKind(t.kind.Kind)) {
+			hint = fmt.Sprintf("; the one of Kubernetes is %s.apps/%s", t.kind.Resource, t.name)
+		}
+		return exit.Failure(fmt.Errorf("%s not found%s%s", t, where, hint))
 	}
-	missing, failure := cluster.MissingOf(err, verb, permission.Resource(t.kind.Definition()), t.namespace)
+	return t.failedTo(verb, permission.Resource(t.kind.Definition()), err)
+}
+
+// failedTo returns the error of a request about a resource in the namespace of the object with its exit code.
+func (t *target) failedTo(verb string, resource permission.Resource, err error) error {
+	missing, failure := cluster.MissingOf(err, verb, resource, t.namespace)
 	if missing != nil {
 		return exit.NoAccess(fmt.Errorf("%s; %s", missing, missing.Fix()))
 	}
@@ -102,9 +126,14 @@ func (o *options) run(cmd *cobra.Command, args []string, run func(ctx context.Co
 	case err != nil:
 		return err
 	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	var errs []error
 	for _, t := range targets {
-		errs = append(errs, run(cmd.Context(), t))
+		if ctx.Err() != nil {
+			break // The error of the object before says that the command was interrupted.
+		}
+		errs = append(errs, run(ctx, t))
 	}
 	return joined(errs)
 }
@@ -132,6 +161,8 @@ func (o *options) targets(ctx context.Context, connection cluster.Connection) ([
 		return nil, fmt.Errorf("--filename: must not be used with the name of an object: %q", o.args[0])
 	case len(o.files) > 0:
 		return o.inFiles(connection)
+	case len(o.args) > 0 && strings.Contains(o.args[0], ","):
+		return nil, fmt.Errorf("%q is invalid: must be one kind: run the command for each", o.args[0])
 	case len(o.args) == 0:
 		return nil, errors.New("an object is required: KIND/NAME, KIND NAME, KIND -l LABELS, or -f FILE")
 	case o.selector.Text != "":
@@ -147,19 +178,19 @@ func named(args []string, connection cluster.Connection) ([]*target, error) {
 		for _, arg := range args {
 			kind, name, found := strings.Cut(arg, "/")
 			if !found || name == "" || strings.Contains(name, "/") {
-				return nil, fmt.Errorf("object: %q is invalid: must be KIND/NAME", arg)
+				return nil, fmt.Errorf("%q is invalid: must be KIND/NAME", arg)
 			}
 			pairs = append(pairs, [2]string{kind, name})
 		}
 	} else {
 		for _, name := range args[1:] {
-			if strings.Contains(name, "/") {
-				return nil, fmt.Errorf("object: %q is invalid: must be the name of a %s, because the first argument is a kind", name, args[0])
+			if name == "" || strings.Contains(name, "/") {
+				return nil, fmt.Errorf("%q is invalid: must be the name of a %s, because the first argument is a kind", name, args[0])
 			}
 			pairs = append(pairs, [2]string{args[0], name})
 		}
 		if len(pairs) == 0 && kinds.ByName(args[0]) != nil {
-			return nil, fmt.Errorf("name of the %s: required", args[0])
+			return nil, fmt.Errorf("a name is required: %[1]s/NAME, or %[1]s -l LABELS", args[0])
 		}
 	}
 	var targets []*target
@@ -181,7 +212,7 @@ func mixed(targets []*target, others []string) error {
 	case len(targets) == 0:
 		return errOthers
 	case len(others) > 0:
-		return fmt.Errorf("object: %q is invalid: must be of apps.kruise.io, as %s is: kubectl needs a call of its own", others[0], targets[0])
+		return fmt.Errorf("%q is invalid: must be of apps.kruise.io, as %s is: run the command for it alone", others[0], targets[0])
 	}
 	return nil
 }
@@ -242,6 +273,15 @@ func (o *options) inFiles(connection cluster.Connection) ([]*target, error) {
 		}
 		targets = append(targets, newTarget(connection, kind, namespace, info.Name))
 	}
+	if slices.Contains(o.files, "-") && len(targets) == 0 {
+		return nil, errors.New("--filename: - is invalid: must be a file, a folder or a URL, because the objects are not of apps.kruise.io")
+	}
+	if len(targets) > 0 && len(others) > 0 {
+		if _, err := fmt.Fprintf(o.ErrOut, "Ignored objects of other groups: %s\n", strings.Join(others, ", ")); err != nil {
+			return nil, exit.Failure(fmt.Errorf("print a warning: %w", err))
+		}
+		others = nil
+	}
 	return targets, mixed(targets, others)
 }
 
@@ -260,7 +300,7 @@ func (o *options) kubectlArgs(cmd *cobra.Command) []string {
 	return append(append(args, "--"), o.args...)
 }
 
-// runKubectl runs kubectl. It has printed what was wrong if it fails.
+// runKubectl runs kubectl, which prints its own errors.
 func (o *options) runKubectl(ctx context.Context, args []string) error {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {

@@ -6,12 +6,14 @@ package rollout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,8 +22,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/setview"
 )
 
-const undoHelp = `The template of the pods becomes that of an earlier revision, by default of the one before the
-last. Nothing else changes: neither replicas nor the partition, and no claims.`
+const undoHelp = `The template of the pods becomes that of an earlier revision, by default of the latest one that
+differs from the current template. Nothing else changes: neither replicas nor the partition, and no claims.`
 
 // undo are the flags of `seamark rollout undo`.
 type undo struct {
@@ -34,9 +36,8 @@ func newUndo(o *options) *cobra.Command {
 	u := &undo{options: o}
 	command := o.command("undo", "Return to an earlier revision", undoHelp, u.to)
 	flags := command.Flags()
-	flags.Int64Var(&u.toRevision, "to-revision", 0, "the revision to return to; 0 is the one before the last")
+	flags.Int64Var(&u.toRevision, "to-revision", 0, "the revision to return to; 0 is the latest one that differs from the current template")
 	flags.StringVar(&u.dryRun, "dry-run", "none", "none, client (only print what would change) or server (send the request, and do not store it)")
-	// As in kubectl, --dry-run without a value is an error, and not a change.
 	return command
 }
 
@@ -56,7 +57,7 @@ func (u *undo) to(ctx context.Context, t *target) error {
 	case err != nil:
 		return err
 	case set.Progress.Paused:
-		return exit.Failure(fmt.Errorf("%s: cannot be rolled back while it is paused (run rollout resume first)", t))
+		return exit.Failure(fmt.Errorf("%s: cannot be rolled back while it is paused ; run `%s` first", t, t.command("resume")))
 	}
 	revisions, err := t.revisions(ctx, &set)
 	if err != nil {
@@ -66,7 +67,7 @@ func (u *undo) to(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	if len(templateChanges(set.Template, wanted.Template)) == 0 {
+	if sameTemplate(set.Template, wanted.Template) {
 		return printLine(u.Out, "%s skipped rollback (current template already matches revision %d)", t, wanted.Revision)
 	}
 	pods, err := t.pods(ctx, &set)
@@ -77,7 +78,7 @@ func (u *undo) to(ctx context.Context, t *target) error {
 	if set.InPlaceOnly && how.recreated > 0 {
 		return exit.Failure(fmt.Errorf("%s: cannot return to revision %d: its strategy is InPlaceOnly, and %s", t, wanted.Revision, how))
 	}
-	if err := printLine(u.Out, "%s: revision %d: %s", t, wanted.Revision, how); err != nil {
+	if err := printLine(u.Out, "%s: revision %d: %s%s", t, wanted.Revision, how, reach(&set)); err != nil {
 		return err
 	}
 	return u.write(ctx, t, wanted)
@@ -90,7 +91,7 @@ func (u *undo) wanted(t *target, set *setview.View, revisions []Revision) (*Revi
 	}
 	// The last one is that of the current template, or, if the controller has not handled it yet, the one before it.
 	last := len(revisions) - 1
-	if last >= 0 && len(templateChanges(revisions[last].Template, set.Template)) == 0 {
+	if last >= 0 && sameTemplate(revisions[last].Template, set.Template) {
 		last--
 	}
 	if last < 0 {
@@ -134,6 +135,9 @@ func (u *undo) write(ctx context.Context, t *target, wanted *Revision) error {
 		{"op": "test", "path": "/metadata/generation", "value": t.object.GetGeneration()},
 		{"op": "replace", "path": "/spec/template", "value": template},
 	}, options...)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsInvalid(err) && status.Status().Details == nil {
+		return exit.Failure(fmt.Errorf("%s has changed since it was read: run the command again", t))
+	}
 	if err != nil {
 		return err
 	}

@@ -64,10 +64,10 @@ func TestRollouts(t *testing.T) {
 		w.seamark(config, "rollout history "+name+" --revision=1", exit.OK, full+" with revision #1", "image: image:1")
 		w.seamark(config, "rollout history "+name+" --revision=7", exit.Failed, "revision 7 not found: its revisions are 1, 2")
 
-		w.seamark(config, "rollout undo "+name+" --dry-run=server", exit.OK, "revision 1: 3 pods are updated in place", "rolled back (server dry run)")
+		w.seamark(config, "rollout undo "+name+" --dry-run=server", exit.OK, "revision 1: 3 pods to update in place", "rolled back (server dry run)")
 		w.Get(set)
 		w.settled(set, replicas, "image:2")
-		w.seamark(config, "rollout undo "+name, exit.OK, full+": revision 1: 3 pods are updated in place", full+" rolled back")
+		w.seamark(config, "rollout undo "+name, exit.OK, full+": revision 1: 3 pods to update in place", full+" rolled back")
 		w.settled(set, replicas, "image:1")
 
 		before := w.stored(short)
