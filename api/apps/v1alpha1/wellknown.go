@@ -121,6 +121,17 @@ const (
 	// An object that can be decoded does not have it.
 	ConditionDecodable = "Decodable"
 
+	// ConditionReady is the type of the condition of a workload that is True while all pods that its update reaches are
+	// updated, and all pods are available. Clients such as `kubectl wait`, Helm and Flux read it, and the following two, by
+	// the conventions of kstatus.
+	ConditionReady = "Ready"
+	// ConditionReconciling is the type of the condition of a workload that is True while pods are missing, not updated or not
+	// available, also while the update is paused. Otherwise, the workload does not have it.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is the type of the condition of a workload that is True when this has taken progressDeadlineSeconds.
+	// Otherwise, the workload does not have it.
+	ConditionStalled = "Stalled"
+
 	// ConditionMarksRemoved is the type of the PodProbeMarker condition that is False while a
 	// marker that is being deleted waits for pods or plans and makes no progress. A marker that is
 	// not being deleted does not have it.

@@ -117,12 +117,13 @@ type Output[T any] struct {
 // writes nothing: the status stays as it is until something changes.
 func (k *Descriptor[S, T]) Converged(set S, out *Output[T]) bool {
 	n := k.Progress(set, &out.Status)
-	return out.Empty() && n.Replicas == n.Desired && n.Ready == n.Desired && n.Available == n.Desired
+	return out.Empty() && n.Full()
 }
 
 // The reasons of the conditions about steps that failed.
 const (
-	planFailed  = "PlanFailed"
+	// PlanFailed is that of a set whose next step cannot be planned.
+	PlanFailed  = "PlanFailed"
 	writeFailed = "WriteFailed"
 	// openKruiseFailed is that of OpenKruise's conditions of both types, which are True after a take-over.
 	openKruiseFailed = ""
@@ -136,7 +137,7 @@ func Decided(c *SetCondition) bool { return c.Reason != writeFailed && c.Reason 
 // observed generation does not change: the counts are not those of the current spec.
 func (k *Descriptor[S, T]) Unplanned(status *T, err error, now time.Time) {
 	conditions := k.Conditions(status)
-	conditions.Set(k.FailedScale, planFailed, err.Error(), now)
+	conditions.Set(k.FailedScale, PlanFailed, err.Error(), now)
 	k.SetConditions(status, conditions)
 }
 
@@ -148,7 +149,7 @@ func (k *Descriptor[S, T]) Failed(status *T, failures []Failure, now time.Time) 
 	conditions := k.Conditions(status)
 	conditions.Set(k.FailedScale, openKruiseFailed, "", now)
 	conditions.Set(k.FailedUpdate, openKruiseFailed, "", now)
-	conditions.Set(k.FailedScale, planFailed, "", now)
+	conditions.Set(k.FailedScale, PlanFailed, "", now)
 	conditions.Set(k.FailedScale, writeFailed, first(failures, false), now)
 	conditions.Set(k.FailedUpdate, writeFailed, first(failures, true), now)
 	if i := slices.IndexFunc(failures, func(f Failure) bool { return f.Pull }); i >= 0 {

@@ -33,6 +33,11 @@ type Progress struct {
 	Failing string
 }
 
+// Full reports whether all pods that the set should have exist and are available, whatever their revisions.
+func (p *Progress) Full() bool {
+	return p.Replicas == p.Desired && p.Ready == p.Desired && p.Available == p.Desired
+}
+
 // Updating reports whether the controller has pods to update.
 func (p *Progress) Updating() bool { return p.Updated < p.Target }
 

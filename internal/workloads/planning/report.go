@@ -134,6 +134,11 @@ func (c *Conditions) Put(wanted SetCondition, now time.Time) {
 	*old = wanted
 }
 
+// Remove removes the condition.
+func (c *Conditions) Remove(kind string) {
+	*c = slices.DeleteFunc(*c, func(each SetCondition) bool { return each.Type == kind })
+}
+
 // Set sets the condition to True with the reason and the message. If there is no message, it sets the
 // condition to False if it was True for this reason.
 func (c *Conditions) Set(conditionType, reason, message string, now time.Time) {

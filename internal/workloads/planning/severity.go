@@ -3,7 +3,11 @@
 
 package planning
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+)
 
 // Severity is how serious a condition is for its object. The package of each kind has a function that returns it.
 type Severity string
@@ -24,6 +28,8 @@ const (
 // the condition says nothing.
 func FailureSeverity(c *metav1.Condition) Severity {
 	switch {
+	case c.Type == v1alpha1.ConditionReady || c.Type == v1alpha1.ConditionReconciling:
+		return "" // They repeat the counts of pods and other conditions.
 	case c.Type == PreDownloading:
 		return SeverityInfo
 	case c.Status == metav1.ConditionTrue:

@@ -72,14 +72,16 @@ type Status struct {
 	// Converged reports whether all pods of the set exist and are available and the step wrote nothing, so
 	// that the status is final until something changes.
 	Converged bool
+	// Complete reports whether the rollout is complete. The step may still write, for example delete an old revision.
+	Complete bool
 
 	// events are recorded after the status has been written.
 	events []planning.Event
 }
 
-// finish writes the status if it changed, and returns when the set is reconciled next. The status of a
-// converged set is written at once. That of others may differ for the pause of progress, and for
-// longestPostponement while steps write to pods.
+// finish writes the status if it changed, and returns when the set is reconciled next. The status of a converged set is written
+// at once, and so is that of one whose rollout is complete: clients wait for it. That of others may differ for the pause of
+// progress, and for longestPostponement while steps write to pods.
 func (b *base) finish(
 	ctx context.Context, set client.Object, actions *planning.Actions, outcome *apply.Outcome, status Status,
 ) (reconcile.Result, error) {
@@ -118,7 +120,7 @@ func (b *base) conclude(
 		b.expect(set, func(e *expectations) { e.failures = 0 })
 	}
 	if differs, since := b.differs(set, status); differs {
-		if wait := b.postpone(outcome, status.Converged, since); wait > 0 {
+		if wait := b.postpone(outcome, status.Converged || status.Complete, since); wait > 0 {
 			return reconcile.Result{RequeueAfter: earliest.Wait(wait, actions.RequeueAfter)}, nil
 		}
 		switch published, err := b.publish(ctx, set, status); {
@@ -159,14 +161,15 @@ func (b *base) retryWithin(ctx context.Context, set client.Object, err error, lo
 }
 
 // postpone returns the time until a status that has differed for some time must be written, zero if now.
-// After writes to pods, their events plan the next step, which knows more. Failures are written at once.
-func (b *base) postpone(outcome *apply.Outcome, converged bool, differed time.Duration) time.Duration {
+// After writes to pods, their events plan the next step, which knows more. Failures are written at once, and
+// a final status.
+func (b *base) postpone(outcome *apply.Outcome, final bool, differed time.Duration) time.Duration {
 	switch {
 	case len(outcome.Failures) > 0:
 		return 0
 	case (outcome.Pods != "" || len(outcome.Deleted) > 0) && differed < longestPostponement:
 		return retryDelay
-	case converged:
+	case final:
 		return 0
 	default:
 		return max(0, progress(b.expectations.changing())-differed)

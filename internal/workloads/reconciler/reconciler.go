@@ -26,6 +26,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/program/controllers"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/rollout"
 )
 
 // SubjectSet is the key of the set in log lines.
@@ -135,6 +136,7 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 	if err != nil {
 		after := r.descriptor.Status(set.DeepCopyObject().(S)) //nolint:forcetypeassert // A copy has the same type.
 		r.descriptor.Unplanned(after, err, in.Now)
+		r.show(after, unplanned(err), in.Now)
 		return reconcile.Result{}, r.unplanned(ctx, set, err, Status{Before: before, After: after})
 	}
 	if len(plan.Creates) > 0 {
@@ -151,7 +153,12 @@ func (r *Reconciler[S, T]) Reconcile(ctx context.Context, request reconcile.Requ
 	}
 	outcome := r.execute(ctx, set, &plan.Actions)
 	r.descriptor.Failed(&plan.Status, outcome.Failures, in.Now)
-	return r.finish(ctx, set, &plan.Actions, &outcome, Status{Before: before, After: &plan.Status, Converged: r.descriptor.Converged(set, &plan)})
+	progress := r.descriptor.Progress(set, &plan.Status)
+	state := rollout.Decide(&progress)
+	r.show(&plan.Status, state, in.Now)
+	return r.finish(ctx, set, &plan.Actions, &outcome, Status{
+		Before: before, After: &plan.Status, Converged: r.descriptor.Converged(set, &plan), Complete: state.Phase == rollout.Complete,
+	})
 }
 
 // Pause stops the controller of a kind while another program serves the kind. It is safe for

@@ -97,3 +97,34 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// TestCompleteSetsAreFull compares the phase with what lets the controller write a status at once and report its events: a set
+// whose rollout is complete has all of its pods, and they are available.
+func TestCompleteSetsAreFull(t *testing.T) {
+	t.Parallel()
+	complete := 0
+	const most = 4
+	for code := range most * most * most * most * most * most {
+		next := func() int32 {
+			digit := code % most
+			code /= most
+			return int32(digit) //nolint:gosec // Less than most.
+		}
+		p := planning.Progress{Desired: next(), Target: next(), Replicas: next(), Ready: next(), Available: next(), Updated: next()}
+		p.UpdatedAvailable = min(p.Updated, p.Available)
+		if p.Target > p.Desired || p.Ready > p.Replicas || p.Available > p.Ready || p.Updated > p.Replicas {
+			continue
+		}
+		phase := rollout.Decide(&p).Phase
+		if phase == rollout.Complete {
+			complete++
+			expect.Equal(t, "whether it is full", true, p.Full())
+		}
+		if p.Full() && p.Updated == p.Replicas {
+			expect.Equal(t, "phase", rollout.Complete, phase)
+		}
+	}
+	if complete == 0 {
+		t.Error("no rollout is complete")
+	}
+}
