@@ -140,9 +140,10 @@ type CloneSetSpec struct {
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 
 	// progressDeadlineSeconds is the time in seconds within which all pods must be updated and available
-	// after a change, greater than minReadySeconds. After it, the condition Progressing is False. While
-	// the update is paused, or no pod more may be updated because of partition, the time does not count.
-	// If it is not set, or 2147483647, the set does not have the condition.
+	// after a change, greater than minReadySeconds. After it, the condition Progressing is False, and
+	// Stalled is True. While the update is paused, or no pod more may be updated because of partition,
+	// the time does not count. If it is not set, or 2147483647, the set does not have the condition
+	// Progressing.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
@@ -317,8 +318,9 @@ type CloneSetStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// conditions are FailedScale and FailedUpdate, which are True while pods cannot be created, deleted
-	// or updated, and, with progressDeadlineSeconds, Progressing.
+	// conditions are Ready, Reconciling and Stalled, which clients read to wait for the set, FailedScale
+	// and FailedUpdate, which are True while pods cannot be created, deleted or updated, and, with
+	// progressDeadlineSeconds, Progressing.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -63,6 +63,8 @@ type DaemonSetList struct {
 }
 
 // DaemonSetSpec is the desired state of a DaemonSet.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds == 2147483647 || self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",fieldPath=".progressDeadlineSeconds",message="must be greater than minReadySeconds"
 type DaemonSetSpec struct {
 	// selector selects the pods of the set. It must match the labels of the template, and contain at
 	// least one label in matchLabels or one requirement in matchExpressions, at most 64 labels and 16
@@ -109,6 +111,16 @@ type DaemonSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// progressDeadlineSeconds is the time in seconds within which all pods must be updated and available
+	// after a change, greater than minReadySeconds. After it, the condition Progressing is False, and
+	// Stalled is True. While the update is paused, or no pod more may be updated because of partition or
+	// selector, the time does not count. If it is not set, or 2147483647, there is no deadline. Seamark
+	// adds this field.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
 	// lifecycle contains the hook preDelete, with which other programs delay the deletion of pods. The hooks
 	// inPlaceUpdate and preNormal are not supported.
@@ -242,7 +254,7 @@ type DaemonSetStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// conditions are Progressing, FailedCreate, FailedUpdate, PreDownloading and SelectorMarked.
+	// conditions are Ready, Reconciling and Stalled, which clients read to wait for the set, Progressing, FailedCreate, FailedUpdate, PreDownloading and SelectorMarked.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -261,7 +273,8 @@ type DaemonSetStatus struct {
 const (
 	// DaemonSetProgressing is False while the set has pods of an old revision that it does not update: because the
 	// update is paused, because of the partition, or because as many nodes as maxUnavailable permits have no
-	// available pod.
+	// available pod, or because progressDeadlineSeconds have passed. With progressDeadlineSeconds, its lastTransitionTime is the
+	// beginning of this time while nodes have no available pod of the update revision.
 	DaemonSetProgressing appsv1.DaemonSetConditionType = "Progressing"
 	// DaemonSetFailedCreate is True while pods cannot be created or deleted.
 	DaemonSetFailedCreate appsv1.DaemonSetConditionType = "FailedCreate"

@@ -53,8 +53,9 @@ type StatefulSetStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// conditions are FailedCreatePod and FailedUpdatePod, which are True while pods cannot be created,
-	// deleted or updated.
+	// conditions are Ready, Reconciling and Stalled, which clients read to wait for the set,
+	// FailedCreatePod and FailedUpdatePod, which are True while pods cannot be created, deleted or
+	// updated, and, with progressDeadlineSeconds, Progressing.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -93,4 +94,20 @@ const (
 	FailedCreatePod appsv1.StatefulSetConditionType = "FailedCreatePod"
 	// FailedUpdatePod is the type of the condition that is True while pods cannot be updated.
 	FailedUpdatePod appsv1.StatefulSetConditionType = "FailedUpdatePod"
+	// StatefulSetProgressing is the type of the condition that is False when progressDeadlineSeconds have passed since the beginning
+	// of an update or of a change of replicas, and True otherwise. While pods are missing, not updated or not available, its
+	// lastTransitionTime is the beginning of this time.
+	StatefulSetProgressing appsv1.StatefulSetConditionType = "Progressing"
+)
+
+// The reasons of the condition Progressing of a StatefulSet.
+const (
+	// StatefulSetProgressUpdated is the reason while pods are missing, not updated or not available.
+	StatefulSetProgressUpdated = "StatefulSetUpdated"
+	// StatefulSetProgressPaused is the reason while the update is paused.
+	StatefulSetProgressPaused = "StatefulSetPaused"
+	// StatefulSetProgressPartitionAvailable is the reason when as many updated pods as the strategy permits are available.
+	StatefulSetProgressPartitionAvailable = "ProgressPartitionAvailable"
+	// StatefulSetAvailable is the reason when all pods are updated and available.
+	StatefulSetAvailable = "StatefulSetAvailable"
 )

@@ -67,6 +67,7 @@ type StatefulSetList struct {
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.updateStrategy.rollingUpdate) || !has(self.updateStrategy.rollingUpdate.unorderedUpdate)",fieldPath=".updateStrategy.rollingUpdate.unorderedUpdate",message="must not be set if podManagementPolicy is OrderedReady: it requires Parallel"
 // +kubebuilder:validation:XValidation:rule="self.podManagementPolicy == 'Parallel' || !has(self.scaleStrategy) || !has(self.scaleStrategy.maxUnavailable) || self.scaleStrategy.maxUnavailable == 1",fieldPath=".scaleStrategy.maxUnavailable",message="must be 1 or not set if podManagementPolicy is OrderedReady: other values require Parallel"
 // +kubebuilder:validation:XValidation:rule="!has(self.ordinals) || self.ordinals.start + self.replicas <= 2147483648",fieldPath=".ordinals.start",message="must be at most 2147483648 - replicas: the highest ordinal is 2147483647"
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds == 2147483647 || self.progressDeadlineSeconds > (has(self.updateStrategy.rollingUpdate) && has(self.updateStrategy.rollingUpdate.minReadySeconds) ? self.updateStrategy.rollingUpdate.minReadySeconds : 0)",fieldPath=".progressDeadlineSeconds",message="must be greater than minReadySeconds"
 type StatefulSetSpec struct {
 	// replicas is the desired number of pods, 0 to 262144, which is more than a cluster can run.
 	// +optional
@@ -129,6 +130,16 @@ type StatefulSetSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// progressDeadlineSeconds is the time in seconds within which all pods must be updated and available
+	// after a change, greater than minReadySeconds. After it, the condition Progressing is False, and
+	// Stalled is True. While the update is paused, or no pod more may be updated because of partition,
+	// the time does not count. If it is not set, or 2147483647, the set does not have
+	// the condition Progressing. Seamark adds this field.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
 	// reserveOrdinals are ordinals that pods must not have, at most 10000 entries: numbers, at least 0,
 	// and ranges like "3-5" that do not end below their start. A pod with a reserved ordinal is deleted,

@@ -80,6 +80,9 @@ func TestProgressing(t *testing.T) {
 			}
 			f.pod(test.pods)
 			if test.before != nil {
+				if test.before.Reason == "ProgressDeadlineExceeded" {
+					test.before.Message = "CloneSet revision " + f.new.Name + " has timed out progressing"
+				}
 				f.set.Status.Conditions = []v1alpha1.CloneSetCondition{*test.before}
 			}
 			out := f.plan(t)

@@ -5,9 +5,7 @@ package cloneset
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -172,41 +170,28 @@ func (p *planner) events() {
 	}
 }
 
-// progressing is the type of the condition that progress sets.
-const progressing = string(v1alpha1.CloneSetConditionTypeProgressing)
-
 // progress sets the condition Progressing from the counts of the status. Reasons and messages are those
-// of OpenKruise: health checks read them. The time that progressDeadlineSeconds bounds starts when the
-// reason becomes CloneSetUpdated and with each new revision, so a set that has been available for long
-// has the whole time for its next update.
+// of OpenKruise: health checks read them.
 func (p *planner) progress(s *v1alpha1.CloneSetStatus, conditions *planning.Conditions) {
-	seconds := p.Set.Spec.ProgressDeadlineSeconds
-	if seconds == nil || *seconds == math.MaxInt32 {
-		*conditions = slices.DeleteFunc(*conditions, func(c planning.SetCondition) bool { return c.Type == progressing })
+	if !step.HasDeadline(p.Set.Spec.ProgressDeadlineSeconds) {
+		conditions.Remove(step.Progressing)
 		return
 	}
-	report := func(status corev1.ConditionStatus, reason v1alpha1.CloneSetConditionReason, message string) {
-		conditions.Put(planning.SetCondition{Type: progressing, Status: status, Reason: string(reason), Message: message}, p.Now)
+	is := func(status corev1.ConditionStatus, reason v1alpha1.CloneSetConditionReason, message string) planning.SetCondition {
+		return planning.SetCondition{Type: step.Progressing, Status: status, Reason: string(reason), Message: message}
 	}
 	if reason, message := p.resting(s); reason != "" {
-		report(corev1.ConditionTrue, reason, message)
+		conditions.Put(is(corev1.ConditionTrue, reason, message), p.Now)
 		return
 	}
-	deadline := time.Duration(*seconds) * time.Second
-	c := conditions.Find(progressing)
-	switch {
-	case c == nil || p.Set.Status.UpdateRevision != s.UpdateRevision ||
-		c.Reason != string(v1alpha1.CloneSetProgressUpdated) && c.Reason != string(v1alpha1.CloneSetProgressDeadlineExceeded):
-		report(corev1.ConditionTrue, v1alpha1.CloneSetProgressUpdated, "CloneSet is progressing")
-		conditions.Find(progressing).Updated = metav1.NewTime(p.Now)
-		p.After(deadline)
-	case c.Reason == string(v1alpha1.CloneSetProgressDeadlineExceeded):
-	case p.Now.Before(c.Updated.Add(deadline)):
-		p.After(c.Updated.Add(deadline).Sub(p.Now))
-	default:
-		report(corev1.ConditionFalse, v1alpha1.CloneSetProgressDeadlineExceeded,
-			fmt.Sprintf("CloneSet revision %s has timed out progressing", s.UpdateRevision))
-	}
+	p.Progress(conditions, step.Deadline{
+		Seconds: *p.Set.Spec.ProgressDeadlineSeconds, Begins: p.Set.Status.UpdateRevision != s.UpdateRevision,
+		Reasons: []string{string(v1alpha1.CloneSetProgressUpdated)},
+		Since:   func(c *planning.SetCondition) *metav1.Time { return &c.Updated },
+		Within:  is(corev1.ConditionTrue, v1alpha1.CloneSetProgressUpdated, "CloneSet is progressing"),
+		Exceeded: is(corev1.ConditionFalse, v1alpha1.CloneSetProgressDeadlineExceeded,
+			fmt.Sprintf("CloneSet revision %s has timed out progressing", s.UpdateRevision)),
+	})
 }
 
 // resting returns why nothing has to happen in the set, and the message for it. The reason is empty if
@@ -228,7 +213,7 @@ func (p *planner) resting(s *v1alpha1.CloneSetStatus) (v1alpha1.CloneSetConditio
 
 // ConditionSeverity returns the severity of a condition of a CloneSet.
 func ConditionSeverity(c *metav1.Condition) planning.Severity {
-	if c.Type == progressing {
+	if c.Type == step.Progressing {
 		return planning.SuccessSeverity(c)
 	}
 	return planning.FailureSeverity(c)

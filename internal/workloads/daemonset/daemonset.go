@@ -19,6 +19,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // Kind returns the kind of the owner of pods and revisions that are created or adopted. Owner references that exist may
@@ -51,8 +52,9 @@ func Progress(set *v1alpha1.DaemonSet, s *v1alpha1.DaemonSetStatus) planning.Pro
 		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: s.DesiredNumberScheduled, Replicas: s.CurrentNumberScheduled, Ready: s.NumberReady, Available: s.NumberAvailable,
 		Updated: s.UpdatedNumberScheduled, UpdatedAvailable: s.UpdatedReady, Target: s.DesiredNumberScheduled,
-		Failing: conditions.Message(string(v1alpha1.DaemonSetFailedCreate), string(v1alpha1.DaemonSetFailedUpdate)),
-		Paused:  ptr.Deref(rolling(set).Paused, false), OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType,
+		Failing:  conditions.Message(string(v1alpha1.DaemonSetFailedCreate), string(v1alpha1.DaemonSetFailedUpdate)),
+		Exceeded: step.ExceededDeadline(conditions),
+		Paused:   ptr.Deref(rolling(set).Paused, false), OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType,
 	}
 	if c := conditions.Find(string(v1alpha1.DaemonSetProgressing)); p.OnDelete || c != nil && (c.Reason == partitioned || c.Reason == notReached) {
 		p.Target = min(p.Updated, p.Target)

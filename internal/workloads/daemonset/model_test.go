@@ -228,6 +228,7 @@ func newSet(r *rand.Rand) model.Object {
 		}}
 		spec.Template.Labels[hookLabel] = "true"
 	}
+	spec.ProgressDeadlineSeconds = model.OneOf(r, nil, new(int32(30)))
 	if r.IntN(4) == 0 {
 		set.Annotations[v1alpha1.ExemptUnreachableNodesKey] = "true"
 	}

@@ -48,9 +48,7 @@ func (p *planner) status() v1alpha1.DaemonSetStatus {
 		status.CollisionCount = &collisions
 	}
 	conditions := conditionsOf(&p.set.Status)
-	progress := p.progress()
-	progress.Type = string(v1alpha1.DaemonSetProgressing)
-	conditions.Put(progress, p.Now)
+	p.putProgress(&status, &conditions)
 	for s := range p.state.stuck {
 		p.Stuck(s.view.stuck.pod, s.view.stuck.why)
 	}
@@ -93,7 +91,27 @@ func (p *planner) preDownload(conditions *planning.Conditions) {
 	p.PreDownload(rollout, conditions)
 }
 
-// progress returns the condition Progressing.
+// putProgress sets the condition Progressing. progressDeadlineSeconds bound the time in which nodes get available pods of the update
+// revision, also while others block the update.
+func (p *planner) putProgress(status *v1alpha1.DaemonSetStatus, conditions *planning.Conditions) {
+	progress, seconds, reasons := p.progress(), p.set.Spec.ProgressDeadlineSeconds, []string{updating, blocked}
+	progress.Type = step.Progressing
+	if !step.HasDeadline(seconds) || !slices.Contains(reasons, progress.Reason) {
+		conditions.Put(progress, p.Now)
+		return
+	}
+	exceeded := progress
+	exceeded.Status, exceeded.Reason = corev1.ConditionFalse, step.DeadlineExceeded
+	exceeded.Message = fmt.Sprintf("progressDeadlineSeconds have passed for revision %s. %s", status.UpdateRevision, progress.Message)
+	p.Progress(conditions, step.Deadline{
+		Seconds: *seconds, Begins: p.set.Status.UpdateRevision != status.UpdateRevision, Reasons: reasons,
+		// The conditions of DaemonSets have no other time.
+		Since:  func(c *planning.SetCondition) *metav1.Time { return &c.Transitioned },
+		Within: progress, Exceeded: exceeded,
+	})
+}
+
+// progress returns the condition Progressing of a set without a deadline.
 func (p *planner) progress() planning.SetCondition {
 	newCondition := func(reason, message string, args ...any) planning.SetCondition {
 		status := corev1.ConditionFalse
@@ -188,7 +206,7 @@ func ConditionSeverity(c *metav1.Condition) planning.Severity {
 	switch {
 	case c.Type != string(v1alpha1.DaemonSetProgressing):
 		return planning.FailureSeverity(c)
-	case c.Reason == blocked:
+	case c.Reason == blocked || c.Reason == step.DeadlineExceeded:
 		return planning.SeverityProblem
 	case c.Reason == updating:
 		return planning.SeverityWaiting

@@ -55,7 +55,7 @@ func Of(object any) (View, bool) {
 			Progress: statefulset.Progress(set, &set.Status), Selector: set.Spec.Selector, Template: &set.Spec.Template,
 			Rules:   rollout.Rules{MinReady: seconds(ptr.Deref(update.MinReadySeconds, 0)), Hooks: set.Spec.Lifecycle},
 			InPlace: only || update.PodUpdatePolicy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType, InPlaceOnly: only,
-			ConditionSeverity: planning.FailureSeverity,
+			ConditionSeverity: statefulset.ConditionSeverity,
 		}, true
 	case *v1alpha1.DaemonSet:
 		update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdateDaemonSet{})

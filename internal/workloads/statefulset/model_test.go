@@ -77,6 +77,7 @@ func newSet(r *rand.Rand) model.Object {
 	if r.IntN(3) == 0 {
 		spec.Template.Spec.Containers = append(spec.Template.Spec.Containers, model.Side())
 	}
+	spec.ProgressDeadlineSeconds = model.OneOf(r, nil, new(int32(30)))
 	if r.IntN(3) == 0 {
 		spec.Ordinals = &appsv1beta1.StatefulSetOrdinals{Start: 2}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/workloads/lifecycle"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 	"github.com/seamark-dev/seamark/internal/workloads/revision"
+	"github.com/seamark-dev/seamark/internal/workloads/step"
 )
 
 // Kind returns the kind of the owner of pods, claims and revisions that are created or adopted. Owner
@@ -41,12 +42,13 @@ func Set() planning.Descriptor[*appsv1beta1.StatefulSet, appsv1beta1.StatefulSet
 
 // Progress returns how far a set with the status is.
 func Progress(set *appsv1beta1.StatefulSet, s *appsv1beta1.StatefulSetStatus) planning.Progress {
-	strategy := strategyOf(set)
+	strategy, conditions := strategyOf(set), conditionsOf(s)
 	p := planning.Progress{
 		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: planning.Number(replicasOf(set)), Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas,
 		Updated: s.UpdatedReplicas, UpdatedAvailable: s.UpdatedAvailableReplicas, Paused: strategy.paused, OnDelete: !strategy.rolling,
-		Failing: conditionsOf(s).Message(string(appsv1beta1.FailedCreatePod), string(appsv1beta1.FailedUpdatePod)),
+		Exceeded: step.ExceededDeadline(conditions),
+		Failing:  conditions.Message(string(appsv1beta1.FailedCreatePod), string(appsv1beta1.FailedUpdatePod)),
 	}
 	if strategy.rolling {
 		p.Target = planning.Number(replicasOf(set) - strategy.partition)

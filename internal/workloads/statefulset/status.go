@@ -50,6 +50,7 @@ func (p *planner) status() appsv1beta1.StatefulSetStatus {
 	conditions := conditionsOf(&status)
 	p.conditions(&conditions)
 	p.preDownload(&status, &conditions)
+	p.progress(&status, &conditions)
 	setConditions(&status, conditions)
 	return status
 }

@@ -36,6 +36,7 @@ spec:
   minReadySeconds: 5
   burstReplicas: 10%
   revisionHistoryLimit: 5
+  progressDeadlineSeconds: 600
   scaleStrategy: {partitionedScaling: true}
   updateStrategy:
     type: RollingUpdate
@@ -82,7 +83,9 @@ func daemonSetRejections() map[string]rejection {
 		"hook preNormal":             one("spec.lifecycle.preNormal", hook, "is not supported: use a readiness gate or a readiness probe"),
 		"restart policy OnFailure":   one("spec.template.spec.restartPolicy", "OnFailure", `"Always"`),
 		"minReadySeconds negative":   one("spec.minReadySeconds", -1, "greater than or equal to 0"),
-		"minReadySeconds too large":  one("spec.minReadySeconds", 1<<31, "2147483647"),
+		"minReadySeconds too large":  one("spec.minReadySeconds", 1<<31, "2147483647").with(edit{"spec.progressDeadlineSeconds", remove{}}),
+		"deadline 0":                 one("spec.progressDeadlineSeconds", 0, "greater than or equal to 1"),
+		"deadline too short":         one("spec.progressDeadlineSeconds", 5, "must be greater than minReadySeconds"),
 		"burst 0":                    one("spec.burstReplicas", 0, "greater than or equal to 1"),
 		"burst 0%":                   one("spec.burstReplicas", "0%", "^([1-9]|[1-9][0-9]|100)%$"),
 		"burst text":                 one("spec.burstReplicas", "250", "%$"),

@@ -197,6 +197,8 @@ func statefulSetRejections() map[string]rejection {
 		"pod update policy":           one(rolling+".podUpdatePolicy", "Recreate", `"ReCreate", "InPlaceIfPossible", "InPlaceOnly"`),
 		"minReadySeconds negative":    one(rolling+".minReadySeconds", -1, "greater than or equal to 0"),
 		"minReadySeconds too long":    one(rolling+".minReadySeconds", 301, "300"),
+		"deadline 0":                  one("spec.progressDeadlineSeconds", 0, "greater than or equal to 1"),
+		"deadline too short":          one("spec.progressDeadlineSeconds", 5, "must be greater than minReadySeconds").with(edit{rolling + ".minReadySeconds", 5}),
 		"grace period too long":       one(rolling+".inPlaceUpdateStrategy.gracePeriodSeconds", 3601, "3600"),
 		"no parallel pulls":           one(rolling+".inPlaceUpdateStrategy.imagePreDownloadParallelism", "0%", "imagePreDownloadParallelism"),
 		"pulls after too many":        one(rolling+".inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods", -1, "greater than or equal to 0"),

@@ -105,6 +105,7 @@ spec:
         imagePreDownloadMinUpdatedReadyPods: 10%
       minReadySeconds: 300
   revisionHistoryLimit: 5
+  progressDeadlineSeconds: 600
   reserveOrdinals: [1, 3-5]
   lifecycle:
     preDelete: {labelsHandler: {game.io/match: "true"}}

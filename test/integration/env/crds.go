@@ -123,6 +123,8 @@ func additions(kind string) []string {
 		return []string{"status.conditions"}
 	case "CloneSet":
 		return []string{"status.podSerial"}
+	case "StatefulSet", "DaemonSet":
+		return []string{"spec.progressDeadlineSeconds"}
 	case "NodePodProbe":
 		return []string{
 			"spec.podProbes.runtimeUID",
