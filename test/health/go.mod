@@ -6,6 +6,7 @@ godebug default=go1.26
 
 require (
 	github.com/argoproj/argo-cd/v3 v3.4.0
+	github.com/fluxcd/cli-utils v1.2.2
 	github.com/seamark-dev/seamark v0.0.0
 	github.com/yuin/gopher-lua v1.1.2
 	k8s.io/api v0.37.2

@@ -55,7 +55,8 @@ type phase struct {
 // TestArgoCD runs the health checks of Argo CD with every stored version of objects in all phases: none ends with an error, and
 // each phase has the health that its users expect.
 func TestArgoCD(t *testing.T) {
-	world := start(t)
+	world := newWorld(t, nil)
+	world.run(t)
 	for name, test := range map[string]struct {
 		kind, version string
 		phases        []phase
@@ -100,26 +101,30 @@ func TestArgoCD(t *testing.T) {
 
 type world struct{ *env.Env }
 
-// start runs the program, and the kubelet of a node.
-func start(t *testing.T) *world {
+// newWorld runs the kubelet of a node whose pods become ready as the function says, all of them if it is nil.
+func newWorld(t *testing.T, ready func(*corev1.Pod) bool) *world {
 	t.Helper()
-	cfg := program.Install(t, server, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	expect.NoError(t, server.Client.Create(t.Context(), node))
-	env.RunKubelets(t, kubelet.Options{Config: server.Config, Failed: func(err error) { t.Error(err) }})
-	program.Start(t, cfg, func(_ *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
-		enabled.DaemonSet.Enabled, enabled.BroadcastJob.Enabled, enabled.AdvancedCronJob.Enabled = new(true), new(true), new(true)
-	})
+	t.Cleanup(func() { expect.NoError(t, server.Client.Delete(context.Background(), node)) })
+	env.RunKubelets(t, kubelet.Options{Config: server.Config, Ready: ready, Failed: func(err error) { t.Error(err) }})
 	return &world{server}
 }
 
-// check creates the object and takes it through its phases.
-func (w *world) check(t *testing.T, kind, version string, phases []phase) {
+// run runs the program.
+func (w *world) run(t *testing.T) {
 	t.Helper()
-	text, err := customizations.Embedded.ReadFile("apps.kruise.io/" + kind + "/health.lua")
-	expect.NoError(t, err)
+	cfg := program.Install(t, w.Env, "config/daemonsets/rbac.yaml", "config/broadcastjobs/rbac.yaml", "config/cronjobs/rbac.yaml")
+	program.Start(t, cfg, func(_ *workloads.Options, enabled *configv1alpha1.WorkloadControllers) {
+		enabled.DaemonSet.Enabled, enabled.BroadcastJob.Enabled, enabled.AdvancedCronJob.Enabled = new(true), new(true), new(true)
+	})
+}
+
+// object returns a new object with the specification in a namespace of its own.
+func (w *world) object(t *testing.T, kind, version, spec string) *unstructured.Unstructured {
+	t.Helper()
 	object := &unstructured.Unstructured{}
-	expect.NoError(t, yaml.Unmarshal([]byte("spec: "+phases[0].change), &object.Object))
+	expect.NoError(t, yaml.Unmarshal([]byte("spec: "+spec), &object.Object))
 	object.SetAPIVersion("apps.kruise.io/" + version)
 	object.SetKind(kind)
 	object.SetNamespace(w.Namespace(t))
@@ -127,7 +132,19 @@ func (w *world) check(t *testing.T, kind, version string, phases []phase) {
 	if kind != "AdvancedCronJob" && kind != "BroadcastJob" {
 		expect.NoError(t, unstructured.SetNestedField(object.Object, "a", "spec", "selector", "matchLabels", "app"))
 	}
-	versions := w.follow(t, object, string(text))
+	return object
+}
+
+// check creates the object and takes it through its phases.
+func (w *world) check(t *testing.T, kind, version string, phases []phase) {
+	t.Helper()
+	text, err := customizations.Embedded.ReadFile("apps.kruise.io/" + kind + "/health.lua")
+	expect.NoError(t, err)
+	object := w.object(t, kind, version, phases[0].change)
+	versions := w.follow(t, object, func(stored *unstructured.Unstructured) error {
+		_, err := script.Run(string(text), stored.Object)
+		return err
+	})
 	expect.NoError(t, w.Client.Create(t.Context(), object))
 	w.reaches(t, object, string(text), phases[0].want)
 	for _, phase := range phases[1:] {
@@ -139,8 +156,8 @@ func (w *world) check(t *testing.T, kind, version string, phases []phase) {
 	t.Logf("%d versions", versions.Load())
 }
 
-// follow runs the script with every stored version of the object until the test ends.
-func (w *world) follow(t *testing.T, object *unstructured.Unstructured, text string) *atomic.Int32 {
+// follow calls see with every stored version of the object until the test ends.
+func (w *world) follow(t *testing.T, object *unstructured.Unstructured, see func(stored *unstructured.Unstructured) error) *atomic.Int32 {
 	t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(object.GroupVersionKind().GroupVersion().WithKind(object.GetKind() + "List"))
@@ -153,7 +170,7 @@ func (w *world) follow(t *testing.T, object *unstructured.Unstructured, text str
 			return
 		}
 		versions.Add(1)
-		if _, err := script.Run(text, stored.Object); err != nil {
+		if err := see(stored); err != nil {
 			once.Do(func() { t.Errorf("stored version %+v: %v", stored.Object, err) })
 		}
 	})

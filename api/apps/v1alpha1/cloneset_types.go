@@ -60,8 +60,10 @@ type CloneSet struct {
 	// +required
 	Spec CloneSetSpec `json:"spec,omitempty"`
 
-	// status is the status of the set, set by Seamark.
+	// status is the status of the set, set by Seamark. Until then, observedGeneration is -1, so that clients do not take a set
+	// without a status for one that is ready.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status CloneSetStatus `json:"status,omitempty"`
 }
 

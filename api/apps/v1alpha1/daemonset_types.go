@@ -46,8 +46,10 @@ type DaemonSet struct {
 	// +required
 	Spec DaemonSetSpec `json:"spec,omitempty"`
 
-	// status is the status of the set, set by Seamark.
+	// status is the status of the set, set by Seamark. Until then, observedGeneration is -1, so that clients do not take a set
+	// without a status for one that is ready.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status DaemonSetStatus `json:"status,omitempty"`
 }
 

@@ -110,6 +110,10 @@ func Upstream(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 		for _, field := range additions(crd.Spec.Names.Kind) {
 			removeField(schema, strings.Split(field, "."))
 		}
+		if status, has := schema.Properties["status"]; has {
+			status.Default = nil
+			schema.Properties["status"] = status
+		}
 		version.AdditionalPrinterColumns = nil
 	}
 	return crd
