@@ -256,7 +256,8 @@ type DaemonSetStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// conditions are Ready, Reconciling and Stalled, which clients read to wait for the set, Progressing, FailedCreate, FailedUpdate, PreDownloading and SelectorMarked.
+	// conditions are Ready, Reconciling and Stalled, which clients read to wait for the set, Progressing,
+	// FailedCreate, FailedUpdate, PreDownloading and SelectorMarked.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

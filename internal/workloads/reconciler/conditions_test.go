@@ -27,7 +27,8 @@ func TestConditions(t *testing.T) {
 	ready, reconciling, stalled := v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled
 	is := func(kind string, status corev1.ConditionStatus, why string, updated, transitioned int64) v1alpha1.CloneSetCondition {
 		return v1alpha1.CloneSetCondition{
-			Type: v1alpha1.CloneSetConditionType(kind), Status: status, Reason: why, Message: "because " + why, LastUpdateTime: at(updated), LastTransitionTime: at(transitioned),
+			Type: v1alpha1.CloneSetConditionType(kind), Status: status, Reason: why, Message: "because " + why,
+			LastUpdateTime: at(updated), LastTransitionTime: at(transitioned),
 		}
 	}
 	no, yes := corev1.ConditionFalse, corev1.ConditionTrue

@@ -46,20 +46,59 @@ func TestProgressing(t *testing.T) {
 		since, requeue time.Duration
 		phase          rollout.Phase
 	}{
-		"no pods yet":     {reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing},
-		"available":       {pods: done, before: progressed("StatefulSetUpdated", time.Minute), reason: "StatefulSetAvailable", since: time.Minute, phase: rollout.Complete},
-		"available late":  {pods: done, before: progressed("ProgressDeadlineExceeded", time.Minute), reason: "StatefulSetAvailable", phase: rollout.Complete},
-		"begins":          {pods: updating, before: progressed("StatefulSetAvailable", time.Hour), reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing},
-		"continues":       {pods: updating, before: progressed("StatefulSetUpdated", 4*time.Second), reason: "StatefulSetUpdated", since: 4 * time.Second, requeue: 6 * time.Second, phase: rollout.Progressing},
-		"the deadline":    {pods: updating, before: progressed("StatefulSetUpdated", 10*time.Second), reason: "ProgressDeadlineExceeded", phase: rollout.Stalled},
-		"after it":        {pods: updating, before: progressed("ProgressDeadlineExceeded", time.Minute), reason: "ProgressDeadlineExceeded", since: time.Minute, phase: rollout.Stalled},
-		"a new revision":  {pods: updating, before: progressed("ProgressDeadlineExceeded", time.Minute), other: true, reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing},
-		"paused":          {change: paused, pods: old, before: progressed("StatefulSetUpdated", time.Minute), reason: "StatefulSetPaused", since: time.Minute, phase: rollout.Paused},
-		"paused after it": {change: paused, pods: old, before: progressed("ProgressDeadlineExceeded", time.Minute), reason: "StatefulSetPaused", phase: rollout.Paused},
-		"resumed":         {pods: updating, before: progressed("StatefulSetPaused", time.Hour), reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing},
-		"the partition":   {change: partition(2), pods: old, before: progressed("StatefulSetUpdated", time.Minute), reason: "ProgressPartitionAvailable", since: time.Minute, phase: rollout.Complete},
-		"on delete":       {change: onDelete, pods: old, before: progressed("StatefulSetUpdated", time.Minute), reason: "ProgressPartitionAvailable", since: time.Minute, phase: rollout.Complete},
-		"no replicas":     {change: both(replicas(0), partition(1)), before: progressed("StatefulSetUpdated", time.Minute), reason: "StatefulSetAvailable", since: time.Minute, phase: rollout.Complete},
+		"no pods yet": {reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing},
+		"available": {
+			pods: done, before: progressed("StatefulSetUpdated", time.Minute),
+			reason: "StatefulSetAvailable", since: time.Minute, phase: rollout.Complete,
+		},
+		"available late": {
+			pods: done, before: progressed("ProgressDeadlineExceeded", time.Minute),
+			reason: "StatefulSetAvailable", phase: rollout.Complete,
+		},
+		"begins": {
+			pods: updating, before: progressed("StatefulSetAvailable", time.Hour),
+			reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing,
+		},
+		"continues": {
+			pods: updating, before: progressed("StatefulSetUpdated", 4*time.Second),
+			reason: "StatefulSetUpdated", since: 4 * time.Second, requeue: 6 * time.Second, phase: rollout.Progressing,
+		},
+		"the deadline": {
+			pods: updating, before: progressed("StatefulSetUpdated", 10*time.Second),
+			reason: "ProgressDeadlineExceeded", phase: rollout.Stalled,
+		},
+		"after it": {
+			pods: updating, before: progressed("ProgressDeadlineExceeded", time.Minute),
+			reason: "ProgressDeadlineExceeded", since: time.Minute, phase: rollout.Stalled,
+		},
+		"a new revision": {
+			pods: updating, before: progressed("ProgressDeadlineExceeded", time.Minute), other: true,
+			reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing,
+		},
+		"paused": {
+			change: paused, pods: old, before: progressed("StatefulSetUpdated", time.Minute),
+			reason: "StatefulSetPaused", since: time.Minute, phase: rollout.Paused,
+		},
+		"paused after it": {
+			change: paused, pods: old, before: progressed("ProgressDeadlineExceeded", time.Minute),
+			reason: "StatefulSetPaused", phase: rollout.Paused,
+		},
+		"resumed": {
+			pods: updating, before: progressed("StatefulSetPaused", time.Hour),
+			reason: "StatefulSetUpdated", requeue: 10 * time.Second, phase: rollout.Progressing,
+		},
+		"the partition": {
+			change: partition(2), pods: old, before: progressed("StatefulSetUpdated", time.Minute),
+			reason: "ProgressPartitionAvailable", since: time.Minute, phase: rollout.Complete,
+		},
+		"on delete": {
+			change: onDelete, pods: old, before: progressed("StatefulSetUpdated", time.Minute),
+			reason: "ProgressPartitionAvailable", since: time.Minute, phase: rollout.Complete,
+		},
+		"no replicas": {
+			change: both(replicas(0), partition(1)), before: progressed("StatefulSetUpdated", time.Minute),
+			reason: "StatefulSetAvailable", since: time.Minute, phase: rollout.Complete,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

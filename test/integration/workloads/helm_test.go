@@ -55,8 +55,8 @@ spec:
 		w.Must(os.WriteFile(path, []byte(text), 0o600))
 	}
 	upgrade := func(image string) (string, error) {
-		command := exec.CommandContext(w.Context(), helm, "upgrade", "--install", "web", filepath.Join(dir, "chart"), //nolint:gosec // The program of the build.
-			"--namespace", w.Namespace, "--set", "image="+image, "--wait", "--timeout", "60s")
+		command := exec.CommandContext(w.Context(), helm, //nolint:gosec // The program of the build.
+			"upgrade", "--install", "web", filepath.Join(dir, "chart"), "--namespace", w.Namespace, "--set", "image="+image, "--wait", "--timeout", "60s")
 		command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "config"), "HOME="+dir)
 		output, err := command.CombinedOutput()
 		return string(output), err
