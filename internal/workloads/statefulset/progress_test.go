@@ -142,15 +142,15 @@ func TestNoProgressingWithoutDeadline(t *testing.T) {
 
 func TestMeaning(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[string]map[metav1.ConditionStatus]planning.Meaning{
-		"Progressing":     {"True": planning.Settled, "False": planning.Problem},
+	for kind, want := range map[string]map[metav1.ConditionStatus]planning.Severity{
+		"Progressing":     {"True": planning.SeverityOK, "False": planning.SeverityProblem},
 		"Ready":           {"True": "", "False": ""},
 		"Reconciling":     {"True": ""},
-		"Stalled":         {"True": planning.Problem},
-		"FailedCreatePod": {"True": planning.Problem, "False": ""},
+		"Stalled":         {"True": planning.SeverityProblem},
+		"FailedCreatePod": {"True": planning.SeverityProblem, "False": ""},
 	} {
 		for status, want := range want {
-			expect.Equal(t, kind, want, statefulset.Meaning(&metav1.Condition{Type: kind, Status: status}))
+			expect.Equal(t, kind, want, statefulset.ConditionSeverity(&metav1.Condition{Type: kind, Status: status}))
 		}
 	}
 }
