@@ -26,7 +26,6 @@ import (
 	"github.com/seamark-dev/seamark/api/apps/v1beta1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/decoding"
-	"github.com/seamark-dev/seamark/internal/program/kinds"
 )
 
 // newScheme returns the types that commands read and write.
@@ -69,7 +68,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 // are discovered.
 func knownResources() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for scope, known := range map[meta.RESTScope][]schema.GroupVersionKind{
+	for scope, kinds := range map[meta.RESTScope][]schema.GroupVersionKind{
 		meta.RESTScopeNamespace: {
 			corev1.SchemeGroupVersion.WithKind("Pod"),
 			corev1.SchemeGroupVersion.WithKind("Event"),
@@ -90,16 +89,9 @@ func knownResources() meta.RESTMapper {
 			seamarkv1alpha1.GroupVersion().WithKind("ProbeReport"),
 		},
 	} {
-		for _, kind := range known {
+		for _, kind := range kinds {
 			mapper.Add(kind, scope)
 		}
-	}
-	for _, kind := range kinds.Table() {
-		scope := meta.RESTScopeNamespace
-		if kind.ClusterScoped {
-			scope = meta.RESTScopeRoot
-		}
-		mapper.Add(kind.GroupVersionKind, scope)
 	}
 	return mapper
 }
