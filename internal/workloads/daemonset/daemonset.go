@@ -47,14 +47,15 @@ func parts(set *v1alpha1.DaemonSet) planning.Parts {
 // Progress returns how far a set with the status is. Which nodes an update does not reach is known only to the planner, whose
 // condition says it.
 func Progress(set *v1alpha1.DaemonSet, s *v1alpha1.DaemonSetStatus) planning.Progress {
-	conditions := conditionsOf(s)
+	conditions, update := conditionsOf(s), rolling(set)
+	kept := planning.Number(scaled(update.Partition, int(s.DesiredNumberScheduled)))
 	p := planning.Progress{
 		Generation: set.Generation, Observed: s.ObservedGeneration, Revision: s.UpdateRevision,
 		Desired: s.DesiredNumberScheduled, Replicas: s.CurrentNumberScheduled, Ready: s.NumberReady, Available: s.NumberAvailable,
-		Updated: s.UpdatedNumberScheduled, UpdatedAvailable: s.UpdatedReady, Target: s.DesiredNumberScheduled,
+		Updated: s.UpdatedNumberScheduled, UpdatedAvailable: s.UpdatedReady, Target: max(s.DesiredNumberScheduled-kept, 0),
 		Failing:  conditions.Message(string(v1alpha1.DaemonSetFailedCreate), string(v1alpha1.DaemonSetFailedUpdate)),
 		Exceeded: step.ExceededDeadline(conditions),
-		Paused:   ptr.Deref(rolling(set).Paused, false), OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType,
+		Paused:   ptr.Deref(update.Paused, false), OnDelete: set.Spec.UpdateStrategy.Type == v1alpha1.OnDeleteDaemonSetStrategyType,
 	}
 	if c := conditions.Find(string(v1alpha1.DaemonSetProgressing)); p.OnDelete || c != nil && (c.Reason == partitioned || c.Reason == notReached) {
 		p.Target = min(p.Updated, p.Target)

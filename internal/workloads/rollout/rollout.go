@@ -77,6 +77,9 @@ func missing(p *planning.Progress) (reason, message string) {
 		return "Creating", fmt.Sprintf("%d of %d pods exist", p.Replicas, p.Desired)
 	case p.Updated < p.Target:
 		return notUpdated, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Target)
+	case p.Failing != "" && p.Updated < p.Desired:
+		// The counts do not say which pods are updated: those that a partition keeps may be.
+		return notUpdated, fmt.Sprintf("%d of %d pods are updated", p.Updated, p.Desired)
 	case p.Replicas > p.Desired:
 		return "Deleting", text.Count(p.Replicas-p.Desired, "pod") + " to be deleted"
 	case p.UpdatedAvailable < p.Target:

@@ -84,6 +84,12 @@ func TestDecide(t *testing.T) {
 			func(p *planning.Progress) { p.Replicas, p.Failing = 2, "pod a: exceeded quota" },
 			rollout.State{Phase: rollout.Progressing, Reason: "WritesRefused", Message: "2 of 3 pods exist: pod a: exceeded quota"},
 		},
+		"a partition is reached, and an update is refused": {
+			func(p *planning.Progress) {
+				p.Target, p.Updated, p.UpdatedAvailable, p.Failing = 2, 2, 2, "not in place"
+			},
+			rollout.State{Phase: rollout.Progressing, Reason: "WritesRefused", Message: "2 of 3 pods are updated: not in place"},
+		},
 		"no pods": {
 			func(p *planning.Progress) { *p = planning.Progress{Generation: 1, Observed: 1} },
 			rollout.State{Phase: rollout.Complete, Reason: "Complete", Message: "0 of 0 pods are updated and available"},
