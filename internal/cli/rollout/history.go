@@ -77,7 +77,7 @@ func (h *history) print(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	revisions, err := t.revisions(ctx, &set)
+	revisions, err := h.revisions(ctx, t, &set)
 	if err != nil {
 		return err
 	}
@@ -142,21 +142,21 @@ func shortened(changes []string) string {
 	return fmt.Sprintf("%s; and %d more", text.Line(strings.Join(changes[:maxShown], "; ")), len(changes)-maxShown)
 }
 
-// revisions returns the history of a set, the oldest revision first.
-func (t *target) revisions(ctx context.Context, set *setview.View) ([]Revision, error) {
+// revisions returns the history of a set, the oldest revision first. It warns of revisions that cannot be decoded.
+func (o *options) revisions(ctx context.Context, t *target, set *setview.View) ([]Revision, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Selector)
 	if err != nil {
 		return nil, exit.Failure(fmt.Errorf("%s: spec.selector: %w", t, err))
 	}
 	var revisions []Revision
-	var undecodable error
+	var undecodable []string
 	err = cluster.Each(ctx, t.Client, &appsv1.ControllerRevisionList{}, func(rev *appsv1.ControllerRevision) {
 		if !metav1.IsControlledBy(rev, t.object) {
 			return
 		}
 		template, err := revision.Template(rev)
 		if err != nil {
-			undecodable = err
+			undecodable = append(undecodable, err.Error())
 			return
 		}
 		revisions = append(revisions, Revision{
@@ -166,8 +166,11 @@ func (t *target) revisions(ctx context.Context, set *setview.View) ([]Revision, 
 	if err != nil {
 		return nil, t.failedTo("list", "controllerrevisions.apps", err)
 	}
-	if undecodable != nil {
-		return nil, exit.Failure(fmt.Errorf("%s: %w", t, undecodable))
+	// The controller ignores such revisions, too.
+	for _, reason := range undecodable {
+		if err := printLine(o.ErrOut, "Ignored a revision: %s", text.Line(reason)); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(revisions, func(a, b Revision) int { return cmp.Compare(a.Revision, b.Revision) })
 	for i := range revisions {

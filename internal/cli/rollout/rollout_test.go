@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func TestObjects(t *testing.T) {
 		"a kind after a name":      {args: []string{"cloneset/a", "b"}, code: exit.Usage, want: `"b" is invalid: must be KIND/NAME`},
 		"a name after a kind":      {args: []string{"cloneset", "a/b"}, code: exit.Usage, want: `"a/b" is invalid: must be the name of a cloneset`},
 		"labels":                   {args: []string{"cloneset", "-l", "app=a"}, code: exit.Failed, want: "no clonesets with the labels app=a in"},
+		"labels and a file":        {args: []string{"-f", "x.yaml", "-l", "a=b"}, code: exit.Usage, want: `--selector: "a=b" is invalid`},
+		"two kinds":                {args: []string{"cloneset,statefulset", "-l", "a=b"}, code: exit.Usage, want: "must be one kind"},
+		"a kind without rollouts":  {args: []string{"podprobemarkers.apps.kruise.io/a"}, code: exit.Usage, want: "kind: "},
 		"labels and a name":        {args: []string{"cloneset/a", "-l", "app=a"}, code: exit.Usage, want: `--selector: "app=a" is invalid`},
 		"wrong labels":             {args: []string{"cloneset", "-l", "a in"}, code: exit.Usage, want: `--selector: "a in" is invalid`},
 		"a file that is missing":   {args: []string{"-f", "missing.yaml"}, code: exit.Usage, want: "missing.yaml"},
@@ -100,6 +104,33 @@ func TestTemplateChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			expect.Equal(t, "changes", test.want, templateChanges(test.from, test.to))
+		})
+	}
+}
+
+func TestSameTemplate(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200)
+	template := func(change func(*corev1.PodSpec)) *corev1.PodTemplateSpec {
+		spec := corev1.PodSpec{
+			Containers:     []corev1.Container{{Name: "main", Args: []string{long + "a"}}},
+			InitContainers: []corev1.Container{{Name: "a"}, {Name: "b"}},
+		}
+		change(&spec)
+		return &corev1.PodTemplateSpec{Spec: spec}
+	}
+	for name, test := range map[string]struct {
+		change func(*corev1.PodSpec)
+		want   bool
+	}{
+		"the same":                  {func(*corev1.PodSpec) {}, true},
+		"the end of a long value":   {func(spec *corev1.PodSpec) { spec.Containers[0].Args[0] = long + "b" }, false},
+		"the order of a named list": {func(spec *corev1.PodSpec) { slices.Reverse(spec.InitContainers) }, false},
+		"an empty object":           {func(spec *corev1.PodSpec) { spec.Affinity = &corev1.Affinity{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expect.Equal(t, "same", test.want, sameTemplate(template(func(*corev1.PodSpec) {}), template(test.change)))
 		})
 	}
 }

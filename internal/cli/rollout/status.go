@@ -96,7 +96,7 @@ func (s *status) follow(ctx context.Context, t *target) error {
 		return exit.Failure(fmt.Errorf("%s: rollout status is not available for the type OnDelete: its pods are updated when they are deleted", t))
 	}
 	if s.revision > 0 {
-		revisions, err := t.revisions(ctx, &first)
+		revisions, err := s.revisions(ctx, t, &first)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (s *status) follow(ctx context.Context, t *target) error {
 		t.pinned = pinned.Name
 	}
 	lines := &lines{out: s.Out}
-	if done, err := s.report(t, lines, nil); done || !s.watch {
+	if done, err := s.report(t, lines, nil); done || err != nil || !s.watch {
 		return err
 	}
 	if s.timeout > 0 {
@@ -125,7 +125,7 @@ func (s *status) follow(ctx context.Context, t *target) error {
 		if err != nil {
 			return err
 		}
-		if done, err := s.report(t, lines, pods); done {
+		if done, err := s.report(t, lines, pods); done || err != nil {
 			return err
 		}
 		select {
@@ -184,6 +184,9 @@ func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool,
 	if err != nil {
 		return true, err
 	}
+	if t.object.GetDeletionTimestamp() != nil {
+		return false, lines.print(fmt.Sprintf("Waiting for %s to be deleted...", t.short()))
+	}
 	state := rollout.Decide(&set.Progress)
 	if s.revision > 0 && state.Phase != rollout.NotObserved && revision.Hash(set.Progress.Revision) != revision.Hash(t.pinned) {
 		return true, exit.Failure(fmt.Errorf("%s: the pods are not updated to revision %d, but to %s", t, s.revision, set.Progress.Revision))
@@ -198,7 +201,7 @@ func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool,
 		}
 		return true, lines.print(fmt.Sprintf("%s successfully rolled out%s", t.short(), suffix))
 	case rollout.Stalled:
-		return true, exit.Failure(fmt.Errorf("%s exceeded its progress deadline: %s", t.short(), state.Message+first(s.waits(&set, pods))))
+		return true, exit.Failure(fmt.Errorf("%s exceeded its progress deadline: %s", t.short(), text.Line(state.Message)+first(s.waits(&set, pods))))
 	}
 	rest := first(s.waits(&set, pods))
 	if state.Phase == rollout.Paused {
@@ -210,7 +213,7 @@ func (s *status) report(t *target, lines *lines, pods []*corev1.Pod) (done bool,
 // interrupted returns the error of a command that ends before the rollout is complete: because of the context, or of err.
 func (s *status) interrupted(ctx context.Context, t *target, pods []*corev1.Pod, err error) error {
 	set, _ := setview.Of(t.object)
-	cause := rollout.Decide(&set.Progress).Message + first(s.waits(&set, pods))
+	cause := text.Line(rollout.Decide(&set.Progress).Message) + first(s.waits(&set, pods))
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return exit.Failure(fmt.Errorf("%s: timed out after %s: %s", t, s.timeout, cause))
@@ -256,6 +259,7 @@ type lines struct {
 }
 
 func (l *lines) print(line string) error {
+	line = text.Line(line) // Messages of conditions come from webhooks.
 	if line == l.last {
 		return nil
 	}

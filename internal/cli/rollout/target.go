@@ -20,8 +20,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
@@ -159,6 +161,8 @@ func (o *options) targets(ctx context.Context, connection cluster.Connection) ([
 	switch {
 	case len(o.files) > 0 && len(o.args) > 0:
 		return nil, fmt.Errorf("--filename: must not be used with the name of an object: %q", o.args[0])
+	case len(o.files) > 0 && o.selector.Text != "":
+		return nil, fmt.Errorf("--selector: %q is invalid: must not be used with --filename", o.selector.Text)
 	case len(o.files) > 0:
 		return o.inFiles(connection)
 	case len(o.args) > 0 && strings.Contains(o.args[0], ","):
@@ -197,6 +201,9 @@ func named(args []string, connection cluster.Connection) ([]*target, error) {
 	var others []string
 	for _, pair := range pairs {
 		kind := kinds.ByName(pair[0])
+		if kind == nil && strings.HasSuffix(strings.ToLower(pair[0]), "."+v1alpha1.GroupName) {
+			return nil, fmt.Errorf("kind: %q is invalid: must be one of %s", pair[0], strings.Join(setNames(), ", "))
+		}
 		if kind == nil {
 			others = append(others, strings.Join(pair[:], "/"))
 			continue
@@ -269,6 +276,9 @@ func (o *options) inFiles(connection cluster.Connection) ([]*target, error) {
 		}
 		namespace := connection.Namespace
 		if info.Namespace != "" {
+			if explicit := ptr.Deref(o.cluster.Namespace, ""); explicit != "" && explicit != info.Namespace {
+				return nil, fmt.Errorf("--namespace: %q is invalid: the namespace of %s in the file is %q", explicit, info.Name, info.Namespace)
+			}
 			namespace = info.Namespace
 		}
 		targets = append(targets, newTarget(connection, kind, namespace, info.Name))

@@ -59,7 +59,7 @@ func (u *undo) to(ctx context.Context, t *target) error {
 	case set.Progress.Paused:
 		return exit.Failure(fmt.Errorf("%s: cannot be rolled back while it is paused ; run `%s` first", t, t.command("resume")))
 	}
-	revisions, err := t.revisions(ctx, &set)
+	revisions, err := u.revisions(ctx, t, &set)
 	if err != nil {
 		return err
 	}
@@ -70,18 +70,27 @@ func (u *undo) to(ctx context.Context, t *target) error {
 	if sameTemplate(set.Template, wanted.Template) {
 		return printLine(u.Out, "%s skipped rollback (current template already matches revision %d)", t, wanted.Revision)
 	}
-	pods, err := t.pods(ctx, &set)
-	if err != nil {
-		return err
-	}
-	how := updatesTo(&set, pods, templatesOf(revisions), wanted.Template)
-	if set.InPlaceOnly && how.recreated > 0 {
-		return exit.Failure(fmt.Errorf("%s: cannot return to revision %d: its strategy is InPlaceOnly, and %s", t, wanted.Revision, how))
-	}
-	if err := printLine(u.Out, "%s: revision %d: %s%s", t, wanted.Revision, how, reach(&set)); err != nil {
+	if err := u.announce(ctx, t, &set, revisions, wanted); err != nil {
 		return err
 	}
 	return u.write(ctx, t, wanted)
+}
+
+// announce prints how the pods will be updated. It returns an error if they cannot be. A user who may not list pods can return to
+// a revision, too.
+func (u *undo) announce(ctx context.Context, t *target, set *setview.View, revisions []Revision, wanted *Revision) error {
+	pods, err := t.pods(ctx, set)
+	switch {
+	case exit.Code(err) == exit.Access && !set.InPlaceOnly:
+		return printLine(u.ErrOut, "How the pods will be updated is not known: %v", err)
+	case err != nil:
+		return err
+	}
+	how := updatesTo(set, pods, templatesOf(revisions), wanted.Template)
+	if set.InPlaceOnly && how.recreated > 0 {
+		return exit.Failure(fmt.Errorf("%s: cannot return to revision %d: its strategy is InPlaceOnly, and %s", t, wanted.Revision, how))
+	}
+	return printLine(u.Out, "%s: revision %d: %s%s", t, wanted.Revision, how, reach(set))
 }
 
 // wanted returns the revision to return to.
@@ -135,7 +144,7 @@ func (u *undo) write(ctx context.Context, t *target, wanted *Revision) error {
 		{"op": "test", "path": "/metadata/generation", "value": t.object.GetGeneration()},
 		{"op": "replace", "path": "/spec/template", "value": template},
 	}, options...)
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsInvalid(err) && status.Status().Details == nil {
+	if apierrors.IsInvalid(err) && !hasCauses(err) {
 		return exit.Failure(fmt.Errorf("%s has changed since it was read: run the command again", t))
 	}
 	if err != nil {
@@ -160,4 +169,14 @@ func rawTemplate(rev *appsv1.ControllerRevision) (map[string]any, error) {
 	}
 	delete(content.Spec.Template, "$patch")
 	return content.Spec.Template, nil
+}
+
+// hasCauses reports whether the API server has named the fields that are invalid. It names none if a test of a JSON patch fails.
+func hasCauses(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && len(details.Causes) > 0
 }
