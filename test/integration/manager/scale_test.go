@@ -112,7 +112,7 @@ func TestCountsOfWrites(t *testing.T) {
 			t.Logf("%d writes of %s for %d replaced pods", n, resource, f.scale.replaced)
 		}
 	})
-	f.settle(1)
+	f.countsComplete()
 	stop()
 	f.counted("restart and idle time", func(t *testing.T, _ func() env.Requests) {
 		before := f.Requested()
@@ -242,6 +242,24 @@ func (f *fleet) allMarked() {
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 		f.List(pods, wanted)
 		return await.ErrorIf(len(pods.Items) != f.scale.pods, "%d pods are marked", len(pods.Items))
+	})
+}
+
+// countsComplete waits until the status of each marker counts all pods, of which those that were replaced have no state yet. The
+// manager writes it at most every two seconds.
+func (f *fleet) countsComplete() {
+	f.Helper()
+	f.Until("the statuses of markers are complete", func() error {
+		var markers v1alpha1.PodProbeMarkerList
+		f.List(&markers)
+		for i := range markers.Items {
+			m := &markers.Items[i]
+			want := [2]int64{int64(f.scale.pods), int64(f.scale.pods - f.scale.replaced)}
+			if got := [2]int64{m.Status.MatchedPods, m.Status.Succeeded}; got != want {
+				return fmt.Errorf("%s: matched and succeeded pods are %v, want %v", m.Name, got, want)
+			}
+		}
+		return await.ErrorIf(len(markers.Items) != scaleMarkers, "%d markers", len(markers.Items))
 	})
 }
 
