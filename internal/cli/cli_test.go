@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/test/expect"
 )
@@ -63,34 +64,6 @@ func TestProgramName(t *testing.T) {
 	}
 }
 
-const onePod = `
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec:
-  containers:
-  - name: web
-    image: example.com/web
-    command: [sleep, "60"]
-`
-
-// badMarker is a marker without containerName.
-const badMarker = `apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: worker}
-spec:
-  selector: {matchLabels: {app: worker}}
-  probes:
-  - name: busy
-    container: worker
-    probe:
-      exec: {command: ["cat /tmp/job"]}
-      periodSeconds: 1
-    markerPolicy:
-    - state: Succeeded
-      labels: {busy: "true"}
-`
-
 // Bad input gives exit code 2 and an error that names it. Nothing is run.
 func TestBadInput(t *testing.T) {
 	folder := t.TempDir()
@@ -129,10 +102,10 @@ func TestBadInput(t *testing.T) {
 		"malformed expression":  {args: []string{"local", "-f", "-", "--until", "pod/a ready"}, want: `--until: "pod/a ready" is invalid`},
 		"invalid YAML":          {args: []string{"local", "-f", "-"}, input: "a: b: c", want: "standard input: document 1"},
 		"no pods":               {args: []string{"local", "-f", "-"}, input: "", want: "no pods"},
-		"unknown field":         {args: []string{"local", "-f", "-"}, input: onePod + "    comand: [x]\n", want: "comand"},
+		"unknown field":         {args: []string{"local", "-f", "-"}, input: clitest.OnePod + "    comand: [x]\n", want: "comand"},
 		"several invalid flags": {args: []string{"local", "-o", "x"}, want: "--output: \"x\" is invalid: must be text or json"},
 		"unsupported field, strict": {
-			args: []string{"local", "-f", "-", "--strict"}, input: onePod + "  hostPID: true\n",
+			args: []string{"local", "-f", "-", "--strict"}, input: clitest.OnePod + "  hostPID: true\n",
 			want: "\n  standard input: document 1: Pod web: spec.hostPID\n",
 		},
 	} {
@@ -150,7 +123,7 @@ func TestBadInput(t *testing.T) {
 // Commands accept files as arguments and with -f.
 func TestFilesAreArgumentsOrFlags(t *testing.T) {
 	folder := t.TempDir()
-	expect.NoError(t, os.WriteFile(filepath.Join(folder, "marker.yaml"), []byte(badMarker), 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "marker.yaml"), []byte(clitest.BadMarker), 0o600))
 	for _, test := range []struct {
 		args []string
 		want string
@@ -161,7 +134,7 @@ func TestFilesAreArgumentsOrFlags(t *testing.T) {
 		{[]string{"local"}, "containerName", exit.Usage},
 	} {
 		for _, files := range [][]string{{"-"}, {"-f", "-"}, {folder}, {"-f", folder}, {"--filename=" + folder + "/marker.yaml"}} {
-			stdout, stderr, code := execute(t, badMarker, append(test.args, files...)...)
+			stdout, stderr, code := execute(t, clitest.BadMarker, append(test.args, files...)...)
 			if !strings.Contains(stdout+stderr, test.want) || code != test.code {
 				t.Errorf("%q %q: exit code %d, want %d; output %q and errors %q, want %q", test.args, files, code, test.code, stdout, stderr, test.want)
 			}

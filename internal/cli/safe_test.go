@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 )
@@ -20,15 +21,15 @@ import (
 func TestManifestsAreSafe(t *testing.T) {
 	// YAML permits the others only as escape sequences.
 	quoted := strconv.QuoteToASCII(texttest.Hostile)
-	marker := strings.Replace(badMarker, "spec:", fmt.Sprintf("spec:\n  %s: 1", quoted), 1)
-	pod := strings.Replace(onePod, "spec:", fmt.Sprintf("spec:\n  %s: 1", quoted), 1)
+	marker := strings.Replace(clitest.BadMarker, "spec:", fmt.Sprintf("spec:\n  %s: 1", quoted), 1)
+	pod := strings.Replace(clitest.OnePod, "spec:", fmt.Sprintf("spec:\n  %s: 1", quoted), 1)
 	for name, test := range map[string]struct {
 		in   string
 		args []string
 	}{
 		"lint":                   {marker, []string{"lint", "-"}},
 		"local":                  {pod, []string{"local", "-f", "-", "--strict"}},
-		"migrate check":          {strings.Replace(badMarker, "{name: worker}", "{name: "+quoted+"}", 1), []string{"migrate", "check", "-f", "-"}},
+		"migrate check":          {strings.Replace(clitest.BadMarker, "{name: worker}", "{name: "+quoted+"}", 1), []string{"migrate", "check", "-f", "-"}},
 		"name of a file":         {"", []string{"lint", texttest.Hostile + texttest.Invalid}},
 		"flag":                   {"", []string{"local", "-f", "-", "--until", texttest.Hostile}},
 		"command":                {"", []string{texttest.Hostile}},

@@ -22,13 +22,13 @@ func TestRemoteManifestsAreRefused(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
-		_, _ = w.Write([]byte(onePod))
+		_, _ = w.Write([]byte(clitest.OnePod))
 	}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 	folder := func(base, top string) string {
 		path := t.TempDir()
-		clitest.WriteFiles(t, path, map[string]string{"base/kustomization.yaml": base, "top/kustomization.yaml": top, "base/pod.yaml": onePod})
+		clitest.WriteFiles(t, path, map[string]string{"base/kustomization.yaml": base, "top/kustomization.yaml": top, "base/pod.yaml": clitest.OnePod})
 		return filepath.Join(path, "top")
 	}
 	const above = "resources: [../base]\n"

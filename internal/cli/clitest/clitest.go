@@ -24,6 +24,36 @@ import (
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
+const (
+	// OnePod is a file with a pod that runs for a minute.
+	OnePod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: web
+    image: example.com/web
+    command: [sleep, "60"]
+`
+	// BadMarker is a file with an error, a warning and a piece of information.
+	BadMarker = `apiVersion: apps.kruise.io/v1alpha1
+kind: PodProbeMarker
+metadata: {name: worker}
+spec:
+  selector: {matchLabels: {app: worker}}
+  probes:
+  - name: busy
+    container: worker
+    probe:
+      exec: {command: ["cat /tmp/job"]}
+      periodSeconds: 1
+    markerPolicy:
+    - state: Succeeded
+      labels: {busy: "true"}
+`
+)
+
 // Execute runs a command line of a program that has only one command, and returns its output and exit code.
 func Execute(
 	t *testing.T, newCommand func(streams genericiooptions.IOStreams, program, version string) *cobra.Command, input string, args ...string,

@@ -17,44 +17,17 @@ import (
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
-// badMarker has an error, a warning and a piece of information.
-const badMarker = `apiVersion: apps.kruise.io/v1alpha1
-kind: PodProbeMarker
-metadata: {name: worker}
-spec:
-  selector: {matchLabels: {app: worker}}
-  probes:
-  - name: busy
-    container: worker
-    probe:
-      exec: {command: ["cat /tmp/job"]}
-      periodSeconds: 1
-    markerPolicy:
-    - state: Succeeded
-      labels: {busy: "true"}
-`
-
 // goodMarker has no errors and no warnings.
-var goodMarker = strings.NewReplacer("container:", "containerName:", `["cat /tmp/job"]`, "[cat, /tmp/job]").Replace(badMarker)
+var goodMarker = strings.NewReplacer("container:", "containerName:", `["cat /tmp/job"]`, "[cat, /tmp/job]").Replace(clitest.BadMarker)
 
-var warnedMarker = strings.NewReplacer("container:", "containerName:").Replace(badMarker)
-
-const onePod = `
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec:
-  containers:
-  - name: web
-    image: example.com/web
-    command: [sleep, "60"]
-`
+var warnedMarker = strings.NewReplacer("container:", "containerName:").Replace(clitest.BadMarker)
 
 func TestOutput(t *testing.T) {
 	const findings = `standard input:7:5: error: spec.probes[0].containerName: Required value [schema]
 standard input:8:5: error: spec.probes[0].container: unknown field [unknown-field]
 `
-	const warning = `standard input:10:24: warning: spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: an exec probe does not split its command [exec-shell-line]
+	const warning = `standard input:10:24: warning: spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: ` +
+		`an exec probe does not split its command [exec-shell-line]
     fix: use ["cat", "/tmp/job"]
 `
 	for name, test := range map[string]struct {
@@ -64,10 +37,10 @@ standard input:8:5: error: spec.probes[0].container: unknown field [unknown-fiel
 		code           int
 	}{
 		"findings": {
-			badMarker, nil, findings + warning, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed,
+			clitest.BadMarker, nil, findings + warning, "Error: 2 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.Failed,
 		},
 		"only errors": {
-			badMarker, []string{"--show", "error"}, findings,
+			clitest.BadMarker, []string{"--show", "error"}, findings,
 			"Error: 2 errors, 1 warning in 1 file: 1 object checked; 2 findings not shown, see --show\n", exit.Failed,
 		},
 		"warning": {warnedMarker, nil, warning, "0 errors, 1 warning in 1 file: 1 object checked; 1 finding not shown, see --show\n", exit.OK},
@@ -83,7 +56,7 @@ standard input:8:5: error: spec.probes[0].container: unknown field [unknown-fiel
 			"0 errors, 0 warnings in 1 file: 1 object checked; 1 finding ignored; 1 finding not shown, see --show\n", exit.OK,
 		},
 		"ignored errors": {
-			badMarker, []string{"--ignore", "schema,unknown-field", "--ignore", "openkruise-defaults"}, warning,
+			clitest.BadMarker, []string{"--ignore", "schema,unknown-field", "--ignore", "openkruise-defaults"}, warning,
 			"0 errors, 1 warning in 1 file: 1 object checked; 3 findings ignored\n", exit.OK,
 		},
 		"only ignored errors": {
@@ -141,7 +114,7 @@ func TestSARIFWithIgnoredRules(t *testing.T) {
 		"warning": {"schema", "unknown-field", "exec-shell-line suppressed"},
 		"info":    {"schema", "unknown-field", "openkruise-defaults suppressed", "exec-shell-line suppressed"},
 	} {
-		stdout, _, code := clitest.Execute(t, New, badMarker, "lint", "-", "-o", "sarif", "--show", show, "--ignore", "openkruise-defaults,exec-shell-line")
+		stdout, _, code := clitest.Execute(t, New, clitest.BadMarker, "lint", "-", "-o", "sarif", "--show", show, "--ignore", "openkruise-defaults,exec-shell-line")
 		var log struct {
 			Version string
 			Runs    []struct {
@@ -172,7 +145,7 @@ func TestBadInput(t *testing.T) {
 		"large.yaml":                   strings.Repeat("#", files.MaxBytes+1),
 		"values/replicas/values.yaml":  "replicas: 1\n",
 		"locked/components/notes.yaml": "",
-		"pod.yaml":                     onePod,
+		"pod.yaml":                     clitest.OnePod,
 	})
 	for name, test := range map[string]struct {
 		args []string
@@ -215,8 +188,8 @@ func TestFolders(t *testing.T) {
 		"a/marker.yaml":                warnedMarker,
 		"b/marker.json":                `{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "PodProbeMarker", "metadata": {"name": "second"}}`,
 		"b/values.yml":                 "replicas: 1\n",
-		"b/notes.txt":                  badMarker,
-		".hidden/marker.yaml":          badMarker,
+		"b/notes.txt":                  clitest.BadMarker,
+		".hidden/marker.yaml":          clitest.BadMarker,
 		"chart/Chart.yaml":             "name: x\n",
 		"chart/templates/marker.yaml":  "{{ if true }}\n",
 		"base/kustomization.yaml":      "resources: [marker.yaml]\n",
@@ -231,7 +204,8 @@ func TestFolders(t *testing.T) {
 		if name == folder {
 			prefix = folder + string(filepath.Separator)
 		}
-		const field = `spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: an exec probe does not split its command [exec-shell-line]` +
+		const field = `spec.probes[0].probe.exec.command[0]: "cat /tmp/job" is the name of one program: ` +
+			`an exec probe does not split its command [exec-shell-line]` +
 			"\n    fix: use [\"cat\", \"/tmp/job\"]\n"
 		want := prefix + "a/marker.yaml:10:24: warning: " + field +
 			prefix + "b/marker.json:1:1: error: spec: Required value [schema]\n" +

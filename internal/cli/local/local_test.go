@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/local"
@@ -28,17 +29,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const onePod = `
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec:
-  containers:
-  - name: web
-    image: example.com/web
-    command: [sleep, "60"]
-`
 
 // script is a runner that plays back changes.
 type script struct {
@@ -95,7 +85,7 @@ func label(key, value string) local.Change {
 func play(t *testing.T, s *script, o Options, interrupts ...time.Duration) (stdout, stderr string, err error) {
 	t.Helper()
 	var in, out, errOut bytes.Buffer
-	in.WriteString(onePod)
+	in.WriteString(clitest.OnePod)
 	o.IOStreams = genericiooptions.IOStreams{In: &in, Out: printing.Safe(&out), ErrOut: printing.Safe(&errOut)}
 	if o.Filenames == nil {
 		o.Filenames = []string{"-"}
@@ -227,7 +217,7 @@ func TestRunPrintsChanges(t *testing.T) {
 
 func TestUnsupportedFieldsGiveOneWarning(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
-	expect.NoError(t, os.WriteFile(file, []byte(onePod+"  hostPID: true\n  dnsPolicy: None\n"), 0o600))
+	expect.NoError(t, os.WriteFile(file, []byte(clitest.OnePod+"  hostPID: true\n  dnsPolicy: None\n"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		_, stderr, err := play(t, &script{}, Options{Filenames: []string{file}, Timeout: time.Second})
 		expect.NoError(t, err)

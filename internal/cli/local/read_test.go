@@ -23,7 +23,7 @@ const kustomization = "resources: [pod.yaml]\nnamePrefix: my-\n"
 func TestKustomization(t *testing.T) {
 	folder := t.TempDir()
 	if err := errors.Join(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600),
-		os.WriteFile(filepath.Join(folder, "pod.yaml"), []byte(onePod), 0o600)); err != nil {
+		os.WriteFile(filepath.Join(folder, "pod.yaml"), []byte(clitest.OnePod), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	objects, err := (&Options{Kustomize: folder, Replicas: -1}).read(t.Context())
@@ -37,12 +37,12 @@ func TestKustomization(t *testing.T) {
 
 // What is on another machine is read if the user permits it.
 func TestRemotePartIsAllowed(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(onePod)) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(clitest.OnePod)) }))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 	path := t.TempDir()
 	clitest.WriteFiles(t, path, map[string]string{
-		"base/kustomization.yaml": kustomization, "top/kustomization.yaml": "resources: ['" + server.URL + "/pod.yaml']\n", "base/pod.yaml": onePod,
+		"base/kustomization.yaml": kustomization, "top/kustomization.yaml": "resources: ['" + server.URL + "/pod.yaml']\n", "base/pod.yaml": clitest.OnePod,
 	})
 	allowed := &Options{Kustomize: filepath.Join(path, "top"), AllowRemote: true, Replicas: -1}
 	objects, err := allowed.read(t.Context())
@@ -57,7 +57,7 @@ func TestURL(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write([]byte(onePod))
+		_, _ = w.Write([]byte(clitest.OnePod))
 	}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()

@@ -156,9 +156,12 @@ func TestProblems(t *testing.T) {
 				"  kubectl -n seamark-system logs -l app.kubernetes.io/component=workloads --tail=50\n" +
 				"failed permissions/seamark-workloads: the account lacks 3 of 35 permissions: get nodes, list nodes, watch nodes\n" +
 				"  install the roles of this version: helm upgrade, or kubectl apply --server-side -k config/workloads\n" +
-				"failed policy/seamark-workloads-pods: the policy does not exist: seamark-workloads could write all pods of the namespaces that have sets\n" + fix +
-				"failed policy/seamark-workloads-objects: the policy does not exist: seamark-workloads could write all claims and revisions there\n" + fix +
-				"failed policy/seamark-workloads-grants: the policy does not exist: seamark-workloads could write where its policy does not apply\n" + fix,
+				"failed policy/seamark-workloads-pods: the policy does not exist: " +
+				"seamark-workloads could write all pods of the namespaces that have sets\n" + fix +
+				"failed policy/seamark-workloads-objects: the policy does not exist: " +
+				"seamark-workloads could write all claims and revisions there\n" + fix +
+				"failed policy/seamark-workloads-grants: the policy does not exist: " +
+				"seamark-workloads could write where its policy does not apply\n" + fix,
 		},
 		"the configuration of the workloads is forbidden": {
 			func(t *testing.T, f *checks.Facts) {
@@ -198,7 +201,8 @@ func TestProblems(t *testing.T) {
 				f.Nodes.Value = append(f.Nodes.Value, node("w", map[string]string{"kubernetes.io/os": "windows"}))
 			},
 			"warning nodes: the node selector, affinity or tolerations of the DaemonSet exclude 1 node: w\n" +
-				"  nothing if this is intended, for example for Windows; otherwise change agent.nodeSelector, agent.affinity or agent.tolerations of the chart\n",
+				"  nothing if this is intended, for example for Windows; " +
+				"otherwise change agent.nodeSelector, agent.affinity or agent.tolerations of the chart\n",
 		},
 		"manager cannot write marks": {
 			func(t *testing.T, f *checks.Facts) {
@@ -230,9 +234,11 @@ func TestProblems(t *testing.T) {
 				"failed policy/seamark-manager-pods: the policy does not exist: " +
 				"the manager could write the status and the labels of the pods of kube-system\n" +
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
-				"failed policy/seamark-webhook-configurations: the policy does not exist: the manager and seamark-workloads could have objects of any kind sent elsewhere\n" +
+				"failed policy/seamark-webhook-configurations: the policy does not exist: " +
+				"the manager and seamark-workloads could have objects of any kind sent elsewhere\n" +
 				"  helm upgrade, or kubectl apply --server-side -k config/policies\n" +
-				"warning policy/seamark-marker-author: the policy does not exist: who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses\n" +
+				"warning policy/seamark-marker-author: the policy does not exist: " +
+				"who can write a marker can run commands in the pods of the namespace, label them and read their HTTP responses\n" +
 				"  set policies.markerAuthor.enforcement=Deny in the chart, or kubectl apply --server-side -k config/policies\n",
 		},
 		"webhook without certificates": {
