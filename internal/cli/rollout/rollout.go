@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rollout implements `seamark rollout`: the commands of `kubectl rollout` for the sets and jobs of apps.kruise.io, for
-// which kubectl has none. Names, flags and output are those of kubectl; objects of other groups are passed to it.
+// which kubectl has none. Names, the main flags and output are those of kubectl; objects of other groups are passed to it.
 package rollout
 
 import (
