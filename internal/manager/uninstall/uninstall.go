@@ -40,6 +40,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/manager/apply"
 	"github.com/seamark-dev/seamark/internal/marking/mark"
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/grants"
 )
 
@@ -112,7 +113,7 @@ func Run(ctx context.Context, options Options) error {
 func (u *uninstaller) revoke(ctx context.Context) error {
 	removed, err := grants.Remove(ctx, u.Config)
 	if err == nil && removed > 0 {
-		u.say("Deleted %s of seamark-workloads.", count(int64(removed), "RoleBinding"))
+		u.say("Deleted %s of seamark-workloads.", text.Count(int64(removed), "RoleBinding"))
 	}
 	return err
 }
@@ -125,22 +126,22 @@ func (u *uninstaller) clean(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.say("Removed the marks of %s.", count(pods, "pod"))
+	u.say("Removed the marks of %s.", text.Count(pods, "pod"))
 	released, markers, err := u.each(ctx, v1alpha1.GroupVersion().WithResource("podprobemarkers"), u.release)
 	if err != nil {
 		return err
 	}
-	u.say("Removed the finalizer of %s.", count(released, "marker"))
+	u.say("Removed the finalizer of %s.", text.Count(released, "marker"))
 	plans, _, err := u.each(ctx, v1alpha1.GroupVersion().WithResource("nodepodprobes"), remove)
 	if err != nil {
 		return err
 	}
-	u.say("Deleted %s.", count(plans, "NodePodProbe"))
+	u.say("Deleted %s.", text.Count(plans, "NodePodProbe"))
 	slices, _, err := u.each(ctx, seamarkv1alpha1.GroupVersion().WithResource("probeplans"), remove)
 	if err != nil {
 		return err
 	}
-	u.say("Deleted %s.", count(slices, "ProbePlan"))
+	u.say("Deleted %s.", text.Count(slices, "ProbePlan"))
 	var reports int64
 	for range sweeps {
 		deleted, _, err := u.each(ctx, seamarkv1alpha1.GroupVersion().WithResource("probereports"), remove)
@@ -152,9 +153,9 @@ func (u *uninstaller) clean(ctx context.Context) error {
 		}
 		reports += deleted
 	}
-	u.say("Deleted %s.", count(reports, "ProbeReport"))
+	u.say("Deleted %s.", text.Count(reports, "ProbeReport"))
 	u.say("Kept the CRDs podprobemarkers.apps.kruise.io, nodepodprobes.apps.kruise.io, probeplans.seamark.dev and probereports.seamark.dev, and %s.",
-		count(markers, "PodProbeMarker"))
+		text.Count(markers, "PodProbeMarker"))
 	return nil
 }
 
@@ -265,12 +266,4 @@ func remove(ctx context.Context, objects metadata.ResourceInterface, object *met
 
 func (u *uninstaller) say(format string, args ...any) {
 	fmt.Fprintf(u.Out, format+"\n", args...)
-}
-
-// count returns the number with its noun.
-func count(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
 )
 
@@ -25,7 +26,7 @@ func (f *Facts) agents() []Result {
 		return failed(name, install, "namespace %s has no DaemonSet %s", f.Namespace, agentName)
 	}
 	status := set.Status
-	ready := fmt.Sprintf("%d of %s ready", status.NumberReady, count(int(status.DesiredNumberScheduled), "agent"))
+	ready := fmt.Sprintf("%d of %s ready", status.NumberReady, text.Count(int(status.DesiredNumberScheduled), "agent"))
 	switch {
 	case status.DesiredNumberScheduled == 0:
 		return failed(name, f.kubectl("get daemonset %s -o yaml", agentName), "no node matches the node selector and affinity of the DaemonSet")
@@ -81,19 +82,19 @@ func (f *Facts) nodes() []Result {
 	total := len(f.Nodes.Value) - virtual
 	switch {
 	case len(without) > 0:
-		return failed(name, f.agentOn(without[0]), "%d of %s no ready agent: %s", len(without), count(total, "node")+" have", names(without))
+		return failed(name, f.agentOn(without[0]), "%d of %s no ready agent: %s", len(without), text.Count(total, "node")+" have", names(without))
 	case len(excluded) > 0:
 		return warning(name,
 			"nothing if this is intended, for example for Windows; otherwise change agent.nodeSelector, agent.affinity or agent.tolerations of the chart",
-			"the node selector, affinity or tolerations of the DaemonSet exclude %s: %s", count(len(excluded), "node"), names(excluded))
+			"the node selector, affinity or tolerations of the DaemonSet exclude %s: %s", text.Count(len(excluded), "node"), names(excluded))
 	case len(down) > 0:
-		return warning(name, "kubectl describe node "+down[0], "%s not ready and without an agent: %s", count(len(down), "node"), names(down))
+		return warning(name, "kubectl describe node "+down[0], "%s not ready and without an agent: %s", text.Count(len(down), "node"), names(down))
 	}
-	text := count(total, "node") + " with a ready agent"
+	line := text.Count(total, "node") + " with a ready agent"
 	if virtual > 0 {
-		text += ", and " + count(virtual, "virtual node") + " without one"
+		line += ", and " + text.Count(virtual, "virtual node") + " without one"
 	}
-	return ok(name, "%s", text)
+	return ok(name, "%s", line)
 }
 
 func nodeIsReady(node *corev1.Node) bool {

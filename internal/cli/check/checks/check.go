@@ -225,11 +225,3 @@ func names(all []string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNames], ", "), len(all)-maxNames)
 }
-
-// count returns the number with the noun in singular or plural.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

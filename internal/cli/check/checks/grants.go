@@ -3,6 +3,8 @@
 
 package checks
 
+import "github.com/seamark-dev/seamark/internal/program/text"
+
 // grants checks that no RoleBinding stays that the manager created before an administrator decided where seamark-workloads
 // may write: the manager then has no right to remove them.
 func (f *Facts) grants() []Result {
@@ -19,5 +21,5 @@ func (f *Facts) grants() []Result {
 	}
 	return warning(name, "remove them in two steps: docs/security.md#rolebindings-that-the-manager-created",
 		"%s for seamark-workloads, which the manager created before, and may no longer remove: in %s",
-		count(len(namespaces), "RoleBinding"), names(namespaces))
+		text.Count(len(namespaces), "RoleBinding"), names(namespaces))
 }

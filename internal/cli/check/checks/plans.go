@@ -21,6 +21,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/plan"
 	"github.com/seamark-dev/seamark/internal/marking/podview"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // plans checks that each plan has an agent that runs it.
@@ -50,15 +51,15 @@ func (f *Facts) plans() []Result {
 	}
 	switch {
 	case len(unattended) > 0:
-		return failed(name, f.agentOn(unattended[0]), "%s with probes and without a ready agent: %s", count(len(unattended), "node"), names(unattended))
+		return failed(name, f.agentOn(unattended[0]), "%s with probes and without a ready agent: %s", text.Count(len(unattended), "node"), names(unattended))
 	case len(outdated) > 0:
 		return failed(name, f.logs("agent")+" --prefix | grep "+outdated[0],
-			"the agents of %s run an outdated plan: %s", count(len(outdated), "node"), names(outdated))
+			"the agents of %s run an outdated plan: %s", text.Count(len(outdated), "node"), names(outdated))
 	case len(orphaned) > 0:
 		return warning(name, "kubectl delete nodepodprobe "+orphaned[0],
-			"%s of nodes that do not exist: %s", count(len(orphaned), "plan"), names(orphaned))
+			"%s of nodes that do not exist: %s", text.Count(len(orphaned), "plan"), names(orphaned))
 	}
-	return ok(name, "%s for %s in %s", count(probes, "probe"), count(pods, "pod"), count(len(f.Plans.Value), "plan"))
+	return ok(name, "%s for %s in %s", text.Count(probes, "probe"), text.Count(pods, "pod"), text.Count(len(f.Plans.Value), "plan"))
 }
 
 // isProblem reports whether a finding is a problem now.
@@ -99,11 +100,11 @@ func (f *Facts) reports() []Result {
 	switch {
 	case orphaned.Len() > 0:
 		return warning(name, "kubectl delete probereport "+sets.List(orphaned)[0],
-			"%s of nodes that do not exist: %s", count(orphaned.Len(), "report"), names(sets.List(orphaned)))
+			"%s of nodes that do not exist: %s", text.Count(orphaned.Len(), "report"), names(sets.List(orphaned)))
 	case len(found.problems) > 0:
 		return found.withoutResult(name)
 	}
-	return ok(name, "%s of %s in %s", count(found.states, "state"), count(found.pods, "pod"), count(len(f.Reports.Value), "report"))
+	return ok(name, "%s of %s in %s", text.Count(found.states, "state"), text.Count(found.pods, "pod"), text.Count(len(f.Reports.Value), "report"))
 }
 
 // results are what is reported for the probes of plans.
@@ -142,7 +143,7 @@ func (r *results) withoutResult(check string) []Result {
 	reasons := slices.Sorted(maps.Keys(r.problems))
 	var parts []string
 	for _, reason := range reasons {
-		parts = append(parts, fmt.Sprintf("%s (%s): %s", reason, count(len(r.problems[reason]), "probe"), names(r.problems[reason])))
+		parts = append(parts, fmt.Sprintf("%s (%s): %s", reason, text.Count(len(r.problems[reason]), "probe"), names(r.problems[reason])))
 	}
 	pod, _, _ := strings.Cut(r.problems[reasons[0]][0], " ")
 	namespace, name, _ := strings.Cut(pod, "/")
@@ -181,14 +182,14 @@ func (f *Facts) markers() []Result {
 			"%s is False: %s: %s", problem.Type, problem.Reason, strings.Join(strings.Fields(problem.Message), " "))...)
 	}
 	if more > 0 {
-		results = append(results, warning(name, "kubectl get podprobemarkers --all-namespaces", "%s with problems", count(more, "more marker"))...)
+		results = append(results, warning(name, "kubectl get podprobemarkers --all-namespaces", "%s with problems", text.Count(more, "more marker"))...)
 	}
 	if len(outdated) > 0 {
 		results = append(results, failed(name, f.logs("manager"),
-			"the manager has not processed %s: %s", count(len(outdated), "marker"), names(outdated))...)
+			"the manager has not processed %s: %s", text.Count(len(outdated), "marker"), names(outdated))...)
 	}
 	if len(results) == 0 {
-		return ok(name, "%s without problems", count(len(f.Markers.Value), "marker"))
+		return ok(name, "%s without problems", text.Count(len(f.Markers.Value), "marker"))
 	}
 	return results
 }

@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/seamark-dev/seamark/api/config/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/marking/diagnosis"
 	"github.com/seamark-dev/seamark/internal/program/kinds"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 const (
@@ -86,7 +87,7 @@ func (f *Facts) program(name string, required bool) []Result {
 
 func (f *Facts) replicas(component string, found *appsv1.Deployment) []Result {
 	wanted := ptr.Deref(found.Spec.Replicas, 1)
-	ready := fmt.Sprintf("%d of %s ready", found.Status.ReadyReplicas, count(int(wanted), "pod"))
+	ready := fmt.Sprintf("%d of %s ready", found.Status.ReadyReplicas, text.Count(int(wanted), "pod"))
 	describe := f.kubectl("describe pods -l %s=%s", componentLabel, component)
 	switch {
 	case wanted == 0:
