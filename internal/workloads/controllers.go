@@ -70,7 +70,7 @@ func (w *Workloads) addControllers(ctx context.Context, mgr ctrlmanager.Manager)
 		Executor: apply.New(apply.Options{
 			Client: mgr.GetClient(), Grants: grants.NewReader(bindings, w.options.Namespace, time.Now), Live: mgr.GetAPIReader(),
 			Parallel: parallel, Budget: budget,
-			Timeout: requestTimeout, Now: time.Now, Wrote: counters.Wrote,
+			Timeout: requestTimeout, Now: time.Now, Wrote: counters.Wrote, Failed: counters.Failed,
 			DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {
 				return pods.Namespace(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &conditions})
 			},

@@ -154,7 +154,7 @@ func (w *World) Options(stores reconciler.Stores) (reconciler.Options, client.Re
 	return reconciler.Options{
 		Stores: stores, Client: writes, Live: live, Pause: pause, Recorder: record.NewFakeRecorder(10_000), Metrics: noMetrics{}, Now: now,
 		Executor: apply.New(apply.Options{
-			Client: writes, Live: live, Parallel: parallel, Budget: time.Second, Timeout: time.Minute, Now: now, Wrote: func(string, string, string) {},
+			Client: writes, Live: live, Parallel: parallel, Budget: time.Second, Timeout: time.Minute, Now: now, Wrote: func(string, string, string) {}, Failed: func(string) {},
 			DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {
 				return writes.Delete(
 					ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.Preconditions(conditions),

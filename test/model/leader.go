@@ -74,7 +74,7 @@ func (w *World) newLeader(lag func(Kind) int) *leader {
 	}
 	l.executor = apply.New(apply.Options{
 		Client: server{leader: l}, Live: server{leader: l}, DeletePod: l.deletePod, Parallel: 1,
-		Budget: time.Hour, Timeout: time.Hour, Now: w.Now, Wrote: func(string, string, string) {},
+		Budget: time.Hour, Timeout: time.Hour, Now: w.Now, Wrote: func(string, string, string) {}, Failed: func(string) {},
 	})
 	return l
 }

@@ -62,6 +62,9 @@ type Options struct {
 	// Wrote is called after each successful write to an object, with what was written and why. It
 	// must be safe for concurrent use.
 	Wrote func(kind, operation, reason string)
+	// Failed is called after each write for a set of the kind that the API server refused or did not answer, not after a
+	// conflict. It must be safe for concurrent use.
+	Failed func(kind string)
 }
 
 // Grants says in which namespaces the program may write.

@@ -52,7 +52,7 @@ func executor(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	fake := fakeapi.Client(t, objects...).WithInterceptorFuncs(funcs).Build()
 	return apply.New(apply.Options{
 		Client: fake, Live: fake, Parallel: 8, Budget: time.Minute, Timeout: 10 * time.Second, Now: time.Now,
-		Wrote: func(string, string, string) {},
+		Wrote: func(string, string, string) {}, Failed: func(string) {},
 		DeletePod: func(ctx context.Context, pod types.NamespacedName, conditions metav1.Preconditions) error {
 			object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 			return fake.Delete(ctx, object, client.Preconditions(conditions))

@@ -35,6 +35,7 @@ func TestExistingClaimIsNotAWrite(t *testing.T) {
 	wrote := 0
 	x := apply.New(apply.Options{
 		Client: fake, Live: fake, Parallel: 8, Budget: time.Minute, Timeout: 10 * time.Second, Now: time.Now,
+		Failed: func(string) {},
 		Wrote: func(string, string, string) {
 			mu.Lock()
 			defer mu.Unlock()

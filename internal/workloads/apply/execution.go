@@ -90,13 +90,13 @@ func (x *execution) note(w request, err error) {
 		x.outcome.Outdated = true
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		x.outcome.Ended = true
-	case x.passes(w, err):
-		x.outcome.Errs = append(x.outcome.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
-	case isRefused(err):
+	case isRefused(err) && !x.passes(w, err):
+		x.options.Failed(x.set.Kind)
 		x.outcome.Failures = append(x.outcome.Failures, planning.Failure{
 			Update: w.update, Pull: w.kind == pullKind, Object: w.kind + " " + w.name, Pod: w.patched, Err: err,
 		})
 	default:
+		x.options.Failed(x.set.Kind)
 		x.outcome.Errs = append(x.outcome.Errs, fmt.Errorf("%s %s %s: %w", w.operation, w.kind, w.name, err))
 	}
 }

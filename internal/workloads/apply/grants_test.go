@@ -6,6 +6,7 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,15 +62,19 @@ func TestPodsOfNamespacesOfASidecarSet(t *testing.T) {
 					return denied
 				},
 			}).Build()
+			var counted []string
 			x := apply.New(apply.Options{
 				Client: fake, Live: fake, Grants: test.grants, Parallel: 1, Budget: time.Minute, Timeout: time.Minute, Now: time.Now,
-				Wrote: func(string, string, string) {},
+				Wrote: func(string, string, string) {}, Failed: func(kind string) { counted = append(counted, kind) },
 			})
 			outcome := x.Execute(t.Context(), apply.Set{
 				GroupVersionKind: v1alpha1.GroupVersion().WithKind("SidecarSet"), Object: set, Namespace: "system", Pods: func(string) bool { return true },
 			}, &planning.Actions{Patches: []planning.PodPatch{{Pod: pod, Annotations: map[string]*string{"a": new("b")}}}})
 			if test.passes != (len(outcome.Errs) == 1) || test.passes == (len(outcome.Failures) == 1) {
 				t.Fatalf("errors %v, failures %+v, want that it passes %t", outcome.Errs, outcome.Failures, test.passes)
+			}
+			if !slices.Equal(counted, []string{"SidecarSet"}) {
+				t.Errorf("failed writes of %q are counted, want one of SidecarSet", counted)
 			}
 			if !test.passes && outcome.Failures[0].Pod != pod.UID {
 				t.Errorf("pod %q failed, want %q", outcome.Failures[0].Pod, pod.UID)

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/objectversion"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
 	"github.com/seamark-dev/seamark/internal/workloads/planning"
+	"github.com/seamark-dev/seamark/internal/workloads/reconciler"
 )
 
 // carryOut executes the actions of the plan. The error is why it must be tried again.
@@ -31,9 +31,6 @@ func (c *Controller[J, S, M]) carryOut(ctx context.Context, job J, expected *exp
 	outcome := c.Executor.Execute(ctx, apply.Set{GroupVersionKind: c.descriptor.GroupVersionKind, Object: job}, &plan.Actions)
 	expected.pods = objectversion.Newer(expected.pods, outcome.Pods)
 	expected.created(plan.Creates, &outcome)
-	for range len(outcome.Failures) + len(outcome.Errs) {
-		c.Metrics.Failed(c.descriptor.Kind)
-	}
 	pause := planPause // The status follows with the pods of the cache.
 	if learned := c.descriptor.Learn(&expected.state, plan, &outcome); outcome.Ended || len(outcome.Failures) > 0 && !learned {
 		pause = refusedPause
@@ -99,10 +96,9 @@ func (c *Controller[J, S, M]) publish(ctx context.Context, job J, expected *expe
 	written := c.copy(job)
 	*c.descriptor.Status(written) = plan.Status
 	written = c.copy(written) // The plan is changed after it.
-	if err := c.Client.Status().Patch(ctx, written, client.MergeFrom(job), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return job, client.IgnoreNotFound(fmt.Errorf("write the status of %s %s: %w", c.descriptor.Kind, client.ObjectKeyFromObject(job), err))
+	if changed, err := reconciler.WriteStatus(ctx, c.Client, c.Metrics, c.descriptor.Kind, job, written); !changed {
+		return job, err
 	}
-	c.Metrics.StatusWritten(c.descriptor.Kind)
 	expected.job, expected.written = written.GetResourceVersion(), c.Now()
 	c.record(job, plan.StatusEvents)
 	plan.StatusEvents = nil

@@ -5,23 +5,18 @@ package reconciler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/program/earliest"
 	"github.com/seamark-dev/seamark/internal/program/logging"
 	"github.com/seamark-dev/seamark/internal/workloads/apply"
@@ -58,9 +53,6 @@ func (b *base) execute(ctx context.Context, set client.Object, actions *planning
 	logger.V(logging.Writes).Info("Executed step", "writes", outcome.Writes,
 		"creates", len(actions.Creates), "deletes", len(actions.Deletes), "patches", len(actions.Patches),
 		"outdated", outcome.Outdated, "incomplete", outcome.Incomplete)
-	for range len(outcome.Failures) + len(outcome.Errs) {
-		b.Metrics.Failed(b.kind.Kind)
-	}
 	b.record(set, actions.Events, &outcome)
 	return outcome
 }
@@ -212,37 +204,28 @@ func (b *base) unplanned(ctx context.Context, set client.Object, reason error, s
 	return errors.Join(reason, err)
 }
 
-// publish writes the status, and reports whether it did: not if the set has changed. It decodes only the
-// metadata of the response: a set is as large as its template.
+// publish writes the status, and reports whether it did: not if the set has changed.
 func (b *base) publish(ctx context.Context, set client.Object, status Status) (bool, error) {
-	patch, err := statusPatch(set.GetResourceVersion(), status)
+	fields, err := status.fields()
 	if err != nil {
 		return false, err
 	}
-	stored := &metav1.PartialObjectMetadata{}
-	stored.SetGroupVersionKind(b.kind)
-	stored.SetNamespace(set.GetNamespace())
-	stored.SetName(set.GetName())
-	err = b.Client.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
-	switch {
-	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("write the status: %w", err)
+	version, err := mergeStatus(ctx, b.Client, b.kind, set, fields)
+	if version == "" || err != nil {
+		return false, err
 	}
 	b.Metrics.StatusWritten(b.kind.Kind)
 	for i := range status.events {
 		b.Recorder.Event(set, status.events[i].Type, status.events[i].Reason, status.events[i].Message())
 	}
-	b.expectations.published(client.ObjectKeyFromObject(set), set.GetUID(), stored.GetResourceVersion())
+	b.expectations.published(client.ObjectKeyFromObject(set), set.GetUID(), version)
 	return true, nil
 }
 
-// statusPatch returns a merge patch that replaces the status of the version of a set: fields that the
-// new one does not have are null.
-func statusPatch(version string, status Status) ([]byte, error) {
-	before, errBefore := fieldsOf(status.Before)
-	fields, err := fieldsOf(status.After)
+// fields returns the fields that replace the status: those that the status after the step does not have are null.
+func (s Status) fields() (map[string]any, error) {
+	before, errBefore := fieldsOf(s.Before)
+	fields, err := fieldsOf(s.After)
 	if err := errors.Join(errBefore, err); err != nil {
 		return nil, err
 	}
@@ -251,10 +234,7 @@ func statusPatch(version string, status Status) ([]byte, error) {
 			fields[field] = nil
 		}
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": version},
-		"status":   fields,
-	})
+	return fields, nil
 }
 
 // fieldsOf returns the encoded fields of a status.

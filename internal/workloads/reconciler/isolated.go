@@ -49,7 +49,7 @@ func Isolated(ctx context.Context, to client.Client, recorder record.EventRecord
 	if why != nil {
 		next = append(next, stored.undecodable(object, why, now))
 	}
-	written, err := writeConditions(ctx, to, kind, object, next)
+	written, err := mergeStatus(ctx, to, kind, object, map[string]any{"conditions": next})
 	if apierrors.IsInvalid(err) && why != nil {
 		// API servers before Kubernetes 1.33 refuse the status of an object that does not fit its schema.
 		recorder.Event(object, corev1.EventTypeWarning, reasonType, text.Message(why.Error()))
@@ -58,7 +58,7 @@ func Isolated(ctx context.Context, to client.Client, recorder record.EventRecord
 	if err != nil {
 		return true, reconcile.Result{}, fmt.Errorf("write the conditions of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(object), err)
 	}
-	if !written || why == nil {
+	if written == "" || why == nil {
 		// The cache gets another version.
 		return true, reconcile.Result{RequeueAfter: retryDelay}, nil
 	}
@@ -126,32 +126,4 @@ func (c conditions) undecodable(object client.Object, why error, now time.Time) 
 		}
 	}
 	return next
-}
-
-// writeConditions replaces the conditions in the version of the object, and reports whether it did. The patch is a
-// merge patch, and only metadata is decoded of the answer: server-side apply fails on an object that does not fit
-// its schema.
-func writeConditions(ctx context.Context, to client.Client, kind schema.GroupVersionKind, object client.Object, next []condition) (bool, error) {
-	if next == nil {
-		next = []condition{}
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()},
-		"status":   map[string]any{"conditions": next},
-	})
-	if err != nil {
-		return false, fmt.Errorf("encode the conditions: %w", err)
-	}
-	stored := &metav1.PartialObjectMetadata{}
-	stored.SetGroupVersionKind(kind)
-	stored.SetNamespace(object.GetNamespace())
-	stored.SetName(object.GetName())
-	err = to.Status().Patch(ctx, stored, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("patch the status: %w", err)
-	}
-	return true, nil
 }

@@ -7,7 +7,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -144,10 +143,9 @@ func (c *Controller) write(ctx context.Context, object *v1alpha1.AdvancedCronJob
 	}
 	written := object.DeepCopy()
 	written.Status = *status
-	if err := c.Client.Status().Patch(ctx, written, client.MergeFrom(object), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write the status of AdvancedCronJob %s: %w", client.ObjectKeyFromObject(object), err))
+	if changed, err := reconciler.WriteStatus(ctx, c.Client, c.Metrics, Kind().Kind, object, written); !changed {
+		return err
 	}
-	c.Metrics.StatusWritten(Kind().Kind)
 	expected.object = written.ResourceVersion
 	expected.created = false
 	return nil

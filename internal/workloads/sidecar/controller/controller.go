@@ -63,8 +63,9 @@ type Options struct {
 	Live client.Reader
 	// Executor writes revisions.
 	Executor *apply.Executor
-	// Recorder records events on sets.
+	// Recorder records events on sets, and Metrics counts.
 	Recorder record.EventRecorder
+	Metrics  reconciler.Metrics
 	// Address is where the API server reaches the injectors, without their CA.
 	Address admissionregistrationv1.WebhookClientConfig
 	// Namespace is the program's own namespace. No set selects its pods, nor those of ExcludedNamespaces.
@@ -255,9 +256,8 @@ func (c *Controller) write(ctx context.Context, set *v1alpha1.SidecarSet, status
 	written := set.DeepCopy()
 	written.Status = *status
 	c.states.update(set, func(s *setState) { s.reported = c.Now() })
-	patch := client.MergeFromWithOptions(set, client.MergeFromWithOptimisticLock{})
-	if err := c.Client.Status().Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write the status of SidecarSet %s: %w", set.Name, err))
+	if changed, err := reconciler.WriteStatus(ctx, c.Client, c.Metrics, Kind().Kind, set, written, client.MergeFromWithOptimisticLock{}); !changed {
+		return err
 	}
 	if status.InForce != nil && written.Status.InForce == nil {
 		return errors.New("the API server drops status.inForce of SidecarSets: install the CRD of Seamark in place of that of OpenKruise")
