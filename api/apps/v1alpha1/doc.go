@@ -1,7 +1,7 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 contains the types of the PodProbeMarker and CloneSet APIs, group apps.kruise.io,
+// Package v1alpha1 contains the types of PodProbeMarkers and of all workloads except StatefulSets, group apps.kruise.io,
 // version v1alpha1.
 //
 // All fields of OpenKruise's types are present with the same names and types, so that

@@ -27,7 +27,4 @@
 //	             rolling updates; specified-deleted; scale subresource; scale strategy; deletion of
 //	             claims (whenDeleted, whenScaled, reserveOrdinals, adoption); claims of pending pods are
 //	             recreated; old revisions of deleted pods
-//
-// These cases test what Seamark does not have: image pre-download, container launch priorities,
-// changes of existing claims, and the expansion of volumes.
 package workloads

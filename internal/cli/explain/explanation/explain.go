@@ -5,7 +5,7 @@
 // the markers, its probes, the plan of its node, the agent, what was reported, and the marks.
 //
 // It is pure and decides nothing itself: the steps show what the packages compute from which the
-// manager and the agents are built (plan, serverless, view, mark, streak), with the same inputs. An
+// manager and the agents are built (plan, serverless, podview, mark, thresholds), with the same inputs. An
 // input that could not be read makes a step Unknown, and the others are explained without it.
 package explanation
 
