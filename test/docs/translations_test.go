@@ -105,6 +105,7 @@ func originals() []string {
 		"docs/migrate-from-openkruise.md", "docs/troubleshooting.md",
 		"docs/cloneset.md", "docs/statefulset.md", "docs/sidecarset.md", "docs/advancedcronjob.md", "docs/daemonset.md", "docs/broadcastjob.md", "docs/imagepulljob.md",
 		"docs/cli.md", "docs/ui.md", "docs/local.md", "docs/write-markers.md",
+		"docs/concepts.md", "docs/judging.md", "docs/configuration.md", "docs/security.md",
 	}
 }
 
