@@ -27,14 +27,15 @@ var root = func() string {
 	return abs
 }()
 
-// pages returns the paths of the documents: those in the root of the repository, the READMEs of
-// the examples, and all pages below docs.
+// pages returns the paths of the documents: those in the root of the repository, the index and the
+// READMEs of the examples, and all pages below docs.
 func pages(t *testing.T) []string {
 	t.Helper()
 	out, err := filepath.Glob(filepath.Join(root, "*.md"))
 	must(t, err)
 	examples, err := filepath.Glob(filepath.Join(root, "examples/*/README.md"))
 	must(t, err)
+	out = append(out, filepath.Join(root, "examples/README.md"))
 	out = append(out, examples...)
 	must(t, filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {

@@ -53,6 +53,23 @@ func TestEveryPageIsListed(t *testing.T) {
 	}
 }
 
+// TestEveryExampleIsListed checks that the index of the examples links to the README of each folder,
+// or to the program of a folder that is no example.
+func TestEveryExampleIsListed(t *testing.T) {
+	const index = "examples/README.md"
+	source, err := os.ReadFile(filepath.Join(root, index))
+	must(t, err)
+	entries, err := os.ReadDir(filepath.Join(root, filepath.Dir(index)))
+	must(t, err)
+	links := linksOf(source)
+	for _, entry := range entries {
+		name := entry.Name()
+		if entry.IsDir() && !slices.Contains(links, name+"/README.md") && !slices.Contains(links, name+"/main.go") {
+			t.Errorf("%s links neither to %s/README.md nor to %s/main.go", index, name, name)
+		}
+	}
+}
+
 func linksOf(source []byte) []string {
 	var out []string
 	_ = ast.Walk(markdown(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
