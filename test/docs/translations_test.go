@@ -35,6 +35,18 @@ func originalOf(path string) string {
 	return "docs/" + strings.TrimPrefix(path, docsZh)
 }
 
+// translations returns the translation of each page that has one.
+func translations(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, path := range pages(t) {
+		if translated(path) {
+			out[originalOf(path)] = path
+		}
+	}
+	return out
+}
+
 // shape is what a translation has in common with its original.
 type shape struct {
 	// Needs is what the commands need.
@@ -76,6 +88,7 @@ func shapeOf(t *testing.T, path string) shape {
 func targetsOf(t *testing.T, path string, source []byte) []string {
 	t.Helper()
 	var out []string
+	pairs := translations(t)
 	for _, link := range linksOf(source) {
 		target, err := url.Parse(link)
 		must(t, err)
@@ -88,7 +101,7 @@ func targetsOf(t *testing.T, path string, source []byte) []string {
 				page = originalOf(page)
 			}
 			target.Path = page
-			if slices.Contains(originals(), page) {
+			if _, has := pairs[page]; has {
 				target.Fragment = ""
 			}
 		}
@@ -110,14 +123,9 @@ func originals() []string {
 }
 
 func TestMainPagesAreTranslated(t *testing.T) {
-	var got []string
-	for _, path := range pages(t) {
-		if translated(path) {
-			got = append(got, originalOf(path))
-		}
-	}
+	pairs := translations(t)
 	for _, original := range originals() {
-		if !slices.Contains(got, original) {
+		if _, has := pairs[original]; !has {
 			t.Errorf("%s has no translation", original)
 		}
 	}
