@@ -150,6 +150,24 @@ func TestTranslations(t *testing.T) {
 	}
 }
 
+// TestTranslationsLinkToTranslations checks that a Chinese page links to an English page only if this
+// has no translation, or is its own original. The Chinese index lists fewer pages than the English one.
+func TestTranslationsLinkToTranslations(t *testing.T) {
+	pairs := translations(t)
+	for original, page := range pairs {
+		source, err := os.ReadFile(filepath.Join(root, page))
+		must(t, err)
+		for _, link := range linksOf(source) {
+			target, err := url.Parse(link)
+			must(t, err)
+			path := filepath.Join(filepath.Dir(page), filepath.FromSlash(target.Path))
+			if want, has := pairs[path]; target.Scheme == "" && target.Path != "" && has && path != original && want != indexZh {
+				t.Errorf("%s links to %s, want %s", page, link, want)
+			}
+		}
+	}
+}
+
 // linked checks that a page links to its other language before the first section.
 func linked(t *testing.T, page, other string) {
 	t.Helper()
