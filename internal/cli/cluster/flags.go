@@ -76,6 +76,9 @@ func (f *Flags) Connect() (Connection, error) {
 	if err != nil {
 		return Connection{}, exit.NoAccess(fmt.Errorf("read kubeconfig: %w", err))
 	}
+	if err := f.checkConfigured(config); err != nil {
+		return Connection{}, exit.NoAccess(err)
+	}
 	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return Connection{}, exit.NoAccess(fmt.Errorf("read namespace of kubeconfig: %w", err))
