@@ -9,7 +9,6 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +30,8 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/top"
 	"github.com/seamark-dev/seamark/internal/cli/tree"
 	"github.com/seamark-dev/seamark/internal/cli/ui"
+	"github.com/seamark-dev/seamark/internal/cli/usage"
+	versions "github.com/seamark-dev/seamark/internal/cli/version"
 	"github.com/seamark-dev/seamark/internal/cli/wait"
 )
 
@@ -41,6 +42,7 @@ const pluginName = "kubectl-seamark"
 // streams.ErrOut. Help and errors name the program as it was called: program is os.Args[0].
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
 	streams.Out, streams.ErrOut = printing.Safe(streams.Out), printing.Safe(streams.ErrOut)
+	printVersion := false
 	root := &cobra.Command{
 		Use:          "seamark",
 		Short:        "Run custom probes in pods and mark the pods with the results",
@@ -49,19 +51,25 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 		SilenceUsage: true,
 		// Without this, an unknown command would print the help and succeed.
 		Args: group.RejectUnknown,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !printVersion {
+				return cmd.Help()
+			}
+			_, err := fmt.Fprintln(streams.Out, versions.Of(version))
+			return exit.Failure(err)
+		},
 	}
+	root.Flags().BoolVar(&printVersion, "version", false, "print the version of this program")
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	for _, add := range []func(streams genericiooptions.IOStreams, program, version string) *cobra.Command{
-		initialize.New, lint.New, newVersionCommand, local.New, check.New, migrate.New, timeline.New,
-		explain.New, get.New, rollout.New, ui.New, test.New, wait.New, tree.New, top.New,
+		initialize.New, lint.New, versions.New, local.New, check.New, migrate.New, timeline.New,
+		explain.New, get.New, rollout.New, ui.New, test.New, wait.New, tree.New, top.New, usage.NewOptions,
 	} {
 		root.AddCommand(add(streams, displayName(program), version))
 	}
+	usage.Install(root)
 	return root
 }
 
@@ -79,19 +87,4 @@ func displayName(program string) string {
 		return "kubectl seamark"
 	}
 	return "seamark"
-}
-
-func newVersionCommand(streams genericiooptions.IOStreams, _, version string) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(streams.Out, "seamark %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			if err != nil {
-				return exit.Failure(fmt.Errorf("print version: %w", err))
-			}
-			return nil
-		},
-	}
 }

@@ -30,11 +30,22 @@ func execute(t *testing.T, input string, args ...string) (stdout, stderr string,
 	return out.String(), errOut.String(), exit.Code(err)
 }
 
+// The version of the program is known without a cluster.
 func TestVersion(t *testing.T) {
-	stdout, _, code := execute(t, "", "version")
-	expect.Equal(t, "exit code", exit.OK, code)
-	if want := "seamark v1.2.3 ("; !strings.HasPrefix(stdout, want) {
-		t.Errorf("printed %q, want a line that starts with %q", stdout, want)
+	for _, args := range [][]string{{"--version"}, {"version", "--client"}} {
+		stdout, stderr, code := execute(t, "", args...)
+		if want := "seamark v1.2.3 ("; !strings.HasPrefix(stdout, want) || strings.Count(stdout, "\n") != 1 || stderr != "" || code != exit.OK {
+			t.Errorf("%q: printed %q and %q with exit code %d, want a line that starts with %q", args, stdout, stderr, code, want)
+		}
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for format, want := range map[string]string{
+		"text": "seamark v1.2.3 (", "json": "{\n  \"clientVersion\": {\n    \"gitVersion\": \"v1.2.3\"", "yaml": "clientVersion:\n  gitVersion: v1.2.3\n",
+	} {
+		stdout, stderr, code := execute(t, "", "version", "-o", format)
+		if !strings.HasPrefix(stdout, want) || strings.Contains(stdout, "erver") || !strings.Contains(stderr, "no kubeconfig found") || code != exit.Access {
+			t.Errorf("%s: printed %q and %q with exit code %d, want %q", format, stdout, stderr, code, want)
+		}
 	}
 }
 
@@ -58,9 +69,31 @@ func TestProgramName(t *testing.T) {
 		if err := command.ExecuteContext(t.Context()); exit.Code(err) != exit.Usage {
 			t.Errorf("unknown command: error %v", err)
 		}
-		if text := `unknown command "lokal" for "` + want + `"; did you mean local?` + "\nRun '" + want + " --help' for usage"; !strings.Contains(errOut.String(), text) {
+		if text := `unknown command "lokal" for "` + want + `"; did you mean local?` + "\nSee '" + want + " --help' for usage.\n"; !strings.Contains(errOut.String(), text) {
 			t.Errorf("error of %s does not contain %q:\n%s", program, text, errOut)
 		}
+	}
+}
+
+// Help lists the flags of a command. Those of all commands that use a cluster are listed once.
+func TestHelp(t *testing.T) {
+	options, _, code := execute(t, "", "options")
+	if code != exit.OK || !strings.Contains(options, "--kubeconfig string") || strings.Contains(options, "cache-dir") {
+		t.Errorf("options with exit code %d:\n%s", code, options)
+	}
+	const hint = `Use "seamark options" for a list of global command-line options`
+	for command, usesCluster := range map[string]bool{
+		"": true, "get": true, "migrate": true, "rollout status": true, "lint": false, "init": false, "local": false, "completion bash": false,
+	} {
+		for _, args := range [][]string{append(strings.Fields(command), "--help"), append([]string{"help"}, strings.Fields(command)...)} {
+			help, _, code := execute(t, "", args...)
+			if code != exit.OK || strings.Contains(help, "--kubeconfig ") || strings.Contains(help, hint) != usesCluster || !strings.Contains(help, "--help") {
+				t.Errorf("%q: exit code %d:\n%s", args, code, help)
+			}
+		}
+	}
+	if flags, _, _ := execute(t, "", "__complete", "get", "--kube"); !strings.HasPrefix(flags, "--kubeconfig") {
+		t.Errorf("completed %q", flags)
 	}
 }
 
@@ -72,8 +105,22 @@ func TestBadInput(t *testing.T) {
 		input string
 		want  string
 	}{
-		"unknown command":          {args: []string{"locale"}, want: `unknown command "locale"`},
-		"unknown flag":             {args: []string{"version", "--short"}, want: "unknown flag: --short"},
+		"unknown command":          {args: []string{"locale"}, want: `unknown command "locale" for "seamark"; did you mean local?`},
+		"no similar command":       {args: []string{"foo"}, want: "unknown command \"foo\" for \"seamark\"\nSee 'seamark --help' for usage.\n"},
+		"other name of a command":  {args: []string{"list"}, want: `unknown command "list" for "seamark"; did you mean get?`},
+		"start of commands":        {args: []string{"ti"}, want: "; did you mean timeline?"},
+		"unknown subcommand":       {args: []string{"rollout", "stauts"}, want: `unknown command "stauts" for "seamark rollout"; did you mean status?`},
+		"unknown shell":            {args: []string{"completion", "bsh"}, want: `unknown command "bsh" for "seamark completion"; did you mean bash?`},
+		"unknown help":             {args: []string{"help", "lnt"}, want: "unknown command \"lnt\" for \"seamark\"; did you mean lint?\nSee 'seamark --help'"},
+		"help of too much":         {args: []string{"help", "lint", "x"}, want: `unknown command "x" for "seamark lint"`},
+		"unknown flag":             {args: []string{"get", "--stat", "x"}, want: "unknown flag: --stat; did you mean --state?\nSee 'seamark get --help' for usage.\n"},
+		"unknown shorthand":        {args: []string{"get", "-z"}, want: "unknown shorthand flag: 'z' in -z\nSee 'seamark get --help'"},
+		"one hyphen":               {args: []string{"get", "-kubeconfg=x"}, want: "did you mean --kubeconfig?"},
+		"flag of no command":       {args: []string{"version", "--short"}, want: "unknown flag: --short\nSee"},
+		"connection of lint":       {args: []string{"lint", "--kubeconfig=x"}, want: "unknown flag: --kubeconfig\nSee"},
+		"connection of init":       {args: []string{"init", "--kubeconfig=x"}, want: "unknown flag: --kubeconfig\nSee"},
+		"connection of local":      {args: []string{"local", "--kubeconfig=x"}, want: "unknown flag: --kubeconfig\nSee"},
+		"too many arguments":       {args: []string{"tree", "a", "b"}, want: "See 'seamark tree --help' for usage.\n"},
 		"missing argument":         {args: []string{"local", "web.yaml"}, want: "web.yaml: no such file"},
 		"two standard inputs":      {args: []string{"local", "-f", "-", "-"}, want: "the standard input can be read only once"},
 		"empty name of a file":     {args: []string{"migrate", "check", ""}, want: `file name: "" is invalid: must not be empty`},

@@ -162,7 +162,7 @@ func checkPrograms(t *testing.T, dist string) {
 			continue
 		}
 		want := "seamark " + releaseVersion + " ("
-		if out := run(t, t.TempDir(), program, "version"); !strings.HasPrefix(out, want) {
+		if out := run(t, t.TempDir(), program, "--version"); !strings.HasPrefix(out, want) {
 			t.Errorf("%s: version %q, want %q", name, out, want)
 		}
 	}

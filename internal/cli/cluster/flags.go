@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -48,9 +49,22 @@ func NewFlags(streams genericiooptions.IOStreams, version string) *Flags {
 	return f
 }
 
+// connectionFlag is the annotation of the flags of a connection.
+const connectionFlag = "seamark.dev/connection"
+
+// IsConnectionFlag reports whether a flag of a command is one of those that AddTo defines: they are the same in all
+// commands that use a cluster.
+func IsConnectionFlag(flag *pflag.Flag) bool {
+	_, is := flag.Annotations[connectionFlag]
+	return is
+}
+
 // AddTo defines the flags in the command, and completes namespaces and contexts.
 func (f *Flags) AddTo(command *cobra.Command) {
-	f.AddFlags(command.Flags())
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.AddFlags(flags)
+	flags.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{connectionFlag: nil} })
+	command.Flags().AddFlagSet(flags)
 	f.CompleteNames(command, "namespace", namespaces)
 	complete(command, "context", f.completeContexts)
 }

@@ -93,11 +93,12 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 func newCommand(o *Options, program string) *cobra.Command {
 	command := &cobra.Command{
-		Use:     "explain POD|KIND/NAME",
-		Short:   "Explain why a pod is or is not marked, or what a set or a job waits for",
-		Long:    fmt.Sprintf(long, strings.Join(kindNames(), ", ")),
-		Example: fmt.Sprintf(example, program),
-		Args:    onePod,
+		Use:        "explain POD|KIND/NAME",
+		Short:      "Explain why a pod is or is not marked, or what a set or a job waits for",
+		SuggestFor: []string{"describe", "why"},
+		Long:       fmt.Sprintf(long, strings.Join(kindNames(), ", ")),
+		Example:    fmt.Sprintf(example, program),
+		Args:       onePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Pod = strings.TrimPrefix(strings.TrimPrefix(args[0], "pods/"), "pod/")
 			if err := o.Validate(); err != nil {

@@ -85,10 +85,11 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 
 func newCommand(o *options, program string) *cobra.Command {
 	command := &cobra.Command{
-		Use:     "get [POD...]",
-		Short:   "List the probes of pods with their states",
-		Long:    long,
-		Example: fmt.Sprintf(example, program),
+		Use:        "get [POD...]",
+		Short:      "List the probes of pods with their states",
+		SuggestFor: []string{"list", "ls"},
+		Long:       long,
+		Example:    fmt.Sprintf(example, program),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(args); err != nil {
 				return err

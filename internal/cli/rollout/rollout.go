@@ -58,8 +58,6 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 		Use: "rollout SUBCOMMAND", Short: "Watch, pause, restart and undo rollouts", Long: long, Example: fmt.Sprintf(example, program),
 		Args: group.RejectUnknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
 	}
 	for _, add := range []func(o *options) *cobra.Command{newStatus, newHistory, newUndo, newPause, newResume, newRestart} {
 		flags := cluster.NewFlags(streams, version)

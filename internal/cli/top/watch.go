@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -79,11 +78,9 @@ func (o *Options) runCommand(ctx context.Context, namespace string, args ...stri
 // connectionFlags returns the flags of the command that select the cluster and the user, as they were
 // given. The namespace is not among them.
 func connectionFlags(command *cobra.Command) []string {
-	known := pflag.NewFlagSet("", pflag.ContinueOnError)
-	cluster.NewFlags(genericiooptions.IOStreams{ErrOut: io.Discard}, "").AddFlags(known)
 	var args []string
 	command.Flags().Visit(func(flag *pflag.Flag) {
-		if known.Lookup(flag.Name) == nil || flag.Name == "namespace" {
+		if !cluster.IsConnectionFlag(flag) || flag.Name == "namespace" {
 			return
 		}
 		values := []string{flag.Value.String()}
