@@ -17,6 +17,7 @@ import (
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
 	"github.com/seamark-dev/seamark/internal/marking/slicing"
+	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -48,7 +49,7 @@ func MissingOf(err error, verb string, resource permission.Resource, namespace s
 	case err == nil:
 		return nil, nil //nolint:nilnil // nothing is missing
 	case apierrors.IsForbidden(err):
-		return &permission.Missing{Resource: resource, Verb: verb, Namespace: namespace}, nil
+		return &permission.Missing{Resource: resource, Verb: verb, Namespace: namespace, User: apierror.User(err)}, nil
 	case IsNotInstalled(err):
 		return &permission.Missing{Resource: resource}, nil
 	default:

@@ -200,7 +200,7 @@ func TestMissing(t *testing.T) {
 		},
 	}
 	err := snapshot.Require(permission.Pods, permission.Markers)
-	want := "no permission to list pods in namespace ns; ask for: kubectl create rolebinding seamark-view -n ns --clusterrole=view --user=YOU\n" +
+	want := "no permission to list pods in namespace ns; ask for: kubectl create rolebinding seamark-view -n ns --clusterrole=view --user=USER\n" +
 		"resource podprobemarkers.apps.kruise.io is not installed in the cluster; install Seamark in the cluster"
 	if exit.Code(err) != exit.Access || err.Error() != want {
 		t.Errorf("error %v with exit code %d, want %s", err, exit.Code(err), want)
@@ -209,7 +209,7 @@ func TestMissing(t *testing.T) {
 		t.Errorf("error %v for a resource that was read", err)
 	}
 	hint := "no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; " +
-		"ask for: kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU"
+		"ask for: kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=USER"
 	expect.Equal(t, "hint", hint, snapshot.Hint())
 }
 

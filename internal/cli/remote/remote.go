@@ -31,6 +31,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/seamark-dev/seamark/internal/probing"
+	"github.com/seamark-dev/seamark/internal/program/apierror"
 	"github.com/seamark-dev/seamark/internal/program/permission"
 )
 
@@ -101,7 +102,9 @@ func (e *DeniedError) Unwrap() []error { return []error{e.Err, probing.ErrNoWay}
 func openError(err error, subresource string, pod types.NamespacedName) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		missing := permission.Missing{Resource: permission.Resource("pods/" + subresource), Verb: "create", Namespace: pod.Namespace}
+		missing := permission.Missing{
+			Resource: permission.Resource("pods/" + subresource), Verb: "create", Namespace: pod.Namespace, User: apierror.User(err),
+		}
 		return &DeniedError{Missing: missing, Err: err}
 	case errors.Is(err, context.Canceled):
 		return err

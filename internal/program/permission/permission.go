@@ -12,6 +12,7 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	seamarkv1alpha1 "github.com/seamark-dev/seamark/api/seamark/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Resource is a resource, with its group if it has one, as kubectl names it.
@@ -50,6 +51,9 @@ type Missing struct {
 	Verb string
 	// Namespace is where the permission is missing. It is empty for the whole cluster.
 	Namespace string
+	// User is the user who lacks the permission, as the API server knows it. It may contain anything, and is empty if it is not
+	// known.
+	User string
 }
 
 // String describes what is missing.
@@ -78,16 +82,32 @@ func (m Missing) grant() string {
 	case m.Resource == Exec || m.Resource == PortForward:
 		resources := strings.Join([]string{string(Exec), string(PortForward)}, ",")
 		return fmt.Sprintf("kubectl create role seamark-test -n %[1]s --verb=get,create --resource=%[2]s; "+
-			"kubectl create rolebinding seamark-test -n %[1]s --role=seamark-test --user=YOU", m.Namespace, resources)
+			"kubectl create rolebinding seamark-test -n %[1]s --role=seamark-test %[3]s", m.Namespace, resources, m.subject())
 	case m.Namespace != "" && m.writes():
-		return fmt.Sprintf("kubectl create rolebinding seamark-edit -n %s --clusterrole=edit --user=YOU", m.Namespace)
+		return fmt.Sprintf("kubectl create rolebinding seamark-edit -n %s --clusterrole=edit %s", m.Namespace, m.subject())
 	case m.Namespace != "":
-		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view --user=YOU", m.Namespace)
+		return fmt.Sprintf("kubectl create rolebinding seamark-view -n %s --clusterrole=view %s", m.Namespace, m.subject())
 	case m.isRequired():
-		return "kubectl create clusterrolebinding seamark-view --clusterrole=view --user=YOU"
+		return "kubectl create clusterrolebinding seamark-view --clusterrole=view " + m.subject()
 	default:
-		return "kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=YOU"
+		return "kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states " + m.subject()
 	}
+}
+
+// maxUser is the number of bytes up to which a name is printed.
+const maxUser = 253
+
+// subject returns the flag of `kubectl create rolebinding` that names the user, for a shell. The reader has to replace USER if
+// the name is not known, or a terminal would not show it as it is, and for requests without credentials: a role for these is
+// one for everybody.
+func (m Missing) subject() string {
+	if m.User == "" || m.User == "system:anonymous" || len(m.User) > maxUser || text.Line(m.User) != m.User {
+		return "--user=USER"
+	}
+	if account, is := strings.CutPrefix(m.User, "system:serviceaccount:"); is {
+		return text.Shell([]string{"--serviceaccount=" + account})
+	}
+	return text.Shell([]string{"--user=" + m.User})
 }
 
 // writes reports whether the verb changes objects.

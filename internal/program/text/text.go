@@ -1,8 +1,8 @@
 // Copyright The Seamark Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text truncates text from containers and runtimes, makes it safe for terminals, and finds
-// similar words.
+// Package text truncates text from containers and runtimes, makes it safe for terminals and
+// shells, and finds similar words.
 package text
 
 import (
@@ -71,6 +71,19 @@ func Safe(s string) string {
 
 // Line returns Safe of s in one line: all white space in a row becomes one blank.
 func Line(s string) string { return Safe(strings.Join(strings.Fields(s), " ")) }
+
+// Shell joins the words of a command for a shell of Unix, in which each of them is one word, whatever it contains.
+func Shell(words []string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,"
+	all := make([]string, 0, len(words))
+	for _, word := range words {
+		if word == "" || strings.Trim(word, plain) != "" {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, " ")
+}
 
 func isSafe(s string) bool {
 	for i, r := range s {

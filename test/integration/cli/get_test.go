@@ -46,7 +46,10 @@ func columns(table, node string) []string {
 func TestGet(t *testing.T) {
 	w := newWorld(t)
 	header := "POD PROBE CONTAINER STATE SINCE MESSAGE NODE LAST PROBE SOURCE MARKS"
-	hint := "Hint: no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; ask for: "
+	hint := "Hint: no permission to list probereports.seamark.dev in the cluster: states come from the marks of pods; ask for: " +
+		"kubectl create clusterrolebinding seamark-view-states --clusterrole=seamark-view-states --user=developer\n"
+	denied := "Error: no permission to list podprobemarkers.apps.kruise.io in namespace " + w.namespace + "; ask for: kubectl create rolebinding " +
+		"seamark-view -n " + w.namespace + " --clusterrole=view "
 	for name, test := range map[string]struct {
 		args   []string
 		want   []string
@@ -68,12 +71,13 @@ func TestGet(t *testing.T) {
 			"game-0 game#idle main Succeeded TIME no players NODE TIME report game.io/idle=True,role=idle",
 			"game-1 game#idle main Pending - - NODE - - -",
 		}, "", exit.OK},
-		"by node": {[]string{"get", "--node", w.node, "--state=succeeded", "-o", "name"}, []string{"pod/game-0"}, "", exit.OK},
-		"user without permissions": {[]string{"get", "--as=nobody"}, []string{""},
-			"Error: no permission to list podprobemarkers.apps.kruise.io in namespace " + w.namespace + "; ask for: kubectl create rolebinding", exit.Access},
-		"no API server":      {[]string{"get", "--server=https://127.0.0.1:1"}, []string{""}, "connection refused", exit.Access},
-		"unknown context":    {[]string{"get", "--context=none"}, []string{""}, `context "none" does not exist`, exit.Access},
-		"completion of pods": {[]string{"__complete", "get", "game-0", "game", "--as=" + developer}, nil, "", exit.OK},
+		"by node":                  {[]string{"get", "--node", w.node, "--state=succeeded", "-o", "name"}, []string{"pod/game-0"}, "", exit.OK},
+		"user without permissions": {[]string{"get", "--as=nobody"}, []string{""}, denied + "--user=nobody\n", exit.Access},
+		"ServiceAccount":           {[]string{"get", "--as=system:serviceaccount:games:ci"}, []string{""}, denied + "--serviceaccount=games:ci\n", exit.Access},
+		"hostile name":             {[]string{"get", `--as=<a> "b" '$(id)' &amp;`}, []string{""}, denied + `'--user=<a> "b" '\''$(id)'\'' &amp;'` + "\n", exit.Access},
+		"no API server":            {[]string{"get", "--server=https://127.0.0.1:1"}, []string{""}, "connection refused", exit.Access},
+		"unknown context":          {[]string{"get", "--context=none"}, []string{""}, `context "none" does not exist`, exit.Access},
+		"completion of pods":       {[]string{"__complete", "get", "game-0", "game", "--as=" + developer}, nil, "", exit.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.args[0] == "__complete" {

@@ -148,16 +148,3 @@ func list(words []string) string {
 	}
 	return strings.Join(words, ", ")
 }
-
-// quoted joins the words of a command for a shell.
-func quoted(words []string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,"
-	all := make([]string, 0, len(words))
-	for _, word := range words {
-		if word == "" || strings.Trim(word, plain) != "" {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-		all = append(all, word)
-	}
-	return strings.Join(all, " ")
-}

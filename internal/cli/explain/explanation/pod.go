@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/serverless"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/workloads/imagepull"
 	"github.com/seamark-dev/seamark/internal/workloads/nodefit"
 )
@@ -174,7 +175,7 @@ func describeProbe(p plan.PlannedProbe) string {
 	var what string
 	switch {
 	case probe.Exec != nil:
-		what = "exec " + quoted(probe.Exec.Command)
+		what = "exec " + text.Shell(probe.Exec.Command)
 	case probe.HTTPGet != nil:
 		what = fmt.Sprintf("httpGet port %s, path %s", probe.HTTPGet.Port.String(), probe.HTTPGet.Path)
 	case probe.TCPSocket != nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/marking/staleness"
 	"github.com/seamark-dev/seamark/internal/probing/thresholds"
 	"github.com/seamark-dev/seamark/internal/program/permission"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // report adds a step for each planned probe about what is reported.
@@ -111,13 +112,13 @@ func (e *explainer) try(p plan.PlannedProbe) string {
 	probe, pod := &p.Plan.Probe, e.in.Pod.Name
 	switch {
 	case probe.Exec != nil:
-		return e.kubectl("exec %s -c %s -- %s", pod, p.Plan.ContainerName, quoted(probe.Exec.Command))
+		return e.kubectl("exec %s -c %s -- %s", pod, p.Plan.ContainerName, text.Shell(probe.Exec.Command))
 	case probe.HTTPGet != nil:
 		scheme := ""
 		if probe.HTTPGet.Scheme == corev1.URISchemeHTTPS {
 			scheme = "https:"
 		}
-		return "kubectl get --raw " + quoted([]string{fmt.Sprintf("/api/v1/namespaces/%s/pods/%s%s:%s/proxy/%s",
+		return "kubectl get --raw " + text.Shell([]string{fmt.Sprintf("/api/v1/namespaces/%s/pods/%s%s:%s/proxy/%s",
 			e.in.Namespace, scheme, pod, probe.HTTPGet.Port.String(), strings.TrimPrefix(probe.HTTPGet.Path, "/"))})
 	default:
 		return e.kubectl("logs %s -c %s --tail=20", pod, p.Plan.ContainerName)
