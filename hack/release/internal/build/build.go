@@ -224,14 +224,23 @@ func (r *run) provenance(subjects []subject) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// plugin is the name with which kubectl finds the command line.
-const plugin = "kubectl-seamark"
+// plugin is the name with which kubectl finds the command line, and completion that of the program that completes its
+// arguments.
+const (
+	plugin     = "kubectl-seamark"
+	completion = "kubectl_complete-seamark"
+)
 
-// archives writes the archives of the command line under both of its names, and the manifest for krew.
+// archives writes the archives of the command line under both of its names, and the manifest for krew. Windows runs no scripts
+// without an extension.
 func (r *run) archives(context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.Source, "LICENSE"))
 	if err != nil {
 		return fmt.Errorf("read the license: %w", err)
+	}
+	script, err := os.ReadFile(filepath.Join(r.Source, "cmd", commandLine, completion))
+	if err != nil {
+		return fmt.Errorf("read the completion: %w", err)
 	}
 	platforms := commandLinePlatforms()
 	plugins := make([]pluginArchive, len(platforms))
@@ -243,10 +252,15 @@ func (r *run) archives(context.Context) error {
 			if err != nil {
 				return fmt.Errorf("read the program: %w", err)
 			}
-			if _, err := r.archive(commandLine, p, program, license); err != nil {
+			files := fstest.MapFS{"LICENSE": {Mode: 0o644, Data: license}, p.file(commandLine): {Mode: 0o755, Data: program}}
+			if _, err := r.archive(commandLine, p, files); err != nil {
 				return err
 			}
-			plugins[i], err = r.archive(plugin, p, program, license)
+			files = fstest.MapFS{"LICENSE": {Mode: 0o644, Data: license}, p.file(plugin): {Mode: 0o755, Data: program}}
+			if p.os != "windows" {
+				files[completion] = &fstest.MapFile{Mode: 0o755, Data: script}
+			}
+			plugins[i], err = r.archive(plugin, p, files)
 			return err
 		})
 	}
@@ -260,9 +274,8 @@ func (r *run) archives(context.Context) error {
 	return r.write("seamark.yaml", manifest)
 }
 
-// archive writes an archive with the command line under a name.
-func (r *run) archive(name string, p platform, program, license []byte) (pluginArchive, error) {
-	files := fstest.MapFS{"LICENSE": {Mode: 0o644, Data: license}, p.file(name): {Mode: 0o755, Data: program}}
+// archive writes an archive with the files of the command line under a name.
+func (r *run) archive(name string, p platform, files fstest.MapFS) (pluginArchive, error) {
 	file, pack := fmt.Sprintf("%s_%s_%s.tar.gz", name, r.version, p), image.TarGzip
 	if p.os == "windows" {
 		file, pack = strings.TrimSuffix(file, ".tar.gz")+".zip", image.Zip

@@ -72,10 +72,14 @@ func artifacts(t *testing.T) (*run, map[string][]byte) {
 
 func TestArtifacts(t *testing.T) {
 	r, files := artifacts(t)
+	script, err := os.ReadFile(filepath.Join(source, "cmd/seamark/kubectl_complete-seamark"))
+	expect.NoError(t, err)
 	for name, want := range map[string]map[string]string{
-		"seamark_v0.2.0_linux_amd64.tar.gz":          {"seamark": "seamark for linux_amd64"},
-		"kubectl-seamark_v0.2.0_darwin_arm64.tar.gz": {"kubectl-seamark": "seamark for darwin_arm64"},
-		"kubectl-seamark_v0.2.0_windows_amd64.zip":   {"kubectl-seamark.exe": "seamark for windows_amd64"},
+		"seamark_v0.2.0_linux_amd64.tar.gz": {"seamark": "seamark for linux_amd64"},
+		"kubectl-seamark_v0.2.0_darwin_arm64.tar.gz": {
+			"kubectl-seamark": "seamark for darwin_arm64", "kubectl_complete-seamark": string(script),
+		},
+		"kubectl-seamark_v0.2.0_windows_amd64.zip": {"kubectl-seamark.exe": "seamark for windows_amd64"},
 	} {
 		got := content(t, name, files[name], r.commit.Time)
 		if got["LICENSE"] == "" {
