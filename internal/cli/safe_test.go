@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/seamark-dev/seamark/internal/cli/clitest"
+	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/program/text"
 	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 )
@@ -41,6 +44,19 @@ func TestManifestsAreSafe(t *testing.T) {
 			texttest.Check(t, stdout+stderr)
 		})
 	}
+}
+
+// Lines with colors bypass the writer of commands.
+func TestColorsAreSafe(t *testing.T) {
+	marker := strings.Replace(clitest.BadMarker, "spec:", fmt.Sprintf("spec:\n  %s: 1", strconv.QuoteToASCII(texttest.Hostile)), 1)
+	clitest.CheckColors(t, func(out io.Writer) error {
+		command := New(genericiooptions.IOStreams{In: strings.NewReader(marker), Out: printing.Raw(out), ErrOut: io.Discard}, "seamark", "v1")
+		command.SetArgs([]string{"lint", "-"})
+		if err := command.ExecuteContext(t.Context()); exit.Code(err) != exit.Failed {
+			return err
+		}
+		return nil
+	})
 }
 
 // The writer of commands must not change the scripts of shells.

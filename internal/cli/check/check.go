@@ -6,10 +6,12 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -138,7 +140,8 @@ type report struct {
 }
 
 func printResults(out io.Writer, results []checks.Result) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var lines bytes.Buffer
+	table := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	for _, r := range results {
 		evidence := r.Evidence
 		if r.Fix != "" {
@@ -147,8 +150,14 @@ func printResults(out io.Writer, results []checks.Result) error {
 		// A tab or a newline would start a cell or a row.
 		fmt.Fprintf(table, "%s\t%s\t%s\n", r.Verdict, r.Check, text.Line(evidence))
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the results: %w", err)
+	// A buffer accepts everything.
+	_ = table.Flush()
+	painter := printing.NewPainter(out)
+	for line := range strings.Lines(lines.String()) {
+		verdict, rest, _ := strings.Cut(line, " ")
+		if _, err := io.WriteString(printing.Raw(out), painter.Word(verdict)+" "+text.Safe(rest)); err != nil {
+			return fmt.Errorf("print the results: %w", err)
+		}
 	}
 	return nil
 }

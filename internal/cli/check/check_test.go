@@ -69,4 +69,5 @@ func TestReportIsSafe(t *testing.T) {
 	clitest.CheckReport(t, func(out io.Writer, format printing.Report) error {
 		return format.Print(out, results, func(out io.Writer) error { return printResults(out, results) })
 	})
+	clitest.CheckColors(t, func(out io.Writer) error { return printResults(out, results) })
 }

@@ -11,13 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/marking/probestatus"
 	"github.com/seamark-dev/seamark/internal/probing/identity"
@@ -56,7 +54,7 @@ func result(rows []probestatus.Row, allNamespaces bool, now time.Time) printing.
 	r := printing.Result{
 		Columns: slices.Concat(columns, printing.Table(true, "Node", "Last probe", "Source", "Marks")),
 		Object:  func() runtime.Object { return printing.NewList("ProbeStateList", rows) },
-		Colored: "State", Color: color,
+		Colored: "State", Color: printing.Style,
 	}
 	for i := range rows {
 		cells := cellsOf(&rows[i], func(t metav1.Time) string { return since(t, now) })
@@ -98,20 +96,6 @@ func message(row *probestatus.Row) string {
 		return row.Problem.Message
 	default:
 		return fmt.Sprintf("%s (%s)", text, row.Problem.Message)
-	}
-}
-
-func color(state string) lipgloss.Style {
-	style := lipgloss.NewStyle()
-	switch v1alpha1.ProbeState(strings.TrimSpace(state)) {
-	case v1alpha1.ProbeSucceeded:
-		return style.Foreground(lipgloss.Green)
-	case v1alpha1.ProbeFailed:
-		return style.Foreground(lipgloss.Red)
-	case v1alpha1.ProbeUnknown:
-		return style.Foreground(lipgloss.Yellow)
-	default:
-		return style.Faint(true)
 	}
 }
 

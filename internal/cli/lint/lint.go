@@ -20,6 +20,7 @@ import (
 	"github.com/seamark-dev/seamark/internal/cli/printing"
 	"github.com/seamark-dev/seamark/internal/manifest/document"
 	"github.com/seamark-dev/seamark/internal/manifest/files"
+	"github.com/seamark-dev/seamark/internal/program/text"
 )
 
 // Options are the flags of `seamark lint`, which New describes.
@@ -183,6 +184,7 @@ const maxFindings = 1000
 // printFindings prints one line per finding, and one for its fix. It counts those above maxFindings.
 func printFindings(w io.Writer, findings []rules.Finding) error {
 	more := len(findings) - maxFindings
+	painter := printing.NewPainter(w)
 	for _, f := range findings[:min(len(findings), maxFindings)] {
 		place, message := f.File, f.Message
 		if f.Line > 0 {
@@ -197,7 +199,8 @@ func printFindings(w io.Writer, findings []rules.Finding) error {
 		if f.Fix != "" {
 			message += "\n    fix: " + f.Fix
 		}
-		if _, err := fmt.Fprintf(w, "%s: %s: %s\n", place, f.Severity, withRule(message, f.Rule)); err != nil {
+		line := fmt.Sprintf("%s: %s: %s\n", text.Safe(place), painter.Word(string(f.Severity)), text.Safe(withRule(message, f.Rule)))
+		if _, err := io.WriteString(printing.Raw(w), line); err != nil {
 			return err
 		}
 	}

@@ -198,9 +198,11 @@ func (r checkReport) verdict() error {
 }
 
 func (r checkReport) print(out io.Writer) error {
+	painter := printing.NewPainter(out)
 	for _, same := range grouped(r.Findings) {
 		f := same[0]
-		fmt.Fprintf(out, "%-7s  %s", f.Level, objects(same))
+		fmt.Fprint(printing.Raw(out), painter.Word(fmt.Sprintf("%-7s", f.Level)))
+		fmt.Fprintf(out, "  %s", objects(same))
 		if f.Field != "" {
 			fmt.Fprintf(out, "  %s", f.Field)
 		}

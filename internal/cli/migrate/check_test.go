@@ -136,4 +136,5 @@ func TestCheckIsSafe(t *testing.T) {
 	}}
 	found := checkReport{Findings: findings}
 	clitest.CheckReport(t, func(out io.Writer, format printing.Report) error { return format.Print(out, found, found.print) })
+	clitest.CheckColors(t, found.print)
 }

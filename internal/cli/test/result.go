@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/seamark-dev/seamark/internal/cli/dryrun"
@@ -123,7 +122,7 @@ func table(items []Item, others []string, cells func(*Item) []any) printing.Resu
 	r := printing.Result{
 		Columns: append(printing.Table(false, columns...), printing.Table(true, "Node", "Marks", "Notes")...),
 		Object:  func() runtime.Object { return printing.NewList("ProbeTestList", items) },
-		Colored: others[0], Color: color,
+		Colored: others[0], Color: printing.Style,
 	}
 	for i := range items {
 		item := &items[i]
@@ -165,16 +164,4 @@ func orNone(text string) string {
 		return none
 	}
 	return text
-}
-
-func color(result string) lipgloss.Style {
-	style := lipgloss.NewStyle()
-	switch result {
-	case succeeded:
-		return style.Foreground(lipgloss.Green)
-	case failed:
-		return style.Foreground(lipgloss.Red)
-	default:
-		return style.Foreground(lipgloss.Yellow)
-	}
 }

@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"charm.land/lipgloss/v2"
 
 	"github.com/seamark-dev/seamark/internal/cli/dryrun"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
@@ -64,7 +61,7 @@ func line(a *attempt) printing.Result {
 			run.Time.Format(time.TimeOnly), a.Pod, a.name(), fmt.Sprintf("%-9s", result), fmt.Sprintf("%-6s", duration(run.Seconds)), streak,
 			fmt.Sprintf("%-17s", state), orNone(oneLine(run.Message)),
 		}},
-		Colored: "Result", Color: func(cell string) lipgloss.Style { return color(strings.TrimSpace(cell)) },
+		Colored: "Result", Color: printing.Style,
 	}
 }
 

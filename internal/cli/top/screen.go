@@ -4,7 +4,6 @@
 package top
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -158,14 +157,12 @@ func (s *screen) Body() []string {
 
 // tableLines returns the header and the groups around the selected one.
 func (s *screen) tableLines() []string {
-	var out bytes.Buffer
-	// A buffer accepts everything.
-	_ = printGroups(&out, s.groups, s.more)
-	lines := linesOf(out.String())
+	lines := groupLines(s.groups, s.more, true)
 	if len(s.groups) == 0 {
 		return lines
 	}
-	lines[s.selected+1] = lipgloss.NewStyle().Reverse(true).Render(lines[s.selected+1])
+	// A color would end the reverse.
+	lines[s.selected+1] = lipgloss.NewStyle().Reverse(true).Render(groupLines(s.groups, s.more, false)[s.selected+1])
 	return append(lines[:1], visible(slices.Clone(lines[1:]), s.selected-s.room()+1, s.room())...)
 }
 

@@ -5,10 +5,13 @@
 package top
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -148,11 +151,20 @@ func (o *Options) Run(ctx context.Context) error {
 const maxMessage = 80
 
 func printGroups(out io.Writer, groups []history.Group, more int) error {
-	if len(groups) == 0 {
-		_, err := fmt.Fprintln(out, "All probes run, and none has failed or changed.")
-		return err //nolint:wrapcheck // there is nothing to add
+	lines := groupLines(groups, more, printing.HasColors(out, os.Getenv))
+	if _, err := io.WriteString(printing.Raw(out), strings.Join(lines, "\n")+"\n"); err != nil {
+		return fmt.Errorf("print the table: %w", err)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	return nil
+}
+
+// groupLines returns the lines of the table, safe for a terminal. With colors, counts of probes with a problem have one.
+func groupLines(groups []history.Group, more int, colors bool) []string {
+	if len(groups) == 0 {
+		return []string{"All probes run, and none has failed or changed."}
+	}
+	var out bytes.Buffer
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAMESPACE\tMARKER\tNODE\tPROBES\tNOT RUN\tSLOW\tCHANGES/H\tFAILED\tWORST")
 	for _, g := range groups {
 		worst := g.Worst
@@ -165,8 +177,30 @@ func printGroups(out io.Writer, groups []history.Group, more int) error {
 	if more > 0 {
 		fmt.Fprintf(table, "%d more: use --rows\n", more)
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print the table: %w", err)
+	// A buffer accepts everything.
+	_ = table.Flush()
+	lines := linesOf(out.String())
+	if colors {
+		for i := range groups {
+			lines[i+1] = paintCounts(lines[0], lines[i+1])
+		}
 	}
-	return nil
+	return lines
+}
+
+// paintCounts colors the counts other than 0 in a line of the table: those of probes that did not run or failed as failures,
+// and those of slow ones as warnings.
+func paintCounts(header, line string) string {
+	// From right to left, the places of the others stay.
+	for _, column := range []struct{ title, like string }{{"FAILED", "failed"}, {"SLOW", "warning"}, {"NOT RUN", "failed"}} {
+		start := strings.Index(header, column.title)
+		if start >= len(line) {
+			continue
+		}
+		count, rest, _ := strings.Cut(line[start:], " ")
+		if n, err := strconv.Atoi(count); err == nil && n > 0 {
+			line = line[:start] + printing.Style(column.like).Render(count) + " " + rest
+		}
+	}
+	return line
 }

@@ -57,4 +57,9 @@ func TestReportIsSafe(t *testing.T) {
 	clitest.CheckReport(t, func(out io.Writer, format printing.Report) error {
 		return format.Print(out, groups, func(out io.Writer) error { return printGroups(out, groups, 0) })
 	})
+	groups[0].NotRun, groups[0].Slow, groups[0].Probes = 2, 0, 3
+	colored := clitest.CheckColors(t, func(out io.Writer) error { return printGroups(out, groups, 0) })
+	if want := "  3       \x1b[31m2\x1b[m        0     0.0        0       "; !strings.Contains(colored, want) {
+		t.Errorf("%q does not contain %q", colored, want)
+	}
 }

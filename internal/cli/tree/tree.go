@@ -142,8 +142,9 @@ func (o *options) print(workloads []Workload, where string) error {
 		if len(workloads) == 0 {
 			fmt.Fprintln(o.ErrOut, "No pods found"+where+".")
 		}
+		painter := printing.NewPainter(o.Out)
 		for _, w := range workloads {
-			if _, err := fmt.Fprintln(o.Out, o.draw(w)); err != nil {
+			if _, err := fmt.Fprintln(printing.Raw(o.Out), o.draw(w, painter)); err != nil {
 				return fmt.Errorf("print the tree: %w", err)
 			}
 		}
@@ -158,7 +159,8 @@ func (o *options) print(workloads []Workload, where string) error {
 	return o.Output.Print(o.Out, result)
 }
 
-func (o *options) draw(w Workload) *tree.Tree {
+// draw returns the tree of a workload, whose lines are safe for a terminal.
+func (o *options) draw(w Workload, painter printing.Painter) *tree.Tree {
 	title := w.Kind + "/" + w.Name
 	if w.Name == "" {
 		title = "pods without a controller"
@@ -166,29 +168,29 @@ func (o *options) draw(w Workload) *tree.Tree {
 	if o.Cluster.AllNamespaces {
 		title = w.Namespace + " " + title
 	}
-	root := tree.Root(title)
+	root := tree.Root(text.Line(title))
 	for _, r := range w.Revisions {
 		parent := root
 		if r.Name != "" {
-			parent = tree.Root(fmt.Sprintf("revision %s (%d)", strings.TrimPrefix(r.Name, w.Name+"-"), len(r.Pods)))
+			parent = tree.Root(text.Line(fmt.Sprintf("revision %s (%d)", strings.TrimPrefix(r.Name, w.Name+"-"), len(r.Pods))))
 			root.Child(parent)
 		}
 		for _, pod := range r.Pods {
-			parent.Child(o.drawPod(pod))
+			parent.Child(o.drawPod(pod, painter))
 		}
 	}
 	return root
 }
 
-func (o *options) drawPod(pod Pod) *tree.Tree {
+func (o *options) drawPod(pod Pod, painter printing.Painter) *tree.Tree {
 	phase := string(pod.Phase)
 	if pod.Terminating {
 		phase = "Terminating"
 	}
-	t := tree.Root(strings.TrimSpace(strings.Join([]string{pod.Name, phase, pod.Node}, "  ")))
+	t := tree.Root(text.Safe(strings.TrimSpace(strings.Join([]string{pod.Name, phase, pod.Node}, "  "))))
 	for i := range pod.Probes {
 		row := &pod.Probes[i]
-		line := identity.ID{Marker: row.Marker, Probe: row.Probe}.String() + "  " + row.Shown()
+		line := text.Line(identity.ID{Marker: row.Marker, Probe: row.Probe}.String()) + "  " + painter.Word(row.Shown())
 		if !row.LastTransitionTime.IsZero() {
 			line += "  " + duration.HumanDuration(o.now().Sub(row.LastTransitionTime.Time))
 		}
@@ -201,7 +203,7 @@ func (o *options) drawPod(pod Pod) *tree.Tree {
 		}
 		probe := tree.Root(line)
 		for _, m := range row.Marks {
-			probe.Child(fmt.Sprintf("%s %s", m.Kind, m))
+			probe.Child(text.Line(fmt.Sprintf("%s %s", m.Kind, m)))
 		}
 		t.Child(probe)
 	}

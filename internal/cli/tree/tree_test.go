@@ -4,6 +4,7 @@
 package tree
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
+	"github.com/seamark-dev/seamark/internal/cli/clitest"
 	"github.com/seamark-dev/seamark/internal/cli/cluster"
 	"github.com/seamark-dev/seamark/internal/cli/exit"
+	"github.com/seamark-dev/seamark/internal/marking/probestatus"
+	"github.com/seamark-dev/seamark/internal/program/text/texttest"
 	"github.com/seamark-dev/seamark/test/builders"
 	"github.com/seamark-dev/seamark/test/fakeapi"
 )
@@ -119,6 +123,20 @@ func TestSelect(t *testing.T) {
 	if output, _ := execute(t, "statefulset/dbb"); !strings.Contains(output, `did you mean "statefulset/db"?`) {
 		t.Errorf("no suggestion: %s", output)
 	}
+}
+
+func TestTreeIsSafe(t *testing.T) {
+	row := probestatus.Row{Marker: texttest.Hostile, Probe: "p", Problem: &probestatus.Problem{Message: texttest.Hostile}}
+	row.State, row.Message = v1alpha1.ProbeFailed, texttest.Hostile
+	row.Marks = []probestatus.Mark{{Kind: "label", Name: texttest.Hostile}}
+	pod := Pod{Name: texttest.Hostile, Node: texttest.Hostile, Probes: []probestatus.Row{row}}
+	workloads := []Workload{{Kind: texttest.Hostile, Name: texttest.Hostile, Revisions: []Revision{{Name: texttest.Hostile, Pods: []Pod{pod}}}}}
+	streams := genericiooptions.NewTestIOStreamsDiscard()
+	o := &options{IOStreams: streams, Cluster: cluster.NewFlags(streams, "test"), now: time.Now}
+	clitest.CheckColors(t, func(out io.Writer) error {
+		o.Out = out
+		return o.print(workloads, "")
+	})
 }
 
 func TestOutputs(t *testing.T) {
