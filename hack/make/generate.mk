@@ -4,7 +4,7 @@
 
 # Folders of config/ that are copied to the chart, those of the kinds among them, without what only kustomize needs.
 KIND_FOLDERS := $(filter-out bases,$(notdir $(patsubst %/,%,$(wildcard config/crd/*/))))
-CHART_FOLDERS := rbac policies serverless $(KIND_FOLDERS)
+CHART_FOLDERS := rbac policies serverless $(foreach f,$(KIND_FOLDERS),$(if $(wildcard config/$(f)/*.yaml),$(f)))
 CHART_FILES := charts/seamark/files
 
 .PHONY: generate
