@@ -180,6 +180,10 @@ func TestRun(t *testing.T) {
 		schema = "    schema: &schema\n      openAPIV3Schema:\n        properties:\n          port:\n            minimum: 1\n            type: integer\n        type: object\n"
 	)
 	generated := strings.NewReplacer("            minimum: 1\n", "", " &schema", "").Replace(schema)
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		writeFile(t, filepath.Join(crds, name), head+"  names: {kind: Unknown}\n  versions:\n  - name: v1\n"+generated)
+	}
+	refuses("no type", "no Go type of kind Unknown: add it to AddToScheme", nil)
 	writeFile(t, filepath.Join(crds, "a.yaml"), head+names+"  versions:\n  - name: v1\n"+generated+"    served: true\n    storage: true\n")
 	writeFile(t, filepath.Join(crds, "b.yaml"), head+names+"  versions:\n  - name: v1\n"+generated)
 	expect.NoError(t, run(parts, crds, map[string]string{"a": "v1alpha1"}))

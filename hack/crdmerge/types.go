@@ -53,7 +53,7 @@ func typeOf(kind string) (reflect.Type, error) {
 			return t, nil
 		}
 	}
-	return nil, fmt.Errorf("no Go type of kind %s", kind)
+	return nil, fmt.Errorf("no Go type of kind %s: add it to AddToScheme of its package in api", kind)
 }
 
 // raw returns the type of the raw JSON in a field.
