@@ -79,7 +79,7 @@ func TestDocumentedFields(t *testing.T) {
 		for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`([^`]*)` )?\\|").FindAllStringSubmatch(table, -1) {
 			got[row[1]] = row[2]
 		}
-		expect.Equal(t, fmt.Sprintf("fields of %s and their defaults", kind), want, got)
+		expect.Equal(t, fmt.Sprintf("fields of %s in docs/configuration.md and their defaults", kind), want, got)
 	}
 }
 

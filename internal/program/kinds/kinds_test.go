@@ -52,8 +52,11 @@ func TestTable(t *testing.T) {
 			if diff := cmp.Diff(want, row, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("row (-definition +row):\n%s", diff)
 			}
+			if plural := strings.ToLower(kind.Kind) + "s"; kind.Resource != plural {
+				t.Errorf("resource %s, but the chart and the commands know it as %s: add path=%s to the marker kubebuilder:resource", kind.Resource, plural, plural)
+			}
 			if config.Read(kind.ConfigFolder+"/rbac.yaml") == nil {
-				t.Errorf("config/%s has no roles", kind.ConfigFolder)
+				t.Errorf("config/%s has no rbac.yaml with roles", kind.ConfigFolder)
 			}
 			if content, name := manifests(t, kind.ConfigFolder), kind.Policy.Name; name != "" && !strings.Contains(content, "name: "+name+"\n") {
 				t.Errorf("config/%s has no policy %s", kind.ConfigFolder, name)
@@ -109,7 +112,7 @@ func TestGrantResources(t *testing.T) {
 	slices.Sort(writers)
 	slices.Sort(allowed)
 	if diff := cmp.Diff(allowed, writers); diff != "" {
-		t.Errorf("resources (-configuration +rows):\n%s", diff)
+		t.Errorf("GrantResources in api/config/v1alpha1/manager_types.go (-resources +rows):\n%s", diff)
 	}
 }
 
