@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/seamark-dev/seamark/internal/program/kinds"
 	"github.com/seamark-dev/seamark/test/expect"
 )
 
@@ -30,24 +31,29 @@ func TestWorkloadsMatchConfig(t *testing.T) {
 	expect.Equal(t, "objects", want, got)
 }
 
-// TestKindsMatchConfig compares the chart with the folders of config that add a kind, except how the program is
-// configured.
+// TestKindsMatchConfig compares the chart with the folders of config that add a kind. Of the configuration of the program, it
+// compares only that the controller is enabled.
 func TestKindsMatchConfig(t *testing.T) {
-	for folder, values := range map[string]string{
-		"config/sidecarsets":   ",sidecarSets.enabled=true",
-		"config/cronjobs":      ",workloads.controllers={cloneset,statefulset,advancedcronjob}",
-		"config/daemonsets":    ",workloads.controllers={cloneset,statefulset,daemonset}",
-		"config/broadcastjobs": ",workloads.controllers={cloneset,statefulset,broadcastjob}",
-		"config/imagepulls":    ",workloads.controllers={cloneset,statefulset,imagepulljob}",
-	} {
-		t.Run(folder, func(t *testing.T) { kindMatchesConfig(t, folder, values) })
+	for _, kind := range kinds.Table() {
+		values := ",workloads.controllers={cloneset,statefulset," + strings.ToLower(kind.ConfigName) + "}"
+		switch {
+		case kind.ConfigFolder == "workloads":
+			continue // See TestWorkloadsMatchConfig.
+		case kind.Role == kinds.Injector:
+			values = ",sidecarSets.enabled=true"
+		}
+		t.Run(kind.Kind, func(t *testing.T) { kindMatchesConfig(t, kind, values) })
 	}
 }
 
-func kindMatchesConfig(t *testing.T, folder, values string) {
+func kindMatchesConfig(t *testing.T, row kinds.Kind, values string) {
 	t.Helper()
+	folder := "config/" + row.ConfigFolder
 	want := parse(t, output(t, tool(t, "kustomize"), "build", folder))
 	got := withoutHooks(parse(t, template(t, tool(t, "helm"), "seamark-system", "--set", workloads+values)))
+	if configuration := configurationOf(got, "seamark-system"); !strings.Contains(configuration, "\n  "+row.ConfigName+":\n    enabled: true\n") {
+		t.Errorf("the configuration is\n%swant the controller %s enabled", configuration, row.ConfigName)
+	}
 	for _, objects := range []map[key]map[string]any{want, got} {
 		delete(objects, key{Kind: "Namespace", Name: "seamark-system"})
 		for _, kind := range []string{"Deployment", "ConfigMap"} {
@@ -61,6 +67,12 @@ func kindMatchesConfig(t *testing.T, folder, values string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-%s +chart):\n%s", folder, diff)
 	}
+}
+
+// configurationOf returns the file that configures seamark-workloads, empty if there is none.
+func configurationOf(objects map[key]map[string]any, namespace string) string {
+	file, _ := at(any(objects[key{Kind: "ConfigMap", Namespace: namespace, Name: "seamark-workloads"}]), []string{"data", "workloads.yaml"}).(string)
+	return file
 }
 
 // TestSidecarSetValues checks the effect of the values of SidecarSets.
@@ -112,7 +124,10 @@ func TestSidecarSetValues(t *testing.T) {
 // TestWorkloadsAreOffByDefault checks that a release without the program has none of its objects.
 func TestWorkloadsAreOffByDefault(t *testing.T) {
 	for k := range parse(t, template(t, tool(t, "helm"), "ns")) {
-		if strings.HasPrefix(k.Name, "seamark-workloads") || strings.HasPrefix(k.Name, "seamark-injector") || strings.Contains(k.Name, "sidecarsets") || strings.Contains(k.Name, "cronjobs") || strings.Contains(k.Name, "daemonsets") || strings.Contains(k.Name, "broadcastjobs") || strings.Contains(k.Name, "imagepull") || k.Name == "clonesets.apps.kruise.io" || k.Name == "statefulsets.apps.kruise.io" {
+		ofKind := slices.ContainsFunc(kinds.Table(), func(kind kinds.Kind) bool {
+			return k.Name == kind.Definition() || k.Name == kind.Policy.Name || strings.HasPrefix(k.Name, "seamark-"+kind.ConfigFolder)
+		})
+		if ofKind || strings.HasPrefix(k.Name, "seamark-injector") {
 			t.Errorf("the chart has %s %s, but the program is off", k.Kind, k.Name)
 		}
 	}
@@ -164,7 +179,7 @@ func TestEnabledControllers(t *testing.T) {
 			for _, role := range []string{"seamark-workloads", "seamark-workloads-view", "seamark-workloads-edit"} {
 				expect.Equal(t, fmt.Sprintf("workloads in ClusterRole %s", role), test.kinds, kindsOf(t, objects[key{Kind: "ClusterRole", Name: role}]))
 			}
-			file, _ := at(any(objects[key{Kind: "ConfigMap", Namespace: "ns", Name: "seamark-workloads"}]), []string{"data", "workloads.yaml"}).(string)
+			file := configurationOf(objects, "ns")
 			if !strings.Contains(file, test.file) || test.file == "" && file != "" {
 				t.Errorf("the configuration is\n%swant it to contain %q", file, test.file)
 			}
@@ -177,17 +192,17 @@ func kindsOf(t *testing.T, object map[string]any) []string {
 	t.Helper()
 	role := &rbacv1.ClusterRole{}
 	expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object, role))
-	var kinds []string
+	var found []string
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
 			resource, _, _ = strings.Cut(resource, "/")
-			if strings.HasSuffix(resource, "sets") && !slices.Contains(kinds, resource) {
-				kinds = append(kinds, resource)
+			if strings.HasSuffix(resource, "sets") && !slices.Contains(found, resource) {
+				found = append(found, resource)
 			}
 		}
 	}
-	slices.Sort(kinds)
-	return kinds
+	slices.Sort(found)
+	return found
 }
 
 // TestWorkloadsValues checks the effect of the values of seamark-workloads. Its Deployment, budget and
