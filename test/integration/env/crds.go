@@ -4,6 +4,7 @@
 package env
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,14 +16,6 @@ import (
 
 	"github.com/seamark-dev/seamark/api/apps/v1alpha1"
 )
-
-// crdFolders returns the folders of the generated CRDs, relative to the module's root.
-func crdFolders() []string {
-	return []string{
-		"config/crd/bases", "config/crd/workloads", "config/crd/cronjobs", "config/crd/daemonsets", "config/crd/broadcastjobs",
-		"config/crd/imagepulls", "config/crd/sidecarsets",
-	}
-}
 
 func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if o.noCRDs {
@@ -49,16 +42,12 @@ func (o options) crds() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // An empty path means all generated CRDs; a relative path starts at the module's root. Unknown
 // fields are an error.
 func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	folders := crdFolders()
-	if dir != "" {
-		folders = []string{dir}
-	}
-	paths, err := crdFiles(folders)
+	paths, err := crdFiles(cmp.Or(dir, "config/crd/*"))
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("no CRD in %s: run `make generate`", strings.Join(folders, ", "))
+		return nil, fmt.Errorf("no CRD in %s: run `make generate`", cmp.Or(dir, "config/crd"))
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, path := range paths {
@@ -75,24 +64,20 @@ func ReadCRDs(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// crdFiles returns the paths of the CRDs in the folders.
-func crdFiles(folders []string) ([]string, error) {
-	var paths []string
-	for _, folder := range folders {
-		if !filepath.IsAbs(folder) {
-			root, err := ModuleRoot()
-			if err != nil {
-				return nil, err
-			}
-			folder = filepath.Join(root, folder)
-		}
-		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+// crdFiles returns the paths of the CRDs in the folders that the pattern matches.
+func crdFiles(folders string) ([]string, error) {
+	if !filepath.IsAbs(folders) {
+		root, err := ModuleRoot()
 		if err != nil {
-			return nil, fmt.Errorf("list the CRDs of %s: %w", folder, err)
+			return nil, err
 		}
-		paths = append(paths, slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "kustomization.yaml" })...)
+		folders = filepath.Join(root, folders)
 	}
-	return paths, nil
+	files, err := filepath.Glob(filepath.Join(folders, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list the CRDs of %s: %w", folders, err)
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == "kustomization.yaml" }), nil
 }
 
 // Upstream returns the CRD as OpenKruise has it: without the fields that Seamark adds, without
